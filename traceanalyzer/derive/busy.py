@@ -1,0 +1,55 @@
+"""What each GPU was busy with: the operations on the ledger and the part of each ledger line that nothing above it covers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.derive import frames
+from traceanalyzer.intervals import Spans, subtract, union
+
+
+def on_ledger(gpu_ops: pa.Table) -> pa.Table:
+    """The operations that count, with their row in `gpu_ops` as column `row`; contiguous by (rank, device), sorted by start."""
+    rows = gpu_ops.append_column("row", pa.array(np.arange(gpu_ops.num_rows), pa.int64()))
+    return rows.filter(pc.and_(pc.invert(rows["quarantined"]), pc.is_valid(rows["device"])))
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Unions of one GPU's operations by kind. Precedence: compute, communication, memcpy, memset."""
+
+    compute: Spans
+    communication: Spans
+    memcpy: Spans
+    memset: Spans
+
+    @classmethod
+    def of(cls, ops: pa.Table) -> Busy:
+        """From the operations of one (rank, device)."""
+        start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
+        memcpy, memset = frames.equals(ops, "kind", "memcpy"), frames.equals(ops, "kind", "memset")
+        communication = frames.equals(ops, "class", "communication") & ~memcpy & ~memset
+        compute = ~(memcpy | memset | communication)
+        return cls(*(union(start[kind], end[kind]) for kind in (compute, communication, memcpy, memset)))
+
+    @property
+    def everything(self) -> Spans:
+        return _join(self.compute, self.communication, self.memcpy, self.memset)
+
+    def exposed(self) -> dict[str, Spans]:
+        """The busy lines of the ledger: each kind without what precedes it."""
+        kernels = _join(self.compute, self.communication)
+        return {
+            "compute": self.compute,
+            "exposed_communication": subtract(self.communication, self.compute),
+            "exposed_memcpy": subtract(self.memcpy, kernels),
+            "exposed_memset": subtract(self.memset, _join(kernels, self.memcpy)),
+        }
+
+
+def _join(*parts: Spans) -> Spans:
+    return union(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))

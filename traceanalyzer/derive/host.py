@@ -1,0 +1,210 @@
+"""What one host thread was doing: the interval sets from which a gap's host time is split into causes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.intervals import EMPTY, Array, Spans, innermost, nesting, pieces, union
+
+# Ranges in which a data loader works, matched without regard to case. `[tool.traceanalyzer] input_patterns` adds to them.
+INPUT_PATTERNS = (
+    "enumerate(DataLoader)*",
+    "*utils/data/dataloader.py(*): __next__",
+    "data[_ -]load*",
+    "dataload*",
+    "load[_ -]batch*",
+    "load[_ -]data*",
+    "get[_ -]batch*",
+    "next[_ -]batch*",
+    "batch[_ -]load*",
+    "fetch*",
+    "input[_ -]pipeline*",
+    "*DALI*",
+)
+# What the driver does on its own account although the profiler lists it under overhead.
+DRIVER_OVERHEAD = re.compile(r"lazy function loading|module loading|driver compiler|command buffer full", re.IGNORECASE)
+
+
+def matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """A test of a name against shell-style patterns, without regard to case."""
+    expression = re.compile("|".join(translate(p) for p in patterns), re.IGNORECASE)
+    return lambda name: expression.match(name) is not None
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Some ranges of one thread, sorted by (start, -end). `name` indexes into the shared list of names."""
+
+    start: Array
+    end: Array
+    name: Array
+
+    @cached_property
+    def cover(self) -> Spans:
+        return union(self.start, self.end)
+
+    @cached_property
+    def _innermost(self) -> tuple[Array, Array, Array]:
+        depth, _ = nesting(self.start, self.end)
+        return innermost(self.start, self.end, depth)
+
+    def main_name(self, start: Array, end: Array) -> Array:
+        """For each interval the name of the innermost range that covers most of it, `NULL` where there is none."""
+        low, high, owner = self._innermost
+        row, first, last = pieces(start, end, (low, high))
+        index = np.searchsorted(low, first, side="right") - 1
+        return _heaviest(row, self.name[owner[index]], last - first, len(start))
+
+    def name_at(self, time: Array) -> Array:
+        """For each time the name of the innermost range around it, `NULL` where there is none."""
+        return self.main_name(time, time + 1)
+
+
+def _heaviest(row: Array, name: Array, weight: Array, count: int) -> Array:
+    """For each of `count` rows the name with the largest total weight; of equals the smallest."""
+    result = np.full(count, frames.NULL, np.int64)
+    if not len(row):
+        return result
+    order = np.lexsort((name, row))
+    row, name, weight = row[order], name[order], weight[order]
+    first = np.concatenate(([True], (np.diff(row) != 0) | (np.diff(name) != 0)))
+    at = np.flatnonzero(first)
+    sums = np.add.reduceat(weight, at)
+    best = np.lexsort((name[at], -sums, row[at]))
+    rows = row[at][best]
+    leader = np.concatenate(([True], np.diff(rows) != 0))
+    result[rows[leader]] = name[at][best][leader]
+    return result
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Host calls that waited for the GPU, sorted by start. `name` indexes into the shared list of names."""
+
+    start: Array
+    end: Array
+    name: Array
+
+    def around(self, time: Array) -> Array:
+        """For each time the position of the wait that began before it and had not returned, -1 where there is none."""
+        index = np.searchsorted(self.start, time, side="right") - 1
+        inside = (index >= 0) & (self.end[np.maximum(index, 0)] > time) if len(self.start) else np.zeros(len(time), bool)
+        return np.where(inside, index, -1)
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One launching thread. `work` has every named range but those that mark whole steps, `calls` the API calls."""
+
+    work: Ranges
+    input: Ranges
+    calls: Spans
+    memory: Spans
+    waits: Waits
+    profiler: Spans
+
+
+NO_RANGES = Ranges(*EMPTY, np.empty(0, np.int64))
+NO_THREAD = Thread(NO_RANGES, NO_RANGES, EMPTY, EMPTY, Waits(*EMPTY, np.empty(0, np.int64)), EMPTY)
+
+
+class Host:
+    """The threads of all ranks, with one shared list of names."""
+
+    def __init__(
+        self,
+        api_calls: pa.Table,
+        host_ranges: pa.Table,
+        overheads: pa.Table,
+        steps: pa.Table,
+        launches: pa.Table,
+        gpu_ops: pa.Table,
+        input_patterns: tuple[str, ...] = INPUT_PATTERNS,
+    ) -> None:
+        range_name, range_names = frames.codes(host_ranges, "name")
+        call_name, call_names = frames.codes(api_calls, "name")
+        self._values: list[str | None] = [*range_names, *call_names]
+        self._range_name, self._call_name = range_name, call_name + len(range_names)
+        step_names = set(steps["name"].cast(pa.string()).to_pylist())
+        is_input = matcher(input_patterns)
+        self._ranges = (frames.ints(host_ranges, "start_ns"), frames.ints(host_ranges, "end_ns"))
+        named = ~frames.equals(host_ranges, "category", "operator")
+        self._is_step = np.array([v in step_names for v in range_names], bool)[range_name]
+        self._is_input = named & np.array([v is not None and is_input(v) for v in range_names], bool)[range_name]
+        self._calls = (frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns"))
+        self._is_memory = frames.equals(api_calls, "class", "memory")
+        self._is_wait = frames.equals(api_calls, "class", "sync") | _blocking_copies(api_calls, launches, gpu_ops)
+        self._range_rows = _by_thread(host_ranges)
+        self._call_rows = _by_thread(api_calls)
+        own = ~np.array([DRIVER_OVERHEAD.search(v or "") is not None for v in overheads["name"].to_pylist()], bool)
+        self._overheads = overheads.filter(pa.array(own))
+        self._threads: dict[tuple[int, int, int], Thread] = {}
+
+    def thread(self, rank: int, process: int, thread: int) -> Thread:
+        """What (rank, process, thread) did; an empty one when nothing was recorded."""
+        key = (rank, process, thread)
+        if key not in self._threads:
+            self._threads[key] = self._build(key)
+        return self._threads[key]
+
+    def named(self, index: Array) -> pa.DictionaryArray:
+        """Names by the indices that threads give; null for `NULL`."""
+        return frames.names(np.where(index == frames.NULL, len(self._values) - 1, index), self._values)
+
+    def _build(self, key: tuple[int, int, int]) -> Thread:
+        ranges, calls = self._range_rows.get(key), self._call_rows.get(key)
+        work = source = NO_RANGES
+        if ranges is not None:
+            work, source = self._select(ranges, ~self._is_step), self._select(ranges, self._is_input)
+        profiler = self._profiler(key)
+        if calls is None:
+            return Thread(work, source, EMPTY, EMPTY, NO_THREAD.waits, profiler)
+        start, end = self._calls[0][calls], self._calls[1][calls]
+        memory, wait = self._is_memory[calls], self._is_wait[calls]
+        waits = Waits(start[wait], end[wait], self._call_name[calls][wait])
+        return Thread(work, source, union(start, end), union(start[memory], end[memory]), waits, profiler)
+
+    def _select(self, rows: slice, which: npt.NDArray[np.bool_]) -> Ranges:
+        keep = which[rows]
+        return Ranges(self._ranges[0][rows][keep], self._ranges[1][rows][keep], self._range_name[rows][keep])
+
+    def _profiler(self, key: tuple[int, int, int]) -> Spans:
+        """The profiler's own overhead on the thread, or on an unknown one."""
+        table = self._overheads
+        rank, process, thread = (frames.ints(table, c) for c in ("rank", "process", "thread"))
+        here = (rank == key[0]) & np.isin(process, (key[1], frames.NULL)) & np.isin(thread, (key[2], frames.NULL))
+        return union(frames.ints(table, "start_ns")[here], frames.ints(table, "end_ns")[here])
+
+
+def _by_thread(table: pa.Table) -> dict[tuple[int, int, int], slice]:
+    """Rows of each (rank, process, thread); the tables keep them contiguous."""
+    result: dict[tuple[int, int, int], slice] = {}
+    for (rank, process), rows in frames.groups(table, "rank", "process"):
+        part = table.slice(rows.start, rows.stop - rows.start)
+        for (_, thread), inner in frames.groups(part, "process", "thread"):
+            result[rank, process, thread] = slice(rows.start + inner.start, rows.start + inner.stop)
+    return result
+
+
+def _blocking_copies(api_calls: pa.Table, launches: pa.Table, gpu_ops: pa.Table) -> npt.NDArray[np.bool_]:
+    """Copy calls that waited for the GPU: to the host or not asynchronous, and back only after the copy."""
+    if not launches.num_rows:
+        return np.zeros(api_calls.num_rows, bool)
+    to_host = frames.equals(gpu_ops, "copy_kind", "dtoh")[frames.ints(launches, "op")]
+    call, call_names = frames.codes(launches, "api_name")
+    synchronous = ~np.array(["Async" in (v or "") for v in call_names], bool)[call]
+    copies = frames.equals(launches, "op_kind", "memcpy") & (to_host | synchronous)
+    late = frames.ints(launches, "end_ns") >= frames.ints(launches, "op_end_ns")
+    waited = launches.filter(pa.array(copies & late))
+    columns = ("rank", "process", "thread", "start_ns")
+    key = frames.dense(*(np.concatenate((frames.ints(waited, c), frames.ints(api_calls, c))) for c in columns))
+    return np.isin(key[waited.num_rows :], key[: waited.num_rows]) & frames.equals(api_calls, "class", "copy")

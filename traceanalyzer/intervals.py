@@ -1,0 +1,146 @@
+"""Interval algebra on int64 nanoseconds, vectorised. Half-open intervals [start, end).
+
+`Spans` is a pair of equal-length int64 arrays (starts, ends), sorted and disjoint, with no empty interval and no two that touch. All
+functions that return Spans return them in that form.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.int64]
+Spans = tuple[Array, Array]
+
+EMPTY: Spans = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def union(starts: Array, ends: Array) -> Spans:
+    """Cover of any intervals, in any order; empty and reversed ones count for nothing."""
+    keep = ends > starts
+    starts, ends = starts[keep], ends[keep]
+    if not len(starts):
+        return EMPTY
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(ends[order])
+    first = np.concatenate(([True], starts[1:] > reach[:-1]))
+    last = np.concatenate((first[1:], [True]))
+    return starts[first], reach[last]
+
+
+def total(spans: Spans) -> int:
+    """Covered length in ns."""
+    return int((spans[1] - spans[0]).sum())
+
+
+def complement(spans: Spans, start: int, end: int) -> Spans:
+    """What `spans` leaves of [start, end)."""
+    starts, ends = clip(spans, start, end)
+    free_starts = np.concatenate(([start], ends))
+    free_ends = np.concatenate((starts, [end]))
+    keep = free_ends > free_starts
+    return free_starts[keep], free_ends[keep]
+
+
+def clip(spans: Spans, start: int, end: int) -> Spans:
+    """The part of `spans` inside [start, end)."""
+    starts, ends = np.maximum(spans[0], start), np.minimum(spans[1], end)
+    keep = ends > starts
+    return starts[keep], ends[keep]
+
+
+def intersect(a: Spans, b: Spans) -> Spans:
+    """What lies in both."""
+    if not len(a[0]) or not len(b[0]):
+        return EMPTY
+    _, starts, ends = pieces(a[0], a[1], b)
+    return union(starts, ends)
+
+
+def subtract(a: Spans, b: Spans) -> Spans:
+    """What lies in `a` but not in `b`."""
+    if not len(a[0]) or not len(b[0]):
+        return a
+    low, high = int(a[0][0]), int(a[1][-1])
+    return intersect(a, complement(b, low, high))
+
+
+def pieces(starts: Array, ends: Array, spans: Spans) -> tuple[Array, Array, Array]:
+    """Cut each interval by `spans`: (row, start, end) of every non-empty intersection, in row order.
+
+    The intervals may overlap each other and come in any order; `row` is the position in the input.
+    """
+    first = np.searchsorted(spans[1], starts, side="right")
+    stop = np.searchsorted(spans[0], ends, side="left")
+    count = np.maximum(stop - first, 0)
+    row = np.repeat(np.arange(len(starts), dtype=np.int64), count)
+    within = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
+    other = first[row] + within
+    return row, np.maximum(starts[row], spans[0][other]), np.minimum(ends[row], spans[1][other])
+
+
+def covered(starts: Array, ends: Array, spans: Spans) -> Array:
+    """For each interval, how many ns of it `spans` covers (shape of `starts`)."""
+    return covered_before(ends, spans) - covered_before(starts, spans)
+
+
+def covered_before(times: Array, spans: Spans) -> Array:
+    """For each time, how many ns of `spans` lie before it."""
+    if not len(spans[0]):
+        return np.zeros(len(times), np.int64)
+    done = np.concatenate(([0], np.cumsum(spans[1] - spans[0])))
+    index = np.searchsorted(spans[0], times, side="right")
+    # The last span that has begun may not be over yet: take back what lies after `times`.
+    unfinished = np.where(index > 0, np.maximum(spans[1][np.maximum(index - 1, 0)] - times, 0), 0)
+    return done[index] - unfinished
+
+
+def nesting(starts: Array, ends: Array) -> tuple[Array, Array]:
+    """Depth and parent of each of the ranges of one thread, given sorted by (start, -end).
+
+    `depth` counts the ranges around one, `parent` is the position of the innermost of them, -1 at the top. Ranges that cross
+    instead of nesting get the latest-started range that is still open as parent.
+    """
+    count = len(starts)
+    position = np.arange(count, dtype=np.int64)
+    # Ranges that ended at or before a start are closed; an empty range ends where it starts and must not close itself.
+    closed = np.searchsorted(np.sort(np.maximum(ends, starts + 1)), starts, side="right")
+    depth = position - closed
+    parent = np.full(count, -1, np.int64)
+    if not count:
+        return depth, parent
+    previous = np.flatnonzero(depth == 0)
+    for level in range(1, int(depth.max()) + 1):
+        here = np.flatnonzero(depth == level)
+        above = np.searchsorted(previous, here, side="left") - 1
+        parent[here] = np.where(above >= 0, previous[np.maximum(above, 0)], -1)
+        previous = here
+    return depth, parent
+
+
+def innermost(starts: Array, ends: Array, depth: Array) -> tuple[Array, Array, Array]:
+    """Flatten the ranges of one thread: (start, end, range) of the stretches where each range is the innermost one.
+
+    The ranges are sorted by (start, -end) with the depth that `nesting` gives. Stretches are sorted, disjoint and non-empty.
+    """
+    result: list[tuple[Array, Array, Array]] = []
+    deeper: Spans = EMPTY
+    for level in range(int(depth.max()) if len(depth) else -1, -1, -1):
+        here = np.flatnonzero(depth == level)
+        low, high = starts[here], ends[here]
+        # Ranges that cross rather than nest can share a level: the later one takes over.
+        high = np.minimum(high, np.concatenate((low[1:], high[-1:])))
+        if len(deeper[0]):
+            free = complement(deeper, int(low.min()), max(int(high.max()), int(low.min())))
+            row, low, high = pieces(low, high, free)
+            owner = here[row]
+        else:
+            owner = here
+        keep = high > low
+        result.append((low[keep], high[keep], owner[keep]))
+        deeper = union(np.concatenate((deeper[0], starts[here])), np.concatenate((deeper[1], ends[here])))
+    if not result:
+        return (*EMPTY, np.empty(0, np.int64))
+    low, high, owner = (np.concatenate(part) for part in zip(*result, strict=True))
+    order = np.argsort(low, kind="stable")
+    return low[order], high[order], owner[order]

@@ -1,0 +1,159 @@
+"""The result document: the product. Everything a person or a script reads is rendered from it.
+
+Shares are fractions from 0 to 1, times are integer nanoseconds. `rank` is the job's rank when a file says it, else null. The same
+input gives the same bytes: no clock, no random number and no machine-dependent order goes in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import msgspec
+
+SCHEMA_VERSION = "1.0"
+SEVERITIES = ("info", "low", "medium", "high")
+CONFIDENCES = ("low", "medium", "high")
+OUTCOMES = ("fired", "clean", "not_applicable", "could_not_judge", "error")
+
+
+@dataclass(frozen=True)
+class InputInfo:
+    path: str
+    sha256: str
+    bytes: int
+    format: str
+    producer: str
+    rank: int | None
+    world_size: int | None
+
+
+@dataclass(frozen=True)
+class Health:
+    code: str
+    severity: str
+    message: str
+    count: int
+    rank: int | None
+
+
+@dataclass(frozen=True)
+class Device:
+    """The ledger of one GPU. window = compute + exposed_communication + exposed_memcpy + exposed_memset + idle, exactly."""
+
+    rank: int | None
+    device: int
+    name: str | None
+    window_ns: int
+    busy_ns: int
+    compute_ns: int
+    communication_ns: int
+    exposed_communication_ns: int
+    memcpy_ns: int
+    exposed_memcpy_ns: int
+    exposed_memset_ns: int
+    idle_ns: int
+    max_gap_ns: int
+    idle_by_cause_ns: dict[str, int]
+    gpu_op_count: int
+    kernel_count: int
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Step times on one GPU. `spread` is (p95 - median) / median."""
+
+    rank: int | None
+    device: int
+    count: int
+    method: str
+    median_ns: int
+    p95_ns: int
+    spread: float
+
+
+@dataclass(frozen=True)
+class Metric:
+    value: int | float | str | None
+    unit: str | None
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What is to be gained. `speedup_ceiling` = window / (window - recoverable); nulls mean that nothing was estimated."""
+
+    recoverable_ns: int | None
+    recoverable_share: float | None
+    speedup_ceiling: float | None
+    per_step_ns: int | None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    rank: int | None
+    device: int | None
+    start_ns: int
+    end_ns: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Scope:
+    rank: int | None
+    device: int | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    rule: str
+    slug: str
+    title: str
+    severity: str
+    confidence: str
+    message: str
+    scope: Scope
+    metrics: dict[str, Metric]
+    saving: Saving
+    evidence: list[Evidence]
+    recommend: list[dict[str, str]]
+    references: list[str]
+
+
+@dataclass(frozen=True)
+class RuleOutcome:
+    rule: str
+    outcome: str
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    bound_by: str
+    headline: str
+
+
+@dataclass(frozen=True)
+class Result:
+    tool: dict[str, str]
+    inputs: list[InputInfo]
+    health: list[Health]
+    devices: list[Device]
+    steps: list[Steps]
+    findings: list[Finding]
+    rules: list[RuleOutcome]
+    verdict: Verdict
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data in the published key order."""
+        body = asdict(self)
+        return {"schema_version": body.pop("schema_version"), **body}
+
+    def to_json(self) -> bytes:
+        """UTF-8 JSON, indented by two, ending in a newline; the same result gives the same bytes."""
+        return msgspec.json.format(msgspec.json.encode(self.to_dict()), indent=2) + b"\n"
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Result:
+        """Read what `to_json` wrote. Raises msgspec.ValidationError on other content."""
+        return msgspec.json.decode(data, type=cls)
