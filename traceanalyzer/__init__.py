@@ -1,0 +1,40 @@
+"""Find where a GPU's time went.
+
+    import traceanalyzer as ta
+
+    trace = ta.load("trace.json.gz")        # or a Nsight Systems SQLite export, a folder of ranks, a store
+    result = ta.analyze(trace)
+    print(result.verdict.headline)
+    trace.table("gpu_ops")                  # pyarrow.Table
+    trace.to_pandas("gpu_ops")              # pandas.DataFrame
+
+The names are imported on first use, so that `import traceanalyzer` and `traceanalyzer --help` stay quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from traceanalyzer.errors import ConfigError, InputError, TraceAnalyzerError
+
+if TYPE_CHECKING:
+    from traceanalyzer.analysis import analyze, load
+    from traceanalyzer.model.trace import Trace
+    from traceanalyzer.result.document import Result
+
+__all__ = ["ConfigError", "InputError", "Result", "Trace", "TraceAnalyzerError", "analyze", "load"]
+
+_HOMES = {
+    "analyze": "traceanalyzer.analysis",
+    "load": "traceanalyzer.analysis",
+    "Trace": "traceanalyzer.model.trace",
+    "Result": "traceanalyzer.result.document",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'traceanalyzer' has no attribute '{name}'")

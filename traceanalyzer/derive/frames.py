@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -45,10 +46,12 @@ def numbers(values: Array, type_: pa.DataType | None = None) -> pa.Array:
 
 
 def names(index: Array, values: list[str | None]) -> pa.DictionaryArray:
-    """The reverse of `codes`."""
-    missing = np.array([v is None for v in values], bool)
-    indices = pa.array(index.astype(np.int32), mask=missing[index] if len(index) else np.empty(0, bool))
-    return pa.DictionaryArray.from_arrays(indices, pa.array([v or "" for v in values], pa.string()))
+    """The reverse of `codes`. `values` may repeat; the dictionary holds each used value once."""
+    used, inverse = np.unique(index, return_inverse=True)
+    position: dict[str, int] = {}
+    kept = [-1 if (v := values[i]) is None else position.setdefault(v, len(position)) for i in used.tolist()]
+    code = np.array(kept, np.int32)[inverse] if len(used) else np.empty(0, np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(list(position), pa.string()))
 
 
 def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, slice]]:
@@ -58,7 +61,7 @@ def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iter
         return
     change = np.flatnonzero((np.diff(left) != 0) | (np.diff(right) != 0)) + 1
     bounds = [0, *change.tolist(), len(left)]
-    for start, stop in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, stop in pairwise(bounds):
         yield (int(left[start]), int(right[start])), slice(start, stop)
 
 

@@ -33,7 +33,8 @@ def gaps(gpu_ops: pa.Table, launches: pa.Table, host: Host) -> pa.Table:
     calls = _Calls.of(gpu_ops.num_rows, launches)
     ops = on_ledger(gpu_ops)
     parts = [
-        _device_gaps(key, ops.slice(rows.start, rows.stop - rows.start), calls, host) for key, rows in frames.groups(ops)
+        _device_gaps(key, ops.slice(rows.start, rows.stop - rows.start), calls, host)
+        for key, rows in frames.groups(ops)
     ]
     return frames.stack(GAPS, [p for p in parts if p.num_rows])
 
@@ -108,7 +109,8 @@ def _device_gaps(key: frames.Key, ops: pa.Table, calls: _Calls, host: Host) -> p
     parts.append(_cut(np.flatnonzero(late), launch_end, end, "dependency"))
 
     gap, low, high, cause, range_name, wait = (
-        np.concatenate([getattr(p, field) for p in parts]) for field in ("gap", "start", "end", "cause", "range", "wait")
+        np.concatenate([getattr(p, field) for p in parts])
+        for field in ("gap", "start", "end", "cause", "range", "wait")
     )
     order = np.argsort(low, kind="stable")
     gap, low, high, cause, range_name, wait = (v[order] for v in (gap, low, high, cause, range_name, wait))
@@ -206,7 +208,9 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
     row, first, last = left
     nothing = np.full(len(row), NULL, np.int64)
     found.append(_Parts(gap[row], first, last, np.full(len(row), CAUSE["host_untraced"]), nothing, nothing))
-    return _Parts(*(np.concatenate([getattr(p, f) for p in found]) for f in ("gap", "start", "end", "cause", "range", "wait")))
+    return _Parts(
+        *(np.concatenate([getattr(p, f) for p in found]) for f in ("gap", "start", "end", "cause", "range", "wait"))
+    )
 
 
 def _pieces(parts: tuple[Array, Array, Array], spans: Spans) -> tuple[Array, Array, Array]:

@@ -97,7 +97,9 @@ class Waits:
     def around(self, time: Array) -> Array:
         """For each time the position of the wait that began before it and had not returned, -1 where there is none."""
         index = np.searchsorted(self.start, time, side="right") - 1
-        inside = (index >= 0) & (self.end[np.maximum(index, 0)] > time) if len(self.start) else np.zeros(len(time), bool)
+        inside = (
+            (index >= 0) & (self.end[np.maximum(index, 0)] > time) if len(self.start) else np.zeros(len(time), bool)
+        )
         return np.where(inside, index, -1)
 
 

@@ -23,7 +23,9 @@ def launches(gpu_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
     if not ops.num_rows or not calls.num_rows:
         return LAUNCHES.empty()
 
-    key = frames.dense(*(np.concatenate((frames.ints(ops, c), frames.ints(calls, c))) for c in ("rank", "process", "correlation")))
+    key = frames.dense(
+        *(np.concatenate((frames.ints(ops, c), frames.ints(calls, c))) for c in ("rank", "process", "correlation"))
+    )
     op_key, call_key = key[: ops.num_rows], key[ops.num_rows :]
     order = np.lexsort((frames.ints(calls, "start_ns"), call_key))
     found = np.searchsorted(call_key[order], op_key)

@@ -113,8 +113,15 @@ GAPS = TableSpec(
         Column("draining", pa.bool_(), None, "a host wait drained the GPU: nothing was queued when it returned"),
         _PROCESS,
         _THREAD,
-        Column("range_name", NAME, None, "innermost named range on the launching thread that covers most of this part; null when none"),
-        Column("api_name", NAME, None, "call that launched the operation that ends the gap; null without a launch record"),
+        Column(
+            "range_name",
+            NAME,
+            None,
+            "innermost named range on the launching thread that covers most of this part; null when none",
+        ),
+        Column(
+            "api_name", NAME, None, "call that launched the operation that ends the gap; null without a launch record"
+        ),
         Column("wait_name", NAME, None, "host call that waited for the GPU, where the cause is synchronization"),
         Column("previous_op_name", NAME, None, "operation that ended last before the gap"),
         Column("next_op_name", NAME, None, "operation that ends the gap"),
@@ -139,7 +146,12 @@ COPIES = TableSpec(
         Column("pageable", pa.bool_(), None, "the host side is pageable memory"),
         _ns("exposed", "time of this copy that neither compute nor communication covers"),
         Column("bandwidth", pa.float64(), None, "bytes per second"),
-        Column("compute_stream", pa.bool_(), None, "compute kernels run on the same stream, so this copy can never overlap them"),
+        Column(
+            "compute_stream",
+            pa.bool_(),
+            None,
+            "compute kernels run on the same stream, so this copy can never overlap them",
+        ),
         Column("range_name", NAME, None, "innermost named range around the call that started it; null when none"),
     ),
 )

@@ -97,9 +97,7 @@ def _launching_ranges(gpu_ops: pa.Table, launches: pa.Table, host: Host) -> pa.D
     """For each row of gpu_ops the innermost range around the call that started it; null where there is none."""
     name = np.full(gpu_ops.num_rows, frames.NULL, np.int64)
     copies = launches.filter(pa.array(frames.equals(launches, "op_kind", "memcpy")))
-    rank, process, thread, start, op = (
-        frames.ints(copies, c) for c in ("rank", "process", "thread", "start_ns", "op")
-    )
+    rank, process, thread, start, op = (frames.ints(copies, c) for c in ("rank", "process", "thread", "start_ns", "op"))
     for who in np.unique(np.stack((rank, process, thread), axis=1), axis=0).tolist():
         mine = (rank == who[0]) & (process == who[1]) & (thread == who[2])
         name[op[mine]] = host.thread(*who).work.name_at(start[mine])

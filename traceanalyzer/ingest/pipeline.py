@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ SORT_KEYS: dict[str, list[tuple[str, str]]] = {
     ],
     "overheads": [("start_ns", "ascending"), ("end_ns", "ascending")],
     "collectives": [(k, "ascending") for k in ("device", "start_ns", "end_ns", "stream")],
-    "counters": [(k, "ascending") for k in ("device", "metric", "time_ns")],
+    "counters": [(k, "ascending") for k in ("device", "time_ns")],
     "memory_events": [(k, "ascending") for k in ("process", "time_ns", "address")],
     "devices": [("device", "ascending")],
     "processes": [("process", "ascending")],
@@ -95,7 +96,9 @@ def _ordinals(sources: list[Source], facts: list[FileFacts]) -> list[int]:
         if fact.rank is None:
             continue
         if fact.rank in claimed:
-            raise InputError(f"{source.path}: says it is rank {fact.rank}, and so does {claimed[fact.rank].path}; leave one of them out")
+            raise InputError(
+                f"{source.path}: says it is rank {fact.rank}, and so does {claimed[fact.rank].path}; leave one of them out"
+            )
         claimed[fact.rank] = source
     free = (n for n in range(len(sources) + len(claimed)) if n not in claimed)
     return [next(free) if fact.rank is None else fact.rank for fact in facts]
@@ -186,7 +189,7 @@ def _thread_slices(table: pa.Table) -> list[tuple[int, int]]:
     thread = pc.fill_null(table["thread"], -1).to_numpy()
     change = np.flatnonzero((np.diff(process) != 0) | (np.diff(thread) != 0)) + 1
     bounds = [0, *change.tolist(), len(process)]
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(bounds))
 
 
 def _steps(ranges: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from traceanalyzer.errors import InputError
 
@@ -32,8 +32,8 @@ class Source:
     def open(self, progress: Callable[[int], None] | None = None) -> IO[bytes]:
         """Open the decompressed content from its start; `progress` hears of bytes read from disk. The caller closes it."""
         raw = self.path.open("rb")
-        counted = io.BufferedReader(_Counted(raw, progress), 1 << 20) if progress else raw
-        return gzip.GzipFile(fileobj=counted, mode="rb") if self.compressed else counted
+        counted: IO[bytes] = io.BufferedReader(_Counted(raw, progress), 1 << 20) if progress else raw
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=counted, mode="rb")) if self.compressed else counted
 
     def sha256(self) -> str:
         """Hex digest of the file as it lies on disk."""

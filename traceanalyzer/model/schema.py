@@ -51,7 +51,9 @@ def _rank() -> Column:
 
 
 def _process() -> Column:
-    return Column("process", pa.int64(), None, "identity of the process within its file (see `processes.pid` for the OS pid)")
+    return Column(
+        "process", pa.int64(), None, "identity of the process within its file (see `processes.pid` for the OS pid)"
+    )
 
 
 def _thread() -> Column:
@@ -87,7 +89,12 @@ GPU_OPS = TableSpec(
         Column("graph_id", pa.int64(), None, "CUDA graph this ran in; null outside graphs"),
         Column("graph_node_id", pa.int64(), None, "node of that graph"),
         Column("bytes", pa.int64(), "bytes", "bytes moved or set; null for kernels"),
-        Column("copy_kind", NAME, None, "htod, dtoh, dtod, ptop, htoh, uvm_htod, uvm_dtoh, uvm_dtod or other; null unless memcpy"),
+        Column(
+            "copy_kind",
+            NAME,
+            None,
+            "htod, dtoh, dtod, ptop, htoh, uvm_htod, uvm_dtoh, uvm_dtod or other; null unless memcpy",
+        ),
         Column("src_memory", NAME, None, "pageable, pinned, device, managed, array or unknown; null unless memcpy"),
         Column("dst_memory", NAME, None, "as src_memory, for the destination"),
         Column("grid", DIM3, "count", "blocks in x, y, z"),

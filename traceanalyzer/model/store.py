@@ -75,7 +75,9 @@ def read_store(folder: Path) -> Trace:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if manifest["schema_version"] != SCHEMA_VERSION:
-            raise InputError(f"{folder}: a store of schema {manifest['schema_version']}, this version reads {SCHEMA_VERSION}; ingest again")
+            raise InputError(
+                f"{folder}: a store of schema {manifest['schema_version']}, this version reads {SCHEMA_VERSION}; ingest again"
+            )
         inputs = tuple(Input(**item) for item in manifest["inputs"])
         tables = {name: _read_table(folder, name) for name in EVENT_TABLES}
         short = [name for name, count in manifest["tables"].items() if tables[name].num_rows != count]

@@ -47,7 +47,7 @@ class Trace:
 
     def to_pandas(self, name: str) -> pd.DataFrame:
         """The event table `name` as a pandas DataFrame (names as categoricals)."""
-        return self.table(name).to_pandas()
+        return self.table(name).to_pandas()  # type: ignore[no-any-return]
 
     def rank_of(self, ordinal: int) -> int | None:
         """The job's rank behind a value of the `rank` column, None when no file says it."""

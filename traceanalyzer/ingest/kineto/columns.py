@@ -21,7 +21,10 @@ def arguments(events: Sequence[Event]) -> list[Args]:
     return [e.args or NO_ARGS for e in events]
 
 
-def integers(values: Iterable[Number], type_: pa.DataType = pa.int64()) -> pa.Array:
+INT64 = pa.int64()
+
+
+def integers(values: Iterable[Number], type_: pa.DataType = INT64) -> pa.Array:
     """Integers; strings that spell one count, anything else becomes null."""
     values = list(values)
     try:

@@ -87,12 +87,11 @@ class Events:
     def __init__(self, text: bytes) -> None:
         """Decode the JSON array `text`. Raises msgspec.DecodeError when it is not one."""
         self.misfits = 0
+        times: tuple[Times, Times] | None = None
         try:
             self.events = _decoder.decode(text)
         except msgspec.ValidationError:
             self.events, times = self._loosely(text)
-        else:
-            times = None
         self.timed = np.fromiter((e.ts is not None for e in self.events), bool, len(self.events))
         self.start, self.duration = _exact(text, self.events) if times is None else times
 
@@ -127,7 +126,7 @@ def _exact(text: bytes, events: list[Event]) -> tuple[Times, Times]:
 
 def _decimal_times(times: list[_Times]) -> tuple[Times, Times]:
     """Exact ns of values that a float64 cannot hold; what an int64 cannot hold either becomes its limit."""
-    limit = np.iinfo(np.int64).max // 4
+    limit = Decimal(np.iinfo(np.int64).max // 4)
 
     def ns(value: Decimal | None) -> int:
         return 0 if value is None else int(max(min(value * NS_PER_US, limit), -limit).to_integral_value())

@@ -68,9 +68,13 @@ class KinetoImporter:
                 for events in splitter:
                     reader.take(events)
             except NoEventsError:
-                raise InputError(f"{source.path}: JSON without a traceEvents array; this is not a Chrome trace") from None
+                raise InputError(
+                    f"{source.path}: JSON without a traceEvents array; this is not a Chrome trace"
+                ) from None
             except (EOFError, zlib.error, OSError) as error:
-                raise InputError(f"{source.path}: damaged gzip data ({error}); copy or record the trace again") from error
+                raise InputError(
+                    f"{source.path}: damaged gzip data ({error}); copy or record the trace again"
+                ) from error
         _report_damage(splitter, reader.misfits, sink)
         return reader.finish(_metadata(splitter, sink))
 
@@ -92,7 +96,9 @@ def _report_damage(splitter: Splitter[Events], misfits: int, sink: Sink) -> None
         sink.health("TRC001", "low", "the file ends in the middle of its events; what came after is lost")
     if dropped := splitter.dropped + misfits:
         example = (splitter.first_dropped or b"").decode("utf-8", "replace") or None
-        sink.health("TRC001", "low", "events that are not valid JSON or hold no usable values were dropped", dropped, example)
+        sink.health(
+            "TRC001", "low", "events that are not valid JSON or hold no usable values were dropped", dropped, example
+        )
 
 
 def _metadata(splitter: Splitter[Events], sink: Sink) -> dict[str, Any]:
@@ -103,7 +109,13 @@ def _metadata(splitter: Splitter[Events], sink: Sink) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(splitter.header + b'"traceEvents":[]' + trailer)
     except msgspec.DecodeError as error:
-        sink.health("TRC001", "low", "the metadata around the events is not valid JSON; rank and device facts are lost", 1, str(error))
+        sink.health(
+            "TRC001",
+            "low",
+            "the metadata around the events is not valid JSON; rank and device facts are lost",
+            1,
+            str(error),
+        )
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -124,7 +136,9 @@ class _Reader:
             if event.ph == "X":
                 if event.cat is not None and events.timed[row]:
                     groups[event.cat].append(row)
-            elif (event.ph == "M" and event.name in METADATA_NAMES) or (event.ph == "i" and event.name == MEMORY_INSTANT):
+            elif (event.ph == "M" and event.name in METADATA_NAMES) or (
+                event.ph == "i" and event.name == MEMORY_INSTANT
+            ):
                 groups[event.name].append(row)
         for category, rows in groups.items():
             found = [events.events[row] for row in rows]
@@ -153,7 +167,9 @@ class _Reader:
             "stream": col.integers(_first(a.stream, e.tid) for a, e in zip(args, events, strict=True)),
             "kind": pa.repeat(kind, len(events)).dictionary_encode(),
             "name": names,
-            "class": classify.map_names(names, classify.kernel_class if kind == "kernel" else lambda _: classify.COMPUTE),
+            "class": classify.map_names(
+                names, classify.kernel_class if kind == "kernel" else lambda _: classify.COMPUTE
+            ),
             "correlation": col.integers(a.correlation for a in args),
             "external_id": col.integers(_first(a.external_id, a.external_id_old) for a in args),
             "graph_id": col.integers(a.graph_id or None for a in args),
@@ -242,7 +258,9 @@ class _Reader:
     def _overheads(self, events: list[Event], times: dict[str, pa.Array]) -> None:
         # Kineto writes -1 for the process and 0 for the thread when it does not know them.
         threads = [e.tid if e.pid != -1 else None for e in events]
-        self._sink.add("overheads", pa.table({**times, "thread": col.integers(threads), "name": col.texts(e.name for e in events)}))
+        self._sink.add(
+            "overheads", pa.table({**times, "thread": col.integers(threads), "name": col.texts(e.name for e in events)})
+        )
 
     def _memory_events(self, events: list[Event], times: dict[str, pa.Array]) -> None:
         args = col.arguments(events)
@@ -254,7 +272,9 @@ class _Reader:
                     "time_ns": times["start_ns"],
                     "process": col.integers(e.pid for e in events),
                     "thread": col.integers(e.tid for e in events),
-                    "device": col.integers((a.device_id if g else None for a, g in zip(args, on_gpu, strict=True)), pa.int32()),
+                    "device": col.integers(
+                        (a.device_id if g else None for a, g in zip(args, on_gpu, strict=True)), pa.int32()
+                    ),
                     "address": col.integers((a.address for a in args), pa.uint64()),
                     "bytes": col.integers(a.memory_bytes for a in args),
                     "total_allocated": col.integers(a.total_allocated for a in args),
@@ -281,9 +301,13 @@ class _Reader:
         if processes:
             self._sink.add(
                 "processes",
-                pa.table({"process": processes, "pid": processes, "name": [self._process_names.get(p) for p in processes]}),
+                pa.table(
+                    {"process": processes, "pid": processes, "name": [self._process_names.get(p) for p in processes]}
+                ),
             )
-        devices = [d for d in _list(metadata.get("deviceProperties")) if isinstance(d, dict) and isinstance(d.get("id"), int)]
+        devices = [
+            d for d in _list(metadata.get("deviceProperties")) if isinstance(d, dict) and isinstance(d.get("id"), int)
+        ]
         if devices:
             self._sink.add(
                 "devices",

@@ -20,6 +20,7 @@ SEAM_WINDOW = 64 << 10
 SEAM = re.compile(rb"\}\s*,\s*\{")
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+PHASE = re.compile(rb'"ph"\s*:')
 UTF8_BOM = b"\xef\xbb\xbf"
 
 Chunk = TypeVar("Chunk")
@@ -95,46 +96,54 @@ class Splitter(Generic[Chunk]):
         except msgspec.DecodeError as error:
             if found := TRAILING.search(str(error)):
                 return self._end(pending, int(found[1]))
-        chunks, rest, ended = self._salvage(pending)
-        if not ended and rest.strip():
-            self._drop(rest)
-        return chunks, rest if ended else b"", ended
+        return self._salvage(pending, final=True)
 
     def _end(self, pending: bytes, byte: int) -> tuple[list[Chunk], bytes, bool]:
         """The array closed before the 1-based `byte` of "[" + pending."""
         return [self._decode(b"[" + pending[: byte - 2])], pending[byte - 2 :], True
 
-    def _salvage(self, pending: bytes) -> tuple[list[Chunk], bytes, bool]:
-        """Keep every stretch between seams that decodes and drop the rest: (chunks, rest, whether the array ended)."""
+    def _salvage(self, pending: bytes, final: bool = False) -> tuple[list[Chunk], bytes, bool]:
+        """Keep every stretch between seams that decodes, drop the others: (chunks, rest, whether the array ended).
+
+        What may be whole once more is read stays in the rest, unless `final` says that there is no more.
+        """
         seams = list(SEAM.finditer(pending))
         starts = [0, *(seam.end() - 1 for seam in seams)]
         ends = [*(seam.start() + 1 for seam in seams), len(pending)]
         kept: list[bytes] = []
-        first, ended, rest = 0, False, pending[starts[-1] :]
-        while first < len(starts) and not ended:
-            # The last stretch is whole only when the array ends in it.
+        first = 0
+        while first < len(starts):
+            low = starts[first]
             for last in range(first, min(first + MAX_NESTED_SEAMS, len(starts))):
-                text = pending[starts[first] : ends[last]]
-                try:
-                    self._decode(b"[" + text + b"]")
-                except msgspec.DecodeError as error:
-                    if found := TRAILING.search(str(error)):
-                        close = int(found[1]) - 2
-                        kept.append(text[:close].rstrip()[:-1])
-                        ended, rest = True, text[close:]
-                        break
-                else:
-                    if last == len(starts) - 1:
-                        rest = b""
+                text = pending[low : ends[last]]
+                close = self._try(text)
+                if close == len(text):
                     kept.append(text)
                     first = last + 1
                     break
+                # The end of the array, if what it closes is an event and not a list inside a broken one.
+                if close and PHASE.search(text[:close]):
+                    kept.append(text[:close].rstrip()[:-1])
+                    return self._joined(kept), text[close:], True
             else:
-                if first < len(starts) - 1:
-                    self._drop(pending[starts[first] : ends[first]])
+                if first + MAX_NESTED_SEAMS >= len(starts) and not final:
+                    return self._joined(kept), pending[low:], False
+                self._drop(pending[low : ends[first]])
                 first += 1
+        return self._joined(kept), b"", False
+
+    def _try(self, text: bytes) -> int:
+        """How much of `text` is whole: all of it, up to the end of the array in it, or nothing."""
+        try:
+            self._decode(b"[" + text + b"]")
+        except msgspec.DecodeError as error:
+            found = TRAILING.search(str(error))
+            return int(found[1]) - 2 if found else 0
+        return len(text)
+
+    def _joined(self, kept: list[bytes]) -> list[Chunk]:
         text = b",".join(part for part in kept if part.strip())
-        return ([self._decode(b"[" + text + b"]")] if text else []), rest, ended
+        return [self._decode(b"[" + text + b"]")] if text else []
 
     def _drop(self, text: bytes) -> None:
         self.dropped += 1

@@ -1,0 +1,41 @@
+# Everything works on a fresh machine with Python 3.11 or newer and make.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do command -v $$p && break; done)
+BIN := .venv/bin
+DEMO_TRACE := tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz
+
+.PHONY: demo test lint format bench clean
+
+demo: .venv/.run  ## Set up, then write demo/report.html from a fixture.
+	@$(BIN)/traceanalyzer report $(DEMO_TRACE) -o demo/report.html
+	@echo "open demo/report.html in a browser"
+
+test: lint  ## Set up, then run linters, type checks and the whole suite.
+	$(BIN)/python -m pytest -n auto
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.dev  ## Print times of ingest and analysis on a large trace tiled from a fixture.
+	$(BIN)/python -m benchmarks.run
+
+clean:
+	rm -rf .venv demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.venv/.run: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/.dev: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@ .venv/.run

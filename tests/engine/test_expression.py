@@ -1,0 +1,377 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceanalyzer.engine.compute import as_array
+from traceanalyzer.engine.expression import Names, compile_condition, compile_expression
+from traceanalyzer.engine.kinds import BOOL, TEXT, number
+from traceanalyzer.engine.rows import GPU_KEYS, TableRows, Windows
+from traceanalyzer.engine.syntax import ExpressionError
+from traceanalyzer.model.schema import NAME
+
+COLUMNS = {
+    "rank": number(None),
+    "device": number(None),
+    "duration": number("ns"),
+    "bytes": number("bytes"),
+    "cause": TEXT,
+    "draining": BOOL,
+    "class": TEXT,
+    "n": number("count"),
+}
+PARAMS = {"short": number("ns"), "least": number("share")}
+WINDOW = {"duration": number("ns"), "step_count": number("count")}
+ROW = Names(COLUMNS, PARAMS, WINDOW)
+GROUP = Names(COLUMNS, PARAMS, WINDOW, {"lost": number("ns"), "gaps": number("count"), "loader": TEXT})
+
+
+def rows(**columns: list[Any]) -> TableRows:
+    count = len(next(iter(columns.values())))
+    types = {"cause": NAME, "class": NAME, "draining": pa.bool_()}
+    data = {"rank": [0] * count, "device": [0] * count, **columns}
+    table = pa.table({k: pa.array(v, types.get(k, pa.int64())) for k, v in data.items()})
+    return TableRows(table, windows(), values())
+
+
+def windows() -> Windows:
+    from traceanalyzer.derive.tables import LEDGER
+
+    return Windows(
+        pa.Table.from_pylist([{"rank": 0, "device": 0, "duration": 1000, "step_count": 0}], schema=LEDGER.schema)
+    )
+
+
+def values() -> dict[str, pa.Scalar]:
+    return {
+        "params.short": pa.scalar(20_000),
+        "params.least": pa.scalar(0.1),
+        "window.duration": pa.scalar(1000),
+        "window.step_count": pa.scalar(0),
+        "lost": pa.scalar(250),
+        "gaps": pa.scalar(7),
+        "loader": pa.scalar(None, pa.string()),
+    }
+
+
+def per_row(text: str, **columns: list[Any]) -> list[Any]:
+    table = rows(**columns)
+    return as_array(compile_expression(text, ROW)(table), table.count).to_pylist()
+
+
+def of_group(text: str, **columns: list[Any]) -> Any:
+    return compile_expression(text, GROUP)(rows(**(columns or {"n": [1]}))).as_py()
+
+
+def error(text: str, names: Names = ROW) -> ExpressionError:
+    with pytest.raises(ExpressionError) as caught:
+        compile_expression(text, names)
+    return caught.value
+
+
+# Values
+
+
+def test_unit_literals_compare_with_times_and_sizes() -> None:
+    assert per_row("duration <= 20us", duration=[19_999, 20_000, 20_001]) == [True, True, False]
+    assert per_row("bytes >= 64KiB", bytes=[65_535, 65_536]) == [False, True]
+    assert per_row("1.5us < duration < params.short", duration=[1_500, 1_501, 20_000]) == [False, True, False]
+
+
+def test_arithmetic() -> None:
+    assert per_row("duration / window.duration", duration=[250, 1000]) == [0.25, 1.0]
+    assert per_row("duration * 2 - 10ns", duration=[10]) == [10]
+    assert per_row("-duration + 3ns * n", duration=[1], n=[2]) == [5]
+    assert of_group("lost >= 25% * window.duration") is True
+    assert of_group("lost >= params.least * window.duration and gaps > 7") is False
+
+
+def test_large_nanoseconds_stay_exact_and_meet_shares() -> None:
+    epoch = 1_700_000_000_000_000_001
+    assert per_row("duration + 1ns", duration=[epoch]) == [epoch + 1]
+    assert per_row("duration * 50%", duration=[epoch])[0] == pytest.approx(epoch / 2)
+
+
+def test_overflow_is_an_error_and_no_wrong_number() -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        per_row("duration * n", duration=[2**62], n=[4])
+
+
+def test_division_by_zero_is_null_and_null_is_false() -> None:
+    assert of_group("gaps / window.step_count") is None
+    assert of_group("gaps / window.step_count >= 5") is False
+    assert per_row("duration / n", duration=[6, 6], n=[0, 3]) == [None, 2.0]
+
+
+def test_a_test_on_a_null_is_false() -> None:
+    cause = ["input", None]
+    assert per_row('cause == "input"', cause=cause) == [True, False]
+    assert per_row('cause != "input"', cause=cause) == [False, False]
+    assert per_row('not cause == "input"', cause=cause) == [False, True]
+    assert per_row('cause in ["input", "x"]', cause=cause) == [True, False]
+    assert per_row('cause not in ["x"]', cause=cause) == [True, False]
+    assert per_row("cause is None", cause=cause) == [False, True]
+    assert per_row("cause != None", cause=cause) == [True, False]
+    assert per_row('contains(cause, "np")', cause=cause) == [True, False]
+    assert per_row("draining and true", draining=[True, None]) == [True, False]
+
+
+def test_a_null_condition_counts_as_false() -> None:
+    condition = compile_condition("draining", ROW)
+    assert condition(rows(draining=[True, None, False])).to_pylist() == [True, False, False]
+
+
+def test_row_functions() -> None:
+    assert per_row('matches(cause, "^in\\w+")', cause=["input", "pin", None]) == [True, False, False]
+    assert per_row('startswith(cause, "in")', cause=["input", "pin"]) == [True, False]
+    assert per_row("least(duration, 5ns)", duration=[3, 9]) == [3, 5]
+    assert per_row("greatest(abs(-duration), 5ns)", duration=[3, 9]) == [5, 9]
+    assert per_row('coalesce(cause, "?")', cause=["a", None]) == ["a", "?"]
+    assert per_row('if_else(duration > 5ns, "long", "short")', duration=[3, 9]) == ["short", "long"]
+    assert of_group('coalesce(concat(" in ", loader), "")') == ""
+    assert of_group('plural(gaps, "gap")') == "gaps"
+
+
+def test_class_is_a_column_although_python_keeps_the_word() -> None:
+    assert per_row('class == "communication"', **{"class": ["compute", "communication"]}) == [False, True]
+
+
+def test_aggregates() -> None:
+    data = {"duration": [1, 2, 3, 10], "cause": ["a", "b", "b", None], "draining": [True, None, False, True]}
+    for text, expected in {
+        "sum(duration)": 16,
+        "count()": 4,
+        "min(duration)": 1,
+        "max(duration)": 10,
+        "mean(duration)": 4.0,
+        "median(duration)": 2.5,
+        "quantile(duration, 0.25)": 1.75,
+        "count_distinct(cause)": 2,
+        "any(draining)": True,
+        "all(draining)": False,
+        "top(cause, duration)": "b",
+        "count(where=duration > 1ns)": 3,
+        'sum(duration, where=cause == "b")': 5,
+        "sum(duration) / window.duration": 0.016,
+        "sum(duration / window.duration)": 0.016,
+        "sum(2ns)": 8,
+    }.items():
+        assert of_group(text, **data) == expected, text
+
+
+def test_aggregates_of_nothing() -> None:
+    assert of_group("sum(duration, where=duration > 5ns)", duration=[1]) == 0
+    assert of_group("max(duration, where=duration > 5ns)", duration=[1]) is None
+    assert of_group("top(cause, duration)", cause=[None], duration=[1]) is None
+    assert of_group("top(cause, duration)", cause=["b", "a"], duration=[1, 1]) == "a"
+
+
+# Kinds
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("duration / duration", "share"),
+        ("10% * duration", "ns"),
+        ("duration / n", "ns"),
+        ("n / n", None),
+        ("1 - duration / duration", "share"),
+        ("bytes / 2", "bytes"),
+        ("n + 1", "count"),
+    ],
+)
+def test_units_of_results(text: str, unit: str | None) -> None:
+    assert compile_expression(text, ROW).kind == number(unit)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "duration >= 10%",
+        "duration + bytes",
+        "duration > 100",
+        "duration * duration",
+        "bytes / duration",
+        "cause > 3",
+        "cause + cause",
+        "n >= 10%",
+        "duration and draining",
+        'draining == "x"',
+        "duration in [3%]",
+        "not duration",
+        "-cause",
+        "if_else(draining, duration, bytes)",
+        'sum(cause) == "x"',
+    ],
+)
+def test_kinds_that_do_not_go_together(text: str) -> None:
+    error(text)
+    error(text, GROUP)
+
+
+def test_zero_is_zero_in_every_unit() -> None:
+    assert per_row("duration > 0", duration=[0, 1]) == [False, True]
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "says"),
+    [
+        ("duration > 20us and caus == 'x'", 20, "did you mean 'cause'?"),
+        ("duration > params.shrt", 11, "did you mean 'short'?"),
+        ("window.durtion > 1ns", 0, "did you mean 'duration'?"),
+        ("20us < duration and bytes > 3%", 20, "a size in bytes and a share"),
+        ("5µs < duration or bytes > 3%", 18, "a size in bytes and a share"),
+        ("  bytes > 3%", 2, "a size in bytes and a share"),
+        ("contans(cause, 'x')", 0, "did you mean 'contains'?"),
+        ("sum(duration) > 1ns", 0, "sums up a group"),
+        ("duration > 20parsec", 11, "has no unit that is known"),
+        ("duration >", 10, "this is no expression"),
+        ("matches(cause, '(')", 0, "matches:"),
+        ("contains(cause, cause)", 0, "must be a literal"),
+    ],
+)
+def test_errors_point_at_the_mistake(text: str, column: int, says: str) -> None:
+    caught = error(text)
+    assert (caught.column, says in str(caught)) == (column, True), str(caught)
+
+
+def test_group_level_errors() -> None:
+    assert "needs an aggregate" in str(error("duration > 1ns", GROUP))
+    assert "cannot stand inside another" in str(error("sum(max(duration))", GROUP))
+    assert "one value a group" in str(error("sum(lost)", GROUP))
+    assert "have no window" in str(error("window.duration > 1ns", Names(COLUMNS, PARAMS, None)))
+
+
+# Attacks
+
+ATTACKS = [
+    "__import__('os').system('true')",
+    "().__class__.__bases__[0].__subclasses__()",
+    "cause.__class__",
+    "params.__class__",
+    "params.short.as_py()",
+    "window.duration.__init__",
+    "[x for x in (1, 2)]",
+    "{x: 1 for x in (1, 2)}",
+    "lambda: 1",
+    "(lambda x: x)(1)",
+    "f'{cause}'",
+    "f'{__import__(\"os\")}'",
+    "(x := 1)",
+    "9 ** 9 ** 9 ** 9",
+    "1 << 100000",
+    "10 % 3 // 2 @ 2",
+    "open('/etc/passwd')",
+    "eval('1')",
+    "exec('1')",
+    "getattr(cause, 'x')",
+    "cause[0]",
+    "cause if draining else cause",
+    "await cause",
+    "yield",
+    "*cause",
+    "contains(*cause)",
+    "contains(**cause)",
+    "sum(duration, where=draining, other=draining)",
+    "print(cause)",
+    "b'bytes' == cause",
+    "1j",
+    "...",
+    "import os",
+    "a = 1",
+    "1; 2",
+    "cause\n; import os",
+    "cause == 'a\x00b'",
+    "9" * 400,
+    "1e999",
+    "~n",
+    "{1, 2}",
+    "{**cause}",
+    "cause is 'x'",
+    "()",
+    "",
+    "#",
+    "\\",
+    "'unterminated",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("text", ATTACKS)
+def test_nothing_outside_the_grammar_compiles(text: str) -> None:
+    error(text)
+    error(text, GROUP)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 900 + "1" + ")" * 900,
+        "-" * 1900 + "1",
+        "not " * 400 + "draining",
+        "[" * 900,
+        "n" + " + n" * 300,
+        "abs(" * 60 + "n" + ")" * 60,
+        "n == 1 or " * 5000 + "draining",
+        "cause == '" + "x" * 5000 + "'",
+    ],
+)
+def test_size_and_depth_are_capped(text: str) -> None:
+    error(text)
+
+
+@given(st.text(max_size=60))
+def test_any_text_compiles_or_is_refused_politely(text: str) -> None:
+    try:
+        compile_expression(text, ROW)
+    except ExpressionError as caught:
+        assert 0 <= caught.column <= len(text)
+
+
+TOKENS = [
+    "duration",
+    "cause",
+    "draining",
+    "n",
+    "20us",
+    "3%",
+    "(",
+    ")",
+    "+",
+    "-",
+    "*",
+    "/",
+    "<",
+    "==",
+    "and",
+    "not",
+    "in",
+]
+TOKENS += ["[", "]", '"x"', ",", "sum", "contains", "params.short", "window.duration", "None", "0", "."]
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=14))
+def test_any_row_of_tokens_compiles_and_runs_or_is_refused(tokens: list[str]) -> None:
+    text = " ".join(tokens)
+    table = rows(duration=[1, 2], cause=["x", None], draining=[True, None], n=[0, 3])
+    try:
+        expression = compile_expression(text, ROW)
+    except ExpressionError as caught:
+        assert 0 <= caught.column <= len(text)
+        return
+    try:
+        assert len(as_array(expression(table), 2)) == 2
+    except pa.ArrowInvalid as overflow:
+        assert "overflow" in str(overflow)
+
+
+def test_gpu_keys_are_what_windows_need() -> None:
+    assert GPU_KEYS == ("rank", "device")

@@ -1,0 +1,76 @@
+"""The page under test, rendered once: as bytes, and decoded back for the timeline."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from report_sample import sample
+
+from traceanalyzer.report.html import render_html
+
+
+@dataclass
+class Row:
+    """One decoded row: its lane's label, and the arrays a browser sees."""
+
+    group: str
+    lane: str
+    start: np.ndarray
+    end: np.ndarray
+    name: np.ndarray
+    colour: np.ndarray
+    count: np.ndarray
+
+
+def decode(blob: str) -> tuple[dict[str, Any], list[Row]]:
+    """Read the blob by its documented layout; independent of the encoder."""
+    data = gzip.decompress(base64.b64decode(blob))
+    size = int.from_bytes(data[:4], "little")
+    header = json.loads(data[4 : 4 + size])
+    offset = 4 + size
+
+    def read(dtype: str, n: int) -> np.ndarray:
+        nonlocal offset
+        offset = -(-offset // 8) * 8
+        array = np.frombuffer(data, dtype, n, offset)
+        offset += array.nbytes
+        return array
+
+    rows = []
+    for group in header["groups"]:
+        for lane in group["lanes"]:
+            for row in lane["rows"]:
+                n, number = row["n"], "<f8" if row["wide"] else "<u4"
+                start = np.cumsum(read(number, n).astype(np.float64))
+                end = start + read(number, n)
+                name = np.array(header["names"], dtype=object)[read("<u4", n)]
+                count = read("<u4", n) if row["merged"] else np.ones(n, dtype=np.uint32)
+                rows.append(Row(group["label"], lane["label"], start, end, name, read("u1", n), count))
+    assert offset == len(data)
+    return header, rows
+
+
+def blob_of(page: bytes) -> str:
+    found = re.search(r'id="timeline-data">([^<]*)<', page.decode())
+    assert found
+    return found[1]
+
+
+@pytest.fixture(scope="session")
+def page() -> bytes:
+    return render_html(*sample())
+
+
+@pytest.fixture(scope="session")
+def page_path(page: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    path = tmp_path_factory.mktemp("a folder with spaces") / "report.html"
+    path.write_bytes(page)
+    yield path.as_uri()

@@ -1,0 +1,117 @@
+"""The page as text: complete, deterministic, closed to the network, and deaf to what names try to say."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+from report_sample import HOSTILE, Sample, sample
+
+from traceanalyzer.report.charts import ledger_segments, step_bars
+from traceanalyzer.report.html import inline_json, render_html
+from traceanalyzer.result.document import Evidence, Saving
+
+
+class Elements(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def elements(page: bytes) -> list[tuple[str, dict[str, str | None]]]:
+    parser = Elements()
+    parser.feed(page.decode())
+    return parser.found
+
+
+def test_same_input_same_bytes(page: bytes) -> None:
+    assert render_html(*sample()) == page
+
+
+def test_hostile_names_are_text(page: bytes) -> None:
+    found = elements(page)
+    assert not [tag for tag, _ in found if tag in {"img", "iframe", "object", "embed"}]
+    assert not [attrs for _, attrs in found if any(name.startswith("on") or name == "style" for name in attrs)]
+    assert HOSTILE.encode() not in page
+
+
+def test_only_https_references_are_links(page: bytes) -> None:
+    targets = [attrs["href"] or "" for tag, attrs in elements(page) if tag == "a"]
+    assert all(target.startswith(("#", "https://")) for target in targets)
+    assert b"javascript:alert(4)" in page  # shown, as text
+
+
+def test_nothing_is_loaded(page: bytes) -> None:
+    for tag, attrs in elements(page):
+        assert "src" not in attrs
+        assert tag != "link" or attrs["href"] == "data:,"
+    style = re.search(rb"<style>(.*?)</style>", page, re.S)
+    assert style is not None
+    assert b"url(" not in style[1] and b"@import" not in style[1]
+
+
+def test_policy_names_each_script_and_the_style(page: bytes) -> None:
+    text = page.decode()
+    (policy,) = [a["content"] or "" for t, a in elements(page) if t == "meta" and a.get("http-equiv")]
+    blocks = [*re.findall(r"<script>(.*?)</script>", text, re.S), *re.findall(r"<style>(.*?)</style>", text, re.S)]
+    assert len(blocks) == 5
+    for block in blocks:
+        assert base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() in policy
+    assert policy.startswith("default-src 'none';") and "unsafe" not in policy
+
+
+def test_paths_stay_out(page: bytes) -> None:
+    assert b"resnet50.pt.trace.json.gz" in page
+    assert b"secret" not in page and b"/home" not in page
+
+
+def test_inline_json_cannot_leave_its_element() -> None:
+    assert inline_json(["</script>\u2028&"]) == '["\\u003c/script\\u003e\\u2028\\u0026"]'
+
+
+def test_without_tables_there_is_no_timeline() -> None:
+    page = render_html(sample()[0], None)
+    assert b'id="timeline"' not in page and b"Show on timeline" not in page
+    assert b"input wait before step 1" in page
+
+
+def test_empty_result_is_calm() -> None:
+    result = replace(sample()[0], findings=[], health=[], devices=[], steps=[], rules=[])
+    text = render_html(result, Sample()).decode()
+    assert "Nothing worth fixing found" in text and "No problems met in the trace" in text
+
+
+def test_evidence_off_the_timeline_is_not_a_button() -> None:
+    result, tables = sample()
+    finding = replace(
+        result.findings[0], evidence=[Evidence(None, 5, 1, 2, "elsewhere")], saving=Saving(0, 0.0, 1.0, None)
+    )
+    text = render_html(replace(result, findings=[finding]), tables).decode()
+    assert "elsewhere" in text and "data-finding" not in text.split("<script>")[0]
+    assert "no saving of its own" in text
+
+
+def test_ledger_bar_is_exact() -> None:
+    (device,) = sample()[0].devices
+    segments = ledger_segments(device)
+    assert sum(s.ns for s in segments) == device.window_ns
+    assert segments[0].begins == 0
+    assert abs(segments[-1].begins + segments[-1].share - 1) < 1e-12
+
+
+def test_unknown_causes_are_unattributed() -> None:
+    device = replace(sample()[0].devices[0], idle_by_cause_ns={"new_cause": 5, "unattributed": 2})
+    assert {s.swatch.key: s.ns for s in ledger_segments(device)}["idle.unattributed"] == 7
+
+
+def test_many_steps_share_bars_and_show_the_longest() -> None:
+    bars = step_bars([10] * 999 + [50])
+    assert len(bars) <= 240
+    assert (bars[-1].ns, bars[-1].height, bars[-1].last) == (50, 1.0, 999)
+    assert step_bars([]) == []

@@ -1,0 +1,77 @@
+"""Packing into rows and merging: nothing overlaps, nothing is lost, totals are exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from traceanalyzer.report.slices import Slices, make_slices, merge, merged_size, pack
+
+SPANS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 60), st.integers(0, 2)), min_size=1, max_size=60)
+
+
+def build(spans: list[tuple[int, int, int]]) -> Slices:
+    start, length, colour = (np.array(column, dtype=np.int64) for column in zip(*spans, strict=True))
+    number = np.arange(len(start), dtype=np.uint32)
+    return make_slices(start, start + length, number, colour.astype(np.uint8))
+
+
+@given(SPANS)
+def test_rows_never_overlap_and_keep_every_slice(spans: list[tuple[int, int, int]]) -> None:
+    rows, left = pack(build(spans), 100)
+    assert left == 0
+    for row in rows:
+        assert np.all(row.start[1:] >= row.end[:-1])
+    assert sorted(int(n) for row in rows for n in row.name) == list(range(len(spans)))
+
+
+@given(SPANS)
+def test_packing_is_first_fit(spans: list[tuple[int, int, int]]) -> None:
+    slices = build(spans)
+    free: list[int] = []
+    expected: list[list[int]] = []
+    for start, end, name in zip(slices.start, slices.end, slices.name, strict=True):
+        at = next((i for i, until in enumerate(free) if until <= start), len(free))
+        if at == len(free):
+            free.append(0)
+            expected.append([])
+        free[at] = end
+        expected[at].append(name)
+    assert [row.name.tolist() for row in pack(slices, 100)[0]] == expected
+
+
+def test_nested_ranges_land_at_their_depth_and_deep_ones_are_counted() -> None:
+    rows, left = pack(build([(0, 100, 0), (0, 90, 0), (10, 20, 0), (40, 20, 0), (12, 5, 0)]), 3)
+    assert [row.start.tolist() for row in rows] == [[0], [0], [10, 40]]
+    assert left == 1
+
+
+@settings(max_examples=200)
+@given(SPANS, st.integers(1, 200))
+def test_merging_keeps_totals_by_colour_and_counts(spans: list[tuple[int, int, int]], quantum: int) -> None:
+    row = pack(build(spans), 100)[0][0]
+    keep = np.zeros(len(row), dtype=np.bool_)
+    merged = merge(row, quantum, keep)
+    assert len(merged) == merged_size(row, quantum, keep)
+    assert int(merged.count.sum()) == len(row)
+    assert np.all(merged.start[1:] >= merged.end[:-1])
+    for colour in range(3):
+        assert merged.duration[merged.colour == colour].sum() == row.duration[row.colour == colour].sum()
+
+
+@pytest.mark.parametrize("quantum", [1, 50, 10_000])
+def test_kept_slices_are_not_merged(quantum: int) -> None:
+    row = build([(i * 10, 9, i % 2) for i in range(40)])
+    keep = np.zeros(40, dtype=np.bool_)
+    keep[10:14] = True
+    merged = merge(row, quantum, keep)
+    for start in (100, 110, 120, 130):
+        at = merged.start.tolist().index(start)
+        assert (merged.duration[at], merged.count[at]) == (9, 1)
+
+
+def test_a_merged_slice_has_the_name_of_the_longest() -> None:
+    merged = merge(build([(0, 2, 1), (3, 5, 1), (9, 1, 1)]), 1000, np.zeros(3, dtype=np.bool_))
+    assert (merged.name.tolist(), merged.duration.tolist(), merged.count.tolist()) == ([1], [8], [3])

@@ -1,0 +1,157 @@
+"""Each cause of an idle gap, on a trace of two operations with one gap between them (10 to 100 us)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+import traceanalyzer as ta
+from tests.support.kineto import AUTOGRAD, KinetoTrace
+from traceanalyzer.derive.catalog import Catalog
+
+
+def two_ops(launch: tuple[float, float] | None, **second: object) -> KinetoTrace:
+    trace = KinetoTrace().op(0, 10, launch=(-5, -2))
+    return trace.op(100, 110, launch=launch, name="late", **second)
+
+
+def parts(trace: KinetoTrace, tmp_path) -> list[tuple[str, int, int]]:
+    """(cause, start, end) in us; checks that the parts tile the gap."""
+    rows = gap_rows(trace, tmp_path)
+    assert all(a["end_ns"] == b["start_ns"] for a, b in pairwise(rows))
+    assert (rows[0]["start_ns"], rows[-1]["end_ns"]) == (10_000, 100_000)
+    return [(r["cause"], r["start_ns"] // 1000, r["end_ns"] // 1000) for r in rows]
+
+
+def gap_rows(trace: KinetoTrace, tmp_path) -> list[dict]:
+    loaded = ta.load(trace.write(tmp_path / "trace.json"))
+    return Catalog(loaded).table("gaps").to_pylist()
+
+
+def test_nothing_recorded_before_the_launch(tmp_path):
+    assert parts(two_ops((90, 95)), tmp_path) == [("host_untraced", 10, 90), ("launch_latency", 90, 100)]
+
+
+def test_named_host_work_before_the_launch(tmp_path):
+    trace = two_ops((90, 95)).range("aten::sort", 20, 60, category="cpu_op")
+    assert parts(trace, tmp_path) == [
+        ("host_untraced", 10, 20),
+        ("host_work", 20, 60),
+        ("host_untraced", 60, 90),
+        ("launch_latency", 90, 100),
+    ]
+    work = next(r for r in gap_rows(trace, tmp_path) if r["cause"] == "host_work")
+    assert work["range_name"] == "aten::sort"
+
+
+def test_a_range_that_marks_a_step_is_no_work(tmp_path):
+    trace = two_ops((90, 95)).range("ProfilerStep#4", 0, 99)
+    assert parts(trace, tmp_path) == [("host_untraced", 10, 90), ("launch_latency", 90, 100)]
+
+
+@pytest.mark.parametrize(
+    "name", ["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "data_loading", "load_batch_7"]
+)
+def test_data_loader(tmp_path, name):
+    trace = two_ops((90, 95)).range(name, 12, 80).range("aten::stack", 20, 70, category="cpu_op")
+    found = parts(trace, tmp_path)
+    assert ("input", 12, 80) in found
+    loading = next(r for r in gap_rows(trace, tmp_path) if r["cause"] == "input")
+    assert loading["range_name"] == name
+
+
+def test_a_loader_on_another_thread_is_not_to_blame(tmp_path):
+    trace = two_ops((90, 95), thread=AUTOGRAD).range("data_loading", 12, 80)
+    assert parts(trace, tmp_path) == [("host_untraced", 10, 90), ("launch_latency", 90, 100)]
+
+
+def test_allocation(tmp_path):
+    trace = two_ops((90, 95)).call("cudaMalloc", 30, 70)
+    assert ("memory_management", 30, 70) in parts(trace, tmp_path)
+
+
+def test_a_wait_counts_until_it_returns_and_a_little_longer(tmp_path):
+    trace = two_ops((90, 95)).call("cudaStreamSynchronize", -1, 12)
+    assert parts(trace, tmp_path) == [
+        ("synchronization", 10, 62),
+        ("host_untraced", 62, 90),
+        ("launch_latency", 90, 100),
+    ]
+    rows = gap_rows(trace, tmp_path)
+    assert all(r["draining"] for r in rows)
+    assert rows[0]["wait_name"] == "cudaStreamSynchronize"
+
+
+def test_a_wait_on_an_idle_gpu_is_no_wait(tmp_path):
+    trace = two_ops((90, 95)).call("cudaStreamSynchronize", 20, 25)
+    assert ("host_work", 20, 25) in parts(trace, tmp_path)
+
+
+def test_a_copy_to_the_host_that_blocks_is_a_wait(tmp_path):
+    trace = KinetoTrace().op(
+        0,
+        10,
+        launch=(-5, 12),
+        api="cudaMemcpyAsync",
+        category="gpu_memcpy",
+        name="Memcpy DtoH (Device -> Pageable)",
+        bytes=4,
+    )
+    trace.op(100, 110, launch=(90, 95))
+    assert parts(trace, tmp_path)[0] == ("synchronization", 10, 62)
+
+
+def test_the_profiler_is_never_blamed_on_the_user(tmp_path):
+    trace = two_ops((90, 95)).range("aten::sort", 10, 90, category="cpu_op")
+    trace.add(cat="overhead", name="Activity Buffer Request", pid=-1, tid=0, ts=30, dur=20)
+    assert ("profiler", 30, 50) in parts(trace, tmp_path)
+
+
+def test_lazy_loading_is_the_drivers_not_the_profilers(tmp_path):
+    trace = two_ops((90, 95)).range("aten::sort", 10, 90, category="cpu_op")
+    trace.add(cat="overhead", name="Lazy Function Loading", pid=-1, tid=0, ts=30, dur=20)
+    assert parts(trace, tmp_path) == [("host_work", 10, 90), ("launch_latency", 90, 100)]
+
+
+def test_queued_on_the_same_stream_is_the_hardwares_hand_over(tmp_path):
+    trace = KinetoTrace().op(0, 10, launch=(-5, -2)).op(12, 20, launch=(1, 4))
+    assert [r["cause"] for r in gap_rows(trace, tmp_path)] == ["turnaround"]
+
+
+def test_queued_behind_another_stream_is_a_dependency(tmp_path):
+    trace = KinetoTrace().op(0, 10, launch=(-5, -2)).op(12, 20, launch=(1, 4), stream=8)
+    assert [r["cause"] for r in gap_rows(trace, tmp_path)] == ["dependency"]
+
+
+def test_a_long_pause_on_one_stream_is_no_hand_over(tmp_path):
+    assert parts(two_ops((1, 4)), tmp_path) == [("dependency", 10, 100)]
+
+
+def test_a_launch_still_running_when_the_gap_begins_is_launch_latency(tmp_path):
+    assert parts(two_ops((5, 95)), tmp_path) == [("launch_latency", 10, 100)]
+
+
+def test_no_launch_record(tmp_path):
+    assert parts(two_ops(None), tmp_path) == [("unattributed", 10, 100)]
+
+
+def test_the_nodes_of_one_graph_follow_each_other(tmp_path):
+    trace = KinetoTrace()
+    trace.call("cudaGraphLaunch", -5, 30, correlation=99)
+    for start in (0, 12, 24):
+        trace.add(
+            cat="kernel", name="node", pid=0, tid=7, ts=start, dur=10,
+            args={"device": 0, "context": 1, "stream": 7, "correlation": 99, "graph id": 3},
+        )  # fmt: skip
+    assert [r["cause"] for r in gap_rows(trace, tmp_path)] == ["turnaround", "turnaround"]
+
+
+def test_gaps_are_per_device(tmp_path):
+    trace = (
+        KinetoTrace()
+        .op(0, 10, launch=(-5, -2))
+        .op(50, 60, launch=(-4, -1), device=1)
+        .op(90, 95, launch=(-3, 0), device=1)
+    )
+    assert [(r["device"], r["start_ns"], r["end_ns"]) for r in gap_rows(trace, tmp_path)] == [(1, 60_000, 90_000)]

@@ -1,0 +1,106 @@
+"""Interval algebra against a bitmap of every nanosecond."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceanalyzer import intervals
+
+SIZE = 60
+raw = st.lists(st.tuples(st.integers(0, SIZE), st.integers(0, SIZE)), max_size=12)
+
+
+def arrays(pairs):
+    return np.array([p[0] for p in pairs], np.int64), np.array([p[1] for p in pairs], np.int64)
+
+
+def bits(spans):
+    line = np.zeros(SIZE, bool)
+    for start, end in zip(*spans, strict=True):
+        line[start:end] = True
+    return line
+
+
+def well_formed(spans):
+    starts, ends = spans
+    return bool((ends > starts).all() and (starts[1:] > ends[:-1]).all())
+
+
+@given(raw)
+def test_union_covers_the_same_nanoseconds(pairs):
+    spans = intervals.union(*arrays(pairs))
+    assert well_formed(spans)
+    assert (bits(spans) == bits(arrays([(a, b) for a, b in pairs if a < b]))).all()
+    assert intervals.total(spans) == bits(spans).sum()
+
+
+@given(raw, raw)
+def test_intersect_and_subtract_split_a_set_exactly(a, b):
+    a, b = intervals.union(*arrays(a)), intervals.union(*arrays(b))
+    both, rest = intervals.intersect(a, b), intervals.subtract(a, b)
+    assert well_formed(both)
+    assert well_formed(rest)
+    assert (bits(both) == (bits(a) & bits(b))).all()
+    assert (bits(rest) == (bits(a) & ~bits(b))).all()
+    assert intervals.total(both) + intervals.total(rest) == intervals.total(a)
+
+
+@given(raw, st.integers(0, SIZE), st.integers(0, SIZE))
+def test_complement_is_what_is_left_of_a_window(pairs, low, high):
+    low, high = min(low, high), max(low, high)
+    spans = intervals.union(*arrays(pairs))
+    window = np.zeros(SIZE, bool)
+    window[low:high] = True
+    assert (bits(intervals.complement(spans, low, high)) == (window & ~bits(spans))).all()
+
+
+@given(raw, raw)
+def test_covered_counts_the_overlap_of_each_interval(pairs, others):
+    pairs = [(min(p), max(p)) for p in pairs]
+    spans = intervals.union(*arrays(others))
+    starts, ends = arrays(pairs)
+    covered = intervals.covered(starts, ends, spans)
+    assert covered.tolist() == [int(bits(spans)[a:b].sum()) for a, b in pairs]
+    row, low, high = intervals.pieces(starts, ends, spans)
+    sums = np.zeros(len(pairs), np.int64)
+    np.add.at(sums, row, np.maximum(high - low, 0))
+    assert sums.tolist() == covered.tolist()
+
+
+@given(raw)
+def test_innermost_gives_every_covered_nanosecond_one_owner(pairs):
+    starts, ends = arrays([(min(p), max(p)) for p in pairs])
+    order = np.lexsort((-ends, starts))
+    starts, ends = starts[order], ends[order]
+    depth, _ = intervals.nesting(starts, ends)
+    low, high, owner = intervals.innermost(starts, ends, depth)
+    assert (low[1:] >= high[:-1]).all()
+    assert (starts[owner] <= low).all()
+    assert (ends[owner] >= high).all()
+
+
+def test_nesting_finds_the_innermost_range_around():
+    starts = np.array([0, 1, 1, 5, 20], np.int64)
+    ends = np.array([10, 4, 3, 9, 30], np.int64)
+    depth, parent = intervals.nesting(starts, ends)
+    assert depth.tolist() == [0, 1, 2, 1, 0]
+    assert parent.tolist() == [-1, 0, 1, 0, -1]
+    low, high, owner = intervals.innermost(starts, ends, depth)
+    assert list(zip(low.tolist(), high.tolist(), owner.tolist(), strict=True)) == [
+        (0, 1, 0),
+        (1, 3, 2),
+        (3, 4, 1),
+        (4, 5, 0),
+        (5, 9, 3),
+        (9, 10, 0),
+        (20, 30, 4),
+    ]
+
+
+def test_an_empty_range_closes_nothing_around_it():
+    starts, ends = np.array([0, 2, 3], np.int64), np.array([9, 2, 5], np.int64)
+    depth, parent = intervals.nesting(starts, ends)
+    assert depth.tolist() == [0, 1, 1]
+    assert parent.tolist() == [-1, 0, 0]

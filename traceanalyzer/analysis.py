@@ -1,0 +1,163 @@
+"""From inputs to the result document: the one place that knows the whole order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.derive.tables import IDLE_CAUSES
+from traceanalyzer.engine.library import load_rules
+from traceanalyzer.engine.run import run_rules
+from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.pipeline import ProgressFactory, ingest
+from traceanalyzer.model.store import is_store, read_store
+from traceanalyzer.model.trace import Trace
+from traceanalyzer.result.document import Device, Evidence, Finding, Health, InputInfo, Result, Scope, Steps
+from traceanalyzer.result.verdict import CAUSES, Split, judge
+from traceanalyzer.version import VERSION
+
+# What takes the time of each ledger line, as long as no rule knows better (keys of the verdict's CAUSES, or "compute").
+LINE_CAUSE = {
+    "compute": "compute",
+    "exposed_communication": "communication",
+    "exposed_memcpy": "memcpy",
+    "exposed_memset": "memcpy",
+    "idle.launch_latency": "launch",
+    "idle.host_work": "host",
+    **{f"idle.{cause}": cause for cause in IDLE_CAUSES if cause not in ("launch_latency", "host_work")},
+}
+
+
+def load(paths: Sequence[str | Path] | str | Path, progress: ProgressFactory | None = None) -> Trace:
+    """Read trace files, folders of them, or one store. Raises InputError for what cannot be read."""
+    given = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
+    stores = [p for p in given if is_store(p)]
+    if not stores:
+        return ingest(given, progress)
+    if len(given) > 1:
+        raise InputError(f"{stores[0]}: a store is analysed alone; ingest the traces together into one store instead")
+    return read_store(stores[0])
+
+
+def analyze(trace: Trace) -> Result:
+    """Run every rule over the trace and write the result document."""
+    return analyze_tables(trace, Catalog(trace))
+
+
+def analyze_tables(trace: Trace, catalog: Catalog) -> Result:
+    """As `analyze`, over a catalog that the caller goes on to use."""
+
+    def describe(rank: int, device: int) -> str:
+        known = trace.rank_of(rank)
+        return f"GPU {device}" if known is None else f"rank {known} (GPU {device})"
+
+    engine = run_rules(load_rules(), catalog, describe=describe)
+    health = _health(trace, catalog.table("health"))
+    ledger = catalog.table("ledger").to_pylist()
+    claimed = _claimed(engine.claims)
+    splits = [_split(row, describe(row["rank"], row["device"]), claimed) for row in ledger]
+    return Result(
+        tool={"name": "traceanalyzer", "version": VERSION},
+        inputs=[InputInfo(i.path, i.sha256, i.bytes, i.format, i.producer, i.rank, i.world_size) for i in trace.inputs],
+        health=health,
+        devices=[_device(trace, row) for row in ledger],
+        steps=_steps(trace, catalog.table("step_stats")),
+        findings=[_with_job_ranks(trace, finding) for finding in engine.findings],
+        rules=engine.outcomes,
+        verdict=judge(splits, hidden=_hidden(health, bool(ledger))),
+    )
+
+
+def can_judge(result: Result) -> bool:
+    """False when the trace has no GPU work to judge, or damage hides it (exit code 3)."""
+    return bool(result.devices) and not any(note.severity == "high" for note in result.health)
+
+
+def _hidden(health: list[Health], any_gpu_work: bool) -> str | None:
+    """Why nothing can be judged: what the trace's health says of it when there is no GPU work at all."""
+    grave = [h for h in health if h.severity == "high"]
+    if any_gpu_work or not grave:
+        return None
+    return f"Could not judge: {grave[0].message}."
+
+
+def _health(trace: Trace, table: pa.Table) -> list[Health]:
+    return [
+        Health(row["code"], row["severity"], row["message"], row["count"], trace.rank_of(row["rank"]))
+        for row in table.to_pylist()
+    ]
+
+
+def _device(trace: Trace, row: dict[str, Any]) -> Device:
+    plain = (
+        *("busy", "compute", "communication", "exposed_communication", "memcpy", "exposed_memcpy", "exposed_memset"),
+        *("idle", "max_gap"),
+    )
+    return Device(
+        rank=trace.rank_of(row["rank"]),
+        device=row["device"],
+        name=row["name"],
+        window_ns=row["duration"],
+        idle_by_cause_ns={cause: row[f"idle_{cause}"] for cause in IDLE_CAUSES},
+        gpu_op_count=row["gpu_op_count"],
+        kernel_count=row["kernel_count"],
+        **{f"{name}_ns": row[name] for name in plain},
+    )
+
+
+def _steps(trace: Trace, table: pa.Table) -> list[Steps]:
+    """Step times per GPU, sorted by (rank, device)."""
+    frame = table.select(["rank", "device", "start_ns", "end_ns", "method"]).to_pandas()
+    if frame.empty:
+        return []
+    frame["length"] = frame["end_ns"] - frame["start_ns"]
+    result = []
+    for (rank, device), group in frame.groupby(["rank", "device"], sort=True):
+        median, p95 = int(group["length"].median()), int(group["length"].quantile(0.95))
+        spread = round((p95 - median) / median, 6) if median else 0.0
+        method = str(group["method"].iloc[0])
+        result.append(Steps(trace.rank_of(int(rank)), int(device), len(group), method, median, p95, spread))
+    return result
+
+
+def _claimed(claims: pa.Table) -> list[dict[str, Any]]:
+    """Claimed ns by (rank, device, line, category)."""
+    length = pc.subtract(claims["end_ns"], claims["start_ns"])
+    keys = ["rank", "device", "line", "category"]
+    table = pa.table({**{k: claims[k].cast(pa.string()) if k in keys[2:] else claims[k] for k in keys}, "ns": length})
+    return table.group_by(keys).aggregate([("ns", "sum")]).to_pylist()  # type: ignore[no-any-return]
+
+
+def _split(row: dict[str, Any], name: str, claimed: list[dict[str, Any]]) -> Split:
+    """Every ns of one GPU's window by cause: the claiming rule's category, else what its ledger line says."""
+    lines = {line: row[line.replace("idle.", "idle_")] for line in LINE_CAUSE}
+    by_cause: dict[str, int] = dict.fromkeys(("compute", *CAUSES), 0)
+    for claim in claimed:
+        if (claim["rank"], claim["device"]) != (row["rank"], row["device"]):
+            continue
+        lines[claim["line"]] -= claim["ns_sum"]
+        # These two categories only gather what lies on their lines; the lines say more.
+        known = claim["category"] in by_cause and claim["category"] not in ("host", "gaps")
+        by_cause[claim["category"] if known else LINE_CAUSE[claim["line"]]] += claim["ns_sum"]
+    for line, ns in lines.items():
+        by_cause[LINE_CAUSE[line]] += ns
+    return Split(name, row["duration"], row["idle"], by_cause)
+
+
+def _with_job_ranks(trace: Trace, finding: Finding) -> Finding:
+    """The engine knows the tables' ranks; the result shows the job's, or null."""
+
+    def job(rank: int | None) -> int | None:
+        return None if rank is None else trace.rank_of(rank)
+
+    return replace(
+        finding,
+        scope=Scope(job(finding.scope.rank), finding.scope.device),
+        evidence=[Evidence(job(e.rank), e.device, e.start_ns, e.end_ns, e.label) for e in finding.evidence],
+    )

@@ -1,0 +1,42 @@
+"""`traceanalyzer analyze`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traceanalyzer.cli.common import FailOn, Inputs, check_output, exit_code, reading, write
+
+
+class Format(StrEnum):
+    """How the result is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def analyze(
+    inputs: Inputs,
+    format_: Annotated[Format, typer.Option("--format", "-f", help="text for people, json for scripts.")] = Format.TEXT,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout.")] = Path(
+        "-"
+    ),
+    fail_on: FailOn = None,
+) -> None:
+    """Say what a run lost its GPU time to, as text or as the result document (JSON).
+
+    Example: traceanalyzer analyze trace.json.gz --format json -o result.json --fail-on high
+    """
+    from traceanalyzer.analysis import analyze as run
+    from traceanalyzer.analysis import load
+    from traceanalyzer.render.text import render_text
+
+    check_output(output, inputs)
+    with reading() as progress:
+        trace = load(inputs, progress)
+    result = run(trace)
+    write(result.to_json() if format_ is Format.JSON else render_text(result).encode(), output)
+    raise typer.Exit(exit_code(result, fail_on))

@@ -1,0 +1,42 @@
+"""`traceanalyzer report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traceanalyzer.cli.common import FailOn, Inputs, check_output, exit_code, reading, write
+
+
+def report(
+    inputs: Inputs,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write; - is stdout.")
+    ] = Path("report.html"),
+    title: Annotated[
+        str | None, typer.Option(help="Title of the report.", show_default="the name of the input")
+    ] = None,
+    fail_on: FailOn = None,
+) -> None:
+    """Write one self-contained HTML report: verdict, ledger, findings with evidence on a timeline, and what to change.
+
+    The file needs no network and no other file, so it can be mailed or kept as a CI artifact.
+
+    Example: traceanalyzer report trace.json.gz -o report.html
+    """
+    from traceanalyzer.analysis import analyze_tables, load
+    from traceanalyzer.derive.catalog import Catalog
+    from traceanalyzer.report.html import render_html
+
+    check_output(output, inputs)
+    with reading() as progress:
+        trace = load(inputs, progress)
+    catalog = Catalog(trace)
+    result = analyze_tables(trace, catalog)
+    write(render_html(result, catalog, title=title), output)
+    typer.echo(result.verdict.headline, err=True)
+    if str(output) != "-":
+        typer.echo(f"report: {output}", err=True)
+    raise typer.Exit(exit_code(result, fail_on))

@@ -1,0 +1,135 @@
+"""Who may claim which nanosecond: every stretch of every GPU's ledger is claimed once, by the first rule that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.intervals import EMPTY, Spans, covered, intersect, subtract, total, union
+
+CLAIMS_SCHEMA = pa.schema(
+    [
+        ("rule", pa.string()),
+        ("category", pa.string()),
+        ("rank", pa.int32()),
+        ("device", pa.int32()),
+        ("line", pa.string()),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What one rule took of one ledger line of one GPU."""
+
+    rule: str
+    category: str
+    rank: int
+    device: int
+    line: str
+    spans: Spans
+
+
+class ClaimBook:
+    """The unclaimed intervals of each ledger line of each GPU, and the claims made so far, in order."""
+
+    def __init__(self, ledger_intervals: pa.Table) -> None:
+        """`ledger_intervals`: columns rank, device, line, start_ns and end_ns; the rows of a GPU do not overlap."""
+        self._free: dict[tuple[int, int, str], Spans] = {}
+        self.claims: list[Claim] = []
+        lines = ledger_intervals["line"].cast(pa.string()).combine_chunks().dictionary_encode()
+        if isinstance(lines, pa.ChunkedArray):
+            lines = lines.combine_chunks()
+        names = lines.dictionary.to_pylist()
+        rank, device, start, end = (_array(ledger_intervals, name) for name in ("rank", "device", "start_ns", "end_ns"))
+        line = lines.indices.to_numpy(zero_copy_only=False)
+        for gpu in np.unique(np.stack((rank, device, line)), axis=1).T:
+            rows = (rank == gpu[0]) & (device == gpu[1]) & (line == gpu[2])
+            self._free[int(gpu[0]), int(gpu[1]), names[gpu[2]]] = union(start[rows], end[rows])
+
+    def unclaimed(self, rank: int, device: int, intervals: Spans, lines: Iterable[str]) -> int:
+        """How many ns of `intervals` on these lines nobody has claimed yet."""
+        return sum(total(intersect(self._free.get((rank, device, line), EMPTY), intervals)) for line in lines)
+
+    def unclaimed_rows(self, rows: pa.Table, lines: Iterable[str]) -> pa.Array:
+        """For each row (rank, device, start_ns, end_ns), how many ns of it on these lines nobody has claimed yet."""
+        rank, device, start, end = (_array(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
+        left = np.zeros(len(rank), np.int64)
+        wanted = set(lines)
+        for (free_rank, free_device, line), spans in self._free.items():
+            if line in wanted:
+                here = (rank == free_rank) & (device == free_device)
+                left[here] += covered(start[here], end[here], spans)
+        return pa.array(left)
+
+    def claim(self, rule: str, category: str, rank: int, device: int, intervals: Spans, lines: Iterable[str]) -> int:
+        """Take what is left of `intervals` on these lines; returns the ns taken."""
+        taken = 0
+        for line in lines:
+            free = self._free.get((rank, device, line), EMPTY)
+            spans = intersect(free, intervals)
+            if len(spans[0]):
+                self._free[rank, device, line] = subtract(free, spans)
+                self.claims.append(Claim(rule, category, rank, device, line, spans))
+                taken += total(spans)
+        return taken
+
+    def who(self, rank: int, device: int, intervals: Spans, lines: Iterable[str]) -> dict[str, int]:
+        """Rule -> ns of `intervals` on these lines that it holds, the largest first."""
+        held: dict[str, int] = {}
+        wanted = set(lines)
+        for claim in self.claims:
+            if (claim.rank, claim.device) == (rank, device) and claim.line in wanted:
+                shared = total(intersect(claim.spans, intervals))
+                if shared:
+                    held[claim.rule] = held.get(claim.rule, 0) + shared
+        return dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
+
+    def snapshot(self) -> Callable[[], None]:
+        """A function that puts the book back as it is now: a rule that fails halfway must leave no claim behind."""
+        free, count = dict(self._free), len(self.claims)
+
+        def restore() -> None:
+            self._free = free
+            del self.claims[count:]
+
+        return restore
+
+    def table(self) -> pa.Table:
+        """All claims in CLAIMS_SCHEMA, one row a stretch, in the order they were made."""
+        parts = [
+            pa.table(
+                [
+                    *(
+                        pa.repeat(pa.scalar(value, CLAIMS_SCHEMA.field(at).type), len(claim.spans[0]))
+                        for at, value in enumerate((claim.rule, claim.category, claim.rank, claim.device, claim.line))
+                    ),
+                    pa.array(claim.spans[0]),
+                    pa.array(claim.spans[1]),
+                ],
+                schema=CLAIMS_SCHEMA,
+            )
+            for claim in self.claims
+        ]
+        return pa.concat_tables(parts) if parts else CLAIMS_SCHEMA.empty_table()
+
+
+def spans_by_gpu(rows: pa.Table) -> dict[tuple[int, int], Spans]:
+    """The union of the rows' intervals on each (rank, device), in their order."""
+    rank, device, start, end = (_array(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
+    result: dict[tuple[int, int], Spans] = {}
+    for gpu in np.unique(np.stack((rank, device)), axis=1).T:
+        here = (rank == gpu[0]) & (device == gpu[1])
+        result[int(gpu[0]), int(gpu[1])] = union(start[here], end[here])
+    return result
+
+
+def _array(table: pa.Table, name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    # A row without rank or device is on no ledger: -1 matches none.
+    column = table[name].fill_null(-1).cast(pa.int64())
+    return np.asarray(column.to_numpy(), dtype=np.int64)

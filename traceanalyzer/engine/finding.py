@@ -1,0 +1,153 @@
+"""One group of a rule's rows -> a finding: metrics, the test, the claim, the level and the words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from traceanalyzer.engine.claims import ClaimBook, spans_by_gpu
+from traceanalyzer.engine.evidence import evidence
+from traceanalyzer.engine.kinds import Kind
+from traceanalyzer.engine.program import Program
+from traceanalyzer.engine.rows import TableRows, Windows
+from traceanalyzer.engine.rule import Rule
+from traceanalyzer.intervals import Spans
+from traceanalyzer.result.document import CONFIDENCES, Finding, Metric, Saving, Scope
+from traceanalyzer.units import BYTES, NS, format_duration
+
+Describe = Callable[[int, int], str]
+# The share of the window from which a saving has a level; below the last it is info.
+LADDER = ((0.25, "high"), (0.10, "medium"), (0.03, "low"))
+# What others hold is worth a sentence from this share of the estimate on.
+_WORTH_SAYING = 0.05
+
+
+@dataclass(frozen=True)
+class GroupRun:
+    """What judging a group needs. `weak` are the ranks whose trace health lowers the confidence of this rule."""
+
+    rule: Rule
+    program: Program
+    windows: Windows
+    book: ClaimBook
+    describe: Describe
+    weak: Set[int]
+
+    def finding(self, keys: dict[str, pa.Scalar], rows: TableRows) -> Finding | None:
+        """The finding of this group, or None when it does not hold. Claims what it recovers."""
+        if not rows.count:
+            return None
+        rule, program = self.rule, self.program
+        spans = spans_by_gpu(rows.table) if rule.claims else {}
+        scope = Scope(*(keys[key].as_py() if key in keys else None for key in ("rank", "device")))
+        rows.values |= keys | self._context(scope)
+        if rule.claims:
+            left = sum(self.book.unclaimed(*gpu, gpu_spans, rule.claims) for gpu, gpu_spans in spans.items())
+            rows.values["unclaimed"] = pa.scalar(left, pa.int64())
+            rows.add_column("unclaimed", self.book.unclaimed_rows(rows.table, rule.claims))
+        for name, expression in program.metrics.items():
+            rows.values[name] = expression(rows)
+        if program.having and not program.having(rows).as_py():
+            return None
+        metrics = {name: metric(rows.values[name], program.metrics[name].kind) for name in program.metrics}
+        already = self._already_claimed(spans)
+        wanted = self._estimate(rows)
+        recoverable = min(wanted, self._claim(spans))
+        rows.values["recoverable"] = pa.scalar(recoverable, pa.int64())
+        gpus = self._gpus(scope, spans)
+        window = sum(self.windows.duration(*gpu) for gpu in gpus)
+        assert program.message is not None
+        return Finding(
+            rule=rule.id,
+            slug=rule.slug,
+            title=rule.title,
+            severity=self._severity(rows, recoverable / window if window else 0.0),
+            confidence=self._confidence(gpus, scope),
+            message=program.message(rows) + _accounted(already, wanted, recoverable),
+            scope=scope,
+            metrics=metrics,
+            saving=self._saving(recoverable, window, gpus),
+            evidence=evidence(rule.source, rows, program.order_by, rule.limit),
+            recommend=[step for when, step in program.recommend if when is None or when(rows).as_py()],
+            references=list(rule.references),
+        )
+
+    def _context(self, scope: Scope) -> dict[str, pa.Scalar]:
+        if scope.rank is None or scope.device is None:
+            return {}
+        name = pa.scalar(self.describe(scope.rank, scope.device))
+        return {**self.windows.values(scope.rank, scope.device), "gpu": name}
+
+    def _gpus(self, scope: Scope, spans: dict[tuple[int, int], Spans]) -> list[tuple[int, int]]:
+        """The GPUs whose windows the finding is measured against: those with rows, or those in its scope."""
+        if spans:
+            return list(spans)
+        return [
+            (rank, device)
+            for rank, device in self.windows.gpus
+            if scope.rank in (None, rank) and scope.device in (None, device)
+        ]
+
+    def _already_claimed(self, spans: dict[tuple[int, int], Spans]) -> dict[str, int]:
+        held: dict[str, int] = {}
+        for gpu, gpu_spans in spans.items():
+            for rule, amount in self.book.who(*gpu, gpu_spans, self.rule.claims).items():
+                held[rule] = held.get(rule, 0) + amount
+        # Another group of this very rule is no other account.
+        held.pop(self.rule.id, None)
+        return held
+
+    def _estimate(self, rows: TableRows) -> int:
+        """What the rule says could be saved, in ns; the claim caps it."""
+        estimate = self.program.recoverable(rows).as_py() if self.program.recoverable else None
+        return max(0, round(estimate or 0))
+
+    def _claim(self, spans: dict[tuple[int, int], Spans]) -> int:
+        rule = self.rule
+        return sum(
+            self.book.claim(rule.id, rule.category, *gpu, gpu_spans, rule.claims) for gpu, gpu_spans in spans.items()
+        )
+
+    def _severity(self, rows: TableRows, share: float) -> str:
+        if self.rule.severity:
+            return next((level for when, level in self.program.severity if when(rows).as_py()), "info")
+        return next((level for least, level in LADDER if share >= least), "info")
+
+    def _confidence(self, gpus: list[tuple[int, int]], scope: Scope) -> str:
+        confidence = self.rule.saving.confidence if self.rule.saving else "high"
+        if self.weak & {scope.rank, *(rank for rank, _ in gpus)}:
+            return CONFIDENCES[max(0, CONFIDENCES.index(confidence) - 1)]
+        return confidence
+
+    def _saving(self, recoverable: int, window: int, gpus: list[tuple[int, int]]) -> Saving:
+        if not self.rule.saving and self.rule.category != "health":
+            return Saving(None, None, None, None)
+        steps = self.windows.value(*gpus[0], "step_count").as_py() if len(gpus) == 1 else None
+        return Saving(
+            recoverable_ns=recoverable,
+            recoverable_share=round(recoverable / window, 6) if window else 0.0,
+            speedup_ceiling=round(window / (window - recoverable), 6) if window > recoverable else None,
+            per_step_ns=recoverable // steps if steps else None,
+        )
+
+
+def metric(value: pa.Scalar, kind: Kind) -> Metric:
+    """A metric for the result document: whole ns and bytes, other fractions to six decimals."""
+    plain = value.as_py()
+    if isinstance(plain, float):
+        plain = round(plain) if kind.unit in (NS, BYTES) else round(plain, 6)
+    elif isinstance(plain, bool):
+        plain = int(plain)
+    return Metric(plain, kind.unit)
+
+
+def _accounted(already: dict[str, int], wanted: int, recoverable: int) -> str:
+    """The sentence that says who already accounts for what the rule could not claim, or nothing."""
+    missing = wanted - recoverable
+    if not already or missing <= _WORTH_SAYING * wanted:
+        return ""
+    *others, last = already
+    rules = f"{', '.join(others)} and {last} already account" if others else f"{last} already accounts"
+    return f" {rules} for {format_duration(missing) + ' of ' if recoverable else ''}this time."

@@ -1,0 +1,139 @@
+"""The functions of the expression grammar: what each takes, what it yields and how it is computed.
+
+Row functions work anywhere. Aggregates turn the rows of a group into one value; each also takes `where=condition`, which leaves
+only the rows where that holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.engine import compute
+from traceanalyzer.engine.compute import Value
+from traceanalyzer.engine.kinds import BOOL, NULL, NUMBER, TEXT, Kind, KindError, common, number
+from traceanalyzer.units import COUNT
+
+
+@dataclass(frozen=True)
+class Function:
+    """`usage` is shown to authors. `kind` maps argument kinds to the result's or raises KindError. `literal` is the position of an
+    argument that must be a literal, because Arrow takes it as an option rather than a column."""
+
+    usage: str
+    arity: tuple[int, int]
+    kind: Callable[[list[Kind]], Kind]
+    run: Callable[..., Value]
+    literal: int | None = None
+
+
+MANY = 16
+
+
+def _fixed(result: Kind, *wanted: Kind) -> Callable[[list[Kind]], Kind]:
+    def kind(given: list[Kind]) -> Kind:
+        for one, want in zip(given, wanted, strict=False):
+            if one.type != want.type:
+                raise KindError(f"needs {want} but gets {one}")
+        return result
+
+    return kind
+
+
+def _texts(given: list[Kind]) -> Kind:
+    return _fixed(TEXT, *[TEXT] * len(given))(given)
+
+
+def _number_like(given: list[Kind]) -> Kind:
+    kind = common(given, "cannot mix")
+    if kind.type != "number":
+        raise KindError(f"needs numbers but gets {kind}")
+    return kind
+
+
+def _same(given: list[Kind]) -> Kind:
+    return common(given, "cannot mix")
+
+
+def _chosen(given: list[Kind]) -> Kind:
+    if given[0].type != "bool":
+        raise KindError(f"needs a condition first but gets {given[0]}")
+    return common(given[1:], "cannot mix")
+
+
+def _match(name: str) -> Callable[[Value, pa.Scalar], Value]:
+    # Arrow matches with RE2, whose time is linear in the text whatever the pattern.
+    def run(text: Value, pattern: pa.Scalar) -> Value:
+        return compute.truth(getattr(pc, name)(text, pattern.as_py()))
+
+    return run
+
+
+ROW_FUNCTIONS: dict[str, Function] = {
+    "abs": Function("abs(number)", (1, 1), _number_like, pc.abs),
+    "least": Function("least(a, b, ...)", (2, MANY), _number_like, compute.least),
+    "greatest": Function("greatest(a, b, ...)", (2, MANY), _number_like, compute.greatest),
+    "contains": Function('contains(text, "part")', (2, 2), _fixed(BOOL, TEXT, TEXT), _match("match_substring"), 1),
+    "startswith": Function('startswith(text, "start")', (2, 2), _fixed(BOOL, TEXT, TEXT), _match("starts_with"), 1),
+    "matches": Function('matches(text, "regex")', (2, 2), _fixed(BOOL, TEXT, TEXT), _match("match_substring_regex"), 1),
+    "plural": Function('plural(count, "gap")', (2, 2), _fixed(TEXT, NUMBER, TEXT), compute.plural, 1),
+    "concat": Function("concat(text, text, ...)", (2, MANY), _texts, compute.concat),
+    "coalesce": Function("coalesce(a, b, ...)", (2, MANY), _same, compute.coalesce),
+    "if_else": Function("if_else(condition, a, b)", (3, 3), _chosen, compute.choose),
+}
+
+
+def _weighed(given: list[Kind]) -> Kind:
+    return _fixed(TEXT, TEXT, NUMBER)(given)
+
+
+def _top(names: pa.Array, weights: pa.Array) -> pa.Scalar:
+    named = pc.is_valid(names)
+    totals = (
+        pa.table({"name": names.filter(named), "weight": weights.filter(named)})
+        .group_by("name")
+        .aggregate([("weight", "sum")])
+        .sort_by([("weight_sum", "descending"), ("name", "ascending")])
+    )
+    return totals["name"][0] if len(totals) else pa.scalar(None, pa.string())
+
+
+def _quantile(values: pa.Array, level: pa.Scalar) -> pa.Scalar:
+    return pc.quantile(compute.to_float(values), q=float(level.as_py()))[0]
+
+
+def _median(values: pa.Array) -> pa.Scalar:
+    return _quantile(values, pa.scalar(0.5))
+
+
+def _first(given: list[Kind]) -> Kind:
+    return _number_like(given[:1])
+
+
+def _countable(given: list[Kind]) -> Kind:
+    if NULL in given:
+        raise KindError("needs a column")
+    return number(COUNT)
+
+
+def _count(ones: pa.Array) -> pa.Scalar:
+    return pa.scalar(len(ones), pa.int64())
+
+
+AGGREGATES: dict[str, Function] = {
+    # count takes no argument: it is given one placeholder a row, so that `where=` works on it as on the others.
+    "count": Function("count()", (0, 0), _countable, _count),
+    "sum": Function("sum(number)", (1, 1), _number_like, lambda values: pc.sum(values, min_count=0)),
+    "min": Function("min(number)", (1, 1), _number_like, pc.min),
+    "max": Function("max(number)", (1, 1), _number_like, pc.max),
+    "mean": Function("mean(number)", (1, 1), _number_like, pc.mean),
+    "median": Function("median(number)", (1, 1), _number_like, _median),
+    "quantile": Function("quantile(number, 0.95)", (2, 2), _first, _quantile, 1),
+    "count_distinct": Function("count_distinct(column)", (1, 1), _countable, pc.count_distinct),
+    "any": Function("any(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.any(values, min_count=0)),
+    "all": Function("all(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.all(values, min_count=0)),
+    "top": Function("top(name, weight)", (2, 2), _weighed, _top),
+}

@@ -1,0 +1,72 @@
+"""The shipped rules, in the order in which they may claim."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from importlib.resources.abc import Traversable
+
+from traceanalyzer.engine.rule import Problem, Rule, read_rule
+from traceanalyzer.errors import ConfigError
+from traceanalyzer.resources import data_folder
+
+# The narrower rule claims first; this breaks the ties that `after` leaves. Rules that are not listed come last, by id.
+CLAIM_ORDER = (
+    *("INP001", "HST002", "HST003", "LCH002", "MEM001", "MEM002", "SYN002", "SYN001"),
+    *("CPY005", "CPY003", "CPY004", "CPY002", "CPY001"),
+    *("COM005", "COM002", "COM003", "COM004", "COM006", "COM001"),
+    *("KRN002", "KRN001", "KRN003", "KRN004", "KRN005", "LCH001", "HST001", "GAP001"),
+)
+
+
+def rule_files(folder: Traversable | None = None) -> list[tuple[str, str]]:
+    """(name such as `rules/input/INP001-data-loader-stall.yaml`, text) of every shipped rule, or of those in `folder`, sorted."""
+    root = folder or data_folder("rules")
+    return sorted(
+        (f"{root.name}/{family.name}/{file.name}", file.read_text(encoding="utf-8"))
+        for family in root.iterdir()
+        if family.is_dir()
+        for file in family.iterdir()
+        if file.name.endswith((".yaml", ".yml"))
+    )
+
+
+def load_rules(folder: Traversable | None = None) -> list[Rule]:
+    """The rules in claim order. Raises ConfigError that names the first mistakes of a wrong file."""
+    rules: list[Rule] = []
+    problems: list[Problem] = []
+    for name, text in rule_files(folder):
+        rule, found = read_rule(text, name)
+        problems += found
+        rules += [rule] if rule else []
+    if problems:
+        raise ConfigError("; ".join(str(problem) for problem in problems[:3]))
+    return claim_order(rules)
+
+
+def claim_order(rules: Iterable[Rule]) -> list[Rule]:
+    """The rules so that each comes after all that its `after` names; an id that is not loaded is no hindrance.
+
+    Raises ConfigError for a circle and for two rules with one id.
+    """
+    waiting = sorted(rules, key=lambda rule: (_place(rule.id), rule.id))
+    _refuse_doubles(waiting)
+    ordered: list[Rule] = []
+    while waiting:
+        ids = {rule.id for rule in waiting}
+        ready = next((rule for rule in waiting if not ids.intersection(rule.after)), None)
+        if ready is None:
+            raise ConfigError(f"the 'after' of these rules forms a circle: {', '.join(sorted(ids))}")
+        waiting.remove(ready)
+        ordered.append(ready)
+    return ordered
+
+
+def _place(rule_id: str) -> int:
+    return CLAIM_ORDER.index(rule_id) if rule_id in CLAIM_ORDER else len(CLAIM_ORDER)
+
+
+def _refuse_doubles(rules: Sequence[Rule]) -> None:
+    for before, rule in itertools.pairwise(rules):
+        if before.id == rule.id:
+            raise ConfigError(f"{rule.file} has the id {rule.id} of {before.file}")

@@ -1,0 +1,150 @@
+"""Runs rules over the tables of a trace, in claim order. A rule that fails is an outcome; the others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.engine import compute
+from traceanalyzer.engine.claims import ClaimBook
+from traceanalyzer.engine.finding import Describe, GroupRun
+from traceanalyzer.engine.overrides import Overrides, with_overrides
+from traceanalyzer.engine.program import Program, compile_rule
+from traceanalyzer.engine.rows import TableRows, Windows
+from traceanalyzer.engine.rule import Rule
+from traceanalyzer.result.document import Finding, RuleOutcome
+
+# A rule that makes more groups than anyone reads is wrong about its group_by.
+MAX_GROUPS = 1000
+
+
+class Tables(Protocol):
+    """Where rules read from."""
+
+    def table(self, name: str) -> pa.Table:
+        """An event or derived table with at least its declared columns."""
+        ...
+
+    def unavailable(self, name: str) -> str | None:
+        """Why the table says nothing in this trace ("the trace holds no CUDA API calls"), else None."""
+        ...
+
+
+@dataclass(frozen=True)
+class EngineResult:
+    """`findings` by recoverable time, the largest first; one outcome a rule, in claim order; `claims` as in CLAIMS_SCHEMA."""
+
+    findings: list[Finding]
+    outcomes: list[RuleOutcome]
+    claims: pa.Table
+
+
+class _AbstainedError(Exception):
+    """A rule that does not apply or cannot judge, and why."""
+
+    def __init__(self, outcome: str, reason: str) -> None:
+        super().__init__(reason)
+        self.outcome = outcome
+
+
+def gpu_name(rank: int, device: int) -> str:
+    """The name of a GPU in messages when the caller knows no better one."""
+    return f"GPU {device}"
+
+
+def run_rules(
+    rules: Sequence[Rule], tables: Tables, overrides: Overrides | None = None, describe: Describe = gpu_name
+) -> EngineResult:
+    """Run the rules, which are in claim order, one after another.
+
+    `overrides` is {rule id: {param: value}}. Ranks in the findings are those of the tables. Raises ConfigError for wrong
+    overrides, and nothing else.
+    """
+    run = _Run(tables, describe)
+    findings: list[Finding] = []
+    outcomes: list[RuleOutcome] = []
+    for rule in with_overrides(rules, overrides or {}):
+        restore = run.book.snapshot()
+        try:
+            found, note = run.rule(rule)
+            findings += found
+            outcomes.append(RuleOutcome(rule.id, "fired" if found else "clean", note))
+        except _AbstainedError as abstained:
+            outcomes.append(RuleOutcome(rule.id, abstained.outcome, str(abstained)))
+        except Exception as error:
+            # Whatever a rule trips over is that rule's outcome: one bad rule must not cost the user the other findings.
+            restore()
+            outcomes.append(RuleOutcome(rule.id, "error", f"{type(error).__name__}: {error}"))
+    findings.sort(key=lambda f: (-(f.saving.recoverable_ns or 0), f.rule, _key(f.scope.rank), _key(f.scope.device)))
+    return EngineResult(findings, outcomes, run.book.table())
+
+
+class _Run:
+    """One pass over one trace: the tables, the windows and the book of claims that all rules share."""
+
+    def __init__(self, tables: Tables, describe: Describe) -> None:
+        self.tables = tables
+        self.describe = describe
+        self.windows = Windows(tables.table("ledger"))
+        self.book = ClaimBook(tables.table("ledger_intervals"))
+        self.health = tables.table("health")
+
+    def rule(self, rule: Rule) -> tuple[list[Finding], str | None]:
+        """The findings of one rule and a note about what was left out. Raises _AbstainedError, or anything on a broken rule."""
+        program, problems = compile_rule(rule)
+        if program is None:
+            raise ValueError(str(problems[0]))
+        self._check_required(rule)
+        sick = self._sick(rule.requires.healthy)
+        if sick and not any(rank not in sick for rank, _ in self.windows.gpus):
+            raise _AbstainedError("could_not_judge", next(iter(sick.values())))
+        rows = self._rows(rule, program, sick)
+        weak = self._sick(rule.requires.weakened_by)
+        groups = list(islice(rows.groups(rule.group_by), MAX_GROUPS + 1))
+        if len(groups) > MAX_GROUPS:
+            raise ValueError(f"more than {MAX_GROUPS:,} groups; group_by names a column with too many values")
+        findings: list[Finding] = []
+        for keys, group in groups:
+            finding = GroupRun(rule, program, self.windows, self.book, self.describe, weak.keys()).finding(keys, group)
+            findings += [finding] if finding else []
+        return findings, f"some ranks were left out: {next(iter(sick.values()))}" if sick else None
+
+    def _check_required(self, rule: Rule) -> None:
+        for name in (rule.source, *rule.requires.tables, *rule.requires.columns):
+            reason = self.tables.unavailable(name)
+            if reason:
+                raise _AbstainedError("not_applicable", reason)
+        for name, columns in rule.requires.columns.items():
+            table = self.tables.table(name)
+            for column in columns:
+                if len(table) and table[column].null_count == len(table):
+                    raise _AbstainedError("not_applicable", f"the trace does not say '{column}' of {name}")
+
+    def _sick(self, codes: Sequence[str]) -> dict[int, str]:
+        """Rank -> message of the first health row with one of these codes; what is only `info` harms no rule."""
+        wanted = pc.and_(
+            pc.is_in(self.health["code"], value_set=pa.array(codes, pa.string())),
+            compute.truth(pc.not_equal(self.health["severity"], "info")),
+        )
+        sick: dict[int, str] = {}
+        for row in self.health.filter(wanted).select(["rank", "message"]).to_pylist():
+            sick.setdefault(row["rank"], row["message"])
+        return sick
+
+    def _rows(self, rule: Rule, program: Program, sick: dict[int, str]) -> TableRows:
+        values = {f"params.{name}": pa.scalar(param.value) for name, param in rule.params.items()}
+        rows = TableRows(self.tables.table(rule.source), self.windows, values)
+        if sick:
+            rows = rows.filter(pc.invert(pc.is_in(rows.column("rank"), value_set=pa.array(list(sick), pa.int64()))))
+        if program.where:
+            rows = rows.filter(compute.as_array(program.where(rows), rows.count))
+        return rows
+
+
+def _key(number: int | None) -> int:
+    return -1 if number is None else number

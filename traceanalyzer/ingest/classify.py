@@ -1,0 +1,141 @@
+"""What a recorded name means: what an API call does, whether a kernel communicates, whether a range marks a whole step.
+
+Pure functions over single names. A trace has millions of events but only thousands of names, so importers call them on
+the values of a dictionary (`map_names`), never per event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
+
+_API_SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds|_spt)+$")
+_API_VENDOR = re.compile(r"^(?:cuda|cu|hip)(?=[A-Z])")
+
+# Read from the top; the first pattern that matches the name behind its vendor prefix decides.
+_API_CLASSES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), name)
+    for pattern, name in (
+        # Host functions run on a host thread: not a launch.
+        (r"LaunchHostFunc", "other"),
+        (r"(?:Ext|Hcc)?(?:Module)?Launch(?:Kernel|Cooperative|MultiKernel|Grid|ByPtr|$)", "launch"),
+        (r"GraphLaunch", "launch"),
+        (r"(?:Device|Stream|Event|Ctx|Thread)Synchronize", "sync"),
+        # `Memset` moves bytes, `MemSetAccess` changes a mapping.
+        (r"Memcpy|Memset|MemPrefetch", "copy"),
+        (r"Mem[A-Z]|Malloc|Free|Host(?:Alloc|Malloc|Free|Register|Unregister|Get)", "memory"),
+        (r"Array(?:3D)?(?:Create|Destroy)|MipmappedArray(?:Create|Destroy)|Ipc\w*MemHandle", "memory"),
+        (r"Event|StreamWaitEvent", "event"),
+    )
+)
+
+
+def plain_api_name(raw: str) -> str:
+    """The function name without the suffixes that name an ABI version or a default-stream flavour."""
+    return _API_SUFFIX.sub("", raw) or raw
+
+
+def api_class(name: str) -> str:
+    """launch, sync, copy, memory, event or other, for a CUDA or HIP runtime or driver function."""
+    rest, found = _API_VENDOR.subn("", plain_api_name(name))
+    if found:
+        for pattern, result in _API_CLASSES:
+            if pattern.match(rest):
+                return result
+    return "other"
+
+
+COMPUTE, COMMUNICATION = "compute", "communication"
+
+# (pattern, class), read from the top, matched at the start of the function's own name or of one of its namespaces.
+# Words that ordinary kernels use too (reduce, combine, dispatch) count only behind a library's name:
+# `at::native::reduce_kernel` and the combine kernels of attention are compute.
+KERNEL_NAMES: tuple[tuple[str, str], ...] = (
+    (r"deep_ep::layout::", COMPUTE),
+    # ncclKernel_*, ncclDevKernel_*, ncclSymDevKernel_*, ncclSymkRun_* and, before 2.10, ncclAllReduceRingLLKernel_*.
+    (r"nccl[A-Z]\w*", COMMUNICATION),
+    (r"rccl\w*", COMMUNICATION),
+    (r"mscclpp|msccl\w*", COMMUNICATION),
+    (r"(?:deep_ep::)?(?:intranode|internode|internode_ll)::\w+", COMMUNICATION),
+    (r"(?:deep_ep|hybrid_ep)::", COMMUNICATION),
+    (r"nvshmem\w*", COMMUNICATION),
+    (r"cross_device_reduce_\w+", COMMUNICATION),
+    (r"(?:multimem_)?(?:one|two)_shot_(?:all_reduce|reduce_scatter|all_gather)\w*", COMMUNICATION),
+    (r"multimem_(?:all_reduce|all_gather|reduce_scatter)\w*", COMMUNICATION),
+    (r"(?:one|two)ShotAllReduce\w*", COMMUNICATION),
+    (r"(?:trtllm_)?(?:moe_)?all_?reduce_fusion\w*", COMMUNICATION),
+    (r"quick_?reduce(?:::\w+|\w*)|quick_all_reduce\w*", COMMUNICATION),
+    (r"reduce_scatter_cross_device\w*|all_?gather_cross_device\w*", COMMUNICATION),
+    (r"(?:cuda|hip)_?ipc_all_?(?:reduce|gather)\w*", COMMUNICATION),
+)
+
+
+def _compile(rules: Iterable[tuple[str, str]]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(rf"(?:^|(?<=::))(?:{pattern})"), name) for pattern, name in rules)
+
+
+_KERNEL_RULES = _compile(KERNEL_NAMES)
+# What every rule above needs somewhere in the name: spares most names the parse. Extend it with the table.
+_KERNEL_HINT = re.compile(
+    r"ccl|deep_ep|hybrid_ep|ntranode|nternode|nvshmem|cross_device|multimem|shot|fusion|quick|ipc_?all", re.IGNORECASE
+)
+
+
+def kernel_class(name: str, extra: Iterable[tuple[str, str]] = ()) -> str:
+    """The class of a demangled kernel name, compute or communication; `extra` rows go before `KERNEL_NAMES`."""
+    rules = _compile(extra)
+    if not rules and not _KERNEL_HINT.search(name):
+        return COMPUTE
+    path = function_path(name)
+    return next((result for pattern, result in rules + _KERNEL_RULES if pattern.search(path)), COMPUTE)
+
+
+def function_path(signature: str) -> str:
+    """The qualified name in a C++ signature, without return type, template arguments and parameters."""
+    text = signature.replace("(anonymous namespace)::", "").replace("{anonymous}::", "")
+    if not re.search(r"[<(\s]", text):
+        return text
+    kept: list[str] = []
+    angle = 0
+    # A template argument may hold parentheses, and a stray `>` (as in `operator->`) must not unbalance the count.
+    for piece in re.split(r"([<>()])", text):
+        if piece == "<":
+            angle += 1
+        elif piece == ">":
+            angle = max(angle - 1, 0)
+        elif angle == 0:
+            if piece == "(":
+                break
+            kept.append(piece)
+    words = "".join(kept).split()
+    return words[-1] if words else text
+
+
+_STEP = re.compile(
+    r"""(?:profilerstep [#*] \d*
+        | (?:(?:train|training|eval|evaluation|validation|inference|global|decode|generation|model)[ _.\-]?)?
+          (?:step|iter|iteration) [ _.:=#\-]* \d* (?:\s*(?:/|of)\s*\d+)?
+        | (?:(?:train|training)[ _.\-]?)? batch [ _.:=#\-]* \d+ (?:\s*(?:/|of)\s*\d+)?
+        )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def is_step_name(name: str) -> bool:
+    """Whether a range of this name marks a whole step, such as `step_0`, `iteration 3` or `ProfilerStep#5`."""
+    return _STEP.fullmatch(name.strip()) is not None
+
+
+def map_names(names: pa.Array | pa.ChunkedArray, function: Callable[[str], str | None]) -> pa.DictionaryArray:
+    """Apply `function` to each distinct name once. Takes plain or dictionary-encoded strings; null stays null."""
+    if isinstance(names, pa.ChunkedArray):
+        names = names.unify_dictionaries().combine_chunks()
+    if not isinstance(names, pa.DictionaryArray):
+        names = names.dictionary_encode()
+    values: list[Any] = names.dictionary.to_pylist()
+    mapped = [None if value is None else function(value) for value in values]
+    results = pa.array(mapped, pa.string()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(results.indices.take(names.indices), results.dictionary)

@@ -1,0 +1,203 @@
+"""Opening an export without touching it, and reading it in Arrow batches.
+
+Nothing is written beside the input, not even SQLite's own helpers: a file in WAL mode, opened the ordinary read-only
+way, leaves `-wal` and `-shm` files behind. SQL errors leave this module as InputError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import adbc_driver_manager
+import pyarrow as pa
+from adbc_driver_sqlite import dbapi
+
+from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
+
+BATCH_ROWS = 1 << 16
+_HEADER_BYTES = 100
+_FAILURES = (adbc_driver_manager.Error, OSError, pa.ArrowException)
+
+
+class Database:
+    """One open export. Table and column names are matched without regard to case, as SQLite does."""
+
+    def __init__(self, connection: dbapi.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
+        names = self.table("select cast(name as text) as name from sqlite_master where type in ('table', 'view')")
+        self._names = {str(name).lower(): str(name) for name in (names["name"].to_pylist() if names else [])}
+        self._columns: dict[str, dict[str, str]] = {}
+
+    @property
+    def table_names(self) -> list[str]:
+        """All tables and views, as spelled in the file."""
+        return sorted(self._names.values())
+
+    def find(self, name: str) -> str | None:
+        """The table of this name, or else its highest `_V2`, `_V3` ... sibling, as spelled in the file."""
+        wanted = name.lower()
+        if wanted in self._names:
+            return self._names[wanted]
+        versions = [
+            (int(found[len(wanted) + 2 :]), found)
+            for found in self._names
+            if found.startswith(wanted + "_v") and found[len(wanted) + 2 :].isdecimal()
+        ]
+        return self._names[max(versions)[1]] if versions else None
+
+    def columns(self, table: str) -> dict[str, str]:
+        """Columns of a table: lower case to the file's spelling."""
+        if table not in self._columns:
+            found = self.table(f"select cast(name as text) as name from pragma_table_info({literal(table)})")
+            self._columns[table] = {str(n).lower(): str(n) for n in (found["name"].to_pylist() if found else [])}
+        return self._columns[table]
+
+    def row_estimate(self, table: str) -> int:
+        """About how many rows a table has, without reading it; 0 for a view."""
+        try:
+            found = self.table(f"select coalesce(max(rowid), 0) as n from {quoted(table)}")
+        except InputError:
+            return 0
+        return int(found["n"][0].as_py()) if found else 0
+
+    def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
+        """Rows of a query, batch by batch, empty batches left out.
+
+        The driver takes each column's type from the first batch, so a query must not mix types: see `tables.select`.
+        """
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
+                cursor.execute(sql)
+                reader = cursor.fetch_record_batch()
+                while True:
+                    try:
+                        batch = reader.read_next_batch()
+                    except StopIteration:
+                        return
+                    if batch.num_rows:
+                        yield _valid_text(batch)
+        except _FAILURES as error:
+            raise unreadable(self._path, error) from error
+
+    def table(self, sql: str) -> pa.Table | None:
+        """All rows of a small query; None when there are none."""
+        batches = list(self.batches(sql))
+        return pa.Table.from_batches(batches) if batches else None
+
+
+def quoted(identifier: str) -> str:
+    """An SQL identifier."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """An SQL string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
+    """One line for a file that SQLite cannot read."""
+    reason = str(error).splitlines()[0].rsplit("] ", 1)[-1]
+    return InputError(f"{path}: cannot be read as SQLite ({reason}); run nsys export again and copy the whole file")
+
+
+@contextlib.contextmanager
+def open_database(source: Source) -> Iterator[Database]:
+    """Open an export for reading. Raises InputError when it is damaged, incomplete or not SQLite."""
+    with contextlib.ExitStack() as stack:
+        path, flags = _readable(source, stack)
+        _check_complete(path, source.path)
+        connection = stack.enter_context(_connect(path, flags, source.path))
+        yield Database(connection, source.path)
+
+
+def _readable(source: Source, stack: contextlib.ExitStack) -> tuple[Path, str]:
+    """The file to open and how: the input itself where that leaves no trace, else a private copy of it."""
+    path = source.path
+    pending = [side for side in _side_files(path) if side.is_file() and side.stat().st_size]
+    if source.compressed or pending:
+        # Changes that another program left beside the file belong to it, and applying them means writing: in the copy.
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="traceanalyzer-")))
+            copy = folder / "export.sqlite"
+            with source.open() as stream, copy.open("wb") as target:
+                shutil.copyfileobj(stream, target, 1 << 20)
+            for side in pending:
+                shutil.copyfile(side, folder / (copy.name + side.name[len(path.name) :]))
+        except (OSError, EOFError) as error:
+            raise InputError(f"{path}: cannot be unpacked to a temporary folder ({error})") from error
+        return copy, "mode=rw"
+    # Bytes 18 and 19 are 2 in WAL mode, where even a read-only connection creates files. With nothing pending the file
+    # is complete as it is.
+    wal = source.head[18:20] == b"\x02\x02"
+    return path, "mode=ro&immutable=1" if wal else "mode=ro"
+
+
+def _side_files(path: Path) -> tuple[Path, ...]:
+    return tuple(path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
+
+
+def _check_complete(path: Path, shown: Path) -> None:
+    """Raise InputError when the file is shorter than its own header says."""
+    try:
+        with path.open("rb") as stream:
+            header = stream.read(_HEADER_BYTES)
+        size = path.stat().st_size
+    except OSError as error:
+        raise InputError(f"{shown}: cannot be read ({error.strerror})") from error
+    if len(header) < _HEADER_BYTES or not header.startswith(SQLITE_MAGIC):
+        raise InputError(f"{shown}: the file ends inside its header; run nsys export again and copy the whole file")
+    page_bytes, pages = struct.unpack(">H", header[16:18])[0], struct.unpack(">I", header[28:32])[0]
+    expected = (65536 if page_bytes == 1 else page_bytes) * pages
+    # The page count is valid only when both change counters agree.
+    if header[24:28] == header[92:96] and size < expected:
+        raise InputError(
+            f"{shown}: the file is cut off ({size:,} of {expected:,} bytes); "
+            "run nsys export again and copy the whole file"
+        )
+
+
+def _connect(path: Path, flags: str, shown: Path) -> dbapi.Connection:
+    uri = "file:" + quote(str(path.absolute()))
+    attempts = [flags] if "immutable" in flags else [flags, "mode=ro&immutable=1"]
+    for attempt in attempts:
+        try:
+            return _probe(dbapi.connect(f"{uri}?{attempt}", autocommit=True))
+        except _FAILURES as error:
+            # Some read-only media refuse locks; with nothing pending beside the file, reading without them is safe.
+            if attempt == attempts[-1]:
+                raise unreadable(shown, error) from error
+    raise AssertionError("unreachable")
+
+
+def _probe(connection: dbapi.Connection) -> dbapi.Connection:
+    """SQLite opens lazily: read something, so that a failure shows here."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("select count(*) from sqlite_master")
+            cursor.fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _valid_text(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Replace broken UTF-8, which SQLite stores as it comes, so that every later step may rely on text being text."""
+    for index, field in enumerate(batch.schema):
+        if pa.types.is_string(field.type):
+            try:
+                batch.column(index).validate(full=True)
+            except pa.ArrowInvalid:
+                raw = batch.column(index).cast(pa.binary()).to_pylist()
+                repaired = pa.array([None if value is None else value.decode(errors="replace") for value in raw])
+                batch = batch.set_column(index, field, repaired.cast(pa.string()))
+    return batch

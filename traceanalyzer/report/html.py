@@ -1,0 +1,119 @@
+"""The report: one HTML file with everything inside it. It never asks the network for anything, and its policy forbids it to."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from traceanalyzer.report import view
+from traceanalyzer.report.lanes import TimelineTables
+from traceanalyzer.report.palette import SWATCHES, colour_rules
+from traceanalyzer.report.timeline import Timeline, build_timeline
+from traceanalyzer.resources import data_folder
+from traceanalyzer.result.document import Result
+from traceanalyzer.units import format_bytes, format_count, format_share
+
+SCRIPTS = ("timeline-data.js", "timeline-paint.js", "timeline.js", "page.js")
+
+
+def render_html(result: Result, tables: TimelineTables | None, *, title: str | None = None) -> bytes:
+    """The report as UTF-8 HTML; the same result and tables give the same bytes. Without tables it has no timeline."""
+    names = view.input_names(result)
+    rank_name = view.rank_namer(result)
+    timeline = None
+    if tables is not None:
+        every = [item for finding in result.findings for item in finding.evidence]
+        timeline = build_timeline(tables, rank_name, every)
+        timeline = timeline if timeline.events else None
+    findings = view.finding_views(result, timeline.place if timeline else lambda _: None)
+    kernels, kernel_count = view.kernel_views(tables, rank_name)
+    devices = view.device_views(result)
+    scripts = [Markup(_read(name)) for name in SCRIPTS]
+    style = Markup(colour_rules() + _read("report.css"))
+    page = _environment().get_template("report.html.j2")
+    text = page.render(
+        title=title or _title(names),
+        policy=_policy(style, scripts),
+        style=style,
+        scripts=scripts,
+        result=result,
+        input_names=names,
+        bound=view.bound_swatch(result),
+        devices=devices,
+        legend=view.ledger_legend(devices),
+        swatches=SWATCHES,
+        findings=findings,
+        best=next((finding for finding in findings if finding.saving), None),
+        steps=view.steps_views(result, tables),
+        kernels=kernels,
+        kernel_count=kernel_count,
+        several_gpus=len({kernel.device for kernel in kernels}) > 1,
+        silent=view.silent_rules(result),
+        timeline=timeline,
+        page_data=inline_json(_page_data(findings, timeline)),
+    )
+    return text.encode()
+
+
+def inline_json(data: Any) -> Markup:
+    """JSON that cannot end the script element it stands in, nor a line of a script."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _title(names: list[str]) -> str:
+    if not names:
+        return "GPU time report"
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _page_data(findings: list[view.FindingView], timeline: Timeline | None) -> dict[str, Any]:
+    """What the scripts need beside the timeline's blob: where each piece of evidence lies."""
+    places = [
+        [
+            None if item.place is None else [item.place.start, item.place.end, item.place.group, item.label]
+            for item in f.evidence
+        ]
+        for f in findings
+    ]
+    return {"evidence": places if timeline else []}
+
+
+def _policy(style: str, scripts: list[Markup]) -> str:
+    """A content security policy that allows this style and these scripts, by their hashes, and nothing else."""
+    allowed = " ".join(_hash(script) for script in scripts)
+    return f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _read(name: str) -> str:
+    return (data_folder("templates") / name).read_text(encoding="utf-8")
+
+
+def _milliseconds(ns: int) -> str:
+    """Milliseconds with three decimals, so that figures align in a column."""
+    return f"{ns / 1e6:,.3f}"
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_read),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(
+        duration=view.format_duration, bytes=format_bytes, share=format_share, count=format_count, ms=_milliseconds
+    )
+    return environment

@@ -1,0 +1,107 @@
+"""Slices: what one row of the timeline shows. Packing overlapping ones into rows, and merging small ones when there are too many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyzer.report.columns import Ints
+from traceanalyzer.report.palette import SWATCHES
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Events of one row, by start; ns since the timeline's origin. `count` is how many events each slice stands for."""
+
+    start: Ints
+    duration: Ints
+    name: NDArray[np.uint32]
+    colour: NDArray[np.uint8]
+    count: NDArray[np.uint32]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def end(self) -> Ints:
+        end: Ints = self.start + self.duration
+        return end
+
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Slices:
+        return Slices(self.start[rows], self.duration[rows], self.name[rows], self.colour[rows], self.count[rows])
+
+
+def make_slices(start: Ints, end: Ints, name: NDArray[np.uint32], colour: NDArray[np.uint8]) -> Slices:
+    """Slices of single events, sorted: earlier first, and the longer first where two start together (a parent before its child)."""
+    duration = np.maximum(end - start, 0)
+    order = np.lexsort((-duration, start))
+    return Slices(start[order], duration[order], name[order], colour[order], np.ones(len(order), dtype=np.uint32))
+
+
+def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
+    """Spread slices over rows so that no two in a row overlap: first fit, so nested ranges land at their own depth.
+
+    Returns at most `limit` rows, and the number of slices that found no place in them.
+    """
+    rows: list[Slices] = []
+    while len(slices) and len(rows) < limit:
+        fits = _first_fit(slices)
+        rows.append(slices.take(fits))
+        slices = slices.take(~fits)
+    return rows, len(slices)
+
+
+def _first_fit(slices: Slices) -> NDArray[np.bool_]:
+    """Which slices the greedy choice keeps: the first, then always the next that starts after the last kept one's end.
+
+    "The next after" is a pointer from every slice; the chain from the first one is followed by doubling, in log n rounds.
+    """
+    n = len(slices)
+    if n < 2 or bool(np.all(slices.start[1:] >= slices.end[:-1])):
+        return np.ones(n, dtype=np.bool_)
+    jump = np.maximum(np.searchsorted(slices.start, slices.end), np.arange(1, n + 1))
+    jump = np.append(jump, n)
+    kept = np.zeros(n + 1, dtype=np.bool_)
+    kept[0] = True
+    while jump[0] < n:
+        kept[jump[kept]] = True
+        jump = jump[jump]
+    return kept[:n]
+
+
+def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> Slices:
+    """Put slices shorter than `quantum` ns that lie in the same quantum together, one slice a colour, laid end to end.
+
+    So every colour keeps its exact total; what is lost is the order within a quantum. `keep` marks slices left as they are. The
+    name is that of the longest event.
+    """
+    key, group = _merge_keys(slices, quantum, keep)
+    order = np.lexsort((-slices.duration, key))
+    longest = order[np.append(True, key[order][1:] != key[order][:-1])]  # the first of each key, in key order
+    dense = np.cumsum(np.append(False, key[order][1:] != key[order][:-1]))
+    duration = np.bincount(dense, weights=slices.duration[order]).astype(np.int64)
+    count = np.bincount(dense, weights=slices.count[order]).astype(np.uint32)
+    owner = group[longest]
+    opens = np.append(True, owner[1:] != owner[:-1])
+    before = np.cumsum(duration) - duration  # laid end to end over the whole row ...
+    within = before - before[opens][np.cumsum(opens) - 1]  # ... and then from the start of each group
+    group_start = slices.start[np.searchsorted(group, owner)]
+    return Slices(group_start + within, duration, slices.name[longest], slices.colour[longest], count)
+
+
+def merged_size(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> int:
+    """How many slices `merge` would leave."""
+    return int(np.count_nonzero(np.bincount(_merge_keys(slices, quantum, keep)[0])))
+
+
+def _merge_keys(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """For each slice its key (group and colour) and its group; groups count up along the row."""
+    alone = keep | (slices.duration >= quantum)
+    bucket = slices.start // quantum
+    opens = np.ones(len(slices), dtype=np.bool_)
+    opens[1:] = (bucket[1:] != bucket[:-1]) | alone[1:] | alone[:-1]
+    group: Ints = np.cumsum(opens) - 1
+    key: Ints = group * len(SWATCHES) + slices.colour
+    return key, group

@@ -1,0 +1,247 @@
+"""What the page shows, as plain values for the template: words, figures and positions, nothing to be computed there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any
+
+import pyarrow as pa
+
+from traceanalyzer.report.charts import Segment, StepBar, ledger_segments, step_bars
+from traceanalyzer.report.lanes import TimelineTables, table_or_none
+from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, SWATCHES, Swatch
+from traceanalyzer.report.timeline import Place
+from traceanalyzer.result.document import Device, Evidence, Finding, Metric, Result, RuleOutcome, Steps
+from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
+from traceanalyzer.units import format_duration as plain_duration
+
+KERNEL_ROWS = 50
+FRAMEWORKS = {"pytorch": "PyTorch", "cuda": "CUDA", "jax": "JAX", "any": "Any framework", "nsys": "Nsight Systems"}
+SEVERITY_ORDER = ("high", "medium", "low", "info")
+OUTCOME_TITLES = {
+    "clean": "Looked, and found nothing",
+    "not_applicable": "Not applicable to this trace",
+    "could_not_judge": "Could not judge",
+    "error": "Failed: a fault in the rule",
+}
+
+
+@dataclass(frozen=True)
+class EvidenceView:
+    """One item of evidence; `place` is where the timeline shows it, None when it does not."""
+
+    label: str
+    duration: str
+    place: Place | None
+
+
+@dataclass(frozen=True)
+class FindingView:
+    number: int
+    finding: Finding
+    scope: str
+    saving: str | None
+    share: str | None
+    metrics: list[tuple[str, str]]
+    evidence: list[EvidenceView]
+    recommend: list[tuple[str, list[str]]]
+    links: list[tuple[str, str | None]]
+
+    @property
+    def first_place(self) -> int | None:
+        """The first item of evidence that the timeline shows."""
+        return next((number for number, item in enumerate(self.evidence) if item.place), None)
+
+
+@dataclass(frozen=True)
+class DeviceView:
+    label: str
+    device: Device
+    busy: str
+    segments: list[Segment]
+    facts: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class StepsView:
+    label: str
+    steps: Steps
+    bars: list[StepBar]
+    tallest: str
+
+
+@dataclass(frozen=True)
+class KernelView:
+    """One row of the kernel table; durations in ns."""
+
+    device: str
+    name: str
+    communication: bool
+    count: int
+    total: int
+    mean: int
+    longest: int
+    share: float
+
+
+def format_duration(ns: float) -> str:
+    """A duration as people read it on a page, with the micro sign."""
+    return plain_duration(ns).replace(" us", " µs")
+
+
+def input_names(result: Result) -> list[str]:
+    """File names only: a path can name a person or a host."""
+    return [PureWindowsPath(PurePosixPath(item.path).name).name for item in result.inputs]
+
+
+def rank_namer(result: Result) -> Callable[[int], str]:
+    """What to say before "GPU n" for a rank of the tables, which is the file's ordinal when the job's rank is not known."""
+    known = {device.rank for device in result.devices if device.rank is not None}
+    otherwise = "file {} · " if len(result.inputs) > 1 else ""
+    return lambda rank: f"rank {rank} · " if rank in known else otherwise.format(rank)
+
+
+def gpu_label(rank: int | None, device: int | None) -> str:
+    words = [] if rank is None else [f"rank {rank}"]
+    words += [] if device is None else [f"GPU {device}"]
+    return " · ".join(words)
+
+
+def bound_swatch(result: Result) -> Swatch | None:
+    return BY_KEY.get(BOUND_BY_KEYS.get(result.verdict.bound_by, ""))
+
+
+def device_views(result: Result) -> list[DeviceView]:
+    views = []
+    for device in result.devices:
+        window = max(device.window_ns, 1)
+        facts = [
+            ("window", format_duration(device.window_ns)),
+            ("longest gap", format_duration(device.max_gap_ns)),
+            ("GPU operations", format_count(device.gpu_op_count)),
+            ("kernels", format_count(device.kernel_count)),
+        ]
+        segments = ledger_segments(device)
+        views.append(
+            DeviceView(
+                gpu_label(device.rank, device.device), device, format_share(device.busy_ns / window), segments, facts
+            )
+        )
+    return views
+
+
+def ledger_legend(devices: list[DeviceView]) -> list[Swatch]:
+    """The lines that any of the ledgers has, in the palette's order."""
+    used = {segment.swatch.key for device in devices for segment in device.segments}
+    return [swatch for swatch in SWATCHES if swatch.key in used]
+
+
+def finding_views(result: Result, place: Callable[[Evidence], Place | None]) -> list[FindingView]:
+    return [_finding_view(number, finding, place) for number, finding in enumerate(result.findings)]
+
+
+def _finding_view(number: int, finding: Finding, place: Callable[[Evidence], Place | None]) -> FindingView:
+    evidence = [
+        EvidenceView(item.label, format_duration(item.end_ns - item.start_ns), place(item)) for item in finding.evidence
+    ]
+    recommend: dict[str, list[str]] = {}
+    for entry in finding.recommend:
+        for framework, text in entry.items():
+            recommend.setdefault(FRAMEWORKS.get(framework, framework), []).append(text)
+    share = finding.saving.recoverable_share
+    return FindingView(
+        number=number,
+        finding=finding,
+        scope=gpu_label(finding.scope.rank, finding.scope.device),
+        saving=saving_words(finding),
+        share=format_share(share) if share else None,
+        metrics=[(name.replace("_", " "), metric_words(metric)) for name, metric in finding.metrics.items()],
+        evidence=evidence,
+        recommend=list(recommend.items()),
+        links=[(text, text if text.startswith("https://") else None) for text in finding.references],
+    )
+
+
+def saving_words(finding: Finding) -> str | None:
+    """For example "at most 1.61× faster; 8.1 ms a step"; None when nothing was estimated or nothing is left to claim."""
+    saving = finding.saving
+    if not saving.recoverable_ns:
+        return None
+    words = []
+    if saving.speedup_ceiling is not None:
+        words.append(f"at most {saving.speedup_ceiling:.2f}× faster")
+    if saving.per_step_ns is not None:
+        words.append(f"{format_duration(saving.per_step_ns)} a step")
+    else:
+        words.append(f"{format_duration(saving.recoverable_ns)} in all")
+    return "; ".join(words)
+
+
+def metric_words(metric: Metric) -> str:
+    """A metric with its unit, as a person would write it."""
+    value = metric.value
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    words = format_duration(value) if metric.unit == NS else format_value(value, metric.unit)
+    return words if metric.unit in (None, *UNITS) else f"{words} {metric.unit}"
+
+
+def steps_views(result: Result, tables: TimelineTables | None) -> list[StepsView]:
+    durations = _step_durations(None if tables is None else table_or_none(tables, "step_stats"))
+    views = []
+    for steps in result.steps:
+        matches = [
+            found
+            for (rank, device), found in durations.items()
+            if device == steps.device and steps.rank in (None, rank)
+        ]
+        found = matches[0] if matches else []
+        tallest = format_duration(max(found)) if found else ""
+        views.append(StepsView(gpu_label(steps.rank, steps.device), steps, step_bars(found), tallest))
+    return views
+
+
+def _step_durations(table: pa.Table | None) -> dict[tuple[int, int], list[int]]:
+    durations: dict[tuple[int, int], list[int]] = {}
+    if table is not None:
+        columns: list[list[Any]] = [table[name].to_pylist() for name in ("rank", "device", "start_ns", "end_ns")]
+        for rank, device, start, end in zip(*columns, strict=True):
+            durations.setdefault((rank, device), []).append(end - start)
+    return durations
+
+
+def kernel_views(tables: TimelineTables | None, rank_name: Callable[[int], str]) -> tuple[list[KernelView], int]:
+    """The kernels with the largest totals, and how many there are in all."""
+    table = None if tables is None else table_or_none(tables, "kernel_stats")
+    if table is None:
+        return [], 0
+    order = [("total", "descending"), ("rank", "ascending"), ("device", "ascending")]
+    top = table.sort_by(order).slice(0, KERNEL_ROWS).to_pylist()
+    views = [
+        KernelView(
+            device=f"{rank_name(row['rank'])}GPU {row['device']}",
+            name=row["name"] or "(unnamed)",
+            communication=row["class"] == "communication",
+            count=row["count"],
+            total=row["total"],
+            mean=row["mean"],
+            longest=row["longest"],
+            share=row["share"],
+        )
+        for row in top
+    ]
+    return views, table.num_rows
+
+
+def silent_rules(result: Result) -> list[tuple[str, list[RuleOutcome]]]:
+    """Rules that did not fire, by outcome, in a fixed order; the outcomes that ask for attention first."""
+    groups = []
+    for outcome in ("error", "could_not_judge", "not_applicable", "clean"):
+        rules = [rule for rule in result.rules if rule.outcome == outcome]
+        if rules:
+            groups.append((OUTCOME_TITLES[outcome], rules))
+    return groups

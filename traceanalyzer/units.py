@@ -1,0 +1,106 @@
+"""Units as people write and read them: `20us`, `3%`, `64KiB` in; "1.23 ms", "61%", "128 MiB" out.
+
+Times are nanoseconds, sizes bytes, shares fractions from 0 to 1. No heavy import: the command line reads this before anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+NS, BYTES, SHARE, COUNT = "ns", "bytes", "share", "count"
+UNITS = (NS, BYTES, SHARE, COUNT)
+
+# Suffix of a literal -> (unit, how many of that unit it stands for).
+SUFFIXES: dict[str, tuple[str, float]] = {
+    "ns": (NS, 1),
+    "us": (NS, 1_000),
+    "µs": (NS, 1_000),
+    "ms": (NS, 1_000_000),
+    "s": (NS, 1_000_000_000),
+    "min": (NS, 60_000_000_000),
+    "%": (SHARE, 0.01),
+    "B": (BYTES, 1),
+    "KiB": (BYTES, 1 << 10),
+    "MiB": (BYTES, 1 << 20),
+    "GiB": (BYTES, 1 << 30),
+    "KB": (BYTES, 1_000),
+    "MB": (BYTES, 1_000_000),
+    "GB": (BYTES, 1_000_000_000),
+}
+NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+SUFFIX = "|".join(sorted((re.escape(s) for s in SUFFIXES), key=len, reverse=True))
+_LITERAL = re.compile(rf"\s*(?P<sign>-?)(?P<number>{NUMBER})(?P<suffix>{SUFFIX})?\s*")
+_TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+class Quantity(NamedTuple):
+    """A number and its unit: "ns", "bytes", "share", "count" or None for a plain number."""
+
+    value: int | float
+    unit: str | None
+
+
+def quantity(number: str, suffix: str | None) -> Quantity:
+    """The value of a literal in its base unit; whole nanoseconds and bytes stay integers. `number` matches NUMBER."""
+    whole = number.isdigit()
+    if not suffix:
+        return Quantity(int(number) if whole else float(number), None)
+    unit, factor = SUFFIXES[suffix]
+    if unit == SHARE:
+        # Divided, not multiplied: 7 / 100 is 0.07, 7 * 0.01 is not.
+        return Quantity(float(number) / 100, unit)
+    return Quantity(int(number) * int(factor) if whole else round(float(number) * factor), unit)
+
+
+def parse_quantity(text: str) -> Quantity:
+    """Read `20us`, `1.5ms`, `3%`, `64KiB`, `-1` or `0.5`. Raises ValueError with a message for the user."""
+    match = _LITERAL.fullmatch(text)
+    if not match:
+        raise ValueError(f"'{text}' is not a quantity such as 20us, 1.5ms, 3% or 64KiB")
+    value, unit = quantity(match["number"], match["suffix"])
+    return Quantity(-value if match["sign"] else value, unit)
+
+
+def format_duration(ns: float) -> str:
+    """Nanoseconds with three significant digits in the unit that fits: 1234567 -> "1.23 ms"."""
+    return _scaled(ns, _TIMES, "ns")
+
+
+def format_bytes(count: float) -> str:
+    """Bytes in binary units: 134217728 -> "128 MiB"."""
+    return _scaled(count, _SIZES, "B")
+
+
+def format_share(share: float) -> str:
+    """A fraction as percent: 0.613 -> "61%", 0.014 -> "1.4%"; what is tiny but there is never shown as zero."""
+    percent = share * 100
+    if percent == 0:
+        return "0%"
+    if abs(percent) < 0.1:
+        return "<0.1%" if percent > 0 else ">-0.1%"
+    return f"{percent:.0f}%" if abs(percent) >= 9.95 else f"{percent:.1f}%"
+
+
+def format_count(count: float) -> str:
+    """A count with thousands separators; at most one decimal for means: 12345 -> "12,345", 3.75 -> "3.8"."""
+    rounded = round(count, 1)
+    return f"{round(count):,}" if rounded == int(rounded) or abs(count) >= 100 else f"{rounded:,.1f}"
+
+
+def format_value(value: float, unit: str | None) -> str:
+    """A value the way its unit is usually read."""
+    formats = {NS: format_duration, BYTES: format_bytes, SHARE: format_share}
+    return formats.get(unit or COUNT, format_count)(value)
+
+
+def _scaled(value: float, scales: tuple[tuple[int, str], ...], base: str) -> str:
+    # 999.6 us would print as "1000 us": a unit is left as soon as rounding reaches the next one.
+    scale, unit = next(((s, u) for s, u in scales if abs(value) >= s * 0.9995), (1, base))
+    scaled = value / scale
+    if scale == 1:
+        return f"{round(scaled)} {base}"
+    digits = max(0, 3 - len(str(int(abs(scaled)))))
+    text = f"{scaled:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
