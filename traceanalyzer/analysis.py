@@ -112,14 +112,13 @@ def _device(trace: Trace, row: dict[str, Any]) -> Device:
 
 
 def _steps(trace: Trace, table: pa.Table) -> list[Steps]:
-    """Step times per GPU, sorted by (rank, device)."""
-    frame = table.select(["rank", "device", "start_ns", "end_ns", "method"]).to_pandas()
-    if frame.empty:
-        return []
-    frame["length"] = frame["end_ns"] - frame["start_ns"]
+    """Step times per GPU, sorted by (rank, device), over the steps that a next one ends (or the only one there is)."""
+    frame = table.select(["rank", "device", "start_ns", "end_ns", "method", "complete"]).to_pandas()
     result = []
     for (rank, device), group in frame.groupby(["rank", "device"], sort=True):
-        median, p95 = int(group["length"].median()), int(group["length"].quantile(0.95))
+        timed = group[group["complete"]] if len(group) > 1 else group
+        length = timed["end_ns"] - timed["start_ns"]
+        median, p95 = int(length.median()), int(length.quantile(0.95))
         spread = round((p95 - median) / median, 6) if median else 0.0
         method = str(group["method"].iloc[0])
         result.append(Steps(trace.rank_of(int(rank)), int(device), len(group), method, median, p95, spread))

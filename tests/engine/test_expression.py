@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceanalyzer.engine.compute import as_array
-from traceanalyzer.engine.expression import Names, compile_condition, compile_expression
+from traceanalyzer.engine.expression import compile_condition, compile_expression
 from traceanalyzer.engine.kinds import BOOL, TEXT, number
+from traceanalyzer.engine.names import Names
 from traceanalyzer.engine.rows import GPU_KEYS, TableRows, Windows
 from traceanalyzer.engine.syntax import ExpressionError
 from traceanalyzer.model.schema import NAME

@@ -8,7 +8,8 @@ import pytest
 
 from traceanalyzer.engine.library import claim_order
 from traceanalyzer.engine.overrides import parse_overrides
-from traceanalyzer.engine.rule import Rule, read_rule
+from traceanalyzer.engine.rule import Rule
+from traceanalyzer.engine.rulefile import read_rule
 from traceanalyzer.engine.run import EngineResult, run_rules
 from traceanalyzer.engine.scenario import Scenario
 from traceanalyzer.errors import ConfigError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.nsys.importer import NsysImporter
-from traceanalyzer.ingest.registry import FileFacts
 from traceanalyzer.ingest.sources import find_sources
 from traceanalyzer.model.schema import EVENT_TABLES
 

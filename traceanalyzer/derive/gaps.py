@@ -199,10 +199,13 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
     left = (np.arange(len(gap), dtype=np.int64), low, high)
     for cause, spans in causes:
         row, first, last = _pieces(left, spans)
-        nothing = np.full(len(row), NULL, np.int64)
-        ranges = thread.input if cause == "input" else thread.work
-        named = nothing if cause == "profiler" else ranges.main_name(first, last)
-        waits = thread.waits.name[wait[row]] if cause == "synchronization" else nothing
+        named = waits = np.full(len(row), NULL, np.int64)
+        if cause == "synchronization":
+            # What asked for the wait, not what the host did first after it.
+            named = thread.work.name_at(thread.waits.start[wait[row]])
+            waits = thread.waits.name[wait[row]]
+        elif cause != "profiler":
+            named = (thread.input if cause == "input" else thread.work).main_name(first, last)
         found.append(_Parts(gap[row], first, last, np.full(len(row), CAUSE[cause]), named, waits))
         left = _pieces(left, _outside(spans, low, high))
     row, first, last = left

@@ -62,6 +62,7 @@ def _device_steps(key: frames.Key, steps: pa.Table, launches: pa.Table) -> pa.Ta
             "method": mine["method"].take(pa.array(seen)),
             "start_ns": begin,
             "end_ns": np.concatenate((begin[1:], [max(int(last[seen[-1]]), int(begin[-1]))])),
+            "complete": np.arange(len(seen)) < len(seen) - 1,
             "gpu_op_count": ops[seen],
             "kernel_count": kernels[seen],
         },

@@ -197,6 +197,7 @@ STEP_STATS = TableSpec(
         Column("name", NAME, None, "name of the range that marks the step on the host"),
         Column("method", NAME, None, "how the steps were found: annotation, nvtx or repetition"),
         *_SPAN,
+        Column("complete", pa.bool_(), None, "a next step ends it; false for the last step, whose end is cut off"),
         _count("gpu_op_count", "GPU operations launched in the step"),
         _count("kernel_count", "kernels among them"),
     ),

@@ -124,6 +124,8 @@ def spans_by_gpu(rows: pa.Table) -> dict[tuple[int, int], Spans]:
     rank, device, start, end = (_array(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
     result: dict[tuple[int, int], Spans] = {}
     for gpu in np.unique(np.stack((rank, device)), axis=1).T:
+        if gpu.min() < 0:
+            continue
         here = (rank == gpu[0]) & (device == gpu[1])
         result[int(gpu[0]), int(gpu[1])] = union(start[here], end[here])
     return result

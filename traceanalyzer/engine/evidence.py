@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.engine import compute
-from traceanalyzer.engine.expression import Expression
 from traceanalyzer.engine.message import short_name, shortened
+from traceanalyzer.engine.names import Expression
 from traceanalyzer.engine.rows import TableRows
 from traceanalyzer.result.document import Evidence
 from traceanalyzer.units import format_bytes, format_duration

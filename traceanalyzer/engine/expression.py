@@ -8,11 +8,9 @@ are listed in `functions`. Nothing else exists: no attribute, index, call of a v
 from __future__ import annotations
 
 import ast
-import difflib
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,54 +19,8 @@ from traceanalyzer.engine import compute
 from traceanalyzer.engine.compute import Value
 from traceanalyzer.engine.functions import AGGREGATES, ROW_FUNCTIONS, Function
 from traceanalyzer.engine.kinds import BOOL, NULL, TEXT, Kind, KindError, common, divide, multiply, number
+from traceanalyzer.engine.names import Expression, Names, NoRows, Rows, Run, did_you_mean
 from traceanalyzer.engine.syntax import ExpressionError, Source, parse
-
-
-@dataclass(frozen=True)
-class Names:
-    """What names an expression may use, and their kinds.
-
-    `values` are the metrics and group keys at group level, and None at row level, where aggregates have no meaning. `window` is None
-    where rows belong to no GPU.
-    """
-
-    columns: Mapping[str, Kind]
-    params: Mapping[str, Kind]
-    window: Mapping[str, Kind] | None
-    values: Mapping[str, Kind] | None = None
-
-
-class Rows(Protocol):
-    """What an expression runs on: rows, and at group level the values that hold for all of them."""
-
-    @property
-    def count(self) -> int: ...
-
-    @property
-    def values(self) -> Mapping[str, pa.Scalar]:
-        """`params.x`, and at group level also `window.x`, metrics and group keys."""
-        ...
-
-    def column(self, name: str) -> pa.Array: ...
-
-    def window(self, name: str) -> pa.Array:
-        """A ledger column, one value a row."""
-        ...
-
-
-Run = Callable[[Rows], Value]
-
-
-@dataclass(frozen=True)
-class Expression:
-    """A compiled expression. Calling it gives an array (row level, not constant) or a scalar."""
-
-    text: str
-    kind: Kind
-    run: Run
-
-    def __call__(self, rows: Rows) -> Value:
-        return self.run(rows)
 
 
 def compile_expression(text: str, names: Names) -> Expression:
@@ -84,12 +36,6 @@ def compile_condition(text: str, names: Names) -> Expression:
     if expression.kind != BOOL:
         raise ExpressionError(f"a condition is needed here, but this is {expression.kind}")
     return Expression(text, BOOL, lambda rows: compute.truth(expression(rows)))
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean 'x'?" for the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
-    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 _ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[Value, Value], Value]]] = {
@@ -335,19 +281,7 @@ class _Compiler:
         return common(kinds or [kind for _, kind in operands], what)
 
 
-class _NoRows:
-    """No rows and no values: enough to run a literal."""
-
-    count = 0
-    values: Mapping[str, pa.Scalar] = {}
-
-    def column(self, name: str) -> pa.Array:
-        raise KeyError(name)
-
-    window = column
-
-
-_NO_ROWS = _NoRows()
+_NO_ROWS = NoRows()
 
 
 def _joined(operation: Callable[[Value, Value], Value], a: Run, b: Run) -> Run:

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Iterable, Sequence
 from importlib.resources.abc import Traversable
 
-from traceanalyzer.engine.rule import Problem, Rule, read_rule
+from traceanalyzer.engine.rule import Problem, Rule
+from traceanalyzer.engine.rulefile import read_rule
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.resources import data_folder
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 from traceanalyzer.engine.program import compile_rule
-from traceanalyzer.engine.rule import Problem, Rule, read_rule
+from traceanalyzer.engine.rule import Problem, Rule
+from traceanalyzer.engine.rulefile import read_rule
 
 _ID = re.compile(r"[A-Z]{3}\d{3}")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

@@ -13,8 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from traceanalyzer.engine.expression import Expression, Names, Rows, compile_expression
+from traceanalyzer.engine.expression import compile_expression
 from traceanalyzer.engine.kinds import TEXT, Kind
+from traceanalyzer.engine.names import Expression, Names, Rows
 from traceanalyzer.engine.syntax import ExpressionError
 from traceanalyzer.units import (
     BYTES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from traceanalyzer.engine.expression import did_you_mean
 from traceanalyzer.engine.kinds import number
+from traceanalyzer.engine.names import did_you_mean
 from traceanalyzer.engine.rule import Param, Rule, literal_of
 from traceanalyzer.errors import ConfigError
 

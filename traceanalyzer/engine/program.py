@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from traceanalyzer.derive.tables import LEDGER, LEDGER_LINES
-from traceanalyzer.engine.expression import Expression, Names, compile_condition, compile_expression, did_you_mean
+from traceanalyzer.engine.expression import compile_condition, compile_expression
 from traceanalyzer.engine.kinds import TEXT, Kind, number
 from traceanalyzer.engine.message import Message, compile_message
+from traceanalyzer.engine.names import Expression, Names, did_you_mean
 from traceanalyzer.engine.rows import GPU_KEYS, TABLES, table_kinds
 from traceanalyzer.engine.rule import Problem, Rule
 from traceanalyzer.engine.syntax import ExpressionError

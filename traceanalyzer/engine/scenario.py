@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive.tables import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
-from traceanalyzer.engine.expression import did_you_mean
+from traceanalyzer.engine.names import did_you_mean
 from traceanalyzer.engine.rows import GPU_KEYS, TABLES
 from traceanalyzer.engine.rule import Expectation, Rule, RuleTest, literal_of
 from traceanalyzer.engine.run import run_rules

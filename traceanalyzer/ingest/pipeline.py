@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from traceanalyzer import intervals
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.classify import is_step_name
-from traceanalyzer.ingest.registry import FileFacts, Importer, importers
-from traceanalyzer.ingest.sources import Source, explain_unknown, find_sources
+from traceanalyzer.ingest.contract import FileFacts, Importer
+from traceanalyzer.ingest.registry import importer_of
+from traceanalyzer.ingest.sources import Source, find_sources
 from traceanalyzer.model.schema import EVENT_TABLES, TableSpec
 from traceanalyzer.model.trace import Input, Trace
 
@@ -51,7 +52,7 @@ def ingest(paths: list[Path], progress: ProgressFactory | None = None) -> Trace:
     Raises InputError for what cannot be read, and for two files that claim the same rank.
     """
     sources = find_sources(paths)
-    chosen = [_importer(source) for source in sources]
+    chosen = [importer_of(source) for source in sources]
     read = [
         _read(source, importer, progress(source) if progress else lambda _: None)
         for source, importer in zip(sources, chosen, strict=True)
@@ -72,21 +73,19 @@ def ingest(paths: list[Path], progress: ProgressFactory | None = None) -> Trace:
         for source, importer, (facts, _), ordinal in zip(sources, chosen, read, ordinals, strict=True)
     )
     by_rank = sorted(zip(ordinals, (tables for _, tables in read), strict=True), key=lambda item: item[0])
-    tables = {
-        name: pa.concat_tables([_with_rank(tables[name], ordinal) for ordinal, tables in by_rank])
-        .select(spec.schema.names)
-        .unify_dictionaries()
-        .combine_chunks()
-        for name, spec in EVENT_TABLES.items()
-    }
-    return Trace(inputs, tables)
+    return Trace(inputs, {name: _stacked(name, by_rank) for name in EVENT_TABLES})
 
 
-def _importer(source: Source) -> Importer:
-    for importer in importers():
-        if importer.sniff(source):
-            return importer
-    raise InputError(explain_unknown(source))
+def _stacked(name: str, by_rank: list[tuple[int, dict[str, pa.Table]]]) -> pa.Table:
+    """One table of all ranks, in their order."""
+    parts, rows = [], 0
+    for ordinal, tables in by_rank:
+        part = _with_rank(tables[name], ordinal)
+        if "parent" in part.column_names and rows:
+            part = _replace(part, "parent", pc.add(part["parent"], rows))
+        rows += part.num_rows
+        parts.append(part)
+    return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
 
 
 def _ordinals(sources: list[Source], facts: list[FileFacts]) -> list[int]:

@@ -1,63 +1,20 @@
-"""What an importer is, and which one reads a file.
-
-An importer knows one format and nothing else: it turns one source into batches of event tables (`traceanalyzer.model.schema`, without
-the `rank` column, which the pipeline adds once it knows who is who) and says what it met in `Sink.health`.
-"""
+"""Which importer reads a file: told from its content."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.contract import Importer
+from traceanalyzer.ingest.kineto.importer import KinetoImporter
+from traceanalyzer.ingest.nsys.importer import NsysImporter
+from traceanalyzer.ingest.sources import Source, explain_unknown
 
-import pyarrow as pa
-
-from traceanalyzer.ingest.sources import Source
-
-Progress = Callable[[int], None]
-"""Called with the number of input bytes read since the last call."""
+# The most specific sniff first. A new format is one more line here.
+IMPORTERS: tuple[Importer, ...] = (NsysImporter(), KinetoImporter())
 
 
-class Sink(Protocol):
-    """Where an importer puts what it reads."""
-
-    def add(self, table: str, batch: pa.Table | pa.RecordBatch) -> None:
-        """Append rows to an event table. Columns may come in any order; absent ones become null. Never with `rank`."""
-
-    def health(self, code: str, severity: str, message: str, count: int = 1, example: str | None = None) -> None:
-        """Say what was met and what it means for the rules; the same code and message add up."""
-
-
-@dataclass(frozen=True)
-class FileFacts:
-    """What a file says of itself.
-
-    `process` is the process of the rows that were added without one (Kineto's GPU rows name a device, not a process).
-    `clock_base_ns` + a table's time = nanoseconds since the epoch. None when unknown.
-    """
-
-    producer: str
-    process: int | None = None
-    rank: int | None = None
-    world_size: int | None = None
-    clock_base_ns: int | None = None
-
-
-class Importer(Protocol):
-    """Reads one format. `format` is the name that goes into the result document."""
-
-    format: str
-
-    def sniff(self, source: Source) -> bool:
-        """Whether the content (never the suffix) is of this format."""
-
-    def read(self, source: Source, sink: Sink, progress: Progress) -> FileFacts:
-        """Read it all. Raises InputError when nothing can be read."""
-
-
-def importers() -> list[Importer]:
-    """All importers, the most specific sniff first."""
-    from traceanalyzer.ingest.kineto.importer import KinetoImporter
-    from traceanalyzer.ingest.nsys.importer import NsysImporter
-
-    return [NsysImporter(), KinetoImporter()]
+def importer_of(source: Source) -> Importer:
+    """The first importer that knows the content. Raises InputError that says what to do when there is none."""
+    for importer in IMPORTERS:
+        if importer.sniff(source):
+            return importer
+    raise InputError(explain_unknown(source))

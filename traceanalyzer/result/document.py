@@ -61,7 +61,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Steps:
-    """Step times on one GPU. `spread` is (p95 - median) / median."""
+    """Step times on one GPU: `count` steps, times over those that a next step ends. `spread` is (p95 - median) / median."""
 
     rank: int | None
     device: int

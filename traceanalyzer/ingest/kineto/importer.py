@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest import classify
+from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
 from traceanalyzer.ingest.kineto import columns as col
 from traceanalyzer.ingest.kineto import copies
 from traceanalyzer.ingest.kineto.decode import Event, Events, Number
 from traceanalyzer.ingest.kineto.splitter import UTF8_BOM, NoEventsError, Splitter
-from traceanalyzer.ingest.registry import FileFacts, Progress, Sink
 from traceanalyzer.ingest.sources import Source
 
 # Categories by what their events are; names of older releases beside the current ones. Annotations on the GPU's tracks, stream

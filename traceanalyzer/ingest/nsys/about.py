@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.lookups import Strings, integers
 from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
-from traceanalyzer.ingest.registry import Sink
 
 NEWEST_MAJOR = 3
 _ERROR = 3

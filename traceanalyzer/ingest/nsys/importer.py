@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
 from traceanalyzer.ingest.nsys import about, gpu_ops, host, samples, tables
 from traceanalyzer.ingest.nsys.database import Database, open_database
 from traceanalyzer.ingest.nsys.extents import Extents
 from traceanalyzer.ingest.nsys.lookups import Devices, Kinds, Strings
 from traceanalyzer.ingest.nsys.steps import StepFinder
-from traceanalyzer.ingest.registry import FileFacts, Progress, Sink
 from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
 
 _TELLTALES = ("StringIds", "NVTX_EVENTS", "META_DATA_EXPORT", "EXPORT_META_DATA")

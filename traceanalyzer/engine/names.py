@@ -1,0 +1,78 @@
+"""What the names of an expression mean, before and while it runs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from traceanalyzer.engine.compute import Value
+from traceanalyzer.engine.kinds import Kind
+
+
+@dataclass(frozen=True)
+class Names:
+    """What names an expression may use, and their kinds.
+
+    `values` are the metrics and group keys at group level, and None at row level, where aggregates have no meaning. `window` is None
+    where rows belong to no GPU.
+    """
+
+    columns: Mapping[str, Kind]
+    params: Mapping[str, Kind]
+    window: Mapping[str, Kind] | None
+    values: Mapping[str, Kind] | None = None
+
+
+class Rows(Protocol):
+    """What an expression runs on: rows, and at group level the values that hold for all of them."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def values(self) -> Mapping[str, pa.Scalar]:
+        """`params.x`, and at group level also `window.x`, metrics and group keys."""
+        ...
+
+    def column(self, name: str) -> pa.Array: ...
+
+    def window(self, name: str) -> pa.Array:
+        """A ledger column, one value a row."""
+        ...
+
+
+Run = Callable[[Rows], Value]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A compiled expression. Calling it gives an array (row level, not constant) or a scalar."""
+
+    text: str
+    kind: Kind
+    run: Run
+
+    def __call__(self, rows: Rows) -> Value:
+        return self.run(rows)
+
+
+class NoRows:
+    """No rows and no values: enough to run a literal."""
+
+    count = 0
+    values: Mapping[str, pa.Scalar] = {}
+
+    def column(self, name: str) -> pa.Array:
+        raise KeyError(name)
+
+    window = column
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ "; did you mean 'x'?" for the nearest known name, or nothing."""
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return f"; did you mean '{near[0]}'?" if near else ""

@@ -1,0 +1,243 @@
+"""Reads a rule file and notes what is wrong with its form.
+
+Reading never stops at the first mistake: it collects every Problem and builds as much of the rule as it can, so that one run of the
+linter shows them all.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from traceanalyzer.engine.kinds import number
+from traceanalyzer.engine.names import did_you_mean
+from traceanalyzer.engine.rule import (
+    CATEGORIES,
+    EVIDENCE_LIMIT,
+    KEYS,
+    REQUIRED,
+    STATUSES,
+    Expectation,
+    Param,
+    Problem,
+    Requires,
+    Rule,
+    RuleTest,
+    Saving,
+    literal_of,
+)
+from traceanalyzer.engine.yamlfile import Document, Mark, Path, YamlError, read_yaml
+from traceanalyzer.result.document import CONFIDENCES, OUTCOMES, SEVERITIES
+from traceanalyzer.units import UNITS
+
+
+def read_rule(text: str, file: str) -> tuple[Rule | None, list[Problem]]:
+    """The rule in a file's text and every mistake in its form; None when it is no mapping at all."""
+    try:
+        document = read_yaml(text)
+    except YamlError as error:
+        return None, [Problem(file, error.mark.line, error.mark.column, str(error))]
+    if not isinstance(document.data, dict):
+        return None, [Problem(file, 1, 1, "a rule file is a mapping of keys such as id, title, from and message")]
+    reader = _Reader(document, file)
+    reader.check_keys()
+    return reader.rule(), reader.problems
+
+
+class _Reader:
+    """Takes values of the wanted type out of one document and notes a problem for each that is not."""
+
+    def __init__(self, document: Document, file: str) -> None:
+        self.document = document
+        self.file = file
+        self.data: dict[str, Any] = document.data
+        self.problems: list[Problem] = []
+
+    def complain(self, path: Path, message: str, mark: Mark | None = None) -> None:
+        mark = mark or self.document.mark(path)
+        self.problems.append(Problem(self.file, mark.line, mark.column, message))
+
+    def check_keys(self) -> None:
+        self.known((), self.data, KEYS)
+        for key in REQUIRED:
+            if key not in self.data:
+                self.complain((), f"'{key}' is missing")
+        present = [key for key in self.data if key in KEYS]
+        for before, key in pairwise(present):
+            if KEYS.index(key) < KEYS.index(before):
+                self.complain((), f"'{key}' comes before '{before}'", self.document.keys[(key,)])
+
+    def rule(self) -> Rule:
+        data = self.data
+        return Rule(
+            id=self.text("id"),
+            slug=self.text("slug"),
+            title=self.text("title"),
+            status=self.one_of(("status",), STATUSES),
+            category=self.one_of(("category",), CATEGORIES),
+            after=self.texts(("after",)),
+            why=self.text("why"),
+            requires=self.requires(),
+            params=self.params(),
+            source=self.text("from"),
+            where=self.expression(("where",)),
+            group_by=self.texts(("group_by",)),
+            metrics={
+                name: self.expression(("metrics", name)) or ""
+                for name in self.mapping(("metrics",), data.get("metrics"))
+            },
+            having=self.expression(("having",)),
+            order_by=self.expression(("order_by",)),
+            limit=self.limit(),
+            severity=self.severity(),
+            claims=self.texts(("claims",)),
+            saving=self.saving(),
+            message=self.text("message"),
+            recommend=self.recommend(),
+            false_positives=self.texts(("false_positives",)),
+            references=self.texts(("references",)),
+            tests=self.tests(),
+            file=self.file,
+            document=self.document,
+        )
+
+    def known(self, path: Path, mapping: dict[str, Any], keys: tuple[str, ...]) -> None:
+        for key in mapping:
+            if key not in keys:
+                self.complain(path, f"unknown key '{key}'{did_you_mean(key, keys)}", self.document.keys[(*path, key)])
+
+    def at(self, path: Path) -> Any:
+        value: Any = self.data
+        for part in path:
+            if isinstance(value, list) and isinstance(part, int):
+                value = value[part]
+            else:
+                value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    def text(self, *path: str | int) -> str:
+        value = self.at(path)
+        if value is not None and not isinstance(value, str):
+            self.complain(path, f"'{path[-1]}' must be a text")
+        return value if isinstance(value, str) else ""
+
+    def expression(self, path: Path) -> str | None:
+        value = self.at(path)
+        if isinstance(value, dict | list):
+            self.complain(path, f"'{path[-1]}' must be an expression")
+            return None
+        return None if value is None else str(value)
+
+    def texts(self, path: Path) -> tuple[str, ...]:
+        value = self.at(path)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.complain(path, f"'{path[-1]}' must be a list of texts")
+            return ()
+        return tuple(value)
+
+    def mapping(self, path: Path, value: Any) -> dict[str, Any]:
+        if value is not None and not isinstance(value, dict):
+            self.complain(path, f"'{path[-1]}' must be a mapping")
+        return value if isinstance(value, dict) else {}
+
+    def mappings(self, key: str) -> list[dict[str, Any]]:
+        value = self.at((key,))
+        if value is not None and not isinstance(value, list):
+            self.complain((key,), f"'{key}' must be a list of mappings")
+        return [self.mapping((key, at), item) for at, item in enumerate(value if isinstance(value, list) else [])]
+
+    def one_of(self, path: Path, allowed: tuple[str, ...]) -> str:
+        value = self.at(path)
+        if value is not None and value not in allowed:
+            self.complain(path, f"'{path[-1]}' is one of {', '.join(allowed)}{did_you_mean(str(value), allowed)}")
+        return value if value in allowed else allowed[0]
+
+    def limit(self) -> int:
+        value = self.at(("limit",))
+        if value is None:
+            return EVIDENCE_LIMIT
+        if not isinstance(value, int) or not 0 < value <= 1000:
+            self.complain(("limit",), "'limit' is a whole number from 1 to 1000")
+            return EVIDENCE_LIMIT
+        return value
+
+    def requires(self) -> Requires:
+        value = self.mapping(("requires",), self.at(("requires",)))
+        self.known(("requires",), value, ("tables", "columns", "healthy", "weakened_by"))
+        columns = self.mapping(("requires", "columns"), value.get("columns"))
+        return Requires(
+            self.texts(("requires", "tables")),
+            {table: self.texts(("requires", "columns", table)) for table in columns},
+            self.texts(("requires", "healthy")),
+            self.texts(("requires", "weakened_by")),
+        )
+
+    def params(self) -> dict[str, Param]:
+        params: dict[str, Param] = {}
+        for name, value in self.mapping(("params",), self.at(("params",))).items():
+            path: Path = ("params", name)
+            entry = self.mapping(path, value)
+            self.known(path, entry, ("default", "unit", "why"))
+            if not entry.get("why"):
+                self.complain(path, f"threshold '{name}' needs a 'why'")
+            if entry.get("default") is None or isinstance(entry["default"], dict | list):
+                self.complain(path, f"threshold '{name}' needs a 'default' such as 20us, 3% or 64KiB")
+                continue
+            literal, kind = literal_of(entry["default"])
+            if entry.get("unit") is not None:
+                unit = self.one_of((*path, "unit"), UNITS)
+                if kind != number(None) and kind != number(unit):
+                    self.complain((*path, "unit"), f"the default is {kind}, not {number(unit)}")
+                kind = number(unit)
+            params[name] = Param(literal, kind, str(entry.get("why") or ""))
+        return params
+
+    def severity(self) -> tuple[tuple[str, str], ...]:
+        steps = self.mappings("severity")
+        for at, step in enumerate(steps):
+            self.known(("severity", at), step, ("when", "level"))
+        return tuple(
+            (self.expression(("severity", at, "when")) or "True", self.one_of(("severity", at, "level"), SEVERITIES))
+            for at in range(len(steps))
+        )
+
+    def saving(self) -> Saving | None:
+        if self.at(("saving",)) is None:
+            return None
+        self.known(("saving",), self.mapping(("saving",), self.at(("saving",))), ("recoverable", "confidence"))
+        recoverable = self.expression(("saving", "recoverable"))
+        if recoverable is None:
+            self.complain(("saving",), "'saving' needs 'recoverable'")
+        return Saving(recoverable or "0ns", self.one_of(("saving", "confidence"), CONFIDENCES))
+
+    def recommend(self) -> tuple[dict[str, str], ...]:
+        steps = self.mappings("recommend")
+        for at, step in enumerate(steps):
+            for key in step:
+                self.text("recommend", at, key)
+        return tuple({key: value for key, value in step.items() if isinstance(value, str)} for step in steps)
+
+    def tests(self) -> tuple[RuleTest, ...]:
+        tests = []
+        for at, test in enumerate(self.mappings("tests")):
+            path: Path = ("tests", at)
+            self.known(path, test, ("name", "given", "expect"))
+            if not isinstance(test.get("given"), dict):
+                self.complain(path, "a test needs 'given': the rows of its tables")
+                continue
+            expectation = self.expectation((*path, "expect"), test.get("expect"))
+            tests.append(RuleTest(test["given"], expectation, str(test.get("name") or at + 1)))
+        return tuple(tests)
+
+    def expectation(self, path: Path, value: Any) -> Expectation:
+        if isinstance(value, dict):
+            self.known(path, value, ("level", "recoverable", "says"))
+            level = self.one_of((*path, "level"), SEVERITIES) if "level" in value else None
+            amount = literal_of(value["recoverable"])[0] if "recoverable" in value else None
+            return Expectation("fired", level, amount if isinstance(amount, int) else None, value.get("says"))
+        outcomes = ("fires", *OUTCOMES[1:])
+        if value not in outcomes:
+            self.complain(path, f"'expect' is one of {', '.join(outcomes)}, or a mapping such as {{level: high}}")
+        return Expectation("fired" if value not in outcomes or value == "fires" else value)
