@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.derive.frameworks import frameworks
 from traceanalyzer.derive.tables import IDLE_CAUSES
 from traceanalyzer.engine.library import load_rules
 from traceanalyzer.engine.run import run_rules
@@ -57,6 +58,7 @@ def analyze_tables(trace: Trace, catalog: Catalog) -> Result:
         known = trace.rank_of(rank)
         return f"GPU {device}" if known is None else f"rank {known} (GPU {device})"
 
+    seen = frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges"))
     engine = run_rules(load_rules(), catalog, describe=describe)
     health = _health(trace, catalog.table("health"))
     ledger = catalog.table("ledger").to_pylist()
@@ -68,7 +70,7 @@ def analyze_tables(trace: Trace, catalog: Catalog) -> Result:
         health=health,
         devices=[_device(trace, row) for row in ledger],
         steps=_steps(trace, catalog.table("step_stats")),
-        findings=[_with_job_ranks(trace, finding) for finding in engine.findings],
+        findings=[_with_job_ranks(trace, _in_words_of(seen, finding)) for finding in engine.findings],
         rules=engine.outcomes,
         verdict=judge(splits, hidden=_hidden(health, bool(ledger))),
     )
@@ -147,6 +149,12 @@ def _split(row: dict[str, Any], name: str, claimed: list[dict[str, Any]]) -> Spl
     for line, ns in lines.items():
         by_cause[LINE_CAUSE[line]] += ns
     return Split(name, row["duration"], row["idle"], by_cause)
+
+
+def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:
+    """Keep the advice for the frameworks in use; all of it when there is none for them."""
+    kept = [{name: text for name, text in advice.items() if name in seen or name == "any"} for advice in finding.recommend]
+    return replace(finding, recommend=[advice for advice in kept if advice] or finding.recommend)
 
 
 def _with_job_ranks(trace: Trace, finding: Finding) -> Finding:

@@ -6,7 +6,7 @@ starts is host time; the rest is the launch itself. If the launch call had retur
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,7 @@ class _Calls:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Parts of gaps: `gap` is the position of the gap, `cause` indexes IDLE_CAUSES, `range` and `wait` index the host's names."""
+    """Parts of gaps: `gap` is the position of the gap, `cause` indexes IDLE_CAUSES, the names index the host's."""
 
     gap: Array
     start: Array
@@ -71,6 +71,14 @@ class _Parts:
     cause: Array
     range: Array
     wait: Array
+    phase: Array
+
+    @classmethod
+    def joined(cls, parts: list[_Parts]) -> _Parts:
+        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+
+    def take(self, rows: Array) -> _Parts:
+        return _Parts(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def _device_gaps(key: frames.Key, ops: pa.Table, calls: _Calls, host: Host) -> pa.Table:
@@ -108,13 +116,9 @@ def _device_gaps(key: frames.Key, ops: pa.Table, calls: _Calls, host: Host) -> p
         parts.append(_launch_parts(np.flatnonzero(mine), host_end, launch_end, lane))
     parts.append(_cut(np.flatnonzero(late), launch_end, end, "dependency"))
 
-    gap, low, high, cause, range_name, wait = (
-        np.concatenate([getattr(p, field) for p in parts])
-        for field in ("gap", "start", "end", "cause", "range", "wait")
-    )
-    order = np.argsort(low, kind="stable")
-    gap, low, high, cause, range_name, wait = (v[order] for v in (gap, low, high, cause, range_name, wait))
-    drained = np.isin(gap, gap[cause == CAUSE["synchronization"]])
+    found = _Parts.joined(parts)
+    found = found.take(np.argsort(found.start, kind="stable"))
+    gap = found.gap
     op_name, op_names = frames.codes(ops, "name")
     op_kind, op_kinds = frames.codes(ops, "kind")
     following = after[gap]
@@ -123,17 +127,18 @@ def _device_gaps(key: frames.Key, ops: pa.Table, calls: _Calls, host: Host) -> p
         {
             "rank": np.full(len(gap), rank),
             "device": np.full(len(gap), device),
-            "start_ns": low,
-            "end_ns": high,
-            "cause": frames.names(cause, list(IDLE_CAUSES)),
+            "start_ns": found.start,
+            "end_ns": found.end,
+            "cause": frames.names(found.cause, list(IDLE_CAUSES)),
             "gap": gap,
             "gap_duration": (end - start)[gap],
-            "draining": drained,
+            "draining": np.isin(gap, gap[found.cause == CAUSE["synchronization"]]),
             "process": frames.numbers(process[gap]),
             "thread": frames.numbers(thread[gap]),
-            "range_name": host.named(range_name),
+            "range_name": host.named(found.range),
+            "phase": host.named(found.phase),
             "api_name": frames.names(calls.name[op_row][gap], calls.names),
-            "wait_name": host.named(wait),
+            "wait_name": host.named(found.wait),
             "previous_op_name": frames.names(op_name[last[gap]], op_names),
             "next_op_name": frames.names(op_name[following], op_names),
             "next_op_kind": frames.names(op_kind[following], op_kinds),
@@ -166,7 +171,7 @@ def _latest_before(ops: pa.Table, op_end: Array, columns: tuple[str, ...]) -> Ar
 
 def _whole(gap: Array, start: Array, end: Array, cause: str) -> _Parts:
     nothing = np.full(len(gap), NULL, np.int64)
-    return _Parts(gap, start[gap], end[gap], np.full(len(gap), CAUSE[cause]), nothing, nothing)
+    return _Parts(gap, start[gap], end[gap], np.full(len(gap), CAUSE[cause]), nothing, nothing, nothing)
 
 
 def _cut(gap: Array, start: Array, end: Array, cause: str) -> _Parts:
@@ -176,7 +181,8 @@ def _cut(gap: Array, start: Array, end: Array, cause: str) -> _Parts:
 
 def _launch_parts(gap: Array, start: Array, end: Array, thread: Thread) -> _Parts:
     part = _cut(gap, start, end, "launch_latency")
-    return _Parts(part.gap, part.start, part.end, part.cause, thread.work.name_at(part.start), part.wait)
+    phase = thread.phases.name_at(part.start)
+    return replace(part, range=thread.work.name_at(part.start), phase=phase)
 
 
 def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _Parts:
@@ -206,14 +212,13 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
             waits = thread.waits.name[wait[row]]
         elif cause != "profiler":
             named = (thread.input if cause == "input" else thread.work).main_name(first, last)
-        found.append(_Parts(gap[row], first, last, np.full(len(row), CAUSE[cause]), named, waits))
+        phase = thread.phases.main_name(first, last)
+        found.append(_Parts(gap[row], first, last, np.full(len(row), CAUSE[cause]), named, waits, phase))
         left = _pieces(left, _outside(spans, low, high))
     row, first, last = left
     nothing = np.full(len(row), NULL, np.int64)
-    found.append(_Parts(gap[row], first, last, np.full(len(row), CAUSE["host_untraced"]), nothing, nothing))
-    return _Parts(
-        *(np.concatenate([getattr(p, f) for p in found]) for f in ("gap", "start", "end", "cause", "range", "wait"))
-    )
+    found.append(_Parts(gap[row], first, last, np.full(len(row), CAUSE["host_untraced"]), nothing, nothing, nothing))
+    return _Parts.joined(found)
 
 
 def _pieces(parts: tuple[Array, Array, Array], spans: Spans) -> tuple[Array, Array, Array]:

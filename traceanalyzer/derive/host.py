@@ -64,6 +64,12 @@ class Ranges:
         index = np.searchsorted(low, first, side="right") - 1
         return _heaviest(row, self.name[owner[index]], last - first, len(start))
 
+    def outermost(self) -> Ranges:
+        """Those that no other of these ranges holds."""
+        depth, _ = nesting(self.start, self.end)
+        top = depth == 0
+        return Ranges(self.start[top], self.end[top], self.name[top])
+
     def name_at(self, time: Array) -> Array:
         """For each time the name of the innermost range around it, `NULL` where there is none."""
         return self.main_name(time, time + 1)
@@ -105,9 +111,13 @@ class Waits:
 
 @dataclass(frozen=True)
 class Thread:
-    """One launching thread. `work` has every named range but those that mark whole steps, `calls` the API calls."""
+    """One launching thread. `work` has every named range but those that mark whole steps, `calls` the API calls.
+
+    `phases` are the outermost of the ranges that the user named (annotations and NVTX).
+    """
 
     work: Ranges
+    phases: Ranges
     input: Ranges
     calls: Spans
     memory: Spans
@@ -116,7 +126,7 @@ class Thread:
 
 
 NO_RANGES = Ranges(*EMPTY, np.empty(0, np.int64))
-NO_THREAD = Thread(NO_RANGES, NO_RANGES, EMPTY, EMPTY, Waits(*EMPTY, np.empty(0, np.int64)), EMPTY)
+NO_THREAD = Thread(NO_RANGES, NO_RANGES, NO_RANGES, EMPTY, EMPTY, Waits(*EMPTY, np.empty(0, np.int64)), EMPTY)
 
 
 class Host:
@@ -141,6 +151,9 @@ class Host:
         self._ranges = (frames.ints(host_ranges, "start_ns"), frames.ints(host_ranges, "end_ns"))
         named = ~frames.equals(host_ranges, "category", "operator")
         self._is_step = np.array([v in step_names for v in range_names], bool)[range_name]
+        self._is_phase = (
+            frames.equals(host_ranges, "category", "annotation") | frames.equals(host_ranges, "category", "nvtx")
+        ) & ~self._is_step
         self._is_input = named & np.array([v is not None and is_input(v) for v in range_names], bool)[range_name]
         self._calls = (frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns"))
         self._is_memory = frames.equals(api_calls, "class", "memory")
@@ -164,16 +177,17 @@ class Host:
 
     def _build(self, key: tuple[int, int, int]) -> Thread:
         ranges, calls = self._range_rows.get(key), self._call_rows.get(key)
-        work = source = NO_RANGES
+        work = phases = source = NO_RANGES
         if ranges is not None:
             work, source = self._select(ranges, ~self._is_step), self._select(ranges, self._is_input)
+            phases = self._select(ranges, self._is_phase).outermost()
         profiler = self._profiler(key)
         if calls is None:
-            return Thread(work, source, EMPTY, EMPTY, NO_THREAD.waits, profiler)
+            return Thread(work, phases, source, EMPTY, EMPTY, NO_THREAD.waits, profiler)
         start, end = self._calls[0][calls], self._calls[1][calls]
         memory, wait = self._is_memory[calls], self._is_wait[calls]
         waits = Waits(start[wait], end[wait], self._call_name[calls][wait])
-        return Thread(work, source, union(start, end), union(start[memory], end[memory]), waits, profiler)
+        return Thread(work, phases, source, union(start, end), union(start[memory], end[memory]), waits, profiler)
 
     def _select(self, rows: slice, which: npt.NDArray[np.bool_]) -> Ranges:
         keep = which[rows]

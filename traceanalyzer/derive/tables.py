@@ -120,6 +120,9 @@ GAPS = TableSpec(
             "innermost named range on the launching thread that covers most of this part; null when none",
         ),
         Column(
+            "phase", NAME, None, "outermost annotation or NVTX range on that thread, step markers aside; null when none"
+        ),
+        Column(
             "api_name", NAME, None, "call that launched the operation that ends the gap; null without a launch record"
         ),
         Column("wait_name", NAME, None, "host call that waited for the GPU, where the cause is synchronization"),
