@@ -65,6 +65,8 @@ class Catalog:
 
     def unavailable(self, name: str) -> str | None:
         """Why an empty table says nothing in this trace; None when it has rows or when being empty is an answer."""
+        if name in ("gaps", "ledger", "ledger_intervals") and not self.table("gpu_ops").num_rows:
+            return UNAVAILABLE["gpu_ops"]
         return UNAVAILABLE.get(name) if name in UNAVAILABLE and not self.table(name).num_rows else None
 
     def _get(self, name: str) -> Any:
