@@ -67,7 +67,7 @@ for (const input of document.querySelectorAll("input[data-filter]")) {
   const output = document.querySelector(`[data-filtered="${input.dataset.filter}"]`);
   input.addEventListener("input", () => {
     const wanted = input.value.trim().toLowerCase();
-    for (const row of rows) row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
+    for (const row of rows) row.hidden = !row.cells[0].title.toLowerCase().includes(wanted);
     output.textContent = wanted ? `${rows.filter((row) => !row.hidden).length} of ${rows.length}` : "";
   });
 }

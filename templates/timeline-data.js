@@ -8,6 +8,7 @@ async function decodeTimeline(base64) {
   const buffer = await new Response(plain).arrayBuffer();
   const size = new DataView(buffer).getUint32(0, true);
   const data = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size)));
+  data.shortNames = data.names.map(shortName);
   let offset = 4 + size;
 
   function read(Type, n) {
@@ -21,6 +22,11 @@ async function decodeTimeline(base64) {
     for (const lane of group.lanes) lane.rows = lane.rows.map((row) => decodeRow(row, read));
   }
   return data;
+}
+
+/** A name without what would fill a slice before its point: return type, anonymous namespaces, PyTorch's own namespace. */
+function shortName(name) {
+  return name.replace(/^void |\bat::native::|\(anonymous namespace\)::|<unnamed>::/g, "") || name;
 }
 
 /** One row as parallel arrays, sorted, without overlaps; times are whole ns as doubles, since the timeline's origin. */

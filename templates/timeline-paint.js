@@ -41,7 +41,7 @@ function inkOn(colour) {
 }
 
 /**
- * Paint everything. `scene`: {layout, colours, names, from, to (ns), width, height, gutter (px), scroll (px), matches (by name
+ * Paint everything. `scene`: {layout, colours, shortNames, from, to (ns), width, height, gutter (px), scroll (px), matches (by name
  * number, or null), marked ({from, to} or null), selected ({box, i} or null)}.
  */
 function paint(ctx, scene) {
@@ -84,7 +84,7 @@ function paintRow(ctx, box, y, plot, scene) {
       ctx.globalAlpha = matches && !matches[name[i]] ? 0.12 : 1;
       ctx.fillStyle = fill[colour[i]];
       ctx.fillRect(a, y, w > 4 && !lane.tiled ? w - 0.6 : w, height); // a hairline between neighbours
-      if (w > 34) paintName(ctx, scene.names[name[i]], a, y + height / 2 + 0.5, w, ink[colour[i]]);
+      if (w > 34) paintName(ctx, scene.shortNames[name[i]], a, y + height / 2 + 0.5, w, ink[colour[i]]);
       i++;
       continue;
     }

@@ -96,7 +96,7 @@ class Timeline {
 
   drawNow() {
     paint(this.ctx, {
-      layout: this.layout, colours: this.colours, names: this.data.names, from: this.from, to: this.to, width: this.width,
+      layout: this.layout, colours: this.colours, shortNames: this.data.shortNames, from: this.from, to: this.to, width: this.width,
       height: this.height, gutter: this.gutter, scroll: this.lanes.scrollTop, matches: this.matches, marked: this.measure ?? this.marked,
       selected: this.selected,
     });

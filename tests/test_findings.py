@@ -43,6 +43,17 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "nsys/h2d_pageable.slow.sqlite": {"first": ["CPY001", "CPY002"], "some": ["CPY002"], "bound_by": "memcpy"},
     "nsys/nvtx_dataloader.slow.sqlite": {"first": ["INP001"], "names": "data_loading", "bound_by": "input"},
     "multirank/pipeline_bubble.slow": {"some": ["COM001"], "bound_by": "communication"},
+    "captured/lstm.json.gz": {"first": ["LCH001"], "bound_by": "launch"},
+    "captured/feed_named.json.gz": {"first": ["INP001"], "names": "get_batch", "bound_by": "input"},
+    "captured/feed_unnamed.json.gz": {"first": ["HST001"], "names": "nothing was recorded", "bound_by": "host"},
+    "captured/host_python.json.gz": {"first": ["HST001"], "bound_by": "host"},
+    "captured/pageable.json.gz": {"first": ["CPY002"], "bound_by": "memcpy"},
+    "captured/checkpoint.json.gz": {"first": ["CPY002"], "bound_by": "memcpy"},
+    "captured/graph_pinned.json.gz": {"first": ["CPY001"], "never": ["CPY002", "LCH001", "GAP001"], "quiet": True},
+    "captured/healthy_item.json.gz": {"never": ["SYN001"], "quiet": True, "bound_by": "compute"},
+    "captured/pingpong.json.gz": {"quiet": True, "bound_by": "compute"},
+    "captured/churn.json.gz": {"first": ["MEM001"], "bound_by": "memory_management"},
+    "captured/isnan_sync.json.gz": {"some": ["SYN001"]},
 }
 # The same for files that are only in the corpus.
 EXPECTED_CORPUS: dict[str, dict[str, Any]] = {
@@ -113,7 +124,12 @@ def test_what_was_fixed_is_gone(name):
 
 def inputs(root: Path) -> list[str]:
     """Every trace of our own under `root`; the ranks of one job count as one."""
-    found = [p for kind in ("kineto", "nsys") for p in sorted((root / kind).glob("*")) if p.is_file()]
+    found = [
+        p
+        for kind in ("kineto", "nsys", "captured")
+        for p in sorted((root / kind).glob("*.*"))
+        if p.suffix in (".gz", ".sqlite")
+    ]
     return [str(p.relative_to(root)) for p in [*found, *sorted((root / "multirank").glob("*"))]]
 
 

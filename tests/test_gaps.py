@@ -61,6 +61,27 @@ def test_data_loader(tmp_path, name):
     assert loading["range_name"] == name
 
 
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("train_with_dataloader.py(12): main", "python_function"),
+        ("fetch_model.py(3): main", "python_function"),
+        ("multimodality_encoder", "user_annotation"),
+        ("aten::fetch", "cpu_op"),
+    ],
+)
+def test_what_only_sounds_like_loading(tmp_path, name, category):
+    trace = two_ops((90, 95)).range(name, 10, 90, category=category)
+    assert parts(trace, tmp_path) == [("host_work", 10, 90), ("launch_latency", 90, 100)]
+
+
+def test_frames_of_the_loader_itself(tmp_path):
+    frame = "torch/utils/data/dataloader.py(708): __next__"
+    trace = two_ops((90, 95)).range("train_with_dataloader.py(12): main", 0, 99, category="python_function")
+    trace.range(frame, 12, 80, category="python_function")
+    assert ("input", 12, 80) in parts(trace, tmp_path)
+
+
 def test_a_loader_on_another_thread_is_not_to_blame(tmp_path):
     trace = two_ops((90, 95), thread=AUTOGRAD).range("data_loading", 12, 80)
     assert parts(trace, tmp_path) == [("host_untraced", 10, 90), ("launch_latency", 90, 100)]
@@ -155,3 +176,52 @@ def test_gaps_are_per_device(tmp_path):
         .op(90, 95, launch=(-3, 0), device=1)
     )
     assert [(r["device"], r["start_ns"], r["end_ns"]) for r in gap_rows(trace, tmp_path)] == [(1, 60_000, 90_000)]
+
+
+@pytest.mark.parametrize("inner", [(1, 3), (1, 14), (11, 20)])
+def test_a_wait_inside_a_wait(tmp_path, inner):
+    trace = two_ops((90, 95)).call("cudaDeviceSynchronize", -1, 15)
+    trace.add(cat="cuda_driver", name="cuCtxSynchronize", ts=inner[0], dur=inner[1] - inner[0], args={})
+    assert parts(trace, tmp_path)[0] == ("synchronization", 10, 65)
+    assert gap_rows(trace, tmp_path)[0]["wait_name"] == "cudaDeviceSynchronize"
+
+
+def test_a_step_marker_inside_another_is_no_work(tmp_path):
+    trace = two_ops((90, 95)).range("ProfilerStep#4", 0, 99).range("iteration 4", 1, 98).range("step", 2, 97)
+    assert parts(trace, tmp_path) == [("host_untraced", 10, 90), ("launch_latency", 90, 100)]
+
+
+def test_ranges_that_cross_keep_their_names(tmp_path):
+    trace = two_ops((90, 95)).range("A", 0, 20).range("B", 15, 90).range("C", 16, 17)
+    work = [
+        (r["range_name"], r["start_ns"], r["end_ns"]) for r in gap_rows(trace, tmp_path) if r["cause"] == "host_work"
+    ]
+    assert work == [("B", 10_000, 90_000)]
+
+
+def test_correlation_zero_links_nothing(tmp_path):
+    trace = KinetoTrace().op(0, 10, launch=(-5, -2)).op(100, 110, correlation=0).call("cudaFree", 20, 30, correlation=0)
+    assert parts(trace, tmp_path) == [("unattributed", 10, 100)]
+
+
+def test_hours_of_work_do_not_overflow(tmp_path):
+    hour = 3.6e9
+    trace = KinetoTrace().op(-10 * hour, -10 * hour + 5, launch=(-10 * hour - 5, -10 * hour - 2))
+    for n in range(300):
+        start = n * hour / 10
+        trace.op(start, start + 10, launch=(start - 5, start - 2)).op(
+            start + 12, start + 20, launch=(start - 1, start + 1)
+        )
+    causes = [r["cause"] for r in gap_rows(trace, tmp_path)]
+    assert causes.count("turnaround") == 300
+    assert causes.count("launch_latency") == 300
+
+
+def test_each_process_of_one_file_is_its_own(tmp_path):
+    trace = KinetoTrace().op(0, 10, launch=(-5, -2)).op(100, 110)
+    trace.add(pid=200, tid=200, cat="cuda_runtime", name="cudaLaunchKernel", ts=90, dur=5, args={"correlation": 2})
+    trace.add(pid=200, tid=200, cat="cpu_op", name="aten::sort", ts=20, dur=60).range(
+        "aten::other", 10, 90, category="cpu_op"
+    )
+    assert ("host_work", 20, 80) in parts(trace, tmp_path)
+    assert {r["process"] for r in gap_rows(trace, tmp_path)} == {200}

@@ -74,8 +74,8 @@ def test_innermost_gives_every_covered_nanosecond_one_owner(pairs):
     starts, ends = arrays([(min(p), max(p)) for p in pairs])
     order = np.lexsort((-ends, starts))
     starts, ends = starts[order], ends[order]
-    depth, _ = intervals.nesting(starts, ends)
-    low, high, owner = intervals.innermost(starts, ends, depth)
+    low, high, owner = intervals.innermost(starts, ends)
+    assert (bits((low, high)) == bits(intervals.union(starts, ends))).all()
     assert (low[1:] >= high[:-1]).all()
     assert (starts[owner] <= low).all()
     assert (ends[owner] >= high).all()
@@ -87,7 +87,7 @@ def test_nesting_finds_the_innermost_range_around():
     depth, parent = intervals.nesting(starts, ends)
     assert depth.tolist() == [0, 1, 2, 1, 0]
     assert parent.tolist() == [-1, 0, 1, 0, -1]
-    low, high, owner = intervals.innermost(starts, ends, depth)
+    low, high, owner = intervals.innermost(starts, ends)
     assert list(zip(low.tolist(), high.tolist(), owner.tolist(), strict=True)) == [
         (0, 1, 0),
         (1, 3, 2),
@@ -104,3 +104,21 @@ def test_an_empty_range_closes_nothing_around_it():
     depth, parent = intervals.nesting(starts, ends)
     assert depth.tolist() == [0, 1, 1]
     assert parent.tolist() == [-1, 0, 0]
+
+
+def test_ranges_that_cross_leave_no_nanosecond_without_owner():
+    starts, ends = np.array([0, 5, 12, 30]), np.array([10, 20, 13, 40])
+    depth, parent = intervals.nesting(starts, ends)
+    assert (depth.tolist(), parent.tolist()) == ([0, 1, 1, 0], [-1, 0, 1, -1])
+    low, high, owner = intervals.innermost(starts, ends)
+    assert list(zip(low.tolist(), high.tolist(), owner.tolist(), strict=True)) == [
+        (0, 5, 0), (5, 12, 1), (12, 13, 2), (13, 20, 1), (30, 40, 3),
+    ]  # fmt: skip
+
+
+def test_a_long_chain_of_crossing_ranges_takes_no_longer_than_its_length():
+    starts = np.arange(50_000, dtype=np.int64) * 10
+    _, parent = intervals.nesting(starts, starts + 15)
+    assert parent.tolist() == [-1, *range(49_999)]
+    low, _, owner = intervals.innermost(starts, starts + 15)
+    assert (low.tolist(), owner.tolist()) == (starts.tolist(), list(range(50_000)))

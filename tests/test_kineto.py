@@ -188,6 +188,17 @@ def test_categories_of_old_releases(tmp_path):
     )
 
 
+def test_annotations_that_old_releases_list_as_operators(tmp_path):
+    trace = KinetoTrace().op(0, 10)
+    names = ["ProfilerStep#5", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "Optimizer.step#SGD.step"]
+    for n, name in enumerate(names):
+        trace.range(name, n * 20, n * 20 + 9, category="Operator")
+    trace.range("aten::add", 90, 95, category="Operator")
+    loaded = ta.load(trace.write(tmp_path / "t.json"))
+    assert loaded.table("host_ranges")["category"].to_pylist() == ["annotation"] * 3 + ["operator"]
+    assert loaded.table("steps")["name"].to_pylist() == ["ProfilerStep#5"]
+
+
 def test_hip_default_stream_and_missing_arguments(tmp_path):
     trace = KinetoTrace().add(cat="kernel", name="k", pid=2, tid=0, ts=0, dur=5, args={"stream": 0, "correlation": 1})
     trace.add(cat="kernel", name="k", pid=2, tid=4, ts=9, dur=5)
@@ -236,3 +247,18 @@ def test_gzip_of_several_members(tmp_path):
     path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(data[:100]) + gzip.compress(data[100:]))
     assert ta.load(path).table("gpu_ops").num_rows == 2
+
+
+def test_steps_of_each_process_are_numbered_on_their_own(tmp_path):
+    trace = KinetoTrace().op(0, 10)
+    for process in (100, 200):
+        for n in range(3):
+            # The profiler rounds: a step may begin before the last one ends.
+            trace.add(
+                cat="user_annotation", name=f"ProfilerStep#{n}", pid=process, tid=1, ts=n * 100 - n * 0.001, dur=100
+            )
+            trace.add(cat="user_annotation", name=f"iteration {n}", pid=process, tid=1, ts=n * 100 + 5, dur=90)
+    steps = ta.load(trace.write(tmp_path / "t.json")).table("steps").to_pylist()
+    assert [(s["process"], s["index"], s["name"]) for s in steps] == [
+        (process, n, f"ProfilerStep#{n}") for process in (100, 200) for n in range(3)
+    ]

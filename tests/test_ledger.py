@@ -119,3 +119,15 @@ def test_compute_hides_communication_and_both_hide_copies():
         0,
     )
     assert (row["communication"], row["memcpy"]) == (15_000, 15_000)
+
+
+def test_operations_without_duration_have_an_empty_ledger():
+    (row,) = tables(KinetoTrace().op(5, 5)).table("ledger").to_pylist()
+    assert (row["duration"], row["busy"], row["idle"], row["gpu_op_count"]) == (0, 0, 0, 1)
+
+
+def test_steps_at_negative_times():
+    trace = KinetoTrace().op(-500, -490, launch=(-505, -503)).op(-300, -290, launch=(-305, -304))
+    trace.range("ProfilerStep#1", -510, -400).range("ProfilerStep#2", -400, -200)
+    found = tables(trace).table("step_stats").select(["start_ns", "end_ns"]).to_pylist()
+    assert [(r["start_ns"], r["end_ns"]) for r in found] == [(-500_000, -300_000), (-300_000, -290_000)]

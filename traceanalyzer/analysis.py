@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.config import Config
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.frameworks import frameworks
 from traceanalyzer.derive.tables import IDLE_CAUSES
@@ -28,7 +30,7 @@ LINE_CAUSE = {
     "compute": "compute",
     "exposed_communication": "communication",
     "exposed_memcpy": "memcpy",
-    "exposed_memset": "memcpy",
+    "exposed_memset": "memset",
     "idle.launch_latency": "launch",
     "idle.host_work": "host",
     **{f"idle.{cause}": cause for cause in IDLE_CAUSES if cause not in ("launch_latency", "host_work")},
@@ -46,18 +48,20 @@ def load(paths: Sequence[str | Path] | str | Path, progress: ProgressFactory | N
     return read_store(stores[0])
 
 
-def analyze(trace: Trace) -> Result:
+def analyze(trace: Trace, config: Config | None = None) -> Result:
     """Run every rule over the trace and write the result document."""
-    return analyze_tables(trace, Catalog(trace))
+    return analyze_tables(trace, catalog_of(trace, config))
+
+
+def catalog_of(trace: Trace, config: Config | None = None) -> Catalog:
+    """The trace's tables, derived as `config` asks."""
+    return Catalog(trace, (config or Config()).input_patterns)
 
 
 def analyze_tables(trace: Trace, catalog: Catalog) -> Result:
     """As `analyze`, over a catalog that the caller goes on to use."""
 
-    def describe(rank: int, device: int) -> str:
-        known = trace.rank_of(rank)
-        return f"GPU {device}" if known is None else f"rank {known} (GPU {device})"
-
+    describe = partial(_gpu_name, trace)
     seen = frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges"))
     engine = run_rules(load_rules(), catalog, describe=describe)
     health = _health(trace, catalog.table("health"))
@@ -76,9 +80,21 @@ def analyze_tables(trace: Trace, catalog: Catalog) -> Result:
     )
 
 
+def _gpu_name(trace: Trace, rank: int, device: int) -> str:
+    """What messages call a GPU: by its rank, else by its number and, among several files, the file's name."""
+    source = next((i for i in trace.inputs if i.ordinal == rank), None)
+    if source is not None and source.rank is not None:
+        return f"rank {source.rank} (GPU {device})"
+    if source is None or len(trace.inputs) == 1:
+        return f"GPU {device}"
+    path = Path(source.path)
+    alike = [i for i in trace.inputs if Path(i.path).name == path.name]
+    return f"GPU {device} of {path.name if len(alike) == 1 else path.relative_to(path.parent.parent)}"
+
+
 def can_judge(result: Result) -> bool:
     """False when the trace has no GPU work to judge, or damage hides it (exit code 3)."""
-    return bool(result.devices) and not any(note.severity == "high" for note in result.health)
+    return any(d.window_ns for d in result.devices) and not any(note.severity == "high" for note in result.health)
 
 
 def _hidden(health: list[Health], any_gpu_work: bool) -> str | None:
@@ -143,9 +159,7 @@ def _split(row: dict[str, Any], name: str, claimed: list[dict[str, Any]]) -> Spl
         if (claim["rank"], claim["device"]) != (row["rank"], row["device"]):
             continue
         lines[claim["line"]] -= claim["ns_sum"]
-        # These two categories only gather what lies on their lines; the lines say more.
-        known = claim["category"] in by_cause and claim["category"] not in ("host", "gaps")
-        by_cause[claim["category"] if known else LINE_CAUSE[claim["line"]]] += claim["ns_sum"]
+        by_cause[_cause(claim["category"], claim["line"])] += claim["ns_sum"]
     for line, ns in lines.items():
         by_cause[LINE_CAUSE[line]] += ns
     return Split(name, row["duration"], row["idle"], by_cause)
@@ -153,8 +167,19 @@ def _split(row: dict[str, Any], name: str, claimed: list[dict[str, Any]]) -> Spl
 
 def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:
     """Keep the advice for the frameworks in use; all of it when there is none for them."""
-    kept = [{name: text for name, text in advice.items() if name in seen or name == "any"} for advice in finding.recommend]
+    kept = [
+        {name: text for name, text in advice.items() if name in seen or name == "any"} for advice in finding.recommend
+    ]
     return replace(finding, recommend=[advice for advice in kept if advice] or finding.recommend)
+
+
+def _cause(category: str, line: str) -> str:
+    """What a claimed part of a line was lost to. The sentence counts idle time by cause, so idle and busy never mix."""
+    cause = CAUSES.get(category)
+    # This category only gathers what lies on its lines; the lines say more.
+    if cause is None or category == "host" or cause.idle != line.startswith("idle."):
+        return LINE_CAUSE[line]
+    return category
 
 
 def _with_job_ranks(trace: Trace, finding: Finding) -> Finding:

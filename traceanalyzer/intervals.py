@@ -6,6 +6,9 @@ functions that return Spans return them in that form.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
@@ -98,14 +101,12 @@ def covered_before(times: Array, spans: Spans) -> Array:
 def nesting(starts: Array, ends: Array) -> tuple[Array, Array]:
     """Depth and parent of each of the ranges of one thread, given sorted by (start, -end).
 
-    `depth` counts the ranges around one, `parent` is the position of the innermost of them, -1 at the top. Ranges that cross
-    instead of nesting get the latest-started range that is still open as parent.
+    `depth` counts the ranges open when one starts, `parent` is the position of the one of them that started last, -1 at the top.
     """
+    # An empty range ends where it starts and must not close itself.
+    ends = np.maximum(ends, starts + 1)
     count = len(starts)
-    position = np.arange(count, dtype=np.int64)
-    # Ranges that ended at or before a start are closed; an empty range ends where it starts and must not close itself.
-    closed = np.searchsorted(np.sort(np.maximum(ends, starts + 1)), starts, side="right")
-    depth = position - closed
+    depth = np.arange(count, dtype=np.int64) - np.searchsorted(np.sort(ends), starts, side="right")
     parent = np.full(count, -1, np.int64)
     if not count:
         return depth, parent
@@ -115,27 +116,25 @@ def nesting(starts: Array, ends: Array) -> tuple[Array, Array]:
         above = np.searchsorted(previous, here, side="left") - 1
         parent[here] = np.where(above >= 0, previous[np.maximum(above, 0)], -1)
         previous = here
-    return depth, parent
+    return (depth, _sweep(starts, ends)[0]) if _cross(ends, parent) else (depth, parent)
 
 
-def innermost(starts: Array, ends: Array, depth: Array) -> tuple[Array, Array, Array]:
-    """Flatten the ranges of one thread: (start, end, range) of the stretches where each range is the innermost one.
+def innermost(starts: Array, ends: Array) -> tuple[Array, Array, Array]:
+    """Flatten the ranges of one thread: (start, end, range) of the stretches where each is the one that started last.
 
-    The ranges are sorted by (start, -end) with the depth that `nesting` gives. Stretches are sorted, disjoint and non-empty.
+    The ranges are sorted by (start, -end). Stretches are sorted, disjoint and non-empty, and cover all that the ranges cover.
     """
+    depth, parent = nesting(starts, ends)
+    if _cross(ends, parent):
+        return _sweep(starts, ends)[1]
     result: list[tuple[Array, Array, Array]] = []
     deeper: Spans = EMPTY
     for level in range(int(depth.max()) if len(depth) else -1, -1, -1):
         here = np.flatnonzero(depth == level)
-        low, high = starts[here], ends[here]
-        # Ranges that cross rather than nest can share a level: the later one takes over.
-        high = np.minimum(high, np.concatenate((low[1:], high[-1:])))
+        low, high, owner = starts[here], ends[here], here
         if len(deeper[0]):
-            free = complement(deeper, int(low.min()), max(int(high.max()), int(low.min())))
-            row, low, high = pieces(low, high, free)
+            row, low, high = pieces(low, high, complement(deeper, int(low.min()), int(high.max())))
             owner = here[row]
-        else:
-            owner = here
         keep = high > low
         result.append((low[keep], high[keep], owner[keep]))
         deeper = union(np.concatenate((deeper[0], starts[here])), np.concatenate((deeper[1], ends[here])))
@@ -144,3 +143,43 @@ def innermost(starts: Array, ends: Array, depth: Array) -> tuple[Array, Array, A
     low, high, owner = (np.concatenate(part) for part in zip(*result, strict=True))
     order = np.argsort(low, kind="stable")
     return low[order], high[order], owner[order]
+
+
+def _cross(ends: Array, parent: Array) -> bool:
+    """Whether a range outlasts the one around it."""
+    inner = np.flatnonzero(parent >= 0)
+    return bool((ends[inner] > ends[parent[inner]]).any())
+
+
+def _sweep(starts: Array, ends: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    """Parents and stretches of ranges that cross, in n log n steps.
+
+    A loop, because what lies around such a range is not told by counting; few threads have any, and those few of them.
+    """
+    last = ends.tolist()
+    parent = np.full(len(last), -1, np.int64)
+    begins: dict[int, list[int]] = {}
+    for position, start in enumerate(starts.tolist()):
+        begins.setdefault(start, []).append(position)
+    unfinished: list[int] = []  # a heap of negated positions: the last to start is on top
+
+    def top(time: int) -> int:
+        while unfinished and last[-unfinished[0]] <= time:
+            heappop(unfinished)
+        return -unfinished[0] if unfinished else -1
+
+    low: list[int] = []
+    high: list[int] = []
+    owner: list[int] = []
+    for time, following in pairwise(sorted({*begins, *last})):
+        for position in begins.get(time, ()):
+            parent[position] = top(time)
+            heappush(unfinished, -position)
+        leader = top(time)
+        if leader >= 0 and owner and owner[-1] == leader and high[-1] == time:
+            high[-1] = following
+        elif leader >= 0:
+            low.append(time)
+            high.append(following)
+            owner.append(leader)
+    return parent, (np.array(low, np.int64), np.array(high, np.int64), np.array(owner, np.int64))

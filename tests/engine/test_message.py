@@ -5,7 +5,7 @@ import pytest
 
 from traceanalyzer.derive.tables import GAPS, LEDGER
 from traceanalyzer.engine.kinds import TEXT, number
-from traceanalyzer.engine.message import compile_message, short_name
+from traceanalyzer.engine.message import compile_message
 from traceanalyzer.engine.names import Names
 from traceanalyzer.engine.rows import TableRows, Windows
 from traceanalyzer.engine.syntax import ExpressionError
@@ -17,6 +17,7 @@ VALUES = {
     "moved": (number("bytes"), pa.scalar(134_217_728)),
     "rank": (number(None), pa.scalar(12_345)),
     "kernel": (TEXT, pa.scalar("gemm<float>(int, float*)")),
+    "cause": (TEXT, pa.scalar("host_work")),
     "story": (TEXT, pa.scalar("word " * 40)),
     "nobody": (TEXT, pa.scalar(None, pa.string())),
 }
@@ -53,20 +54,8 @@ def test_long_names_are_cut_but_sentences_are_not() -> None:
     assert write("{story:text}") == ("word " * 40).strip()
 
 
-@pytest.mark.parametrize(
-    ("name", "short"),
-    [
-        ("kernel(int*)", "kernel"),
-        ("void f<int>(g(h), i)", "void f<int>"),
-        ("wait (a note)", "wait (a note)"),
-        ("adam.py(139): step", "adam.py(139): step"),
-        ("(odd)", "(odd)"),
-        ("odd)", "odd)"),
-        ("", ""),
-    ],
-)
-def test_short_names(name: str, short: str) -> None:
-    assert short_name(name, 80) == short
+def test_identifiers_as_words() -> None:
+    assert write("{cause:words}") == "host work"
 
 
 @pytest.mark.parametrize(

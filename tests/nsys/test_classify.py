@@ -8,11 +8,11 @@ import pytest
 from traceanalyzer.ingest.classify import (
     api_class,
     function_path,
-    is_step_name,
     kernel_class,
     map_names,
     plain_api_name,
 )
+from traceanalyzer.model.markers import is_step_name
 
 API = {
     "launch": """cudaLaunchKernel cudaLaunchKernel_v7000 cudaLaunchKernelExC_v11060 cuLaunchKernel cuLaunchKernelEx

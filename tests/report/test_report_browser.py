@@ -186,6 +186,21 @@ def test_theme_toggle_recolours_page_and_timeline(tab: Page) -> None:
     assert (tab.evaluate(background), tab.evaluate(pixel)) == before
 
 
+def test_slices_are_labelled_with_the_point_of_a_name(tab: Page) -> None:
+    short = "shortName('void at::native::(anonymous namespace)::pool<at::native::F>(int)')"
+    assert tab.evaluate(short) == "pool<F>(int)"
+    assert tab.evaluate("shortName('void ')") == "void "
+
+
+def test_paper_shows_all_and_the_screen_comes_back(tab: Page) -> None:
+    folded = "document.querySelectorAll('details:not([open])').length"
+    before = tab.evaluate(folded)
+    tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert before and tab.evaluate(folded) == 0
+    tab.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert tab.evaluate(folded) == before
+
+
 def test_table_sorts_and_filters(tab: Page) -> None:
     def counts() -> list[int]:
         return [
@@ -200,6 +215,10 @@ def test_table_sorts_and_filters(tab: Page) -> None:
     assert tab.get_attribute("#kernel-table th:nth-child(2)", "aria-sort") == "ascending"
     tab.fill('input[data-filter="kernel-table"]', "NCCL")
     assert counts() == [4]
+    # the full name is searched, not only the part that is shown
+    tab.fill('input[data-filter="kernel-table"]', "at::native::vectorized")
+    assert len(counts()) == 1
+    assert tab.inner_text("#kernel-table tbody tr:visible th") == "vectorized_elementwise_kernel<4, AddFunctor<float>>"
 
 
 def test_a_phone_shows_everything_without_sideways_scrolling(tab: Page) -> None:

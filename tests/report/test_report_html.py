@@ -8,11 +8,12 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from report_sample import HOSTILE, Sample, sample
+from report_sample import HOSTILE, KERNEL_NAMES, Sample, rows, sample
 
 from traceanalyzer.report.charts import ledger_segments, step_bars
 from traceanalyzer.report.html import inline_json, render_html
-from traceanalyzer.result.document import Evidence, Saving
+from traceanalyzer.report.view import EvidenceView, _evidence_view, kernel_views
+from traceanalyzer.result.document import Evidence, Saving, Scope
 
 
 class Elements(HTMLParser):
@@ -82,9 +83,54 @@ def test_without_tables_there_is_no_timeline() -> None:
 
 
 def test_empty_result_is_calm() -> None:
-    result = replace(sample()[0], findings=[], health=[], devices=[], steps=[], rules=[])
+    result = replace(sample()[0], findings=[], health=[], steps=[], rules=[])
     text = render_html(result, Sample()).decode()
     assert "Nothing worth fixing found" in text and "No problems met in the trace" in text
+
+
+def test_no_gpu_work_is_not_called_fine() -> None:
+    result = replace(sample()[0], findings=[], health=[], devices=[], steps=[], rules=[])
+    text = render_html(result, Sample()).decode()
+    assert "could not judge" in text and "ProfilerActivity.CUDA" in text
+    assert "Nothing worth fixing" not in text and "No problems met" not in text and "bound by" not in text
+
+
+def test_a_finding_on_many_gpus_is_one_card() -> None:
+    result, tables = sample()
+    first = result.findings[0]
+    advice = [{"pytorch": "only there"}]
+    others = [replace(first, scope=Scope(None, n), recommend=advice, message=f"on {n}: 12 us") for n in (1, 2, 3)]
+    text = render_html(replace(result, findings=[first, *others]), tables).decode().partition("<script")[0]
+    assert text.count('<article class="finding') == 1
+    assert "The same on 3 more GPUs" in text
+    assert all(text.count(f'id="finding-{n}"') == 1 for n in range(4))
+    assert text.count("only there") == 1 and text.count("on 2: 12 µs") == 1
+    buttons = set(re.findall(r'data-finding="(\d)"', text))
+    assert buttons == {"0", "1", "2", "3"}
+
+
+def test_a_duration_is_said_once() -> None:
+    label = EvidenceView("297 ms idle", "", None)
+    assert _evidence_view("297 ms idle", "297 ms", None) == label
+    assert _evidence_view("a copy", "297 ms", None).duration == "297 ms"
+
+
+def test_kernels_of_all_gpus_are_one_row() -> None:
+    name = KERNEL_NAMES[2]
+    stats = rows("kernel_stats", rank=[0, 1, 0], device=[0, 1, 0], name=[name, name, "b"], count=[2, 3, 1], mean=[5, 4, 1],
+                 total=[10, 12, 1], longest=[6, 9, 1], share=[0.1, 0.12, 0.01], **{"class": "compute"})  # fmt: skip
+    (first, second), count = kernel_views(Sample(kernel_stats=stats), 200)
+    assert (first.gpus, first.count, first.total, first.mean, first.longest, first.share) == (2, 5, 22, 4, 9, 0.11)
+    assert first.name == name and first.short == "vectorized_elementwise_kernel<4, AddFunctor<float>>"
+    assert (second.name, count) == ("b", 2)
+
+
+def test_a_tiny_share_is_not_zero() -> None:
+    result, tables = sample()
+    device = result.devices[0]
+    tiny = replace(device, exposed_memset_ns=1, idle_by_cause_ns=dict(device.idle_by_cause_ns))
+    text = render_html(replace(result, devices=[tiny]), tables).decode()
+    assert "&lt;0.1%" in text and ">0.0%<" not in text
 
 
 def test_evidence_off_the_timeline_is_not_a_button() -> None:

@@ -120,6 +120,13 @@ def test_only_shown_names_are_in_the_page(page: bytes) -> None:
     assert len(set(header["names"])) == len(header["names"]) < 40
 
 
+def test_without_gpu_work_all_of_the_host_is_shown() -> None:
+    host = rows("host_ranges", rank=0, process=1, thread=1, category="operator", name="op", depth=0,
+                start_ns=[ORIGIN, ORIGIN + 500], end_ns=[ORIGIN + 10, ORIGIN + 1000])  # fmt: skip
+    header, _ = decode(build_timeline(Sample(host_ranges=host), no_rank, []).blob)
+    assert header["home"] == [0, 1010]
+
+
 def test_empty_tables_give_an_empty_timeline() -> None:
     timeline = build_timeline(Sample(), no_rank, [])
     assert timeline.events == 0

@@ -26,17 +26,19 @@ def analyze(
     ),
     fail_on: FailOn = None,
 ) -> None:
-    """Say what a run lost its GPU time to, as text or as the result document (JSON).
+    """Say where the GPU time went and what to change, as text or JSON.
 
     Example: traceanalyzer analyze trace.json.gz --format json -o result.json --fail-on high
     """
     from traceanalyzer.analysis import analyze as run
     from traceanalyzer.analysis import load
+    from traceanalyzer.config import find_config
     from traceanalyzer.render.text import render_text
 
     check_output(output, inputs)
+    config = find_config(Path.cwd())
     with reading() as progress:
         trace = load(inputs, progress)
-    result = run(trace)
+    result = run(trace, config)
     write(result.to_json() if format_ is Format.JSON else render_text(result).encode(), output)
     raise typer.Exit(exit_code(result, fail_on))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+import traceback
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -16,12 +17,22 @@ EPILOG = (
     "3 could not judge (no GPU work, or damage that hides it)."
 )
 
+DEBUG = "TRACEANALYZER_DEBUG"
+
+
+def _markup() -> Literal["rich"] | None:
+    """Boxes and colours are for a terminal that wants them; pipes, logs and `NO_COLOR` get plain lines."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return "rich" if not plain and sys.stdout.isatty() and sys.stderr.isatty() else None
+
+
 app = typer.Typer(
     name="traceanalyzer",
     help="Find where a GPU's time went. Reads PyTorch (Kineto) traces and Nsight Systems SQLite exports, puts every "
     "nanosecond of every GPU on one line of a ledger, and says what to change and how much it would give.",
     epilog=EPILOG,
     no_args_is_help=True,
+    rich_markup_mode=_markup(),
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -49,16 +60,22 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; errors meant for the user become one line and an exit code."""
+    """Run the command line; every error becomes one line and an exit code."""
     try:
         app()
     except TraceAnalyzerError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader (`| head`) has enough; nothing may be written to stdout any more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        _fail("interrupted", 130)
+    except MemoryError:
+        _fail("not enough memory for this trace; use a machine with more, or record fewer steps")
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        hint = "" if os.environ.get(DEBUG) else f"; {DEBUG}=1 shows the traceback"
+        _fail(f"this is a fault in traceanalyzer ({type(error).__name__}: {error}){hint}; please report it")
+
+
+def _fail(message: str, exit_code: int = 2) -> NoReturn:
+    print("error:", " ".join(message.split()), file=sys.stderr)
+    sys.exit(exit_code)

@@ -46,26 +46,59 @@ FailOn = Annotated[
 
 
 def check_output(output: Path, inputs: list[Path]) -> None:
-    """Refuse to write over an input. Raises InputError."""
-    if str(output) != "-" and any(p.exists() and output.exists() and p.samefile(output) for p in inputs):
+    """Refuse what cannot work before any time is spent on reading. Raises InputError.
+
+    That is: a folder, a place inside a file, and a place in which an input lies.
+    """
+    if str(output) == "-":
+        return
+    if output.is_dir():
+        raise InputError(f"{output}: is a folder; name the file to write in it")
+    above = next((folder for folder in output.parents if folder.exists()), None)
+    if above is not None and not above.is_dir():
+        raise InputError(f"{output}: cannot be written ({above} is not a folder); choose another output")
+    if above is not None and not os.access(above, os.W_OK) and not output.exists():
+        raise InputError(f"{output}: cannot be written (no permission to write to {above}); choose another output")
+    if any(p.exists() and output.exists() and p.samefile(output) for p in inputs):
         raise InputError(f"{output}: is an input; inputs are never written to, choose another output")
+    for store in (p for p in inputs if p.is_dir() and (p / "manifest.json").exists()):
+        if store.resolve() in output.resolve().parents:
+            raise InputError(f"{output}: lies in the store {store}, which is an input; choose another output")
 
 
 def write(content: bytes, output: Path) -> None:
     """Write to a file, whole or not at all, or to stdout for `-`. Raises InputError when the file cannot be written."""
     if str(output) == "-":
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        _write_stdout(content)
         return
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=output.parent, prefix=f".{output.name}.", delete=False) as aside:
-            aside.write(content)
-        place = Path(aside.name)
-        place.chmod(0o666 & ~_umask())
-        place.replace(output)
+        if output.exists() and not output.is_file():  # /dev/null and other devices, named pipes
+            output.write_bytes(content)
+            return
+        place = output.resolve()  # through a symbolic link, which stays one
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as aside:
+            try:
+                aside.write(content)
+                aside.flush()
+                Path(aside.name).chmod(0o666 & ~_umask())
+                Path(aside.name).replace(place)
+            except BaseException:
+                Path(aside.name).unlink(missing_ok=True)
+                raise
     except OSError as error:
-        raise InputError(f"{output}: cannot be written ({error.strerror})") from error
+        raise InputError(f"{output}: cannot be written ({error.strerror}); choose another output") from error
+
+
+def _write_stdout(content: bytes) -> None:
+    try:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The reader (`| head`) has enough. What Python still holds for stdout must not fail at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        raise InputError(f"standard output: cannot be written ({error.strerror})") from error
 
 
 def _umask() -> int:

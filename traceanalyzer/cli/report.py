@@ -20,20 +20,21 @@ def report(
     ] = None,
     fail_on: FailOn = None,
 ) -> None:
-    """Write one self-contained HTML report: verdict, ledger, findings with evidence on a timeline, and what to change.
+    """Write an HTML report: verdict, ledger, findings, timeline, fixes.
 
-    The file needs no network and no other file, so it can be mailed or kept as a CI artifact.
+    One file that needs no network and no other file, so it can be mailed or kept as a CI artifact.
 
     Example: traceanalyzer report trace.json.gz -o report.html
     """
-    from traceanalyzer.analysis import analyze_tables, load
-    from traceanalyzer.derive.catalog import Catalog
+    from traceanalyzer.analysis import analyze_tables, catalog_of, load
+    from traceanalyzer.config import find_config
     from traceanalyzer.report.html import render_html
 
     check_output(output, inputs)
+    config = find_config(Path.cwd())
     with reading() as progress:
         trace = load(inputs, progress)
-    catalog = Catalog(trace)
+    catalog = catalog_of(trace, config)
     result = analyze_tables(trace, catalog)
     write(render_html(result, catalog, title=title), output)
     typer.echo(result.verdict.headline, err=True)

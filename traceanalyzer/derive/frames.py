@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -47,10 +48,14 @@ def numbers(values: Array, type_: pa.DataType | None = None) -> pa.Array:
 
 def names(index: Array, values: list[str | None]) -> pa.DictionaryArray:
     """The reverse of `codes`. `values` may repeat; the dictionary holds each used value once."""
-    used, inverse = np.unique(index, return_inverse=True)
+    seen = np.zeros(len(values), bool)
+    seen[index] = True
     position: dict[str, int] = {}
-    kept = [-1 if (v := values[i]) is None else position.setdefault(v, len(position)) for i in used.tolist()]
-    code = np.array(kept, np.int32)[inverse] if len(used) else np.empty(0, np.int32)
+    kept = np.full(len(values), -1, np.int32)
+    for i in np.flatnonzero(seen).tolist():
+        if (value := values[i]) is not None:
+            kept[i] = position.setdefault(value, len(position))
+    code = kept[index]
     return pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(list(position), pa.string()))
 
 
@@ -84,6 +89,6 @@ def dense(*columns: Array) -> Array:
     """One small integer per row that tells apart the combinations of the given columns."""
     code = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        values, inverse = np.unique(column, return_inverse=True)
-        code = np.unique(code * len(values) + inverse, return_inverse=True)[1]
+        inverse, values = pd.factorize(column)
+        code = pd.factorize(code * len(values) + inverse)[0]
     return code

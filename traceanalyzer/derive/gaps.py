@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
@@ -158,15 +159,8 @@ def _latest_before(ops: pa.Table, op_end: Array, columns: tuple[str, ...]) -> Ar
     Nulls in the last column belong to nothing: an operation without it has no predecessor.
     """
     code = frames.dense(*(frames.ints(ops, c) for c in columns))
-    order = np.argsort(code, kind="stable")
-    base = int(op_end.min())
-    # One running maximum for all groups: each group is lifted above the one before it.
-    lift = np.int64(int(op_end.max()) - base + 1)
-    lifted = np.maximum.accumulate(code[order] * lift + (op_end[order] - base)) - code[order] * lift + base
-    first = np.concatenate(([True], np.diff(code[order]) != 0))
-    result = np.empty(len(op_end), np.int64)
-    result[order] = np.where(first, NULL, np.concatenate(([NULL], lifted[:-1])))
-    return np.where(frames.ints(ops, columns[-1]) == NULL, NULL, result)
+    before = pd.Series(op_end).groupby(code, sort=False).cummax().groupby(code, sort=False).shift(1, fill_value=NULL)
+    return np.where(frames.ints(ops, columns[-1]) == NULL, NULL, before.to_numpy())
 
 
 def _whole(gap: Array, start: Array, end: Array, cause: str) -> _Parts:

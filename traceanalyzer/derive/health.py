@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
@@ -15,39 +17,59 @@ MISSING_SHARE = 0.2
 
 
 def health(health: pa.Table, gpu_ops: pa.Table, api_calls: pa.Table, launches: pa.Table) -> pa.Table:
-    """The importer's rows and TRC002 for each rank whose launches left no operations."""
-    ops, calls = on_ledger(gpu_ops), _real_launches(api_calls)
+    """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation.
+
+    They make the verdict impossible (high) only when no rank has GPU work.
+    """
+    recorded, sound = frames.ints(gpu_ops, "rank"), frames.ints(on_ledger(gpu_ops), "rank")
+    worst = "low" if len(sound) else "high"
+    calls = _real_launches(api_calls)
+    callers, lost = frames.ints(calls, "rank"), ~_answered(calls, launches)
     rows = []
-    for rank in np.unique(frames.ints(calls, "rank")).tolist():
-        launched = int((frames.ints(calls, "rank") == rank).sum())
-        seen = _distinct_calls(launches, rank)
-        if not (frames.ints(ops, "rank") == rank).any():
+    for rank in np.union1d(recorded, callers).tolist():
+        here = callers == rank
+        launched, missing = int(here.sum()), int((here & lost).sum())
+        count = int((recorded == rank).sum())
+        if count and not (sound == rank).any():
+            message = "every GPU operation has impossible times or no device: nothing is left to judge"
+            rows.append(_row(rank, "TRC007", worst, message, count))
+        elif not count:
             message = "the trace has kernel launches but no GPU activity at all: the GPU side was not recorded"
-            rows.append(_row(rank, "high", message, launched))
-        elif launched - seen > MISSING_SHARE * launched:
+            rows.append(_row(rank, "TRC002", worst, message, launched))
+        elif missing > MISSING_SHARE * launched:
             message = "kernel launches whose kernels are missing from the trace: GPU time may be under-counted"
-            rows.append(_row(rank, "low", message, launched - seen))
+            rows.append(_row(rank, "TRC002", "low", message, missing))
     return pa.concat_tables([health, pa.Table.from_pylist(rows, schema=HEALTH.schema)]) if rows else health
 
 
 def _real_launches(api_calls: pa.Table) -> pa.Table:
-    """Launch calls that start work: not those that a stream capture only records into a CUDA graph."""
+    """Launch calls that start work: not those that a stream capture only records into a CUDA graph, nor a driver call
+    inside a runtime call."""
     name, names = frames.codes(api_calls, "name")
     begins, ends = (np.array([v is not None and v.endswith(e) for v in names])[name] for e in CAPTURE)
     start, rank = frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "rank")
     keep = frames.equals(api_calls, "class", "launch")
+    keep[keep] = ~_nested(api_calls.filter(pa.array(keep)))
     for one in np.unique(rank[begins]).tolist():
         opened, closed = np.sort(start[begins & (rank == one)]), np.sort(start[ends & (rank == one)])
         keep &= ~((rank == one) & (np.searchsorted(opened, start) > np.searchsorted(closed, start)))
     return api_calls.filter(pa.array(keep))
 
 
-def _distinct_calls(launches: pa.Table, rank: int) -> int:
-    """Launch calls of the rank that started at least one kernel or graph."""
-    started = launches["first"].to_numpy() & (frames.ints(launches, "rank") == rank)
-    kinds = frames.equals(launches, "op_kind", "kernel") | frames.equals(launches, "op_kind", "graph")
-    return int((started & kinds).sum())
+def _nested(calls: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which calls lie inside another one of their thread. The calls are sorted by thread and start."""
+    thread = frames.dense(*(frames.ints(calls, c) for c in ("rank", "process", "thread")))
+    reach = pd.Series(frames.ints(calls, "end_ns")).groupby(thread, sort=False)
+    before = reach.cummax().groupby(thread, sort=False).shift(1, fill_value=frames.NULL)
+    return frames.ints(calls, "start_ns") < before.to_numpy()
 
 
-def _row(rank: int, severity: str, message: str, count: int) -> dict[str, object]:
-    return {"rank": rank, "code": "TRC002", "severity": severity, "message": message, "count": count, "example": None}
+def _answered(calls: pa.Table, launches: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which calls started at least one operation, of whatever kind: a graph may begin with a copy."""
+    columns = ("rank", "process", "thread", "start_ns")
+    key = frames.dense(*(np.concatenate((frames.ints(calls, c), frames.ints(launches, c))) for c in columns))
+    return np.isin(key[: calls.num_rows], key[calls.num_rows :])
+
+
+def _row(rank: int, code: str, severity: str, message: str, count: int) -> dict[str, object]:
+    return {"rank": rank, "code": code, "severity": severity, "message": message, "count": count, "example": None}

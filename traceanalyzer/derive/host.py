@@ -11,16 +11,21 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.intervals import EMPTY, Array, Spans, innermost, nesting, pieces, union
+from traceanalyzer.model.markers import is_step_name
 
 # Ranges in which a data loader works, matched without regard to case. `[tool.traceanalyzer] input_patterns` adds to them.
 INPUT_PATTERNS = (
     "enumerate(DataLoader)*",
-    "*utils/data/dataloader.py(*): __next__",
     "data[_ -]load*",
-    "dataload*",
+    "*dataload*",
+    "data[_ -]fetch*",
+    "data[_ -]wait*",
+    "wait[_ -]for[_ -]data*",
+    "wait[_ -]for[_ -]batch*",
     "load[_ -]batch*",
     "load[_ -]data*",
     "get[_ -]batch*",
@@ -28,8 +33,11 @@ INPUT_PATTERNS = (
     "batch[_ -]load*",
     "fetch*",
     "input[_ -]pipeline*",
-    "*DALI*",
+    "dali*",
+    "*[ _:.]dali[ _:.]*",
 )
+# A Python frame is named after its file, and any file may have one of those words in its name.
+INPUT_FRAMES = ("*utils/data/dataloader.py(*): __next__",)
 # What the driver does on its own account although the profiler lists it under overhead.
 DRIVER_OVERHEAD = re.compile(r"lazy function loading|module loading|driver compiler|command buffer full", re.IGNORECASE)
 
@@ -54,8 +62,7 @@ class Ranges:
 
     @cached_property
     def _innermost(self) -> tuple[Array, Array, Array]:
-        depth, _ = nesting(self.start, self.end)
-        return innermost(self.start, self.end, depth)
+        return innermost(self.start, self.end)
 
     def main_name(self, start: Array, end: Array) -> Array:
         """For each interval the name of the innermost range that covers most of it, `NULL` where there is none."""
@@ -101,12 +108,17 @@ class Waits:
     name: Array
 
     def around(self, time: Array) -> Array:
-        """For each time the position of the wait that began before it and had not returned, -1 where there is none."""
-        index = np.searchsorted(self.start, time, side="right") - 1
-        inside = (
-            (index >= 0) & (self.end[np.maximum(index, 0)] > time) if len(self.start) else np.zeros(len(time), bool)
-        )
-        return np.where(inside, index, -1)
+        """For each time the position of the wait that began before it and returns last after it, -1 where there is none.
+
+        A driver call inside a runtime call is a wait inside a wait: the outer one decides when the host goes on.
+        """
+        if not len(self.start):
+            return np.full(len(time), -1, np.int64)
+        reach = np.maximum.accumulate(self.end)
+        later = np.concatenate(([True], reach[1:] > reach[:-1]))
+        longest = np.maximum.accumulate(np.where(later, np.arange(len(reach)), 0))
+        index = longest[np.maximum(np.searchsorted(self.start, time, side="right") - 1, 0)]
+        return np.where((self.start[index] <= time) & (self.end[index] > time), index, -1)
 
 
 @dataclass(frozen=True)
@@ -146,22 +158,22 @@ class Host:
         call_name, call_names = frames.codes(api_calls, "name")
         self._values: list[str | None] = [*range_names, *call_names]
         self._range_name, self._call_name = range_name, call_name + len(range_names)
-        step_names = set(steps["name"].cast(pa.string()).to_pylist())
-        is_input = matcher(input_patterns)
+        step_names = set(pc.unique(steps["name"].cast(pa.string())).to_pylist())
         self._ranges = (frames.ints(host_ranges, "start_ns"), frames.ints(host_ranges, "end_ns"))
-        named = ~frames.equals(host_ranges, "category", "operator")
-        self._is_step = np.array([v in step_names for v in range_names], bool)[range_name]
-        self._is_phase = (
-            frames.equals(host_ranges, "category", "annotation") | frames.equals(host_ranges, "category", "nvtx")
-        ) & ~self._is_step
-        self._is_input = named & np.array([v is not None and is_input(v) for v in range_names], bool)[range_name]
+        named, nvtx, frame = (frames.equals(host_ranges, "category", c) for c in ("annotation", "nvtx", "python"))
+        named |= nvtx
+        self._is_step = _where(lambda name: name in step_names or is_step_name(name), range_name, range_names)
+        self._is_phase = named & ~self._is_step
+        self._is_input = (named & _where(matcher(input_patterns), range_name, range_names)) | (
+            frame & _where(matcher(INPUT_FRAMES), range_name, range_names)
+        )
         self._calls = (frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns"))
         self._is_memory = frames.equals(api_calls, "class", "memory")
         self._is_wait = frames.equals(api_calls, "class", "sync") | _blocking_copies(api_calls, launches, gpu_ops)
         self._range_rows = _by_thread(host_ranges)
         self._call_rows = _by_thread(api_calls)
-        own = ~np.array([DRIVER_OVERHEAD.search(v or "") is not None for v in overheads["name"].to_pylist()], bool)
-        self._overheads = overheads.filter(pa.array(own))
+        drivers = _where(lambda name: DRIVER_OVERHEAD.search(name) is not None, *frames.codes(overheads, "name"))
+        self._overheads = overheads.filter(pa.array(~drivers))
         self._threads: dict[tuple[int, int, int], Thread] = {}
 
     def thread(self, rank: int, process: int, thread: int) -> Thread:
@@ -199,6 +211,11 @@ class Host:
         rank, process, thread = (frames.ints(table, c) for c in ("rank", "process", "thread"))
         here = (rank == key[0]) & np.isin(process, (key[1], frames.NULL)) & np.isin(thread, (key[2], frames.NULL))
         return union(frames.ints(table, "start_ns")[here], frames.ints(table, "end_ns")[here])
+
+
+def _where(test: Callable[[str], bool], index: Array, values: list[str | None]) -> npt.NDArray[np.bool_]:
+    """Where a column of names (as `frames.codes` gives it) passes the test; nulls do not."""
+    return np.array([value is not None and test(value) for value in values], bool)[index]
 
 
 def _by_thread(table: pa.Table) -> dict[tuple[int, int, int], slice]:

@@ -56,9 +56,9 @@ def ledger(
     """One row per (rank, device) with GPU work."""
     names = {(r["rank"], r["device"]): r["name"] for r in devices.to_pylist()}
     tiles = {key: ledger_intervals.slice(s.start, s.stop - s.start) for key, s in frames.groups(ledger_intervals)}
-    ops = on_ledger(gpu_ops)
+    ops, none = on_ledger(gpu_ops), LEDGER_INTERVALS.empty()
     rows = [
-        _row(key, ops.slice(s.start, s.stop - s.start), tiles[key], launches, step_stats, names.get(key))
+        _row(key, ops.slice(s.start, s.stop - s.start), tiles.get(key, none), launches, step_stats, names.get(key))
         for key, s in frames.groups(ops)
     ]
     return pa.Table.from_pylist(rows, schema=LEDGER.schema)

@@ -44,7 +44,7 @@ def _device_steps(key: frames.Key, steps: pa.Table, launches: pa.Table) -> pa.Ta
     if not len(step):
         return None
     op_start, op_end = frames.ints(launches, "op_start_ns"), frames.ints(launches, "op_end_ns")
-    first, last = np.full(len(start), np.iinfo(np.int64).max), np.zeros(len(start), np.int64)
+    first, last = np.full(len(start), np.iinfo(np.int64).max), np.full(len(start), frames.NULL)
     np.minimum.at(first, step, op_start)
     np.maximum.at(last, step, op_end)
     ops = np.bincount(step, minlength=len(start))

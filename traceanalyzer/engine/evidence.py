@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.engine import compute
-from traceanalyzer.engine.message import short_name, shortened
+from traceanalyzer.engine.message import shortened, words
 from traceanalyzer.engine.names import Expression
 from traceanalyzer.engine.rows import TableRows
+from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import Evidence
 from traceanalyzer.units import format_bytes, format_duration
 
@@ -55,7 +56,7 @@ def evidence(table: str, rows: TableRows, order_by: Expression | None, limit: in
 
 
 def _gap(row: Row) -> str:
-    what = f"{format_duration(row['duration'])} idle, {_words(row['cause'])}"
+    what = f"{format_duration(row['duration'])} idle, {words(row['cause'])}"
     detail = row["wait_name"] or row["range_name"]
     what += f": {_part(detail)}" if detail else ""
     return what + (f", before {_part(row['next_op_name'])}" if row["next_op_name"] else "")
@@ -66,7 +67,7 @@ def _copy(row: Row) -> str:
     memory = " pageable" if row["pageable"] else ""
     exposed = f", {format_duration(row['exposed'])} exposed" if row["exposed"] is not None else ""
     where = f", in {_part(row['range_name'])}" if row["range_name"] else ""
-    return f"{size}{_words(row['copy_kind'])}{memory}{exposed or ', ' + format_duration(row['duration'])}{where}"
+    return f"{size}{words(row['copy_kind'] or 'unknown')}{memory}{exposed or ', ' + format_duration(row['duration'])}{where}"
 
 
 def _communication(row: Row) -> str:
@@ -92,8 +93,4 @@ _LABELS: dict[str, Callable[[Row], str]] = {
 
 
 def _part(name: str | None) -> str:
-    return short_name(name or "an operation", _LONGEST_PART)
-
-
-def _words(name: str | None) -> str:
-    return (name or "unknown").replace("_", " ")
+    return readable_name(name or "an operation", _LONGEST_PART)

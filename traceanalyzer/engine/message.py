@@ -1,7 +1,8 @@
 """Messages: text with `{expression}` or `{expression:format}` parts, formatted by us and never by `str.format`.
 
 A part is an expression of the rule grammar at group level, so it reaches metrics, group keys, params and the window and nothing else.
-Formats are percent, duration, bytes, count and text; without one, the unit decides. `{{` and `}}` are braces.
+Formats are percent, duration, bytes, count, text (a sentence, not cut short) and words (an identifier such as host_work as words);
+without one, the unit decides. `{{` and `}}` are braces.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from traceanalyzer.engine.expression import compile_expression
 from traceanalyzer.engine.kinds import TEXT, Kind
 from traceanalyzer.engine.names import Expression, Names, Rows
 from traceanalyzer.engine.syntax import ExpressionError
+from traceanalyzer.names import readable_name
 from traceanalyzer.units import (
     BYTES,
     COUNT,
@@ -80,11 +82,19 @@ class _BriefRows:
 def _brief(value: pa.Scalar) -> pa.Scalar:
     if not value.is_valid or not pa.types.is_string(value.type):
         return value
-    return pa.scalar(short_name(value.as_py(), LONGEST_NAME))
+    return pa.scalar(readable_name(value.as_py(), LONGEST_NAME))
 
 
 def _whole(text: str) -> str:
     return shortened(text, LONGEST_TEXT)
+
+
+def words(identifier: str) -> str:
+    """An identifier such as host_work as words."""
+    return identifier.replace("_", " ")
+
+
+TEXT_FORMATS: dict[str, Write] = {"text": _whole, "words": words}
 
 
 def compile_message(text: str, names: Names) -> Message:
@@ -104,18 +114,6 @@ def compile_message(text: str, names: Names) -> Message:
     return Message(tuple(part for part in parts if part))
 
 
-def short_name(name: str, longest: int) -> str:
-    """The name without the argument list that a demangled kernel name ends with, cut to `longest` characters."""
-    depth = 0
-    for at in range(len(name) - 1, 0, -1) if name.endswith(")") else ():
-        depth += {")": 1, "(": -1}.get(name[at], 0)
-        if depth == 0:
-            # "wait (a note)" is a name with a note, "kernel(int*)" a name with arguments.
-            name = name if name[at - 1].isspace() else name[:at]
-            break
-    return shortened(name, longest)
-
-
 def shortened(text: str, longest: int) -> str:
     """The text on one line, cut to `longest` characters with an ellipsis."""
     text = " ".join(text.split())
@@ -130,10 +128,10 @@ def _part(body: str, column: int, names: Names) -> tuple[Expression, Write | Non
         raise ExpressionError(str(error), column + error.column) from None
     if not form:
         return expression, None
-    if form[1] == "text" and expression.kind == TEXT:
-        return expression, _whole
+    if form[1] in TEXT_FORMATS and expression.kind == TEXT:
+        return expression, TEXT_FORMATS[form[1]]
     if form[1] not in FORMATS:
-        known = ", ".join([*FORMATS, "text"])
+        known = ", ".join([*FORMATS, *TEXT_FORMATS])
         raise ExpressionError(
             f"'{form[1]}' is no format for {expression.kind}; there are {known}", column + form.start(1)
         )

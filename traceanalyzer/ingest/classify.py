@@ -1,4 +1,4 @@
-"""What a recorded name means: what an API call does, whether a kernel communicates, whether a range marks a whole step.
+"""What a recorded name means: what an API call does and whether a kernel communicates.
 
 Pure functions over single names. A trace has millions of events but only thousands of names, so importers call them on
 the values of a dictionary (`map_names`), never per event.
@@ -114,19 +114,12 @@ def function_path(signature: str) -> str:
     return words[-1] if words else text
 
 
-_STEP = re.compile(
-    r"""(?:profilerstep [#*] \d*
-        | (?:(?:train|training|eval|evaluation|validation|inference|global|decode|generation|model)[ _.\-]?)?
-          (?:step|iter|iteration) [ _.:=#\-]* \d* (?:\s*(?:/|of)\s*\d+)?
-        | (?:(?:train|training)[ _.\-]?)? batch [ _.:=#\-]* \d+ (?:\s*(?:/|of)\s*\d+)?
-        )""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_PYTORCH_ANNOTATION = re.compile(r"ProfilerStep\*?#\d|enumerate\(DataLoader\)#|Optimizer\.(?:step|zero_grad)#")
 
 
-def is_step_name(name: str) -> bool:
-    """Whether a range of this name marks a whole step, such as `step_0`, `iteration 3` or `ProfilerStep#5`."""
-    return _STEP.fullmatch(name.strip()) is not None
+def is_annotation(name: str) -> bool:
+    """Whether PyTorch marks a phase, not an operator, by this name. Releases before 1.11 list both as operators."""
+    return _PYTORCH_ANNOTATION.match(name) is not None
 
 
 def map_names(names: pa.Array | pa.ChunkedArray, function: Callable[[str], str | None]) -> pa.DictionaryArray:

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 
 from traceanalyzer import intervals
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.classify import is_step_name
+from traceanalyzer.ingest import gpu_rows
 from traceanalyzer.ingest.contract import FileFacts, Importer
 from traceanalyzer.ingest.registry import importer_of
 from traceanalyzer.ingest.sources import Source, find_sources
+from traceanalyzer.model.markers import is_step_name
 from traceanalyzer.model.schema import EVENT_TABLES, TableSpec
 from traceanalyzer.model.trace import Input, Trace
 
@@ -120,26 +121,53 @@ class _Collector:
         self._health[code, severity, message] = (before + count, first if first is not None else example)
 
     def tables(self, facts: FileFacts) -> dict[str, pa.Table]:
-        for (code, severity, message), (count, example) in self._health.items():
-            row = {"code": code, "severity": severity, "message": message, "count": count, "example": example}
-            self.add("health", pa.Table.from_pylist([row]))
-        tables = {name: self._finished(spec, facts) for name, spec in EVENT_TABLES.items()}
+        tables = {name: self._joined(spec) for name, spec in EVENT_TABLES.items() if name != "health"}
+        tables["gpu_ops"] = self._judged(tables["gpu_ops"], tables["api_calls"], tables["host_ranges"])
+        self._report()
+        tables["health"] = self._joined(EVENT_TABLES["health"])
+        tables = {name: _finished(name, table, facts) for name, table in tables.items()}
         tables["host_ranges"] = _nested(tables["host_ranges"])
         if not tables["steps"].num_rows:
             tables["steps"] = _steps(tables["host_ranges"])
         return tables
 
-    def _finished(self, spec: TableSpec, facts: FileFacts) -> pa.Table:
+    def _joined(self, spec: TableSpec) -> pa.Table:
         batches = self._batches.pop(spec.name, [])
-        if not batches:
-            return spec.empty()
-        table = pa.concat_tables(batches).unify_dictionaries().combine_chunks()
-        if "process" in table.column_names and facts.process is not None:
-            table = _replace(table, "process", pc.fill_null(table["process"], facts.process))
-        if "quarantined" in table.column_names:
-            table = _replace(table, "quarantined", pc.fill_null(table["quarantined"], False))
-        keys = SORT_KEYS.get(spec.name)
-        return table.sort_by(keys).combine_chunks() if keys else table
+        table = pa.concat_tables(batches).unify_dictionaries().combine_chunks() if batches else spec.empty()
+        if "correlation" in table.column_names:
+            # No call has the id 0: it says that there is none.
+            real = pc.if_else(pc.equal(table["correlation"], 0), pa.scalar(None, pa.int64()), table["correlation"])
+            table = _replace(table, "correlation", real)
+        return table
+
+    def _judged(self, ops: pa.Table, calls: pa.Table, ranges: pa.Table) -> pa.Table:
+        """The operations with what the whole file says of them: their process, and whether their times can be."""
+        if not ops.num_rows:
+            return ops
+        if ops["process"].null_count and len(pc.unique(calls["process"])) > 1:
+            ops = _replace(ops, "process", gpu_rows.owners(ops, calls))
+        given = pc.fill_null(ops["quarantined"], False).to_numpy()
+        found = gpu_rows.swallowing(ops)
+        if ops["quarantined"].null_count:
+            found |= gpu_rows.impossible(ops, [calls, ranges])
+        found &= ~given
+        if found.any():
+            message = "GPU operations with impossible times were set aside: they are not on the ledger"
+            example = ops["name"][int(np.flatnonzero(found)[0])].as_py()
+            self.health("TRC007", "low", message, int(found.sum()), example)
+        return _replace(ops, "quarantined", pa.array(found | given))
+
+    def _report(self) -> None:
+        for (code, severity, message), (count, example) in self._health.items():
+            row = {"code": code, "severity": severity, "message": message, "count": count, "example": example}
+            self.add("health", pa.Table.from_pylist([row]))
+
+
+def _finished(name: str, table: pa.Table, facts: FileFacts) -> pa.Table:
+    if "process" in table.column_names and facts.process is not None:
+        table = _replace(table, "process", pc.fill_null(table["process"], facts.process))
+    keys = SORT_KEYS.get(name)
+    return table.sort_by(keys).combine_chunks() if keys else table
 
 
 def _read(source: Source, importer: Importer, progress: Callable[[int], None]) -> tuple[FileFacts, dict[str, pa.Table]]:
@@ -192,7 +220,7 @@ def _thread_slices(table: pa.Table) -> list[tuple[int, int]]:
 
 
 def _steps(ranges: pa.Table) -> pa.Table:
-    """Steps from the annotations or NVTX ranges that mark them, outermost only, numbered in order of their start."""
+    """Steps from the annotations or NVTX ranges that mark them, outermost only, numbered in order within each process."""
     spec = EVENT_TABLES["steps"]
     if not ranges.num_rows:
         return spec.empty()
@@ -201,14 +229,24 @@ def _steps(ranges: pa.Table) -> pa.Table:
     marked = pc.fill_null(marks.take(names.indices), False)
     methods = pc.is_in(ranges["category"].cast(pa.string()), pa.array(list(STEP_METHODS)))
     steps = ranges.filter(pc.and_(marked, methods))
-    if not steps.num_rows:
-        return spec.empty()
-    starts = steps["start_ns"].to_numpy()
-    order = np.argsort(starts, kind="stable")
-    steps = steps.take(pa.array(order))
-    starts, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
-    # A step inside a step ("batch" in "iteration") is a part of it.
-    outermost = np.concatenate(([True], starts[1:] >= np.maximum.accumulate(ends)[:-1]))
-    steps = steps.filter(pa.array(outermost))
+    parts = [_outermost(steps.filter(_equal_or_null(steps["process"], one))) for one in pc.unique(steps["process"])]
+    return pa.concat_tables([_conform(part, spec) for part in parts]) if parts else spec.empty()
+
+
+def _outermost(steps: pa.Table) -> pa.Table:
+    """The steps of one process without those inside another ("batch" in "iteration").
+
+    The profiler rounds: a step may begin a little before the last one ends. One that lies mostly in others is a part of them.
+    """
+    start, end = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    order = np.lexsort((-end, start))
+    steps, start, end = steps.take(pa.array(order)), start[order], end[order]
+    reach = np.concatenate((start[:1], np.maximum.accumulate(end)[:-1]))
+    inside = (start < reach) & (2 * (np.minimum(reach, end) - start) >= end - start)
+    steps = steps.filter(pa.array(~inside))
     rows = steps.select(["process", "thread", "start_ns", "end_ns", "name"]).append_column("method", steps["category"])
-    return _conform(rows.append_column("index", pa.array(np.arange(rows.num_rows), pa.int32())), spec)
+    return rows.append_column("index", pa.array(np.arange(rows.num_rows), pa.int32()))
+
+
+def _equal_or_null(values: pa.ChunkedArray, one: pa.Scalar) -> pa.ChunkedArray:
+    return pc.equal(values, one) if one.is_valid else pc.is_null(values)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import re
+import shlex
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +20,19 @@ SQLITE_MAGIC = b"SQLite format 3\x00"
 LFS_MAGIC = b"version https://git-lfs"
 HEAD_BYTES = 64 * 1024
 TRACE_SUFFIXES = (".json", ".json.gz", ".sqlite", ".sqlite.gz")
+NSYS_SUFFIXES = (".nsys-rep", ".qdrep", ".qdstrm")
+
+# Starts of files that people hand over by mistake, and what to do with them.
+_KNOWN_STARTS: tuple[tuple[bytes, str], ...] = (
+    (b"PK\x03\x04", "a zip archive; unpack it and name the trace inside"),
+    (b"\x28\xb5\x2f\xfd", "zstandard data; unpack it first: zstd -d {path}"),
+    (b"\xfd7zXZ\x00", "xz data; unpack it first: xz -dk {path}"),
+    (b"BZh", "bzip2 data; unpack it first: bunzip2 -k {path}"),
+    (b"\xff\xfe", "UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8 {path} > trace.json"),
+    (b"\xfe\xff", "UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8 {path} > trace.json"),
+    (b"PAR1", "a Parquet table; to read a store, name its folder"),
+)
+_TAR = (257, b"ustar")
 
 
 @dataclass(frozen=True)
@@ -64,21 +79,58 @@ class _Counted(io.RawIOBase):
 def find_sources(inputs: list[Path]) -> list[Source]:
     """The trace files behind the given files and directories, sorted within each directory.
 
-    Raises InputError for a path that does not exist, cannot be read or is empty, and for a directory without trace files.
+    Results and stores of this tool that lie in a directory are passed over. Raises InputError for a path that does not exist,
+    cannot be read or is empty, for one that is named twice, and for a directory without trace files.
     """
-    return [_open_source(path) for given in inputs for path in _files(given)]
+    found = [source for given in inputs for source in (_folder(given) if given.is_dir() else [_file(given)])]
+    seen: set[Path] = set()
+    for source in found:
+        if source.path.resolve() in seen:
+            raise InputError(f"{source.path}: is given twice; name every trace once")
+        seen.add(source.path.resolve())
+    return found
 
 
-def _files(given: Path) -> list[Path]:
-    if given.is_dir():
-        found = sorted(p for p in given.rglob("*") if p.is_file() and p.name.lower().endswith(TRACE_SUFFIXES))
-        if not found:
-            suffixes = ", ".join(TRACE_SUFFIXES)
-            raise InputError(f"{given}: the folder holds no trace files ({suffixes}); name the files themselves")
-        return found
+def _folder(given: Path) -> list[Source]:
+    try:
+        files = sorted((p for p in given.rglob("*") if p.is_file()), key=_natural)
+    except OSError as error:
+        raise InputError(f"{given}: cannot be read ({error.strerror})") from error
+    named = (_open_source(p) for p in files if p.name.lower().endswith(TRACE_SUFFIXES))
+    found = [source for source in named if not _is_own(source)]
+    if not found:
+        for path in files:
+            if path.name.lower().endswith(NSYS_SUFFIXES):
+                raise InputError(_nsys_words(path))
+        suffixes = ", ".join(TRACE_SUFFIXES)
+        raise InputError(f"{given}: the folder holds no trace files ({suffixes}); name the files themselves")
+    return found
+
+
+def _file(given: Path) -> Source:
+    if str(given) == "-":
+        raise InputError("-: a trace cannot be read from standard input; write it to a file first")
+    if given.is_symlink() and not given.exists():
+        raise InputError(f"{given}: a link to {given.readlink()}, which does not exist")
     if not given.exists():
-        raise InputError(f"{given}: no such file or folder")
-    return [given]
+        raise InputError(f"{given}: no such file or folder; check the path")
+    if given.is_fifo():
+        raise InputError(f"{given}: a pipe; a trace is read more than once, write it to a file first")
+    source = _open_source(given)
+    if _is_own(source):
+        raise InputError(f"{given}: written by traceanalyzer itself; name the trace, or the folder of the store")
+    return source
+
+
+def _natural(path: Path) -> list[tuple[str, int]]:
+    """Sorts rank2 before rank10."""
+    parts = re.split(r"(\d+)", str(path))
+    return [(text, int(number)) for text, number in zip(parts[::2], [*parts[1::2], "0"], strict=True)]
+
+
+def _is_own(source: Source) -> bool:
+    """Whether it is a result document or the manifest of a store."""
+    return b'"schema_version"' in source.head[:40] and b'"traceanalyzer"' in source.head[:120]
 
 
 def _open_source(path: Path) -> Source:
@@ -107,11 +159,25 @@ def _inflate(path: Path, start: bytes) -> bytes:
 def explain_unknown(source: Source) -> str:
     """One line for a file that no importer reads. The suffix may choose the words, never the format."""
     path, name = source.path, source.path.name.lower()
-    if name.endswith((".nsys-rep", ".qdrep")):
-        return f"{path}: a Nsight Systems report; export it first: nsys export --type sqlite --output {path.stem}.sqlite {path}"
-    if name.endswith(".qdstrm"):
-        return f"{path}: an unfinished Nsight Systems capture; import it with QdstrmImporter, then nsys export --type sqlite"
+    if name.endswith(NSYS_SUFFIXES):
+        return _nsys_words(path)
+    for start, words in _KNOWN_STARTS:
+        if source.head.startswith(start):
+            return f"{path}: {words.format(path=shlex.quote(str(path)))}"
+    if source.head[_TAR[0] :].startswith(_TAR[1]):
+        return f"{path}: a tar archive; unpack it and name the trace inside"
     return (
-        f"{path}: neither a PyTorch/Chrome trace (JSON) nor a Nsight Systems SQLite export; "
+        f"{path}: neither a PyTorch/Chrome trace (JSON) nor an Nsight Systems SQLite export; "
         "record with torch.profiler's export_chrome_trace, or run nsys export --type sqlite"
     )
+
+
+def _nsys_words(path: Path) -> str:
+    report = path.with_suffix(".nsys-rep")
+    export = shlex.join(["nsys", "export", "--type", "sqlite", "--output", str(path.with_suffix(".sqlite"))])
+    if path.suffix.lower() == ".qdstrm":
+        return (
+            f"{path}: an unfinished Nsight Systems capture; convert it first: QdstrmImporter -i {shlex.quote(str(path))}, "
+            f"then {export} {shlex.quote(str(report))}"
+        )
+    return f"{path}: an Nsight Systems report; export it first: {export} {shlex.quote(str(path))}"

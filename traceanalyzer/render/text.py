@@ -5,78 +5,180 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 
-from traceanalyzer.result.document import Device, Finding, Result
+from traceanalyzer.result.document import Device, Evidence, Finding, Result, Steps
 from traceanalyzer.units import format_count, format_duration, format_share
 
-WIDTH = 110
+WIDTH = 100
 EVIDENCE_ROWS = 3
+SIDE_BY_SIDE = 2
+"""With more GPUs than this the ledgers stand beside each other."""
+COLUMNS = 7
+MOST_GPUS = 21
+MOST_INPUTS = 4
 
 
 def render_text(result: Result) -> str:
     """Headline, health, ledger, findings and the rules that stayed silent. Ends in a newline."""
-    lines = [result.verdict.headline, f"bound by: {result.verdict.bound_by}", ""]
-    for item in result.inputs:
-        rank = "" if item.rank is None else f", rank {item.rank} of {item.world_size}"
-        lines.append(f"input  {item.path} ({item.producer}{rank})")
+    headline = result.verdict.headline
+    lines = _wrap(headline[:1].upper() + headline[1:], "", "")
+    if result.devices:
+        lines.append(f"bound by: {result.verdict.bound_by.replace('_', ' ')}")
+    lines += ["", *_inputs(result)]
     for note in result.health:
-        lines += _wrap(f"{note.code} {note.message} ({format_count(note.count)}×)", "health ", "       ")
-    for device in result.devices:
-        lines += ["", *_ledger(device)]
-    for steps in result.steps:
-        where = _gpu(steps.rank, steps.device)
-        median, p95 = format_duration(steps.median_ns), format_duration(steps.p95_ns)
-        lines.append(f"{where}: {steps.count} steps ({steps.method}), median {median}, 95th percentile {p95}")
-    lines += ["", "Findings" if result.findings else "No findings."]
-    for number, finding in enumerate(result.findings, 1):
-        lines += ["", *_finding(number, finding)]
+        count = f" ({format_count(note.count)}×)" if note.count > 1 else ""
+        rank = "" if note.rank is None else f" [rank {note.rank}]"
+        lines += _wrap(f"{note.code} {note.message}{count}{rank}", "health  ", "        ")
+    steps = {(s.rank, s.device): s for s in result.steps}
+    if len(result.devices) > SIDE_BY_SIDE:
+        lines += _ledgers(result.devices, steps)
+    else:
+        for device in result.devices:
+            lines += ["", *_ledger(device, steps.get((device.rank, device.device)))]
+    groups = _grouped(result.findings)
+    lines += ["", *(["FINDINGS"] if groups else _calm(result))]
+    for number, group in enumerate(groups, 1):
+        lines += ["", *_finding(number, group)]
     lines += ["", *_silent(result)]
     return "\n".join(lines) + "\n"
 
 
+def _inputs(result: Result) -> list[str]:
+    lines = []
+    for item in result.inputs[:MOST_INPUTS]:
+        rank = (
+            "" if item.rank is None else f", rank {item.rank}" + (f" of {item.world_size}" if item.world_size else "")
+        )
+        lines.append(f"input   {item.path} ({item.producer}{rank})")
+    left = len(result.inputs) - MOST_INPUTS
+    return [*lines, f"        and {left} more"] if left > 0 else lines
+
+
 def _gpu(rank: int | None, device: int | None) -> str:
-    return f"GPU {device}" if rank is None else f"rank {rank}, GPU {device}"
+    words = [] if rank is None else [f"rank {rank}"]
+    words += [] if device is None else [f"GPU {device}"]
+    return ", ".join(words)
 
 
-def _ledger(device: Device) -> list[str]:
-    rows = [
+def _rows(device: Device) -> list[tuple[str, int]]:
+    return [
         ("compute", device.compute_ns),
         ("exposed communication", device.exposed_communication_ns),
         ("exposed memcpy", device.exposed_memcpy_ns),
         ("exposed memset", device.exposed_memset_ns),
         *((f"idle: {cause.replace('_', ' ')}", ns) for cause, ns in device.idle_by_cause_ns.items()),
     ]
+
+
+def _ledger(device: Device, steps: Steps | None) -> list[str]:
+    """One GPU: time, share and a bar a line."""
     name = f" ({device.name})" if device.name else ""
     work = f"{format_count(device.gpu_op_count)} operations, {format_count(device.kernel_count)} kernels"
-    title = f"{_gpu(device.rank, device.device)}{name}: window {format_duration(device.window_ns)}, {work}"
-    return [
-        title,
-        *(
-            f"  {label:<24}{format_duration(ns):>10}  {format_share(ns / device.window_ns if device.window_ns else 0):>6}"
-            for label, ns in rows
-            if ns
-        ),
-    ]
-
-
-def _finding(number: int, finding: Finding) -> list[str]:
-    saving = finding.saving
-    gain = ""
-    if saving.recoverable_ns:
-        gain = f", up to {format_duration(saving.recoverable_ns)} ({format_share(saving.recoverable_share or 0)} of the window)"
-        if saving.per_step_ns:
-            gain += f", {format_duration(saving.per_step_ns)} a step"
-        if saving.speedup_ceiling:
-            gain += f", at most {saving.speedup_ceiling:.2f}× faster"
-    lines = [
-        f"{number}. {finding.rule} {finding.title} [{finding.severity}, confidence {finding.confidence}{gain}]",
-        *_wrap(finding.message, "   ", "   "),
-    ]
-    for evidence in finding.evidence[:EVIDENCE_ROWS]:
-        lines += _wrap(evidence.label, "   · ", "     ")
-    for advice in finding.recommend:
-        for framework, text in advice.items():
-            lines += _wrap(f"{framework}: {text}", "   → ", "     ")
+    lines = [f"{_gpu(device.rank, device.device)}{name}: window {format_duration(device.window_ns)}, {work}"]
+    for label, ns in _rows(device):
+        if ns:
+            share = ns / device.window_ns if device.window_ns else 0
+            line = f"  {label:<24}{format_duration(ns):>10}  {format_share(share):>6}  {'█' * round(share * 40)}"
+            lines.append(line.rstrip())
+    if steps:
+        median, p95 = format_duration(steps.median_ns), format_duration(steps.p95_ns)
+        count = f"{steps.count} step{'s' if steps.count != 1 else ''}"
+        lines.append(f"  {count} ({steps.method}): median {median}, 95th percentile {p95}")
     return lines
+
+
+def _ledgers(devices: list[Device], steps: dict[tuple[int | None, int], Steps]) -> list[str]:
+    """Many GPUs beside each other, as shares of their windows."""
+    lines = []
+    shown = devices[:MOST_GPUS]
+    for first in range(0, len(shown), COLUMNS):
+        block = shown[first : first + COLUMNS]
+        rows = [dict(_rows(device)) for device in block]
+        ranks = {d.rank for d in devices if d.rank is not None}
+        short = len(ranks) == len(devices) or not ranks
+        head = [_gpu(d.rank, None if ranks else d.device) if short else f"r{d.rank}/GPU{d.device}" for d in block]
+        table = [("share of the window", head)]
+        table += [
+            (label, [format_share(row[label] / device.window_ns) for row, device in zip(rows, block, strict=True)])
+            for label in rows[0]
+            if any(row[label] for row in rows)
+        ]
+        table.append(("window", [format_duration(d.window_ns) for d in block]))
+        table.append(("kernels", [format_count(d.kernel_count) for d in block]))
+        timed = [steps.get((d.rank, d.device)) for d in block]
+        if any(timed):
+            table.append(("steps", [format_count(s.count) if s else "-" for s in timed]))
+            table.append(("median step", [format_duration(s.median_ns) if s else "-" for s in timed]))
+        lines += ["", *(f"  {label:<24}" + "".join(f"{cell:>10}" for cell in cells) for label, cells in table)]
+    left = len(devices) - len(shown)
+    return [*lines, f"  and {left} more GPUs: see --format json"] if left else lines
+
+
+def _calm(result: Result) -> list[str]:
+    if not result.devices:
+        text = (
+            "No findings, because there is no GPU work to look at. Record the GPU too: torch.profiler with "
+            "ProfilerActivity.CUDA, or nsys profile --trace cuda,nvtx."
+        )
+        return _wrap(text, "", "")
+    return ["No findings: nothing worth fixing was seen."]
+
+
+def _grouped(findings: list[Finding]) -> list[list[Finding]]:
+    """Findings of one rule together, where the first of them stands: on many GPUs they say the same."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.rule, []).append(finding)
+    return list(groups.values())
+
+
+def _finding(number: int, group: list[Finding]) -> list[str]:
+    first = group[0]
+    indent = " " * (len(str(number)) + 2)
+    lines = [
+        *_wrap(f"{first.title} [{first.rule}, {first.severity}]", f"{number}. ", indent),
+        *_wrap(_gain(first), indent, indent),
+        *_wrap(first.message, indent, indent),
+    ]
+    if len(group) > 1:
+        lines += _wrap("The same on " + "; ".join(_brief(finding) for finding in group[1:]) + ".", indent, indent)
+    for evidence in first.evidence[:EVIDENCE_ROWS]:
+        lines += _wrap(_proof(evidence), f"{indent}· ", f"{indent}  ")
+    left = len(first.evidence) - EVIDENCE_ROWS
+    if left > 0:
+        lines.append(f"{indent}· and {left} more in the report")
+    said: set[tuple[str, str]] = set()
+    for finding in group:
+        for advice in finding.recommend:
+            for item in advice.items():
+                if item not in said:
+                    said.add(item)
+                    lines += _wrap(f"{item[0]}: {item[1]}", f"{indent}→ ", f"{indent}  ")
+    return lines
+
+
+def _gain(finding: Finding) -> str:
+    saving = finding.saving
+    if not saving.recoverable_ns:
+        return f"No saving of its own. Confidence {finding.confidence}."
+    text = (
+        f"Up to {format_duration(saving.recoverable_ns)} ({format_share(saving.recoverable_share or 0)} of the window)"
+    )
+    if saving.per_step_ns:
+        text += f", {format_duration(saving.per_step_ns)} a step"
+    if saving.speedup_ceiling:
+        text += f": at most {saving.speedup_ceiling:.2f}× faster"
+    return f"{text}. Confidence {finding.confidence}."
+
+
+def _brief(finding: Finding) -> str:
+    where = _gpu(finding.scope.rank, finding.scope.device) or "the whole job"
+    share = finding.saving.recoverable_share
+    return f"{where} ({format_share(share)})" if share else where
+
+
+def _proof(evidence: Evidence) -> str:
+    length = format_duration(evidence.end_ns - evidence.start_ns)
+    return evidence.label if length in evidence.label else f"{evidence.label} ({length})"
 
 
 def _silent(result: Result) -> list[str]:
@@ -90,4 +192,7 @@ def _silent(result: Result) -> list[str]:
 
 
 def _wrap(text: str, first: str, rest: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False) or [first]
+    """Lines of at most WIDTH characters, cut between words only: a command with hyphens must survive copying."""
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    ) or [first]

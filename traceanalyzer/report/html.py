@@ -31,7 +31,7 @@ def render_html(result: Result, tables: TimelineTables | None, *, title: str | N
         timeline = build_timeline(tables, rank_name, every)
         timeline = timeline if timeline.events else None
     findings = view.finding_views(result, timeline.place if timeline else lambda _: None)
-    kernels, kernel_count = view.kernel_views(tables, rank_name)
+    kernels, kernel_count = view.kernel_views(tables, sum(device.window_ns for device in result.devices))
     devices = view.device_views(result)
     scripts = [Markup(_read(name)) for name in SCRIPTS]
     style = Markup(colour_rules() + _read("report.css"))
@@ -47,12 +47,12 @@ def render_html(result: Result, tables: TimelineTables | None, *, title: str | N
         devices=devices,
         legend=view.ledger_legend(devices),
         swatches=SWATCHES,
-        findings=findings,
+        groups=view.finding_groups(findings),
         best=next((finding for finding in findings if finding.saving), None),
         steps=view.steps_views(result, tables),
         kernels=kernels,
         kernel_count=kernel_count,
-        several_gpus=len({kernel.device for kernel in kernels}) > 1,
+        several_gpus=len(devices) > 1,
         silent=view.silent_rules(result),
         timeline=timeline,
         page_data=inline_json(_page_data(findings, timeline)),
@@ -105,6 +105,11 @@ def _milliseconds(ns: int) -> str:
     return f"{ns / 1e6:,.3f}"
 
 
+def _tenths(share: float) -> str:
+    """Percent with one decimal, so that figures align in a column; what is tiny but there is never shown as zero."""
+    return "<0.1%" if 0 < share < 0.0005 else f"{share * 100:.1f}%"
+
+
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_read),
@@ -114,6 +119,12 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update(
-        duration=view.format_duration, bytes=format_bytes, share=format_share, count=format_count, ms=_milliseconds
+        duration=view.format_duration,
+        readable=view.readable,
+        bytes=format_bytes,
+        share=format_share,
+        tenths=_tenths,
+        count=format_count,
+        ms=_milliseconds,
     )
     return environment

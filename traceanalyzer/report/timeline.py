@@ -176,7 +176,9 @@ def _home(timeline: Timeline) -> list[int]:
         for group in timeline.groups
         if group.device is not None
     ]
-    low, high = min((w[0] for w in windows), default=0), max((w[1] for w in windows), default=1)
+    if not windows:  # no GPU work: the host's
+        windows = [(0, max((group.window[1] - timeline.origins[group.rank] for group in timeline.groups), default=1))]
+    low, high = min(w[0] for w in windows), max(w[1] for w in windows)
     air = (high - low) // 100
     return [max(low - air, 0), high + air]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
@@ -9,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.names import readable_name
 from traceanalyzer.report.charts import Segment, StepBar, ledger_segments, step_bars
 from traceanalyzer.report.lanes import TimelineTables, table_or_none
 from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, SWATCHES, Swatch
@@ -56,6 +58,16 @@ class FindingView:
 
 
 @dataclass(frozen=True)
+class FindingGroup:
+    """What one rule found on one GPU or many: the largest finding, its like on other GPUs, and the advice for all of them."""
+
+    first: FindingView
+    others: list[FindingView]
+    recommend: list[tuple[str, list[str]]]
+    others_title: str
+
+
+@dataclass(frozen=True)
 class DeviceView:
     label: str
     device: Device
@@ -74,10 +86,11 @@ class StepsView:
 
 @dataclass(frozen=True)
 class KernelView:
-    """One row of the kernel table; durations in ns."""
+    """One row of the kernel table, over all GPUs; durations in ns, `share` of the sum of all windows."""
 
-    device: str
     name: str
+    short: str
+    gpus: int
     communication: bool
     count: int
     total: int
@@ -89,6 +102,11 @@ class KernelView:
 def format_duration(ns: float) -> str:
     """A duration as people read it on a page, with the micro sign."""
     return plain_duration(ns).replace(" us", " µs")
+
+
+def readable(text: str) -> str:
+    """A text of the result document with the page's micro sign."""
+    return re.sub(r"(?<=\d) us\b", " µs", text)
 
 
 def input_names(result: Result) -> list[str]:
@@ -142,9 +160,31 @@ def finding_views(result: Result, place: Callable[[Evidence], Place | None]) -> 
     return [_finding_view(number, finding, place) for number, finding in enumerate(result.findings)]
 
 
+def finding_groups(findings: list[FindingView]) -> list[FindingGroup]:
+    """Findings of one rule together, where the first of them stands."""
+    groups: dict[str, list[FindingView]] = {}
+    for view in findings:
+        groups.setdefault(view.finding.rule, []).append(view)
+    return [_finding_group(views) for views in groups.values()]
+
+
+def _finding_group(views: list[FindingView]) -> FindingGroup:
+    recommend: dict[str, list[str]] = {}
+    for view in views:
+        for framework, texts in view.recommend:
+            known = recommend.setdefault(framework, [])
+            known += [text for text in texts if text not in known]
+    gpus = {(view.finding.scope.rank, view.finding.scope.device) for view in views[1:]}
+    more = len(views) - 1
+    what = "GPU" if len(gpus) == more and (None, None) not in gpus else "place"
+    title = f"The same on {more} more {what}{'s' if more > 1 else ''}"
+    return FindingGroup(views[0], views[1:], list(recommend.items()), title)
+
+
 def _finding_view(number: int, finding: Finding, place: Callable[[Evidence], Place | None]) -> FindingView:
     evidence = [
-        EvidenceView(item.label, format_duration(item.end_ns - item.start_ns), place(item)) for item in finding.evidence
+        _evidence_view(readable(item.label), format_duration(item.end_ns - item.start_ns), place(item))
+        for item in finding.evidence
     ]
     recommend: dict[str, list[str]] = {}
     for entry in finding.recommend:
@@ -162,6 +202,11 @@ def _finding_view(number: int, finding: Finding, place: Callable[[Evidence], Pla
         recommend=list(recommend.items()),
         links=[(text, text if text.startswith("https://") else None) for text in finding.references],
     )
+
+
+def _evidence_view(label: str, duration: str, place: Place | None) -> EvidenceView:
+    """The duration is left out where the label says it already."""
+    return EvidenceView(label, "" if duration in label else duration, place)
 
 
 def saving_words(finding: Finding) -> str | None:
@@ -214,27 +259,32 @@ def _step_durations(table: pa.Table | None) -> dict[tuple[int, int], list[int]]:
     return durations
 
 
-def kernel_views(tables: TimelineTables | None, rank_name: Callable[[int], str]) -> tuple[list[KernelView], int]:
-    """The kernels with the largest totals, and how many there are in all."""
+def kernel_views(tables: TimelineTables | None, windows: int) -> tuple[list[KernelView], int]:
+    """The kernels with the largest totals over all GPUs, and how many there are. `windows` is the sum of all windows in ns."""
     table = None if tables is None else table_or_none(tables, "kernel_stats")
     if table is None:
         return [], 0
-    order = [("total", "descending"), ("rank", "ascending"), ("device", "ascending")]
-    top = table.sort_by(order).slice(0, KERNEL_ROWS).to_pylist()
+    plain = table.select(["count", "total", "longest"])
+    for name in ("name", "class"):
+        plain = plain.append_column(name, table[name].cast(pa.string()))
+    sums = [("count", "sum"), ("total", "sum"), ("longest", "max"), ("total", "count")]
+    merged = plain.group_by(["name", "class"], use_threads=False).aggregate(sums)
+    order = [("total_sum", "descending"), ("name", "ascending"), ("class", "ascending")]
     views = [
         KernelView(
-            device=f"{rank_name(row['rank'])}GPU {row['device']}",
             name=row["name"] or "(unnamed)",
+            short=readable_name(row["name"] or "(unnamed)"),
+            gpus=row["total_count"],
             communication=row["class"] == "communication",
-            count=row["count"],
-            total=row["total"],
-            mean=row["mean"],
-            longest=row["longest"],
-            share=row["share"],
+            count=row["count_sum"],
+            total=row["total_sum"],
+            mean=row["total_sum"] // max(row["count_sum"], 1),
+            longest=row["longest_max"],
+            share=row["total_sum"] / max(windows, 1),
         )
-        for row in top
+        for row in merged.sort_by(order).slice(0, KERNEL_ROWS).to_pylist()
     ]
-    return views, table.num_rows
+    return views, merged.num_rows
 
 
 def silent_rules(result: Result) -> list[tuple[str, list[RuleOutcome]]]:

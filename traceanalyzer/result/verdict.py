@@ -28,7 +28,7 @@ CAUSES: dict[str, Cause] = {
     "input": Cause("input", "the data loader causes {points} points of it"),
     "host": Cause("host", "work on the host between launches causes {points} points of it"),
     "host_untraced": Cause("host", "host time in which nothing was recorded causes {points} points of it"),
-    "launch": Cause("launch", "launching kernels one by one causes {points} points of it"),
+    "launch": Cause("launch", "launching kernels causes {points} points of it"),
     "synchronization": Cause(
         "synchronization", "the host waiting for the GPU before it goes on causes {points} points of it"
     ),
@@ -38,9 +38,13 @@ CAUSES: dict[str, Cause] = {
     "profiler": Cause("unknown", "the profiler itself causes {points} points of it"),
     "communication": Cause("communication", "communication that no computation covers", idle=False),
     "memcpy": Cause("memcpy", "memory copies that no computation covers", idle=False),
+    "memset": Cause("memcpy", "memsets that no computation covers", idle=False),
     "turnaround": Cause("unknown", "the hardware's hand-over from one operation to the next", idle=False),
 }
+MIXED_MEMORY = "memory copies and memsets that no computation covers"
+MIXED_HOST = "the host between launches causes {points} points of it, {untraced} of them with nothing recorded"
 NOTHING_TO_JUDGE = "Could not judge: the trace holds no GPU work."
+NO_DURATION = "Could not judge: none of the GPU operations in the trace has a duration."
 
 
 @dataclass(frozen=True)
@@ -60,44 +64,72 @@ class Split:
     def share(self, ns: int) -> float:
         return ns / self.window if self.window else 0.0
 
-    def bounds(self) -> dict[str, int]:
-        """ns by what `bound_by` may say."""
-        sums = {"compute": self.by_cause.get("compute", 0)}
+    def main_loss(self) -> tuple[str, int]:
+        """The largest loss, by the name of a cause, and its ns.
+
+        Causes that `bound_by` calls the same count together, under the name of the largest; the unknown ones each for itself.
+        """
+        families: dict[str, list[str]] = {}
         for name, cause in CAUSES.items():
-            sums[cause.bound_by] = sums.get(cause.bound_by, 0) + self.by_cause.get(name, 0)
-        return sums
+            families.setdefault(name if cause.bound_by == "unknown" else cause.bound_by, []).append(name)
+        ns = {family: sum(self.by_cause.get(name, 0) for name in names) for family, names in families.items()}
+        family = max(sorted(ns), key=lambda f: ns[f])
+        return max(families[family], key=lambda name: self.by_cause.get(name, 0)), ns[family]
 
 
 def judge(splits: list[Split], hidden: str | None = None) -> Verdict:
-    """The verdict on the GPU that computes least, which is where there is most to gain. `hidden` says why none is possible."""
+    """The verdict on the GPU that computes least, which is where there is most to gain. `hidden` says why none is possible.
+
+    A GPU that computes at least half of the time is bound by computing, any other by its largest loss.
+    """
     if not splits or hidden:
         return Verdict("unknown", hidden or NOTHING_TO_JUDGE)
-    worst = min(splits, key=lambda split: split.compute)
-    bounds = worst.bounds()
-    return Verdict(max(sorted(bounds), key=lambda name: bounds[name]), _sentence(worst, len(splits)))
+    timed = [split for split in splits if split.window]
+    if not timed:
+        return Verdict("unknown", NO_DURATION)
+    worst = min(timed, key=lambda split: split.compute)
+    bound_by = "compute" if worst.compute >= 0.5 else CAUSES[worst.main_loss()[0]].bound_by
+    who, what = worst.name, _what(worst)
+    if len(timed) > 1:
+        alone = sum(split.compute == worst.compute for split in timed) == 1
+        who += f" computes {'the least' if alone else 'as little as any'} of {len(timed)} GPUs: it"
+    return Verdict(bound_by, f"{who[0].upper()}{who[1:]} {what}.")
 
 
-def _sentence(split: Split, gpus: int) -> str:
-    cause, ns = _main_loss(split)
-    share = split.share(ns)
-    computes = f"computes {format_share(split.compute)} of the time"
-    who = split.name if gpus == 1 else f"{split.name}, the least used of {gpus},"
+def _what(split: Split) -> str:
+    """What one GPU does: the rest of a sentence that begins with its name."""
+    name, ns = split.main_loss()
+    cause, share = CAUSES[name], split.share(ns)
+    computes = f"computes {_nearly(split.compute)} of the time"
     if share < WORTH_A_SENTENCE:
-        return f"{who} {computes}; nothing else takes as much as {WORTH_A_SENTENCE:.0%}."
+        return f"{computes}; nothing else takes as much as {WORTH_A_SENTENCE:.0%}"
     if cause.idle:
-        clause = cause.words.format(points=round(share * 100))
-        return f"{who} is idle {format_share(split.share(split.idle))} of the time; {clause}."
+        return f"is idle {_nearly(split.share(split.idle))} of the time; {_clause(split, cause, ns)}"
+    mixed = cause.bound_by == "memcpy" and _mixed(split, ns, "memset")
+    words = MIXED_MEMORY if mixed else cause.words
     if split.compute > share:
-        return f"{who} {computes}, and {format_share(share)} goes to {cause.words}."
-    return f"{who} spends {format_share(share)} of the time on {cause.words}."
+        return f"{computes}, and {_nearly(share)} goes to {words}"
+    return f"spends {_nearly(share)} of the time on {words}"
 
 
-def _main_loss(split: Split) -> tuple[Cause, int]:
-    """The largest loss and its ns. Causes that `bound_by` calls the same count together, in the words of the larger one."""
-    families: dict[str, list[str]] = {}
-    for name, cause in CAUSES.items():
-        families.setdefault(name if cause.bound_by == "unknown" else cause.bound_by, []).append(name)
-    ns = {family: sum(split.by_cause.get(name, 0) for name in names) for family, names in families.items()}
-    family = max(sorted(ns), key=lambda f: ns[f])
-    leader = max(families[family], key=lambda name: split.by_cause.get(name, 0))
-    return CAUSES[leader], ns[family]
+def _clause(split: Split, cause: Cause, ns: int) -> str:
+    """How much of the idle time the cause takes. What is known and what is not recorded are kept apart."""
+    mixed = cause.bound_by == "host" and _mixed(split, ns, "host_untraced")
+    words = MIXED_HOST if mixed else cause.words
+    untraced = split.share(split.by_cause.get("host_untraced", 0))
+    return words.format(points=_points(split.share(ns)), untraced=_points(untraced))
+
+
+def _mixed(split: Split, ns: int, name: str) -> bool:
+    """Whether both the named cause and the rest of its family are large enough to be told apart in the sentence."""
+    part = split.by_cause.get(name, 0)
+    return min(part, ns - part) >= max(0.05 * ns, 0.01 * split.window)
+
+
+def _points(share: float) -> str:
+    return _nearly(share).removesuffix("%") if share >= 0.995 else f"{share * 100:.0f}"
+
+
+def _nearly(share: float) -> str:
+    """As `format_share`, but only the whole is said to be 100%."""
+    return "over 99%" if 0.995 <= share < 1 else format_share(share)

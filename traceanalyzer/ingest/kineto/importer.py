@@ -244,7 +244,10 @@ class _Reader:
             "process": process,
             "thread": thread,
             "name": names,
-            "category": pa.repeat(category, len(events)).dictionary_encode(),
+            "category": classify.map_names(
+                names,
+                lambda name: "annotation" if category == "operator" and classify.is_annotation(name) else category,
+            ),
             "external_id": col.integers(_first(a.external_id, a.external_id_old) for a in args),
         }
         if category == "operator":

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.ingest.classify import is_step_name, map_names
+from traceanalyzer.ingest.classify import map_names
+from traceanalyzer.model.markers import is_step_name
 
 # A marker much shorter than the longest marks something within a step.
 _SHORTEST_SHARE = 0.1

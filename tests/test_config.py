@@ -1,0 +1,48 @@
+"""Configuration from the nearest pyproject.toml."""
+
+from __future__ import annotations
+
+import pytest
+
+import traceanalyzer as ta
+from tests.support.kineto import KinetoTrace
+from traceanalyzer.config import Config, find_config
+from traceanalyzer.errors import ConfigError
+
+
+def test_the_nearest_file_with_our_table_counts(tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.traceanalyzer]\ninput_patterns = ["read_shard*"]\n')
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / "a" / "pyproject.toml").write_text("[tool.other]\n")
+    assert find_config(inner) == Config(("read_shard*",))
+
+
+def test_defaults_without_one(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    assert find_config(tmp_path).input_patterns == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[tool.traceanalyzer]\ninput_pattern = []\n", "no key 'input_pattern'"),
+        ("[tool.traceanalyzer]\ninput_patterns = 'x'\n", "must be a list of strings"),
+        ("[tool]\ntraceanalyzer = 1\n", "must be a table"),
+        ("[tool.traceanalyzer\n", "not valid TOML"),
+    ],
+)
+def test_mistakes_name_the_file(tmp_path, text, message):
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(ConfigError, match=message) as error:
+        find_config(tmp_path)
+    assert str(tmp_path / "pyproject.toml") in str(error.value)
+
+
+def test_extra_patterns_make_a_range_count_as_input(tmp_path):
+    trace = KinetoTrace().op(0, 10, launch=(-5, -2)).range("read_shard_7", 12, 80).op(100, 110, launch=(90, 95))
+    loaded = ta.load(trace.write(tmp_path / "t.json"))
+    ours = ta.analyze(loaded, Config(("read_shard*",)))
+    assert ta.analyze(loaded).devices[0].idle_by_cause_ns["input"] == 0
+    assert ours.devices[0].idle_by_cause_ns["input"] == 68_000
+    assert ours.verdict.bound_by == "input"

@@ -1,0 +1,143 @@
+"""What the tables say of the trace's health: launches without GPU work, and operations whose times cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+import traceanalyzer as ta
+from tests.support.kineto import KinetoTrace
+from tests.support.places import CORPUS, FIXTURES, needs_corpus
+from traceanalyzer.analysis import analyze, can_judge
+from traceanalyzer.derive.catalog import Catalog
+
+
+def health(trace: KinetoTrace, tmp_path) -> list[tuple[str, str, int]]:
+    return rows(ta.load(trace.write(tmp_path / "t.json")))
+
+
+def rows(loaded: ta.Trace) -> list[tuple[str, str, int]]:
+    return [(r["code"], r["severity"], r["count"]) for r in Catalog(loaded).table("health").to_pylist()]
+
+
+def steady(count: int, first: float = 0.0) -> KinetoTrace:
+    """Kernels of 900 us, one a millisecond, each launched 20 us earlier."""
+    trace = KinetoTrace()
+    for n in range(count):
+        start = first + n * 1000
+        trace.op(start, start + 900, launch=(start - 20, start - 15))
+    return trace
+
+
+def test_launches_without_gpu_activity(tmp_path):
+    trace = KinetoTrace()
+    for n in range(4):
+        trace.call("cudaLaunchKernel", n * 10, n * 10 + 5, correlation=n + 1)
+    found = analyze(ta.load(trace.write(tmp_path / "t.json")))
+    assert not can_judge(found)
+    assert found.verdict.headline.startswith("Could not judge: the trace has kernel launches but no GPU activity")
+
+
+def test_one_rank_without_gpu_activity_does_not_hide_the_others(tmp_path):
+    steady(3).write(tmp_path / "a.json")
+    KinetoTrace().call("cudaLaunchKernel", 0, 5, correlation=1).write(tmp_path / "b.json")
+    found = analyze(ta.load(tmp_path))
+    assert can_judge(found)
+    assert [(h.code, h.severity) for h in found.health] == [("TRC002", "low")]
+
+
+def test_missing_kernels(tmp_path):
+    trace = steady(6)
+    for n in range(4):
+        trace.call("cudaLaunchKernel", 7000 + n, 7000 + n + 0.5, correlation=100 + n)
+    assert health(trace, tmp_path) == [("TRC002", "low", 4)]
+
+
+def test_a_graph_that_begins_with_a_copy_is_not_missing(tmp_path):
+    trace = KinetoTrace()
+    for n in range(5):
+        trace.call("cudaGraphLaunch", n * 100, n * 100 + 5, correlation=n + 1)
+        for category, name, start in (("gpu_memcpy", "Memcpy HtoD", 10), ("kernel", "k", 20)):
+            args = {"device": 0, "context": 1, "stream": 7, "correlation": n + 1}
+            trace.add(cat=category, name=name, pid=0, tid=7, ts=n * 100 + start, dur=5, args=args)
+    assert health(trace, tmp_path) == []
+
+
+def test_a_driver_call_inside_a_runtime_call_is_not_missing(tmp_path):
+    trace = steady(5)
+    for n in range(5):
+        start = n * 1000 - 19
+        trace.add(
+            cat="cuda_driver", name="cuLaunchKernel", ts=start, dur=1, args={"correlation": n + 1 + 1000 * (n % 2)}
+        )
+    assert health(trace, tmp_path) == []
+
+
+def test_a_kernel_at_time_zero_is_set_aside(tmp_path):
+    trace = steady(3, first=4e12).op(0, 10)
+    loaded = ta.load(trace.write(tmp_path / "t.json"))
+    assert rows(loaded) == [("TRC007", "low", 1)]
+    (row,) = Catalog(loaded).table("ledger").to_pylist()
+    assert row["duration"] == 2_900_000
+
+
+@pytest.mark.parametrize("years", [1, 236])
+def test_a_kernel_longer_than_the_recording_is_set_aside(tmp_path, years):
+    start = 4e12 + 20_000
+    trace = steady(20, first=4e12).op(start, start + years * 3.15e13, launch=(start - 20, start - 15))
+    loaded = ta.load(trace.write(tmp_path / "t.json"))
+    assert rows(loaded) == [("TRC007", "low", 1)]
+    assert Catalog(loaded).table("ledger")["duration"].to_pylist() == [19_900_000]
+
+
+def test_a_kernel_that_swallows_its_successors_is_set_aside(tmp_path):
+    trace = steady(40)
+    gpu = [e for e in trace.events if e["cat"] == "kernel"]
+    gpu[3]["dur"] = 30_000
+    loaded = ta.load(trace.write(tmp_path / "t.json"))
+    assert rows(loaded) == [("TRC007", "low", 1)]
+    assert loaded.table("gpu_ops")["quarantined"].to_pylist().index(True) == 3
+
+
+def test_kernels_of_one_graph_may_overlap_on_a_stream(tmp_path):
+    trace = KinetoTrace().call("cudaGraphLaunch", -5, 0, correlation=9)
+    for n in range(40):
+        args = {"device": 0, "context": 1, "stream": 7, "correlation": 9, "graph id": 1}
+        trace.add(cat="kernel", name="k", pid=0, tid=7, ts=n * 100, dur=50_000 if n == 0 else 90, args=args)
+    assert health(trace, tmp_path) == []
+
+
+def test_gpu_work_far_from_scarce_host_records_is_kept(tmp_path):
+    trace = KinetoTrace().range("setup", 0, 1, category="cpu_op")
+    for n in range(5):
+        trace.op(60e6 + n * 100, 60e6 + n * 100 + 50)
+    assert health(trace, tmp_path) == []
+
+
+def test_nothing_but_impossible_times_cannot_be_judged(tmp_path):
+    found = analyze(ta.load(KinetoTrace().op(9e15, 9e15 + 10).write(tmp_path / "t.json")))
+    assert not can_judge(found)
+    assert found.verdict.headline.startswith("Could not judge: every GPU operation has impossible times")
+
+
+REAL = ("kineto", "multirank", "nsys", "public/kineto", "public/kineto_multirank", "public/nsys")
+
+
+def inputs(root) -> list:
+    found = []
+    for part in REAL:
+        folder = root / part
+        found += (
+            sorted(p for p in folder.rglob("*") if p.suffix in (".gz", ".json", ".sqlite")) if folder.is_dir() else []
+        )
+    return [str(p.relative_to(root)) for p in found]
+
+
+@pytest.mark.parametrize("file", inputs(FIXTURES))
+def test_no_false_alarm_on_fixtures(file):
+    assert not {"TRC002", "TRC007"} & {code for code, _, _ in rows(ta.load(FIXTURES / file))}
+
+
+@needs_corpus
+@pytest.mark.parametrize("file", inputs(CORPUS) if CORPUS.is_dir() else [])
+def test_no_false_alarm_on_the_corpus(file):
+    assert not {"TRC002", "TRC007"} & {code for code, _, _ in rows(ta.load(CORPUS / file))}

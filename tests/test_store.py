@@ -1,0 +1,183 @@
+"""The store: the same bytes every time, whole or not at all, and a faithful copy of the trace."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import traceanalyzer as ta
+from tests.support.places import FIXTURES
+from traceanalyzer.errors import InputError
+from traceanalyzer.model import store
+from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.model.store import check_place, is_store, read_store, write_store
+
+KINETO = FIXTURES / "kineto" / "dataloader.slow.pt.trace.json.gz"
+RANKS = FIXTURES / "multirank" / "pipeline_bubble.slow"
+NSYS = FIXTURES / "nsys" / "h2d_pageable.slow.sqlite"
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> Path:
+    """A store to read from; tests that harm it take a copy."""
+    folder = tmp_path_factory.mktemp("kept") / "store"
+    write_store(ta.load(KINETO), folder, "test")
+    return folder
+
+
+@pytest.fixture
+def copy(kept, tmp_path) -> Path:
+    return Path(shutil.copytree(kept, tmp_path / "store"))
+
+
+@pytest.mark.parametrize("path", [KINETO, RANKS, NSYS], ids=["kineto", "ranks", "nsys"])
+def test_a_store_is_the_trace(tmp_path, path):
+    before = contents(path) if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
+    beside = sorted(path.parent.iterdir())
+    trace = ta.load(path)
+    write_store(trace, tmp_path / "a", "test")
+    write_store(ta.load(path), tmp_path / "b", "test")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert ta.analyze(ta.load(tmp_path / "a")).to_json() == ta.analyze(trace).to_json()
+    assert (contents(path) if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()) == before
+    assert sorted(path.parent.iterdir()) == beside
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_tables_come_back_as_they_were(kept):
+    again, trace = read_store(kept), ta.load(KINETO)
+    assert again.inputs == trace.inputs
+    for name in EVENT_TABLES:
+        assert again.table(name).schema == trace.table(name).schema
+        assert again.table(name).to_pylist() == trace.table(name).to_pylist()
+
+
+def test_others_can_read_it(tmp_path):
+    write_store(ta.load(RANKS), tmp_path / "s", "test")
+    frame = pd.read_parquet(tmp_path / "s" / "gpu_ops")
+    assert len(frame) == ta.load(RANKS).table("gpu_ops").num_rows
+    assert set(frame["rank"].astype(int)) == {0, 1, 2, 3}
+
+
+def test_a_store_is_replaced_whole(copy):
+    trace = ta.load(RANKS)
+    write_store(trace, copy, "test")
+    assert len(read_store(copy).inputs) == 4
+    assert [p.name for p in copy.parent.iterdir()] == ["store"]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_failed_write_changes_nothing(monkeypatch, kept, tmp_path, there):
+    target = tmp_path / "store"
+    if there:
+        shutil.copytree(kept, target)
+    before = contents(tmp_path)
+    trace, calls = ta.load(KINETO), []
+
+    def full(*args, **kwargs):
+        calls.append(args)
+        if len(calls) > 2:
+            raise OSError(28, "No space left on device")
+        return pq.ParquetWriter
+
+    monkeypatch.setattr(store.pq, "write_table", full)
+    with pytest.raises(InputError, match=r"store: cannot be written \(No space left"):
+        write_store(trace, target, "test")
+    assert contents(tmp_path) == before
+    assert [p.name for p in tmp_path.iterdir()] == (["store"] if there else [])
+
+
+def test_an_interrupt_at_the_last_step_keeps_the_old_store(monkeypatch, copy):
+    before, rename = contents(copy), Path.rename
+
+    def interrupted(self, target):
+        if Path(target) == copy and self.name != "old":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    trace = ta.load(RANKS)
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_store(trace, copy, "test")
+    assert contents(copy) == before
+    assert [p.name for p in copy.parent.iterdir()] == ["store"]
+
+
+def test_nothing_of_others_is_replaced(tmp_path, copy):
+    other = tmp_path / "web"
+    other.mkdir()
+    (other / "manifest.json").write_text('{"name": "an app", "schema_version": 3}')
+    assert not is_store(other)
+    with pytest.raises(InputError, match="is not a store"):
+        check_place(other)
+    (copy / "report.html").write_text("mine")
+    with pytest.raises(InputError, match=r"also holds report\.html"):
+        check_place(copy)
+    trace = copy.parent / "store2" / "t.json"
+    shutil.copytree(copy, trace.parent)
+    trace.write_text("{}")
+    with pytest.raises(InputError, match="holds the input"):
+        check_place(trace.parent, [trace])
+
+
+def spoil_manifest(folder: Path, text: str) -> None:
+    (folder / "manifest.json").write_text(text)
+
+
+def other_schema(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    spoil_manifest(folder, json.dumps(manifest | {"schema_version": "99.0"}))
+
+
+def no_inputs(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["inputs"]
+    spoil_manifest(folder, json.dumps(manifest))
+
+
+def flip(folder: Path) -> None:
+    part = folder / "gpu_ops" / "rank=0" / "part-0.parquet"
+    data = bytearray(part.read_bytes())
+    data[len(data) // 4] ^= 0xFF
+    part.write_bytes(data)
+
+
+def cut(folder: Path) -> None:
+    part = folder / "gpu_ops" / "rank=0" / "part-0.parquet"
+    part.write_bytes(part.read_bytes()[:2000])
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda f: (f / "manifest.json").unlink(), "manifest.json is missing"),
+        (lambda f: spoil_manifest(f, "xx"), "manifest.json is missing or not readable"),
+        (lambda f: spoil_manifest(f, "[]"), "not readable"),
+        (other_schema, "schema 99.0"),
+        (no_inputs, "'inputs' is missing"),
+        (lambda f: shutil.rmtree(f / "gpu_ops"), "rows missing in gpu_ops"),
+        (cut, "magic bytes"),
+        (flip, "damaged store"),
+    ],
+)
+def test_damage_is_one_clear_line(copy, harm, words):
+    harm(copy)
+    with pytest.raises(InputError) as caught:
+        ta.load(copy)
+    message = str(caught.value)
+    assert words in message and message.startswith(str(copy)) and message.endswith("ingest the trace again")
+    assert "\n" not in message

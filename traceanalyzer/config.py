@@ -1,0 +1,49 @@
+"""What a user sets in the nearest pyproject.toml:
+
+[tool.traceanalyzer]
+input_patterns = ["read_shard*"]      # more names of data-loader ranges, shell-style, without regard to case
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from traceanalyzer.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Config:
+    """`input_patterns`: name patterns of data-loader ranges beside the built-in ones."""
+
+    input_patterns: tuple[str, ...] = ()
+
+
+def find_config(start: Path) -> Config:
+    """The configuration of the nearest pyproject.toml at or above `start` that has one, else the defaults.
+
+    Raises ConfigError for a file that is no TOML, an unknown key or a value of the wrong type.
+    """
+    for folder in (start, *start.parents):
+        file = folder / "pyproject.toml"
+        if file.is_file():
+            try:
+                found = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("traceanalyzer")
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise ConfigError(f"{file}: not valid TOML ({error})") from error
+            if found is not None:
+                return _read(found, file)
+    return Config()
+
+
+def _read(found: object, file: Path) -> Config:
+    if not isinstance(found, dict):
+        raise ConfigError(f"{file}: [tool.traceanalyzer] must be a table")
+    unknown = sorted(set(found) - {"input_patterns"})
+    if unknown:
+        raise ConfigError(f"{file}: [tool.traceanalyzer] has no key '{unknown[0]}'; it knows input_patterns")
+    patterns = found.get("input_patterns", [])
+    if not isinstance(patterns, list) or not all(isinstance(p, str) for p in patterns):
+        raise ConfigError(f"{file}: input_patterns in [tool.traceanalyzer] must be a list of strings")
+    return Config(tuple(patterns))

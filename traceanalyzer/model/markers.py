@@ -1,0 +1,19 @@
+"""Names of ranges that mark a whole step: they bound work and are none themselves."""
+
+from __future__ import annotations
+
+import re
+
+_STEP = re.compile(
+    r"""(?:profilerstep [#*]+ \d*
+        | (?:(?:train|training|eval|evaluation|validation|inference|global|decode|generation|model)[ _.\-]?)?
+          (?:step|iter|iteration) [ _.:=#\-]* \d* (?:\s*(?:/|of)\s*\d+)?
+        | (?:(?:train|training)[ _.\-]?)? batch [ _.:=#\-]* \d+ (?:\s*(?:/|of)\s*\d+)?
+        )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def is_step_name(name: str) -> bool:
+    """Whether a range of this name marks a whole step, such as `step_0`, `iteration 3` or `ProfilerStep#5`."""
+    return _STEP.fullmatch(name.strip()) is not None

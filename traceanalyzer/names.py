@@ -1,0 +1,62 @@
+"""Kernel names as a person reads them. The full name stays at hand: in a tooltip, and for searching."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 90
+_LAMBDA = re.compile(r"\([^()]*\)(?:::(?:operator ?\(\)\(\) const::)?[{\[]lambda\([^()]*\)[^}\]]*[}\]])+")
+_CAST = re.compile(r"\((?:[a-zA-Z_][\w:]* ?)+\)(?=-?\d)")
+_NAMESPACES = re.compile(r"(?:\b[a-zA-Z_]\w*::)+(?=[a-zA-Z_~])")
+_POINTERS = re.compile(r", array<char ?\*, \d+(?:ul)?>")
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
+_SPACES = re.compile(r" +(?=>)|(?<=[<, ])void (?=\w)")
+_PART = re.compile(r"(\d+)")
+
+
+def readable_name(name: str, longest: int = LONGEST) -> str:
+    """The name of a C++ kernel without what hides its point, cut to `longest` characters; other names are only cut.
+
+    Return type, argument list, anonymous namespaces, PyTorch's `at::native` and the namespaces of template arguments go:
+    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int, …)"
+    becomes "vectorized_elementwise_kernel<4, FillFunctor<float>>".
+    """
+    text = " ".join(name.split())
+    short = _demangled(text) if text.startswith("_ZN") else text
+    if "::" in short or "<" in short or short.startswith("void "):
+        short = _without_arguments(_ANONYMOUS.sub("", short).removeprefix("void "))
+        head, bracket, rest = short.partition("<")
+        if head:
+            rest = _POINTERS.sub("", _NAMESPACES.sub("", _CAST.sub("", _without_lambdas(rest))))
+            short = head.removeprefix("at::native::") + bracket + _SPACES.sub("", rest)
+    short = short or text
+    return short if len(short) <= longest else short[: longest - 1].rstrip() + "…"
+
+
+def _without_lambdas(text: str) -> str:
+    """ "f(T&)::{lambda(int)#1}" becomes "f"; from the inside out, because the arguments of one can hold another."""
+    while (shorter := _LAMBDA.sub("", text)) != text:
+        text = shorter
+    return text
+
+
+def _without_arguments(name: str) -> str:
+    """Without the argument list at the end; "Memcpy HtoD (Pageable -> Device)" has a note there, and keeps it."""
+    depth = 0
+    for at in range(len(name) - 1, 0, -1) if name.endswith(")") else ():
+        depth += {")": 1, "(": -1}.get(name[at], 0)
+        if depth == 0:
+            return name if name[at - 1].isspace() else name[:at]
+    return name
+
+
+def _demangled(name: str) -> str:
+    """The leading parts of a nested mangled name: "_ZN7cutlass6KernelI…" becomes "cutlass::Kernel<…>"."""
+    parts, at = [], 3
+    while found := _PART.match(name, at):
+        end = found.end() + int(found[1])
+        parts.append(name[found.end() : end])
+        at = end
+    if not parts or at > len(name):
+        return name
+    return "::".join(parts) + ("<…>" if name[at : at + 1] == "I" else "")
