@@ -22,7 +22,7 @@ def split(name: str = "GPU 0", **percent: float) -> Split:
         ({"compute": 32, "input": 61, "host": 7}, "input", "GPU 0 is idle 68% of the time; the data loader causes 61 points of it."),
         ({"compute": 97, "host": 3}, "compute", "GPU 0 computes 97% of the time; nothing else takes as much as 5%."),
         ({"compute": 99.7, "host": 0.3}, "compute", "GPU 0 computes over 99% of the time; nothing else takes as much as 5%."),
-        ({"compute": 100}, "compute", "GPU 0 computes over 99% of the time; nothing else takes as much as 5%."),
+        ({"compute": 100}, "compute", "GPU 0 computes 100% of the time; nothing else takes as much as 5%."),
         (
             {"compute": 0.2, "launch": 99.8},
             "launch",
