@@ -1,5 +1,7 @@
 # Everything works on a fresh machine with Python 3.11 or newer and make.
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do command -v $$p && break; done)
+# The first Python that runs and is new enough; a version manager's stand-in may be there and not run.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 DEMO_TRACE := tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz
 
