@@ -218,6 +218,13 @@ def test_steps_come_from_annotations(tmp_path):
     ]
 
 
+def test_calls_of_an_unnamed_process(tmp_path):
+    trace = KinetoTrace().op(0, 10, launch=(-5, -1)).add(cat="cuda_runtime", name="cudaFree", pid=None, ts=20, dur=1)
+    loaded = ta.load(trace.add(cat="cuda_runtime", name="cudaFree", pid="", ts=30, dur=1).write(tmp_path / "t.json"))
+    assert loaded.table("api_calls").num_rows == 3
+    assert loaded.table("processes")["process"].to_pylist() == [100]
+
+
 def test_two_files_that_claim_one_rank_are_refused(tmp_path):
     trace = KinetoTrace().op(0, 10)
     trace.metadata["distributedInfo"] = {"rank": 1, "world_size": 2}

@@ -44,7 +44,7 @@ SORT_KEYS: dict[str, list[tuple[str, str]]] = {
     "threads": [("process", "ascending"), ("thread", "ascending")],
     "health": [("code", "ascending"), ("message", "ascending")],
 }
-STEP_METHODS = {"annotation": "annotation", "nvtx": "nvtx"}
+STEP_CATEGORIES = ("annotation", "nvtx")
 
 
 def ingest(paths: list[Path], progress: ProgressFactory | None = None) -> Trace:
@@ -227,8 +227,8 @@ def _steps(ranges: pa.Table) -> pa.Table:
     names = ranges["name"].combine_chunks()
     marks = pa.array([n is not None and is_step_name(n) for n in names.dictionary.to_pylist()], pa.bool_())
     marked = pc.fill_null(marks.take(names.indices), False)
-    methods = pc.is_in(ranges["category"].cast(pa.string()), pa.array(list(STEP_METHODS)))
-    steps = ranges.filter(pc.and_(marked, methods))
+    named = pc.is_in(ranges["category"].cast(pa.string()), pa.array(STEP_CATEGORIES))
+    steps = ranges.filter(pc.and_(marked, named))
     parts = [_outermost(steps.filter(_equal_or_null(steps["process"], one))) for one in pc.unique(steps["process"])]
     return pa.concat_tables([_conform(part, spec) for part in parts]) if parts else spec.empty()
 

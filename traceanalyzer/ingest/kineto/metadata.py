@@ -1,0 +1,63 @@
+"""What the object around the events says: devices, rank, clock and who wrote the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from traceanalyzer.ingest.contract import FileFacts
+from traceanalyzer.ingest.kineto import columns as col
+
+
+def devices(metadata: Mapping[str, Any]) -> pa.Table | None:
+    """Rows of `devices` for the GPUs that the file describes, None when it describes none."""
+    found = [d for d in _list(metadata.get("deviceProperties")) if isinstance(d, dict) and isinstance(d.get("id"), int)]
+    if not found:
+        return None
+    return pa.table(
+        {
+            "device": col.integers((d["id"] for d in found), pa.int32()),
+            "name": col.texts(_text(d.get("name")) for d in found),
+            "compute_major": col.integers((d.get("computeMajor") for d in found), pa.int32()),
+            "compute_minor": col.integers((d.get("computeMinor") for d in found), pa.int32()),
+            "sm_count": col.integers((d.get("numSms") for d in found), pa.int32()),
+            "memory": col.integers(d.get("totalGlobalMem") for d in found),
+            "uuid": pa.array([_text(d.get("uuid")) for d in found], pa.string()),
+        }
+    )
+
+
+def facts(metadata: Mapping[str, Any], process: int | None) -> FileFacts:
+    """What the file says of itself; `process` is that of the GPU rows."""
+    job = metadata.get("distributedInfo")
+    job = job if isinstance(job, dict) else {}
+    return FileFacts(
+        producer=_producer(metadata),
+        process=process,
+        rank=_whole(job.get("rank")),
+        world_size=_whole(job.get("world_size")),
+        clock_base_ns=_whole(metadata.get("baseTimeNanoseconds")),
+    )
+
+
+def _producer(metadata: Mapping[str, Any]) -> str:
+    if "schemaVersion" not in metadata and "deviceProperties" not in metadata:
+        return "Chrome trace"
+    for key, library in (("cupti_version", "CUPTI"), ("roctracer_version", "roctracer")):
+        if key in metadata:
+            return f"PyTorch profiler (Kineto, {library} {metadata[key]})"
+    return "PyTorch profiler (Kineto)"
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
