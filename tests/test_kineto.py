@@ -69,6 +69,28 @@ def test_chunks_of_any_size_give_the_same_events(chunk_bytes, indent):
     assert json.loads(splitter.header + b'"traceEvents":[]' + splitter.trailer) == {**OBJECT, "traceEvents": []}
 
 
+def test_bytes_that_are_no_utf8_cost_only_themselves(tmp_path):
+    trace = KinetoTrace().op(0, 10, name="kXXern\u00e9l", launch=(-5, -1))
+    data = json.dumps({**trace.metadata, "note": "YY", "traceEvents": trace.events}, ensure_ascii=False).encode()
+    (tmp_path / "t.json").write_bytes(data.replace(b"XX", b"\xff\xfe").replace(b"YY", b"\x80"))
+    loaded = ta.load(tmp_path / "t.json")
+    assert loaded.table("gpu_ops")["name"].to_pylist() == ["k??ern\u00e9l"]
+    (note,) = loaded.table("health").to_pylist()
+    assert (note["code"], note["count"]) == ("TRC001", 2)
+    assert loaded.table("devices").num_rows == 1
+
+
+@pytest.mark.parametrize("what", ["{", "["])
+def test_deep_nesting_costs_only_its_event(tmp_path, what):
+    deep = '{"ph":"X","cat":"kernel","name":"deep","ts":1,"dur":1,"args":' + '{"a":' * 5000 + "1" + "}" * 5000 + "}"
+    if what == "[":
+        deep = '{"ph":"X","cat":"kernel","name":"deep","ts":1,"dur":1,"args":{"x":' + "[" * 5000 + "]" * 5000 + "}}"
+    text = KinetoTrace().op(0, 10).text().replace('"traceEvents": [', f'"traceEvents": [{deep},')
+    (tmp_path / "t.json").write_text(text)
+    loaded = ta.load(tmp_path / "t.json")
+    assert "gemm" in loaded.table("gpu_ops")["name"].to_pylist()
+
+
 @pytest.mark.parametrize("chunk_bytes", [64, 1 << 20])
 def test_a_list_at_top_level(chunk_bytes):
     assert split(b"\xef\xbb\xbf " + json.dumps(EVENTS).encode(), chunk_bytes)[0] == NAMES

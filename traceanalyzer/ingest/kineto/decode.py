@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -75,30 +76,45 @@ _decoder = msgspec.json.Decoder(list[Event])
 _times_decoder = msgspec.json.Decoder(list[_Times])
 _loose_decoder = msgspec.json.Decoder(list[Any])
 
+_NO_UTF8 = re.compile("[\udc80-\udcff]")
+
 Times = npt.NDArray[np.int64]
 
 
 class Events:
     """A chunk of events with their exact times in ns: `start` (0 where absent) and `duration` (0 where absent or negative).
 
-    `misfits` counts events whose fields have types no reader can use; they are left out.
+    `misfits` counts events whose fields have types no reader can use; they are left out. `bad_bytes` counts bytes that are no
+    UTF-8; each is read as a question mark.
     """
 
     def __init__(self, text: bytes) -> None:
         """Decode the JSON array `text`. Raises msgspec.DecodeError when it is not one."""
-        self.misfits = 0
-        times: tuple[Times, Times] | None = None
+        self.misfits = self.bad_bytes = 0
         try:
-            self.events = _decoder.decode(text)
-        except msgspec.ValidationError:
-            self.events, times = self._loosely(text)
+            self.events, (self.start, self.duration) = self._decode(text)
+        except RecursionError:
+            raise msgspec.DecodeError("nested too deeply") from None
         self.timed = np.fromiter((e.ts is not None for e in self.events), bool, len(self.events))
-        self.start, self.duration = _exact(text, self.events) if times is None else times
+
+    def _decode(self, text: bytes) -> tuple[list[Event], tuple[Times, Times]]:
+        try:
+            events = _decoder.decode(text)
+        except msgspec.ValidationError:
+            return self._loosely(text)
+        except UnicodeDecodeError:
+            if self.bad_bytes:
+                raise
+            text, self.bad_bytes = readable(text)
+            return self._decode(text)
+        return events, _exact(text, events)
 
     def _loosely(self, text: bytes) -> tuple[list[Event], tuple[Times, Times]]:
         """One event at a time, taking numbers from strings."""
         events: list[Event] = []
         times: list[_Times] = []
+        text, bad = readable(text)
+        self.bad_bytes += bad
         for item in _loose_decoder.decode(text):
             try:
                 event = msgspec.convert(item, Event, strict=False)
@@ -107,6 +123,12 @@ class Events:
             except (msgspec.ValidationError, ArithmeticError, ValueError):
                 self.misfits += 1
         return events, _decimal_times(times)
+
+
+def readable(text: bytes) -> tuple[bytes, int]:
+    """The text with a question mark for every byte that is no UTF-8, so of the same length, and how many there were."""
+    plain, count = _NO_UTF8.subn("?", text.decode("utf-8", "surrogateescape"))
+    return plain.encode(), count
 
 
 def _decimal(value: Any) -> Decimal | None:

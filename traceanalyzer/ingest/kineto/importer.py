@@ -14,7 +14,7 @@ import msgspec
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
 from traceanalyzer.ingest.kineto import metadata
-from traceanalyzer.ingest.kineto.decode import Events
+from traceanalyzer.ingest.kineto.decode import Events, readable
 from traceanalyzer.ingest.kineto.reader import Reader
 from traceanalyzer.ingest.kineto.splitter import UTF8_BOM, NoEventsError, Splitter
 from traceanalyzer.ingest.sources import Source
@@ -44,7 +44,7 @@ class KinetoImporter:
                 raise InputError(
                     f"{source.path}: damaged gzip data ({error}); copy or record the trace again"
                 ) from error
-        _report_damage(splitter, reader.misfits, sink)
+        _report_damage(splitter, reader, sink)
         found = _metadata(splitter, sink)
         described = metadata.devices(found)
         if described is not None:
@@ -64,10 +64,12 @@ def _gc_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _report_damage(splitter: Splitter[Events], misfits: int, sink: Sink) -> None:
+def _report_damage(splitter: Splitter[Events], reader: Reader, sink: Sink) -> None:
     if splitter.truncated:
         sink.health("TRC001", "low", "the file ends in the middle of its events; what came after is lost")
-    if dropped := splitter.dropped + misfits:
+    if reader.bad_bytes:
+        sink.health("TRC001", "info", "bytes that are no UTF-8 were read as question marks", reader.bad_bytes)
+    if dropped := splitter.dropped + reader.misfits:
         example = (splitter.first_dropped or b"").decode("utf-8", "replace") or None
         sink.health(
             "TRC001", "low", "events that are not valid JSON or hold no usable values were dropped", dropped, example
@@ -80,8 +82,8 @@ def _metadata(splitter: Splitter[Events], sink: Sink) -> dict[str, Any]:
         return {}
     trailer = b"}" if splitter.truncated else splitter.trailer
     try:
-        found = msgspec.json.decode(splitter.header + b'"traceEvents":[]' + trailer)
-    except msgspec.DecodeError as error:
+        found = msgspec.json.decode(readable(splitter.header + b'"traceEvents":[]' + trailer)[0])
+    except (msgspec.DecodeError, RecursionError) as error:
         sink.health(
             "TRC001",
             "low",

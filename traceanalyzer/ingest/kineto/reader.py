@@ -49,10 +49,11 @@ class Reader:
         self._sink = sink
         self._calls_by_process: Counter[int] = Counter()
         self._process_names: dict[int, str] = {}
-        self.misfits = 0
+        self.misfits = self.bad_bytes = 0
 
     def take(self, events: Events) -> None:
         self.misfits += events.misfits
+        self.bad_bytes += events.bad_bytes
         groups: dict[str, list[int]] = defaultdict(list)
         for row, event in enumerate(events.events):
             if event.ph == "X":
