@@ -31,8 +31,11 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
     return bytes(broken)
 
 
-@pytest.mark.parametrize(("name", "data", "cases"), [("t.json", KINETO, 80), ("t.sqlite", NSYS, 40)])
-def test_damage(tmp_path, name, data, cases):
+# A database whose pages moved is refused; a trace whose events moved is not.
+@pytest.mark.parametrize(
+    ("name", "data", "cases", "least"), [("t.json", KINETO, 80, 60), ("t.sqlite", NSYS, 40, 1)], ids=["kineto", "nsys"]
+)
+def test_damage(tmp_path, name, data, cases, least):
     judged = 0
     for seed in range(cases):
         (tmp_path / name).write_bytes(damaged(data, random.Random(seed)))
@@ -43,4 +46,4 @@ def test_damage(tmp_path, name, data, cases):
         else:
             judged += 1
             assert [rule for rule in result.rules if rule.outcome == "error"] == [], f"seed {seed}"
-    assert judged > cases // 4
+    assert judged >= least
