@@ -65,7 +65,7 @@ class GroupRun:
             title=rule.title,
             severity=self._severity(rows, recoverable / window if window else 0.0),
             confidence=self._confidence(gpus, scope),
-            message=program.message(rows) + _accounted(already, wanted, recoverable),
+            message=_sentence(program.message(rows)) + _accounted(already, wanted, recoverable),
             scope=scope,
             metrics=metrics,
             saving=self._saving(recoverable, window, gpus),
@@ -141,6 +141,11 @@ def metric(value: pa.Scalar, kind: Kind) -> Metric:
     elif isinstance(plain, bool):
         plain = int(plain)
     return Metric(plain, kind.unit)
+
+
+def _sentence(message: str) -> str:
+    # A message may begin with a GPU's name, and some of those ("rank 2 …") begin with an ordinary word.
+    return message[:1].upper() + message[1:]
 
 
 def _accounted(already: dict[str, int], wanted: int, recoverable: int) -> str:
