@@ -279,3 +279,30 @@ def test_a_failed_write_leaves_nothing(capsysbinary, monkeypatch, tmp_path, trac
     monkeypatch.setattr(Path, "replace", full)
     message = refused(capsysbinary, "analyze", trace, "-o", tmp_path / "r.txt")
     assert "No space left" in message and list(tmp_path.iterdir()) == []
+
+
+def test_rules_lint_and_test_pass_on_what_is_shipped(capsysbinary):
+    assert run(capsysbinary, "rules", "lint") == (0, "", "no problems\n")
+    code, out, err = run(capsysbinary, "rules", "test")
+    assert (code, out) == (0, "") and err.endswith(" passed, 0 failed\n")
+
+
+def test_rules_lint_and_test_name_the_place_of_a_mistake(capsysbinary, tmp_path):
+    shipped = Path(__file__).parent.parent / "rules/input/INP001-data-loader-stall.yaml"
+    rule = tmp_path / "rules" / "mine.yaml"
+    rule.parent.mkdir()
+    rule.write_text(shipped.read_text().replace("sum(duration)", "sum(duraton)"))
+    code, out, _ = run(capsysbinary, "rules", "lint", rule.parent)
+    assert code == 1 and f"{rule}:" in out and "did you mean 'duration'?" in out
+    rule.write_text(shipped.read_text().replace("expect: could_not_judge", "expect: clean"))
+    code, out, err = run(capsysbinary, "rules", "test", rule)
+    assert code == 1 and "expected clean, but the outcome is could_not_judge" in out and err.endswith(", 1 failed\n")
+    assert "no rule file" in refused(capsysbinary, "rules", "lint", tmp_path / "nothing")
+
+
+def test_set_changes_a_threshold(capsysbinary, trace):
+    assert "INP001" in run(capsysbinary, "analyze", trace)[1]
+    assert "INP001" not in run(capsysbinary, "analyze", trace, "--set", "INP001.least=99%")[1]
+    assert "did you mean 'INP001'" in refused(capsysbinary, "analyze", trace, "--set", "INP01.least=5%")
+    assert "INP001.least is a share" in refused(capsysbinary, "analyze", trace, "--set", "INP001.least=5ms")
+    assert "write it as" in refused(capsysbinary, "analyze", trace, "--set", "INP001")

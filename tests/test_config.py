@@ -29,6 +29,7 @@ def test_defaults_without_one(tmp_path):
         ("[tool.traceanalyzer]\ninput_pattern = []\n", "no key 'input_pattern'"),
         ("[tool.traceanalyzer]\ninput_patterns = 'x'\n", "must be a list of strings"),
         ("[tool]\ntraceanalyzer = 1\n", "must be a table"),
+        ("[tool.traceanalyzer.params]\nshort = '50us'\n", "LCH001.short"),
         ("[tool.traceanalyzer\n", "not valid TOML"),
     ],
 )
@@ -46,3 +47,17 @@ def test_extra_patterns_make_a_range_count_as_input(tmp_path):
     assert ta.analyze(loaded).devices[0].idle_by_cause_ns["input"] == 0
     assert ours.devices[0].idle_by_cause_ns["input"] == 68_000
     assert ours.verdict.bound_by == "input"
+
+
+def test_thresholds_reach_their_rule(tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.traceanalyzer.params]\nINP001.least = "50%"\n')
+    trace = KinetoTrace().op(0, 10, launch=(-5, -2)).range("get_batch", 12, 40).op(100, 110, launch=(90, 95))
+    loaded = ta.load(trace.write(tmp_path / "t.json"))
+    assert "INP001" in [finding.rule for finding in ta.analyze(loaded).findings]
+    assert "INP001" not in [finding.rule for finding in ta.analyze(loaded, find_config(tmp_path)).findings]
+
+
+def test_a_threshold_that_no_rule_has(tmp_path):
+    loaded = ta.load(KinetoTrace().op(0, 10).write(tmp_path / "t.json"))
+    with pytest.raises(ConfigError, match="no threshold 'leest'"):
+        ta.analyze(loaded, Config(params={"INP001": {"leest": "50%"}}))

@@ -50,7 +50,7 @@ def load(paths: Sequence[str | Path] | str | Path, progress: ProgressFactory | N
 
 def analyze(trace: Trace, config: Config | None = None) -> Result:
     """Run every rule over the trace and write the result document."""
-    return analyze_tables(trace, catalog_of(trace, config))
+    return analyze_tables(trace, catalog_of(trace, config), config)
 
 
 def catalog_of(trace: Trace, config: Config | None = None) -> Catalog:
@@ -58,12 +58,12 @@ def catalog_of(trace: Trace, config: Config | None = None) -> Catalog:
     return Catalog(trace, (config or Config()).input_patterns)
 
 
-def analyze_tables(trace: Trace, catalog: Catalog) -> Result:
+def analyze_tables(trace: Trace, catalog: Catalog, config: Config | None = None) -> Result:
     """As `analyze`, over a catalog that the caller goes on to use."""
 
     describe = partial(_gpu_name, trace)
     seen = frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges"))
-    engine = run_rules(load_rules(), catalog, describe=describe)
+    engine = run_rules(load_rules(), catalog, (config or Config()).params, describe)
     health = _health(trace, catalog.table("health"))
     ledger = catalog.table("ledger").to_pylist()
     claimed = _claimed(engine.claims)

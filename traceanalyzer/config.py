@@ -2,12 +2,16 @@
 
 [tool.traceanalyzer]
 input_patterns = ["read_shard*"]      # more names of data-loader ranges, shell-style, without regard to case
+
+[tool.traceanalyzer.params]
+LCH001.short = "50us"                 # a threshold of a rule, as `rules show LCH001` lists them
 """
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from traceanalyzer.errors import ConfigError
@@ -15,9 +19,10 @@ from traceanalyzer.errors import ConfigError
 
 @dataclass(frozen=True)
 class Config:
-    """`input_patterns`: name patterns of data-loader ranges beside the built-in ones."""
+    """`input_patterns` are name patterns of data-loader ranges beside the built-in ones, `params` thresholds by rule id."""
 
     input_patterns: tuple[str, ...] = ()
+    params: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
 
 def find_config(start: Path) -> Config:
@@ -40,10 +45,13 @@ def find_config(start: Path) -> Config:
 def _read(found: object, file: Path) -> Config:
     if not isinstance(found, dict):
         raise ConfigError(f"{file}: [tool.traceanalyzer] must be a table")
-    unknown = sorted(set(found) - {"input_patterns"})
+    unknown = sorted(set(found) - {"input_patterns", "params"})
     if unknown:
-        raise ConfigError(f"{file}: [tool.traceanalyzer] has no key '{unknown[0]}'; it knows input_patterns")
+        raise ConfigError(f"{file}: [tool.traceanalyzer] has no key '{unknown[0]}'; it knows input_patterns and params")
     patterns = found.get("input_patterns", [])
     if not isinstance(patterns, list) or not all(isinstance(p, str) for p in patterns):
         raise ConfigError(f"{file}: input_patterns in [tool.traceanalyzer] must be a list of strings")
-    return Config(tuple(patterns))
+    params = found.get("params", {})
+    if not isinstance(params, dict) or not all(isinstance(values, dict) for values in params.values()):
+        raise ConfigError(f'{file}: [tool.traceanalyzer.params] holds lines such as LCH001.short = "50us"')
+    return Config(tuple(patterns), params)

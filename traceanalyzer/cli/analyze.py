@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from traceanalyzer.cli.common import FailOn, Inputs, check_output, exit_code, reading, write
+from traceanalyzer.cli.common import FailOn, Inputs, Thresholds, check_output, configuration, exit_code, reading, write
 
 
 class Format(StrEnum):
@@ -25,6 +25,7 @@ def analyze(
         "-"
     ),
     fail_on: FailOn = None,
+    thresholds: Thresholds = None,
 ) -> None:
     """Say where the GPU time went and what to change, as text or JSON.
 
@@ -32,11 +33,10 @@ def analyze(
     """
     from traceanalyzer.analysis import analyze as run
     from traceanalyzer.analysis import load
-    from traceanalyzer.config import find_config
     from traceanalyzer.render.text import render_text
 
     check_output(output, inputs)
-    config = find_config(Path.cwd())
+    config = configuration(thresholds)
     with reading() as progress:
         trace = load(inputs, progress)
     result = run(trace, config)

@@ -16,6 +16,7 @@ import typer
 from traceanalyzer.errors import InputError
 
 if TYPE_CHECKING:
+    from traceanalyzer.config import Config
     from traceanalyzer.ingest.sources import Source
     from traceanalyzer.result.document import Result
 
@@ -43,6 +44,29 @@ FailOn = Annotated[
     Severity | None,
     typer.Option(help="Exit with 1 when a finding has at least this severity.", show_default="never"),
 ]
+Thresholds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="RULE.NAME=VALUE",
+        help="Use another threshold, such as LCH001.short=50us; may be repeated. `rules show` lists them.",
+        show_default=False,
+    ),
+]
+
+
+def configuration(thresholds: list[str] | None) -> Config:
+    """What the nearest pyproject.toml says, and over it what `--set` says. Raises ConfigError."""
+    from dataclasses import replace
+
+    from traceanalyzer.config import find_config
+    from traceanalyzer.engine.overrides import parse_overrides
+
+    config = find_config(Path.cwd())
+    params = {rule: dict(values) for rule, values in config.params.items()}
+    for rule, values in parse_overrides(thresholds or []).items():
+        params.setdefault(rule, {}).update(values)
+    return replace(config, params=params)
 
 
 def check_output(output: Path, inputs: list[Path]) -> None:

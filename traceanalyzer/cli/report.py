@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from traceanalyzer.cli.common import FailOn, Inputs, check_output, exit_code, reading, write
+from traceanalyzer.cli.common import FailOn, Inputs, Thresholds, check_output, configuration, exit_code, reading, write
 
 
 def report(
@@ -19,6 +19,7 @@ def report(
         str | None, typer.Option(help="Title of the report.", show_default="the name of the input")
     ] = None,
     fail_on: FailOn = None,
+    thresholds: Thresholds = None,
 ) -> None:
     """Write an HTML report: verdict, ledger, findings, timeline, fixes.
 
@@ -27,15 +28,14 @@ def report(
     Example: traceanalyzer report trace.json.gz -o report.html
     """
     from traceanalyzer.analysis import analyze_tables, catalog_of, load
-    from traceanalyzer.config import find_config
     from traceanalyzer.report.html import render_html
 
     check_output(output, inputs)
-    config = find_config(Path.cwd())
+    config = configuration(thresholds)
     with reading() as progress:
         trace = load(inputs, progress)
     catalog = catalog_of(trace, config)
-    result = analyze_tables(trace, catalog)
+    result = analyze_tables(trace, catalog, config)
     write(render_html(result, catalog, title=title), output)
     typer.echo(result.verdict.headline, err=True)
     if str(output) != "-":

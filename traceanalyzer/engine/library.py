@@ -1,16 +1,18 @@
-"""The shipped rules, in the order in which they may claim."""
+"""Rule files on disk, and their rules in the order in which they may claim."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
 from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from traceanalyzer.engine.rule import Problem, Rule
 from traceanalyzer.engine.rulefile import read_rule
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.resources import data_folder
 
+RULE_SUFFIXES = (".yaml", ".yml")
 # The narrower rule claims first; this breaks the ties that `after` leaves. Rules that are not listed come last, by id.
 CLAIM_ORDER = (
     *("INP001", "HST002", "HST003", "LCH002", "MEM001", "MEM002", "SYN002", "SYN001"),
@@ -28,15 +30,31 @@ def rule_files(folder: Traversable | None = None) -> list[tuple[str, str]]:
         for family in root.iterdir()
         if family.is_dir()
         for file in family.iterdir()
-        if file.name.endswith((".yaml", ".yml"))
+        if file.name.endswith(RULE_SUFFIXES)
     )
+
+
+def read_files(path: Path) -> list[tuple[str, str]]:
+    """(name, text) of one rule file, or of every rule file under a folder, sorted. Raises ConfigError when there is none."""
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.suffix in RULE_SUFFIXES)
+    if not files:
+        raise ConfigError(f"{path}: no rule file and no folder of rule files (.yaml)")
+    try:
+        return [(str(file), file.read_text(encoding="utf-8")) for file in files]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from error
 
 
 def load_rules(folder: Traversable | None = None) -> list[Rule]:
     """The rules in claim order. Raises ConfigError that names the first mistakes of a wrong file."""
+    return parse_rules(rule_files(folder))
+
+
+def parse_rules(files: Iterable[tuple[str, str]]) -> list[Rule]:
+    """The rules of files given as (name, text), in claim order. Raises ConfigError that names the first mistakes."""
     rules: list[Rule] = []
     problems: list[Problem] = []
-    for name, text in rule_files(folder):
+    for name, text in files:
         rule, found = read_rule(text, name)
         problems += found
         rules += [rule] if rule else []

@@ -21,7 +21,6 @@ from traceanalyzer.units import format_duration as plain_duration
 
 KERNEL_ROWS = 50
 FRAMEWORKS = {"pytorch": "PyTorch", "cuda": "CUDA", "jax": "JAX", "any": "Any framework", "nsys": "Nsight Systems"}
-SEVERITY_ORDER = ("high", "medium", "low", "info")
 OUTCOME_TITLES = {
     "clean": "Looked, and found nothing",
     "not_applicable": "Not applicable to this trace",
