@@ -36,7 +36,7 @@ def result(gpus: int) -> Result:
         steps=[],
         findings=[finding(r, r or 0, "that" if r == 1 else "this") for r in ranks],
         rules=[],
-        verdict=Verdict("host", "rank 0 is idle."),
+        verdict=Verdict("host", "Rank 0 is idle."),
     )
 
 

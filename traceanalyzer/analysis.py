@@ -60,7 +60,6 @@ def catalog_of(trace: Trace, config: Config | None = None) -> Catalog:
 
 def analyze_tables(trace: Trace, catalog: Catalog, config: Config | None = None) -> Result:
     """As `analyze`, over a catalog that the caller goes on to use."""
-
     describe = partial(_gpu_name, trace)
     seen = frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges"))
     engine = run_rules(load_rules(), catalog, (config or Config()).params, describe)

@@ -31,6 +31,11 @@ def union(starts: Array, ends: Array) -> Spans:
     return starts[first], reach[last]
 
 
+def join(*parts: Spans) -> Spans:
+    """What lies in any of the sets."""
+    return union(np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]))
+
+
 def total(spans: Spans) -> int:
     """Covered length in ns."""
     return int((spans[1] - spans[0]).sum())

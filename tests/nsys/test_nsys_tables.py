@@ -10,6 +10,7 @@ import pytest
 from nsys_export import Collected, Tables, global_id, kernel, make_export, memcpy, nvtx, process_id, read, runtime
 
 from traceanalyzer.ingest.nsys.database import BATCH_ROWS
+from traceanalyzer.ingest.steps import find_steps
 
 GPU = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -218,13 +219,22 @@ def test_steps(export: Any) -> None:
     events += [nvtx(100 * i + 50, 100 * i + 51, f"step_{i}") for i in range(4)]
     events += [nvtx(0, 400, "step 0/1"), nvtx(5, 6, "load_batch")]
     sink = export({"NVTX_EVENTS": events})
-    assert sink.column("steps", "name") == [f"iteration {i}" for i in range(4)]
-    assert sink.column("steps", "index") == [0, 1, 2, 3]
-    assert set(sink.column("steps", "method")) == {"nvtx"}
+    steps = find_steps(sink.table("host_ranges"))
+    assert steps["name"].to_pylist() == [f"iteration {i}" for i in range(4)]
+    assert steps["index"].to_pylist() == [0, 1, 2, 3]
+    assert set(steps["method"].to_pylist()) == {"nvtx"}
 
 
-def test_one_marker_is_no_step(export: Any) -> None:
-    assert export({"NVTX_EVENTS": [nvtx(0, 90, "step_0")]}).table("steps").num_rows == 0
+def test_markers_of_another_thread_are_no_steps(export: Any) -> None:
+    events = [nvtx(100 * i, 100 * i + 90, f"step {i}") for i in range(3)]
+    events += [nvtx(100 * i + 5, 100 * i + 60, f"batch {i}") | {"globalTid": global_id(7, 9)} for i in range(3)]
+    steps = find_steps(export({"NVTX_EVENTS": events}).table("host_ranges"))
+    assert steps["name"].to_pylist() == ["step 0", "step 1", "step 2"]
+
+
+def test_one_marker_is_one_step(export: Any) -> None:
+    steps = find_steps(export({"NVTX_EVENTS": [nvtx(0, 90, "step_0")]}).table("host_ranges"))
+    assert steps["name"].to_pylist() == ["step_0"]
 
 
 def test_graph_level_capture(export: Any) -> None:

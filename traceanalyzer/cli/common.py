@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.files import set_usual_mode
 
 if TYPE_CHECKING:
     from traceanalyzer.config import Config
@@ -105,7 +106,7 @@ def write(content: bytes, output: Path) -> None:
             try:
                 aside.write(content)
                 aside.flush()
-                Path(aside.name).chmod(0o666 & ~_umask())
+                set_usual_mode(Path(aside.name))
                 Path(aside.name).replace(place)
             except BaseException:
                 Path(aside.name).unlink(missing_ok=True)
@@ -123,12 +124,6 @@ def _write_stdout(content: bytes) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         raise InputError(f"standard output: cannot be written ({error.strerror})") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def exit_code(result: Result, fail_on: Severity | None) -> int:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
-from traceanalyzer.intervals import Spans, subtract, union
+from traceanalyzer.intervals import Spans, join, subtract, union
 
 
-def on_ledger(gpu_ops: pa.Table) -> pa.Table:
+def ledger_ops(gpu_ops: pa.Table) -> pa.Table:
     """The operations that count, with their row in `gpu_ops` as column `row`; contiguous by (rank, device), sorted by start."""
     rows = gpu_ops.append_column("row", pa.array(np.arange(gpu_ops.num_rows), pa.int64()))
     return rows.filter(pc.and_(pc.invert(rows["quarantined"]), pc.is_valid(rows["device"])))
@@ -38,18 +38,19 @@ class Busy:
 
     @property
     def everything(self) -> Spans:
-        return _join(self.compute, self.communication, self.memcpy, self.memset)
+        return join(self.compute, self.communication, self.memcpy, self.memset)
 
     def exposed(self) -> dict[str, Spans]:
         """The busy lines of the ledger: each kind without what precedes it."""
-        kernels = _join(self.compute, self.communication)
+        kernels = join(self.compute, self.communication)
         return {
             "compute": self.compute,
             "exposed_communication": subtract(self.communication, self.compute),
             "exposed_memcpy": subtract(self.memcpy, kernels),
-            "exposed_memset": subtract(self.memset, _join(kernels, self.memcpy)),
+            "exposed_memset": subtract(self.memset, join(kernels, self.memcpy)),
         }
 
 
-def _join(*parts: Spans) -> Spans:
-    return union(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))
+def busy(ledger_ops: pa.Table) -> dict[frames.Key, Busy]:
+    """The unions of every (rank, device), in the order of the operations."""
+    return {key: Busy.of(ops) for key, ops in frames.split(ledger_ops)}

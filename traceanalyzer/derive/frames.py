@@ -40,10 +40,9 @@ def equals(table: pa.Table, name: str, value: str) -> npt.NDArray[np.bool_]:
     return wanted[index]
 
 
-def numbers(values: Array, type_: pa.DataType | None = None) -> pa.Array:
+def numbers(values: Array) -> pa.Array:
     """int64 values as Arrow, null where they are `NULL`."""
-    array = pa.array(values, mask=values == NULL)
-    return array.cast(type_) if type_ is not None else array
+    return pa.array(values, mask=values == NULL)
 
 
 def names(index: Array, values: list[str | None]) -> pa.DictionaryArray:
@@ -70,6 +69,12 @@ def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iter
         yield (int(left[start]), int(right[start])), slice(start, stop)
 
 
+def split(table: pa.Table) -> Iterator[tuple[Key, pa.Table]]:
+    """The part of each (rank, device), whose rows are contiguous."""
+    for key, rows in groups(table):
+        yield key, table.slice(rows.start, rows.stop - rows.start)
+
+
 def build(spec: TableSpec, columns: dict[str, pa.Array | pa.ChunkedArray | Array]) -> pa.Table:
     """A table of the declared columns and types. Raises KeyError when one is missing."""
     arrays = []
@@ -92,3 +97,9 @@ def dense(*columns: Array) -> Array:
         inverse, values = pd.factorize(column)
         code = pd.factorize(code * len(values) + inverse)[0]
     return code
+
+
+def latest_before(group: Array, ends: Array) -> Array:
+    """For each row the latest end among the rows of its group before it, `NULL` for the first of a group."""
+    reach = pd.Series(ends).groupby(group, sort=False).cummax()
+    return reach.groupby(group, sort=False).shift(1, fill_value=NULL).to_numpy()

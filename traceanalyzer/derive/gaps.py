@@ -10,15 +10,13 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.busy import on_ledger
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.host import Host, Thread
 from traceanalyzer.derive.tables import GAPS, IDLE_CAUSES
-from traceanalyzer.intervals import Array, Spans, complement, pieces, union
+from traceanalyzer.intervals import Array, Spans, complement, join, pieces, union
 
 CAUSE = {cause: index for index, cause in enumerate(IDLE_CAUSES)}
 AFTER_WAIT_NS = 50_000
@@ -29,14 +27,10 @@ MAX_LAUNCH_DELAY_NS = 1_000_000
 """A launch reaches an idle GPU within microseconds of its return; what lies beyond this waited for another stream or device."""
 
 
-def gaps(gpu_ops: pa.Table, launches: pa.Table, host: Host) -> pa.Table:
+def gaps(ledger_ops: pa.Table, launches: pa.Table, host: Host) -> pa.Table:
     """The parts of all gaps, sorted by (rank, device, start); the parts of one gap tile it."""
-    calls = _Calls.of(gpu_ops.num_rows, launches)
-    ops = on_ledger(gpu_ops)
-    parts = [
-        _device_gaps(key, ops.slice(rows.start, rows.stop - rows.start), calls, host)
-        for key, rows in frames.groups(ops)
-    ]
+    calls = _Calls.of(ledger_ops, launches)
+    parts = [_device_gaps(key, ops, calls, host) for key, ops in frames.split(ledger_ops)]
     return frames.stack(GAPS, [p for p in parts if p.num_rows])
 
 
@@ -51,7 +45,8 @@ class _Calls:
     names: list[str | None]
 
     @classmethod
-    def of(cls, count: int, launches: pa.Table) -> _Calls:
+    def of(cls, ledger_ops: pa.Table, launches: pa.Table) -> _Calls:
+        count = ledger_ops["row"][-1].as_py() + 1 if ledger_ops.num_rows else 0
         name, names = frames.codes(launches, "api_name")
         columns = [frames.ints(launches, c) for c in ("thread", "start_ns", "end_ns")]
         filled = []
@@ -158,9 +153,8 @@ def _latest_before(ops: pa.Table, op_end: Array, columns: tuple[str, ...]) -> Ar
 
     Nulls in the last column belong to nothing: an operation without it has no predecessor.
     """
-    code = frames.dense(*(frames.ints(ops, c) for c in columns))
-    before = pd.Series(op_end).groupby(code, sort=False).cummax().groupby(code, sort=False).shift(1, fill_value=NULL)
-    return np.where(frames.ints(ops, columns[-1]) == NULL, NULL, before.to_numpy())
+    before = frames.latest_before(frames.dense(*(frames.ints(ops, c) for c in columns)), op_end)
+    return np.where(frames.ints(ops, columns[-1]) == NULL, NULL, before)
 
 
 def _whole(gap: Array, start: Array, end: Array, cause: str) -> _Parts:
@@ -193,7 +187,7 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
         ("input", thread.input.cover),
         ("memory_management", thread.memory),
         ("synchronization", drain),
-        ("host_work", union(*(np.concatenate(v) for v in zip(thread.work.cover, thread.calls, strict=True)))),
+        ("host_work", join(thread.work.cover, thread.calls)),
     ]
     found: list[_Parts] = []
     left = (np.arange(len(gap), dtype=np.int64), low, high)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.busy import on_ledger
 from traceanalyzer.model.schema import HEALTH
 
 CAPTURE = ("StreamBeginCapture", "StreamEndCapture")
@@ -16,12 +14,14 @@ MISSING_SHARE = 0.2
 """Launches without an operation are normal at the edge of a capture; this many are not."""
 
 
-def health(health: pa.Table, gpu_ops: pa.Table, api_calls: pa.Table, launches: pa.Table) -> pa.Table:
+def health(
+    recorded_health: pa.Table, gpu_ops: pa.Table, ledger_ops: pa.Table, api_calls: pa.Table, launches: pa.Table
+) -> pa.Table:
     """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation.
 
     They make the verdict impossible (high) only when no rank has GPU work.
     """
-    recorded, sound = frames.ints(gpu_ops, "rank"), frames.ints(on_ledger(gpu_ops), "rank")
+    recorded, sound = frames.ints(gpu_ops, "rank"), frames.ints(ledger_ops, "rank")
     worst = "low" if len(sound) else "high"
     calls = _real_launches(api_calls)
     callers, lost = frames.ints(calls, "rank"), ~_answered(calls, launches)
@@ -39,7 +39,7 @@ def health(health: pa.Table, gpu_ops: pa.Table, api_calls: pa.Table, launches: p
         elif missing > MISSING_SHARE * launched:
             message = "kernel launches whose kernels are missing from the trace: GPU time may be under-counted"
             rows.append(_row(rank, "TRC002", "low", message, missing))
-    return pa.concat_tables([health, pa.Table.from_pylist(rows, schema=HEALTH.schema)]) if rows else health
+    return pa.concat_tables([recorded_health, pa.Table.from_pylist(rows, schema=HEALTH.schema)])
 
 
 def _real_launches(api_calls: pa.Table) -> pa.Table:
@@ -59,9 +59,7 @@ def _real_launches(api_calls: pa.Table) -> pa.Table:
 def _nested(calls: pa.Table) -> npt.NDArray[np.bool_]:
     """Which calls lie inside another one of their thread. The calls are sorted by thread and start."""
     thread = frames.dense(*(frames.ints(calls, c) for c in ("rank", "process", "thread")))
-    reach = pd.Series(frames.ints(calls, "end_ns")).groupby(thread, sort=False)
-    before = reach.cummax().groupby(thread, sort=False).shift(1, fill_value=frames.NULL)
-    return frames.ints(calls, "start_ns") < before.to_numpy()
+    return frames.ints(calls, "start_ns") < frames.latest_before(thread, frames.ints(calls, "end_ns"))
 
 
 def _answered(calls: pa.Table, launches: pa.Table) -> npt.NDArray[np.bool_]:

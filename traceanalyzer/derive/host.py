@@ -138,7 +138,7 @@ class Thread:
 
 
 NO_RANGES = Ranges(*EMPTY, np.empty(0, np.int64))
-NO_THREAD = Thread(NO_RANGES, NO_RANGES, NO_RANGES, EMPTY, EMPTY, Waits(*EMPTY, np.empty(0, np.int64)), EMPTY)
+NO_WAITS = Waits(*EMPTY, np.empty(0, np.int64))
 
 
 class Host:
@@ -152,7 +152,7 @@ class Host:
         steps: pa.Table,
         launches: pa.Table,
         gpu_ops: pa.Table,
-        input_patterns: tuple[str, ...] = INPUT_PATTERNS,
+        input_patterns: tuple[str, ...],
     ) -> None:
         range_name, range_names = frames.codes(host_ranges, "name")
         call_name, call_names = frames.codes(api_calls, "name")
@@ -195,7 +195,7 @@ class Host:
             phases = self._select(ranges, self._is_phase).outermost()
         profiler = self._profiler(key)
         if calls is None:
-            return Thread(work, phases, source, EMPTY, EMPTY, NO_THREAD.waits, profiler)
+            return Thread(work, phases, source, EMPTY, EMPTY, NO_WAITS, profiler)
         start, end = self._calls[0][calls], self._calls[1][calls]
         memory, wait = self._is_memory[calls], self._is_wait[calls]
         waits = Waits(start[wait], end[wait], self._call_name[calls][wait])

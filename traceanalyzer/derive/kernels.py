@@ -6,16 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.busy import on_ledger
 from traceanalyzer.derive.tables import KERNEL_STATS
 
 
-def kernel_stats(gpu_ops: pa.Table) -> pa.Table:
+def kernel_stats(ledger_ops: pa.Table) -> pa.Table:
     """One row per (rank, device, kernel name), the largest total first within each device; ties by name."""
     tables = []
-    ops = on_ledger(gpu_ops)
-    for key, rows in frames.groups(ops):
-        device = ops.slice(rows.start, rows.stop - rows.start)
+    for key, device in frames.split(ledger_ops):
         window = int(frames.ints(device, "end_ns").max() - frames.ints(device, "start_ns").min())
         kernels = device.filter(pa.array(frames.equals(device, "kind", "kernel")))
         if kernels.num_rows:

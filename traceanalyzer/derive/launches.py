@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.busy import on_ledger
 from traceanalyzer.derive.tables import LAUNCHES
 
 
-def launches(gpu_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
+def launches(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
     """Join on (rank, process, correlation). Of several calls with one id (a runtime call and the driver call inside it) the first."""
-    ops = on_ledger(gpu_ops)
-    op_correlation, call_correlation = frames.ints(ops, "correlation"), frames.ints(api_calls, "correlation")
-    ops = ops.filter(pa.array(op_correlation != frames.NULL))
-    calls = api_calls.filter(pa.array(call_correlation != frames.NULL))
+    ops, calls = (table.filter(pc.is_valid(table["correlation"])) for table in (ledger_ops, api_calls))
     if not ops.num_rows or not calls.num_rows:
         return LAUNCHES.empty()
 

@@ -11,24 +11,23 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.busy import Busy, on_ledger
+from traceanalyzer.derive.busy import Busy
 from traceanalyzer.derive.tables import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
 from traceanalyzer.intervals import complement, total
 
 
-def ledger_intervals(gpu_ops: pa.Table, gaps: pa.Table) -> pa.Table:
+def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table) -> pa.Table:
     """The tiles of every window, sorted by (rank, device, start)."""
     tables = []
-    idle = dict(frames.groups(gaps))
-    ops = on_ledger(gpu_ops)
-    for key, rows in frames.groups(ops):
-        lines = Busy.of(ops.slice(rows.start, rows.stop - rows.start)).exposed()
+    idle = dict(frames.split(gaps))
+    for key, unions in busy.items():
+        lines = unions.exposed()
         start = np.concatenate([spans[0] for spans in lines.values()])
         end = np.concatenate([spans[1] for spans in lines.values()])
         line = np.repeat(np.arange(len(lines)), [len(spans[0]) for spans in lines.values()])
-        names = [*lines, *(f"idle.{cause}" for cause in IDLE_CAUSES)]
+        names: list[str | None] = [*lines, *(f"idle.{cause}" for cause in IDLE_CAUSES)]
         if key in idle:
-            part = gaps.slice(idle[key].start, idle[key].stop - idle[key].start)
+            part = idle[key]
             cause, causes = frames.codes(part, "cause")
             known = np.array([names.index(f"idle.{c}") if c else -1 for c in causes])
             start = np.concatenate((start, frames.ints(part, "start_ns")))
@@ -41,7 +40,7 @@ def ledger_intervals(gpu_ops: pa.Table, gaps: pa.Table) -> pa.Table:
                 {
                     "rank": np.full(len(order), key[0]),
                     "device": np.full(len(order), key[1]),
-                    "line": frames.names(line[order], [*names]),
+                    "line": frames.names(line[order], names),
                     "start_ns": start[order],
                     "end_ns": end[order],
                 },
@@ -51,24 +50,27 @@ def ledger_intervals(gpu_ops: pa.Table, gaps: pa.Table) -> pa.Table:
 
 
 def ledger(
-    gpu_ops: pa.Table, ledger_intervals: pa.Table, launches: pa.Table, step_stats: pa.Table, devices: pa.Table
+    ledger_ops: pa.Table,
+    busy: dict[frames.Key, Busy],
+    ledger_intervals: pa.Table,
+    launches: pa.Table,
+    step_stats: pa.Table,
+    devices: pa.Table,
 ) -> pa.Table:
     """One row per (rank, device) with GPU work."""
     names = {(r["rank"], r["device"]): r["name"] for r in devices.to_pylist()}
-    tiles = {key: ledger_intervals.slice(s.start, s.stop - s.start) for key, s in frames.groups(ledger_intervals)}
-    ops, none = on_ledger(gpu_ops), LEDGER_INTERVALS.empty()
+    tiles, none = dict(frames.split(ledger_intervals)), LEDGER_INTERVALS.empty()
     rows = [
-        _row(key, ops.slice(s.start, s.stop - s.start), tiles.get(key, none), launches, step_stats, names.get(key))
-        for key, s in frames.groups(ops)
+        {"name": names.get(key), **_row(key, ops, busy[key], tiles.get(key, none), launches, step_stats)}
+        for key, ops in frames.split(ledger_ops)
     ]
     return pa.Table.from_pylist(rows, schema=LEDGER.schema)
 
 
 def _row(
-    key: frames.Key, ops: pa.Table, tiles: pa.Table, launches: pa.Table, step_stats: pa.Table, name: str | None
+    key: frames.Key, ops: pa.Table, busy: Busy, tiles: pa.Table, launches: pa.Table, step_stats: pa.Table
 ) -> dict[str, Any]:
     start, end = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
-    busy = Busy.of(ops)
     line, lines = frames.codes(tiles, "line")
     length = frames.ints(tiles, "end_ns") - frames.ints(tiles, "start_ns")
     sums = np.zeros(len(lines), np.int64)
@@ -82,7 +84,6 @@ def _row(
     return {
         "rank": key[0],
         "device": key[1],
-        "name": name,
         "start_ns": start,
         "end_ns": end,
         "duration": end - start,

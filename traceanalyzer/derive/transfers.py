@@ -7,26 +7,23 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.busy import Busy, on_ledger
+from traceanalyzer.derive.busy import Busy
 from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.tables import COMMUNICATION, COPIES
-from traceanalyzer.intervals import Array, Spans, covered, union
+from traceanalyzer.intervals import Array, Spans, covered, join
 
 HOST_SIDE = {"htod": "src_memory", "dtoh": "dst_memory"}
 
 
-def copies(gpu_ops: pa.Table, launches: pa.Table, host: Host) -> pa.Table:
+def copies(ledger_ops: pa.Table, busy: dict[frames.Key, Busy], launches: pa.Table, host: Host) -> pa.Table:
     """Every copy on the ledger, in the order of gpu_ops."""
-    names = _launching_ranges(gpu_ops, launches, host)
+    names = _launching_ranges(ledger_ops, launches, host)
     tables = []
-    ops = on_ledger(gpu_ops)
-    for _, rows in frames.groups(ops):
-        device = ops.slice(rows.start, rows.stop - rows.start)
+    for key, device in frames.split(ledger_ops):
         which = frames.equals(device, "kind", "memcpy")
         if not which.any():
             continue
-        busy = Busy.of(device)
-        kernels = union(*(np.concatenate(pair) for pair in zip(busy.compute, busy.communication, strict=True)))
+        kernels = join(busy[key].compute, busy[key].communication)
         found = device.filter(pa.array(which))
         start, end = frames.ints(found, "start_ns"), frames.ints(found, "end_ns")
         size = frames.ints(found, "bytes")
@@ -48,12 +45,10 @@ def copies(gpu_ops: pa.Table, launches: pa.Table, host: Host) -> pa.Table:
     return frames.stack(COPIES, tables)
 
 
-def communication(gpu_ops: pa.Table) -> pa.Table:
+def communication(ledger_ops: pa.Table, busy: dict[frames.Key, Busy]) -> pa.Table:
     """Every communication kernel on the ledger, in the order of gpu_ops."""
     tables = []
-    ops = on_ledger(gpu_ops)
-    for _, rows in frames.groups(ops):
-        device = ops.slice(rows.start, rows.stop - rows.start)
+    for key, device in frames.split(ledger_ops):
         which = frames.equals(device, "class", "communication")
         if not which.any():
             continue
@@ -65,7 +60,7 @@ def communication(gpu_ops: pa.Table) -> pa.Table:
                 COMMUNICATION,
                 {
                     **{c: found[c] for c in columns},
-                    "exposed": _exposed(start, end, Busy.of(device).compute),
+                    "exposed": _exposed(start, end, busy[key].compute),
                     "compute_stream": _on_compute_stream(device)[which],
                 },
             )
@@ -93,9 +88,9 @@ def _on_compute_stream(device: pa.Table) -> npt.NDArray[np.bool_]:
     return np.isin(stream, stream[compute])
 
 
-def _launching_ranges(gpu_ops: pa.Table, launches: pa.Table, host: Host) -> pa.DictionaryArray:
+def _launching_ranges(ledger_ops: pa.Table, launches: pa.Table, host: Host) -> pa.DictionaryArray:
     """For each row of gpu_ops the innermost range around the call that started it; null where there is none."""
-    name = np.full(gpu_ops.num_rows, frames.NULL, np.int64)
+    name = np.full(ledger_ops["row"][-1].as_py() + 1 if ledger_ops.num_rows else 0, frames.NULL, np.int64)
     copies = launches.filter(pa.array(frames.equals(launches, "op_kind", "memcpy")))
     rank, process, thread, start, op = (frames.ints(copies, c) for c in ("rank", "process", "thread", "start_ns", "op"))
     for who in np.unique(np.stack((rank, process, thread), axis=1), axis=0).tolist():

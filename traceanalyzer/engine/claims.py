@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from traceanalyzer.derive.frames import dense
 from traceanalyzer.intervals import EMPTY, Spans, covered, intersect, subtract, total, union
 
+Ints = npt.NDArray[np.int64]
 CLAIMS_SCHEMA = pa.schema(
     [
         ("rule", pa.string()),
@@ -40,17 +43,12 @@ class ClaimBook:
 
     def __init__(self, ledger_intervals: pa.Table) -> None:
         """`ledger_intervals`: columns rank, device, line, start_ns and end_ns; the rows of a GPU do not overlap."""
-        self._free: dict[tuple[int, int, str], Spans] = {}
         self.claims: list[Claim] = []
         lines = ledger_intervals["line"].cast(pa.string()).combine_chunks().dictionary_encode()
-        if isinstance(lines, pa.ChunkedArray):
-            lines = lines.combine_chunks()
-        names = lines.dictionary.to_pylist()
-        rank, device, start, end = (_array(ledger_intervals, name) for name in ("rank", "device", "start_ns", "end_ns"))
-        line = lines.indices.to_numpy(zero_copy_only=False)
-        for gpu in np.unique(np.stack((rank, device, line)), axis=1).T:
-            rows = (rank == gpu[0]) & (device == gpu[1]) & (line == gpu[2])
-            self._free[int(gpu[0]), int(gpu[1]), names[gpu[2]]] = union(start[rows], end[rows])
+        spans = _spans_by(ledger_intervals, lines.indices.to_numpy(zero_copy_only=False).astype(np.int64))
+        self._free: dict[tuple[int, int, str], Spans] = {
+            (rank, device, lines.dictionary[line].as_py()): free for (rank, device, line), free in spans.items()
+        }
 
     def unclaimed(self, rank: int, device: int, intervals: Spans, lines: Iterable[str]) -> int:
         """How many ns of `intervals` on these lines nobody has claimed yet."""
@@ -120,18 +118,22 @@ class ClaimBook:
 
 
 def spans_by_gpu(rows: pa.Table) -> dict[tuple[int, int], Spans]:
-    """The union of the rows' intervals on each (rank, device), in their order."""
+    """The union of the rows' intervals on each (rank, device), in their order; rows without either are on no ledger."""
+    spans = _spans_by(rows, np.zeros(rows.num_rows, np.int64))
+    return {(rank, device): found for (rank, device, _), found in spans.items() if rank >= 0 and device >= 0}
+
+
+def _spans_by(rows: pa.Table, label: Ints) -> dict[tuple[int, int, int], Spans]:
+    """The union of the rows' intervals by (rank, device, label), in their order."""
     rank, device, start, end = (_array(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
-    result: dict[tuple[int, int], Spans] = {}
-    for gpu in np.unique(np.stack((rank, device)), axis=1).T:
-        if gpu.min() < 0:
-            continue
-        here = (rank == gpu[0]) & (device == gpu[1])
-        result[int(gpu[0]), int(gpu[1])] = union(start[here], end[here])
-    return result
+    code = dense(rank, device, label)
+    order = np.argsort(code, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(order) else []
+    spans = {(int(rank[g[0]]), int(device[g[0]]), int(label[g[0]])): union(start[g], end[g]) for g in groups}
+    return dict(sorted(spans.items()))
 
 
-def _array(table: pa.Table, name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _array(table: pa.Table, name: str) -> Ints:
     # A row without rank or device is on no ledger: -1 matches none.
     column = table[name].fill_null(-1).cast(pa.int64())
     return np.asarray(column.to_numpy(), dtype=np.int64)

@@ -118,7 +118,7 @@ _PYTORCH_ANNOTATION = re.compile(r"ProfilerStep\*?#\d|enumerate\(DataLoader\)#|O
 
 
 def is_annotation(name: str) -> bool:
-    """Whether PyTorch marks a phase, not an operator, by this name. Releases before 1.11 list both as operators."""
+    """Whether PyTorch marks a phase, not an operator, by this name. Traces of 2021 list both as operators."""
     return _PYTORCH_ANNOTATION.match(name) is not None
 
 

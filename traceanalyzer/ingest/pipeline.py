@@ -17,7 +17,7 @@ from traceanalyzer.ingest import gpu_rows
 from traceanalyzer.ingest.contract import FileFacts, Importer
 from traceanalyzer.ingest.registry import importer_of
 from traceanalyzer.ingest.sources import Source, find_sources
-from traceanalyzer.model.markers import is_step_name
+from traceanalyzer.ingest.steps import find_steps
 from traceanalyzer.model.schema import EVENT_TABLES, TableSpec
 from traceanalyzer.model.trace import Input, Trace
 
@@ -44,7 +44,6 @@ SORT_KEYS: dict[str, list[tuple[str, str]]] = {
     "threads": [("process", "ascending"), ("thread", "ascending")],
     "health": [("code", "ascending"), ("message", "ascending")],
 }
-STEP_CATEGORIES = ("annotation", "nvtx")
 
 
 def ingest(paths: list[Path], progress: ProgressFactory | None = None) -> Trace:
@@ -127,8 +126,7 @@ class _Collector:
         tables["health"] = self._joined(EVENT_TABLES["health"])
         tables = {name: _finished(name, table, facts) for name, table in tables.items()}
         tables["host_ranges"] = _nested(tables["host_ranges"])
-        if not tables["steps"].num_rows:
-            tables["steps"] = _steps(tables["host_ranges"])
+        tables["steps"] = _conform(find_steps(tables["host_ranges"]), EVENT_TABLES["steps"])
         return tables
 
     def _joined(self, spec: TableSpec) -> pa.Table:
@@ -217,36 +215,3 @@ def _thread_slices(table: pa.Table) -> list[tuple[int, int]]:
     change = np.flatnonzero((np.diff(process) != 0) | (np.diff(thread) != 0)) + 1
     bounds = [0, *change.tolist(), len(process)]
     return list(pairwise(bounds))
-
-
-def _steps(ranges: pa.Table) -> pa.Table:
-    """Steps from the annotations or NVTX ranges that mark them, outermost only, numbered in order within each process."""
-    spec = EVENT_TABLES["steps"]
-    if not ranges.num_rows:
-        return spec.empty()
-    names = ranges["name"].combine_chunks()
-    marks = pa.array([n is not None and is_step_name(n) for n in names.dictionary.to_pylist()], pa.bool_())
-    marked = pc.fill_null(marks.take(names.indices), False)
-    named = pc.is_in(ranges["category"].cast(pa.string()), pa.array(STEP_CATEGORIES))
-    steps = ranges.filter(pc.and_(marked, named))
-    parts = [_outermost(steps.filter(_equal_or_null(steps["process"], one))) for one in pc.unique(steps["process"])]
-    return pa.concat_tables([_conform(part, spec) for part in parts]) if parts else spec.empty()
-
-
-def _outermost(steps: pa.Table) -> pa.Table:
-    """The steps of one process without those inside another ("batch" in "iteration").
-
-    The profiler rounds: a step may begin a little before the last one ends. One that lies mostly in others is a part of them.
-    """
-    start, end = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
-    order = np.lexsort((-end, start))
-    steps, start, end = steps.take(pa.array(order)), start[order], end[order]
-    reach = np.concatenate((start[:1], np.maximum.accumulate(end)[:-1]))
-    inside = (start < reach) & (2 * (np.minimum(reach, end) - start) >= end - start)
-    steps = steps.filter(pa.array(~inside))
-    rows = steps.select(["process", "thread", "start_ns", "end_ns", "name"]).append_column("method", steps["category"])
-    return rows.append_column("index", pa.array(np.arange(rows.num_rows), pa.int32()))
-
-
-def _equal_or_null(values: pa.ChunkedArray, one: pa.Scalar) -> pa.ChunkedArray:
-    return pc.equal(values, one) if one.is_valid else pc.is_null(values)

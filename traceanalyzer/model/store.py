@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.files import set_usual_mode
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
 from traceanalyzer.model.trace import Input, Trace
 
@@ -94,7 +95,7 @@ def _write(trace: Trace, folder: Path, tool_version: str) -> None:
             "tables": rows,
         }
         (aside / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        aside.chmod(0o777 & ~_umask())
+        set_usual_mode(aside)
         if folder.exists():
             # Renamed and not removed in place: when the last step fails, the old store comes back.
             old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent)) / "old"
@@ -111,12 +112,6 @@ def _write(trace: Trace, folder: Path, tool_version: str) -> None:
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _write_table(folder: Path, name: str, table: pa.Table) -> int:

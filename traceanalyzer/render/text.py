@@ -19,8 +19,7 @@ MOST_INPUTS = 4
 
 def render_text(result: Result) -> str:
     """Headline, health, ledger, findings and the rules that stayed silent. Ends in a newline."""
-    headline = result.verdict.headline
-    lines = _wrap(headline[:1].upper() + headline[1:], "", "")
+    lines = _wrap(result.verdict.headline, "", "")
     if result.devices:
         lines.append(f"bound by: {result.verdict.bound_by.replace('_', ' ')}")
     lines += ["", *_inputs(result)]

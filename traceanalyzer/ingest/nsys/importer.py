@@ -13,7 +13,6 @@ from traceanalyzer.ingest.nsys import about, gpu_ops, host, samples, tables
 from traceanalyzer.ingest.nsys.database import Database, open_database
 from traceanalyzer.ingest.nsys.extents import Extents
 from traceanalyzer.ingest.nsys.lookups import Devices, Kinds, Strings
-from traceanalyzer.ingest.nsys.steps import StepFinder
 from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
 
 _TELLTALES = ("StringIds", "NVTX_EVENTS", "META_DATA_EXPORT", "EXPORT_META_DATA")
@@ -85,7 +84,7 @@ class _Reading:
 
     def __init__(self, database: Database, sink: Sink, meter: _Meter) -> None:
         self._database, self._sink, self._meter = database, sink, meter
-        self._repairs, self._steps = host.Repairs(), StepFinder()
+        self._repairs = host.Repairs()
         # What was met on the way: processes with events, GPUs with work, rows with a peculiarity.
         self._processes: set[int] = set()
         self._gpus: set[int] = set()
@@ -102,11 +101,10 @@ class _Reading:
 
         self._stream("gpu_ops", gpu_ops.read_gpu_ops(database, strings, devices, kinds, extents), self._see_gpu_ops)
         self._stream("api_calls", host.read_api_calls(database, strings, repairs, last, owner), self._see_processes)
-        self._stream("host_ranges", host.read_host_ranges(database, strings, repairs, last, owner), self._see_ranges)
+        self._stream("host_ranges", host.read_host_ranges(database, strings, repairs, last, owner), self._see_processes)
         self._stream("overheads", host.read_overheads(database, strings, repairs, last, owner))
         self._stream("memory_events", samples.read_memory_events(database, devices, kinds, owner))
         self._stream("counters", samples.read_counters(database))
-        self._stream("steps", self._steps.steps())
         self._stream("devices", about.read_devices(database, self._gpus))
         self._stream("processes", about.read_processes(database, self._processes, facts.host))
         self._stream("threads", about.read_threads(database, strings, self._processes))
@@ -146,10 +144,6 @@ class _Reading:
         if impossible.num_rows and self._impossible_name is None:
             self._impossible_name = impossible["name"][0].as_py()
         self._impossible += impossible.num_rows
-
-    def _see_ranges(self, batch: pa.Table) -> None:
-        self._see_processes(batch)
-        self._steps.see(batch)
 
     def _report(self) -> None:
         """Say what was met in the rows and what it means for the rules."""
