@@ -1,0 +1,44 @@
+"""How much a file may unpack to: no file fills memory or a disk that its owner did not mean to fill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from traceanalyzer.errors import InputError
+from traceanalyzer.units import format_bytes
+
+FLAG = "--max-size"
+MOST_BYTES = 64 << 30
+# Traces pack 10 to 60 times, and a tiled or idle one some hundred times; a bomb of gzip reaches 1,000 times a layer. Below the
+# floor nothing is judged, because it does no harm.
+MOST_TIMES_PACKED = 2000
+FLOOR_BYTES = 1 << 30
+
+
+def allowed_bytes(packed_bytes: int, max_bytes: int | None) -> int:
+    """The most bytes that a file of `packed_bytes` may give: what the user said, else the defaults above."""
+    if max_bytes is not None:
+        return max_bytes
+    return min(MOST_BYTES, max(FLOOR_BYTES, MOST_TIMES_PACKED * packed_bytes))
+
+
+def check_size(path: Path, size: int, allowed: int) -> None:
+    """Raise InputError for a file that is larger than `allowed`."""
+    if size > allowed:
+        raise InputError(
+            f"{path}: {format_bytes(size)}, more than the limit of {format_bytes(allowed)}; {FLAG} raises the limit"
+        )
+
+
+def limited(path: Path, blocks: Iterator[bytes], allowed: int) -> Iterator[bytes]:
+    """The same blocks. Raises InputError as soon as they are more than `allowed` bytes."""
+    given = 0
+    for block in blocks:
+        given += len(block)
+        if given > allowed:
+            raise InputError(
+                f"{path}: unpacks to more than the limit of {format_bytes(allowed)}; "
+                f"if that is what it should do, {FLAG} raises the limit"
+            )
+        yield block

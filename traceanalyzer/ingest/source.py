@@ -1,0 +1,134 @@
+"""One input file: where its bytes lie, how they are unpacked, how it begins. Told from content, and only ever opened for reading."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.containers import (
+    Condition,
+    Layer,
+    Note,
+    codec_of,
+    decompressed,
+    stored,
+    transcoded,
+    utf16_of,
+)
+from traceanalyzer.ingest.limits import allowed_bytes, check_size, limited
+from traceanalyzer.ingest.streams import ByteStream, PackedStream, PlainStream
+
+HEAD_BYTES = 64 << 10
+# A gzipped trace in a gzipped tar archive is three deep.
+MOST_LAYERS = 3
+SQLITE_MAGIC = b"SQLite format 3\x00"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One trace: what the user calls it, and how to read it.
+
+    `path` is what messages and results show: the file, or archive/member, or `<stdin>`. `size` counts the bytes on disk that
+    reading it takes, packed as they are; `head` is the start of the unpacked content. The rest is for this package: `origin` is the
+    user's file and `place` the one that is opened (they differ for a report that was converted), `span` = (start, length) the
+    stretch of it, `layers` what it is packed in, `allowed` the most bytes it may unpack to, `notes` what to say of it in health.
+    `kept` is whatever must live as long as the source, such as a temporary folder.
+    """
+
+    path: Path
+    size: int
+    head: bytes
+    origin: Path
+    place: Path
+    allowed: int
+    span: tuple[int, int] | None = None
+    layers: tuple[Layer, ...] = ()
+    notes: tuple[Note, ...] = ()
+    kept: object = None
+
+    @property
+    def shown(self) -> str:
+        """The path as text that can be written anywhere, whatever bytes it is made of."""
+        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
+
+    @property
+    def packed(self) -> bool:
+        """Whether the content is something else than the file at `place`."""
+        return bool(self.layers or self.span)
+
+    def open(self, progress: Callable[[int], None] | None = None) -> ByteStream:
+        """Open the unpacked content from its start; `progress` hears of bytes read from disk. The caller closes it."""
+        if not self.packed:
+            try:
+                return PlainStream(self.place, progress)
+            except OSError as error:
+                raise InputError(f"{self.path}: cannot be read ({error.strerror})") from error
+        condition = Condition()
+        return PackedStream(self.blocks(condition, progress), condition)
+
+    def blocks(self, condition: Condition, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
+        """The unpacked content, block by block. Raises InputError when it is more than allowed."""
+        blocks = stored(self.place, self.span, progress, condition)
+        for layer in self.layers:
+            blocks = limited(self.path, layer(blocks, condition), self.allowed)
+        return blocks
+
+    def sha256(self) -> str:
+        """Hex digest of the user's file as it lies on disk; of the archive for a member of one."""
+        try:
+            with self.origin.open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be read ({error.strerror})") from error
+
+    def within(self, layer: Layer) -> Source:
+        """This source, read through one more layer. Raises InputError when nothing comes out of it."""
+        return with_head(replace(self, layers=(*self.layers, layer)))
+
+
+def source_of(path: Path, place: Path, max_bytes: int | None, kept: object = None) -> Source:
+    """The file at `place`, with compression and UTF-16 undone; archives are left as they are. `path` is what it is called.
+
+    Raises InputError for a file that cannot be read, is empty, or is larger than allowed.
+    """
+    try:
+        size = place.stat().st_size
+        with place.open("rb") as stream:
+            head = stream.read(HEAD_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if not head:
+        raise InputError(f"{path}: the file is empty; record or export the trace again")
+    allowed = allowed_bytes(size, max_bytes)
+    check_size(path, size, allowed)
+    return unpacked(Source(path, size, head, place, place, allowed, kept=kept))
+
+
+def unpacked(source: Source) -> Source:
+    """The source with compression and UTF-16 undone, whatever is in what."""
+    while codec := codec_of(source.head):
+        if len(source.layers) >= MOST_LAYERS:
+            raise InputError(f"{source.path}: packed more than {MOST_LAYERS} times over; unpack it first")
+        source = source.within(partial(decompressed, codec))
+    if encoding := utf16_of(source.head):
+        source = source.within(partial(transcoded, encoding))
+    return source
+
+
+def with_head(source: Source) -> Source:
+    """The source with the head that its place and layers give."""
+    condition = Condition()
+    head = b""
+    for block in source.blocks(condition):
+        head += block
+        if len(head) >= HEAD_BYTES:
+            break
+    if not head:
+        why = condition.damage or "there is nothing in it"
+        raise InputError(f"{source.path}: {why}; copy or record the trace again")
+    return replace(source, head=head[:HEAD_BYTES])
