@@ -1,41 +1,71 @@
-"""`make bench`: time, CPU and peak memory of each command on a large tiled trace. Prints figures, asserts nothing."""
+"""`make bench`: time, CPU and peak memory of each command on large tiled traces, beside other ways to read them.
+
+Prints figures and asserts nothing. BENCH_MB is the size of the main trace; BENCH_TMP a folder with room for eight times that.
+"""
 
 from __future__ import annotations
 
+import gzip
 import os
-import subprocess
+import shutil
 import sys
 import tempfile
-import time
+from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.measure import Cost, measure, ratio
 from benchmarks.tile import tile
 
 FIXTURE = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
 MEGABYTES = int(os.environ.get("BENCH_MB", "340"))
+TOOL = (sys.executable, "-m", "traceanalyzer")
+# Parsing one rank and breaking its time down: what Holistic Trace Analysis does first.
+HTA = """
+import sys
+from hta.trace_analysis import TraceAnalysis
+trace = TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir="")
+trace.get_temporal_breakdown(visualize=False)
+trace.get_gpu_kernel_breakdown(visualize=False)
+"""
+ORJSON = "import orjson, sys; orjson.loads(open(sys.argv[1], 'rb').read())"
 
 
-def measure(label: str, *command: str) -> None:
-    """Run one command and print its wall seconds, CPU seconds and peak resident memory."""
-    began = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.monotonic() - began
-    failed = "" if os.waitstatus_to_exitcode(status) in (0, 1) else "  FAILED"
-    cpu, memory = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
-    print(f"{label:<28}{wall:8.1f} s wall{cpu:8.1f} s CPU{memory:10.0f} MiB{failed}", flush=True)
+def kineto(folder: Path) -> None:
+    trace, packed, store = folder / "trace.json", folder / "trace.json.gz", folder / "store"
+    events = tile(FIXTURE, trace, MEGABYTES)
+    with trace.open("rb") as plain, gzip.open(packed, "wb", compresslevel=6) as target:
+        shutil.copyfileobj(plain, target, 1 << 20)
+    print(f"Kineto, {trace.stat().st_size / 1e6:,.0f} MB, {events:,} events")
+    orjson = measure("orjson.loads", sys.executable, "-c", ORJSON, str(trace)) if find_spec("orjson") else None
+    hta = measure("HTA: parse and break down", sys.executable, "-c", HTA, str(trace)) if find_spec("hta") else None
+    ingest = measure("ingest", *TOOL, "ingest", str(trace), "-o", str(store))
+    unpacked = measure("ingest, from .gz", *TOOL, "ingest", str(packed), "-o", str(store))
+    measure("analyze the store", *TOOL, "analyze", str(store), "-f", "json")
+    report = measure("report from the trace", *TOOL, "report", str(trace), "-o", str(folder / "report.html"))
+    if orjson:
+        ratio("CPU of ingest to orjson.loads", ingest.cpu / orjson.cpu, 0.8)
+        ratio("peak memory of ingest to orjson.loads", ingest.memory / orjson.memory, 0.12)
+    if hta:
+        ratio("CPU of ingest to HTA", ingest.cpu / hta.cpu, 0.17)
+        ratio("CPU of report to HTA", report.cpu / hta.cpu, 0.3)
+    ratio("CPU of .gz to plain", unpacked.cpu / ingest.cpu, 1.15)
+    trace.unlink()
+    packed.unlink()
+    small, large = (_ingest_of(folder, int(MEGABYTES * factor)) for factor in (0.25, 3.5))
+    ratio("peak memory of the largest to the smallest", large.memory / small.memory, 1.15)
+
+
+def _ingest_of(folder: Path, megabytes: int) -> Cost:
+    trace = folder / f"trace-{megabytes}.json"
+    tile(FIXTURE, trace, megabytes)
+    cost = measure(f"ingest, {megabytes:,} MB", *TOOL, "ingest", str(trace), "-o", str(folder / "store"))
+    trace.unlink()
+    return cost
 
 
 def main() -> None:
-    tool = (sys.executable, "-m", "traceanalyzer")
-    with tempfile.TemporaryDirectory() as folder:
-        trace, store = Path(folder) / "trace.json", Path(folder) / "store"
-        events = tile(FIXTURE, trace, MEGABYTES)
-        print(f"{events:,} events, {trace.stat().st_size / 1e6:,.0f} MB")
-        measure("json.load (stdlib)", sys.executable, "-c", f"import json; json.load(open({str(trace)!r}))")
-        measure("ingest", *tool, "ingest", str(trace), "-o", str(store))
-        measure("analyze the store", *tool, "analyze", str(store), "-f", "json")
-        measure("report from the trace", *tool, "report", str(trace), "-o", str(Path(folder) / "report.html"))
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_TMP")) as folder:
+        kineto(Path(folder))
 
 
 if __name__ == "__main__":

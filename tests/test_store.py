@@ -86,15 +86,15 @@ def test_a_failed_write_changes_nothing(monkeypatch, kept, tmp_path, there):
     if there:
         shutil.copytree(kept, target)
     before = contents(tmp_path)
-    trace, calls = ta.load(KINETO), []
+    trace, open_writer, calls = ta.load(KINETO), pq.ParquetWriter, []
 
     def full(*args, **kwargs):
         calls.append(args)
         if len(calls) > 2:
             raise OSError(28, "No space left on device")
-        return pq.ParquetWriter
+        return open_writer(*args, **kwargs)
 
-    monkeypatch.setattr(store.pq, "write_table", full)
+    monkeypatch.setattr(store.pq, "ParquetWriter", full)
     with pytest.raises(InputError, match=r"store: cannot be written \(No space left"):
         write_store(trace, target, "test")
     assert contents(tmp_path) == before

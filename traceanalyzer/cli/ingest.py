@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from traceanalyzer.cli.common import Inputs, reading
+from traceanalyzer.cli.common import Inputs, MaxSize, reading, size_limit
 
 
 def ingest(
     inputs: Inputs,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="STORE", help="Folder to write the tables to.")],
+    max_size: MaxSize = None,
 ) -> None:
     """Read traces into a store: Parquet event tables and a manifest.
 
@@ -21,14 +22,17 @@ def ingest(
 
     Example: traceanalyzer ingest trace.json.gz -o trace.store
     """
-    from traceanalyzer.analysis import load
-    from traceanalyzer.model.store import check_place, write_store
+    import pyarrow as pa
+
+    from traceanalyzer.ingest.pipeline import ingest_to_store
+    from traceanalyzer.model.store import check_place
     from traceanalyzer.version import VERSION
 
     check_place(output, inputs)
+    limit = size_limit(max_size)
+    # Arrow's usual pool keeps what it once had, for a next time that does not come here.
+    pa.set_memory_pool(pa.system_memory_pool())
     with reading() as progress:
-        trace = load(inputs, progress)
-    write_store(trace, output, VERSION)
-    files = "1 file" if len(trace.inputs) == 1 else f"{len(trace.inputs)} files"
-    events = sum(table.num_rows for table in trace.tables.values())
-    typer.echo(f"{output}: {events:,} rows from {files}", err=True)
+        count, rows = ingest_to_store(inputs, output, VERSION, progress, limit)
+    files = "1 file" if count == 1 else f"{count} files"
+    typer.echo(f"{output}: {rows:,} rows from {files}", err=True)

@@ -15,64 +15,157 @@ _FARTHEST = np.iinfo(np.int64).max // 4
 # One stream runs one operation after another; a few may start early (programmatic dependent launch), a crowd cannot.
 _CROWD = 8
 _SHORTEST_SWALLOWER = 1_000_000
+_BUCKET_BITS = 43  # 2.4 hours
 
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 
-def owners(ops: pa.Table, calls: pa.Table) -> pa.Array:
-    """The process of each operation; where the file does not say, the only one with a call of the same correlation id."""
-    pairs = calls.filter(pc.is_valid(calls["correlation"])).group_by(["correlation", "process"]).aggregate([])
-    correlation, process = _ints(pairs, "correlation"), _ints(pairs, "process")
-    known, first, count = np.unique(correlation, return_index=True, return_counts=True)
-    known, process = known[count == 1], process[first][count == 1]
-    if not len(known):
-        return ops["process"].combine_chunks()
-    wanted = _ints(ops, "correlation")
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    found = (known[at] == wanted) & (process[at] != _NONE)
-    return pc.coalesce(ops["process"].combine_chunks(), pa.array(process[at], mask=~found))
+class Owners:
+    """Whose GPU operations are: those of a file that names no process for them, but has API calls of several."""
+
+    def __init__(self) -> None:
+        self._pairs: list[pa.Table] = []
+        self._known: tuple[Ints, Ints] | None = None
+
+    def see(self, calls: pa.Table) -> None:
+        """Take rows of `api_calls`. Keeps 16 bytes of each."""
+        self._pairs.append(calls.select(["correlation", "process"]).drop_null())
+
+    def of(self, ops: pa.Table) -> pa.Array:
+        """The process of each operation: the stated one, else the only one with a call of the same correlation id, else null."""
+        known, process = self._unambiguous()
+        stated = ops["process"].combine_chunks()
+        if not len(known):
+            return stated
+        wanted = _ints(ops, "correlation")
+        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return pc.coalesce(stated, pa.array(process[at], mask=known[at] != wanted))
+
+    def _unambiguous(self) -> tuple[Ints, Ints]:
+        """Correlation ids of one process alone, sorted, and that process."""
+        if self._known is None:
+            pairs = pa.concat_tables(self._pairs).group_by(["correlation", "process"]).aggregate([])
+            correlation, process = _ints(pairs, "correlation"), _ints(pairs, "process")
+            known, first, count = np.unique(correlation, return_index=True, return_counts=True)
+            self._known, self._pairs = (known[count == 1], process[first][count == 1]), []
+        return self._known
 
 
-def impossible(ops: pa.Table, host: list[pa.Table]) -> Flags:
-    """Operations never recorded, longer than the recording or far outside of it; `host` are the tables of host events.
+class Extent:
+    """First and last time of events, apart from those that lie far from the rest. Takes them in any order; keeps a few sums."""
 
-    Generous: work that began some time before the recording is sound. Where most operations lie outside, the host's records are
-    no yardstick and only what cannot be in itself is flagged.
+    def __init__(self) -> None:
+        self._buckets: dict[
+            int, tuple[int, int, int]
+        ] = {}  # count, first start and last end of the events that start in it
+
+    def add(self, events: pa.Table) -> None:
+        """Take rows with `start_ns` and `end_ns`."""
+        start, end = _ints(events, "start_ns"), _ints(events, "end_ns")
+        bucket = start >> _BUCKET_BITS
+        for one in np.unique(bucket).tolist():
+            here = bucket == one
+            sound = here & (end - start <= _WEEK)
+            count, first, last = self._buckets.get(one, (0, _FARTHEST, -_FARTHEST))
+            self._buckets[one] = (
+                count + int(here.sum()),
+                min(first, int(start[sound].min(initial=_FARTHEST))),
+                max(last, int(end[sound].max(initial=-_FARTHEST))),
+            )
+
+    def span(self) -> tuple[int, int] | None:
+        """(first, last) in ns over the events within a week of the middle one; None when there are none."""
+        if not self._buckets:
+            return None
+        buckets = sorted(self._buckets)
+        counts = np.cumsum([self._buckets[one][0] for one in buckets])
+        middle = buckets[int(np.searchsorted(counts, counts[-1] // 2, side="right"))]
+        near = [self._buckets[one] for one in buckets if abs(one - middle) <= _WEEK >> _BUCKET_BITS]
+        return min(first for _, first, _ in near), max(last for _, _, last in near)
+
+
+class Quarantine:
+    """Which GPU operations cannot have had the times they were recorded with.
+
+    Goes twice over the blocks of `gpu_ops`, sorted by device and start: once to `see` them all, for which `COLUMNS` are enough,
+    then for the `flags` of each.
     """
-    start, end = _ints(ops, "start_ns"), _ints(ops, "end_ns")
-    flags = np.asarray((end < start) | ((start == 0) & (end == 0)) | (np.abs(start) >= _FARTHEST))
-    host = [table for table in host if table.num_rows]
-    first, last = _extent(host or [ops])
-    # A second of grace, because the host's and the GPU's records need not stop together.
-    session = last - first + _SECOND if host else _WEEK
-    outside = (end - start > session) | (start < first - session) | (start > last + session)
-    return flags | outside if 2 * int(outside.sum()) <= len(outside) else flags
+
+    _STREAM = ("stream", "context", "device", "process")
+    COLUMNS = (*_STREAM, "start_ns", "end_ns", "correlation")
+
+    def __init__(self, host: Extent) -> None:
+        self._host, self._gpu = host.span(), Extent()
+        self._rows = self._outside_rows = self._judged = 0
+        self._swallowing: list[Ints] = []
+        self._tail: pa.Table | None = None
+
+    def see(self, ops: pa.Table) -> None:
+        """First time over: every block in order."""
+        self._see_crowds(ops)
+        if self._host is None:
+            self._gpu.add(ops)
+        else:
+            self._outside_rows += int(self._outside(ops, self._host).sum())
+        self._rows += ops.num_rows
+
+    def flags(self, ops: pa.Table) -> Flags:
+        """Second time over: what the importer judged, and of the rest what cannot be. True is impossible."""
+        given, open_ = pc.fill_null(ops["quarantined"], False).to_numpy(), ops["quarantined"].is_null().to_numpy()
+        numbers = np.concatenate(self._swallowing) if self._swallowing else np.empty(0, np.int64)
+        rows = np.arange(self._judged, self._judged + ops.num_rows)
+        self._judged += ops.num_rows
+        return given | np.isin(rows, numbers) | (open_ & self._impossible(ops))  # type: ignore[no-any-return]
+
+    def _impossible(self, ops: pa.Table) -> Flags:
+        """Operations never recorded, longer than the recording or far outside of it.
+
+        Generous: work that began some time before the recording is sound. Where most operations lie outside, the host's records
+        are no yardstick and only what cannot be in itself is flagged.
+        """
+        start, end = _ints(ops, "start_ns"), _ints(ops, "end_ns")
+        flags = np.asarray((end < start) | ((start == 0) & (end == 0)) | (np.abs(start) >= _FARTHEST))
+        if self._host is not None:
+            return flags | self._outside(ops, self._host) if 2 * self._outside_rows <= self._rows else flags
+        span = self._gpu.span()
+        return flags if span is None else flags | _far(start, end, span, _WEEK)
+
+    def _outside(self, ops: pa.Table, host: tuple[int, int]) -> Flags:
+        # A second of grace, because the host's and the GPU's records need not stop together.
+        return _far(_ints(ops, "start_ns"), _ints(ops, "end_ns"), host, host[1] - host[0] + _SECOND)
+
+    def _see_crowds(self, ops: pa.Table) -> None:
+        """Note the operations whose recorded time holds many later ones of their own stream: their end is damaged.
+
+        The last few of each stream can be told only with the next block, and go there.
+        """
+        rows = pa.table(
+            {
+                **{name: ops[name].cast(pa.int64()) for name in self.COLUMNS},
+                "row": np.arange(self._rows, self._rows + ops.num_rows),
+            }
+        )
+        if self._tail is not None:
+            rows = pa.concat_tables([self._tail, rows])
+        start, end, correlation = (_ints(rows, name) for name in ("start_ns", "end_ns", "correlation"))
+        keys = [_ints(rows, name) for name in self._STREAM]
+        order = np.lexsort((start, *keys))
+        one, other = order[:-_CROWD], order[_CROWD:]
+        same = np.logical_and.reduce([key[one] == key[other] for key in keys])
+        holds = (start[other] > start[one]) & (end[other] <= end[one]) & (end[one] - start[one] > _SHORTEST_SWALLOWER)
+        known = keys[0][one] != _NONE
+        self._swallowing.append(
+            _ints(rows, "row")[one[same & known & holds & (correlation[one] != correlation[other])]]
+        )
+        undecided = np.ones(rows.num_rows, bool)
+        undecided[one[same]] = False
+        self._tail = rows.filter(pa.array(undecided))
 
 
-def swallowing(ops: pa.Table) -> Flags:
-    """Operations whose recorded time holds many later ones of their own stream: their end is damaged."""
-    start, end = _ints(ops, "start_ns"), _ints(ops, "end_ns")
-    keys = [_ints(ops, c) for c in ("stream", "context", "device", "process")]
-    order = np.lexsort((start, *keys))
-    flags = np.zeros(len(order), bool)
-    if len(order) <= _CROWD:
-        return flags
-    one, other = order[:-_CROWD], order[_CROWD:]
-    correlation = _ints(ops, "correlation")
-    same = np.logical_and.reduce([key[one] == key[other] for key in keys]) & (keys[0][one] != _NONE)
-    holds = (start[other] > start[one]) & (end[other] <= end[one]) & (end[one] - start[one] > _SHORTEST_SWALLOWER)
-    flags[one] = same & holds & (correlation[one] != correlation[other])
-    return flags
-
-
-def _extent(tables: list[pa.Table]) -> tuple[int, int]:
-    """First and last time of the events; those far from the rest do not count."""
-    start = np.concatenate([_ints(t, "start_ns") for t in tables])
-    end = np.concatenate([_ints(t, "end_ns") for t in tables])
-    middle = int(np.partition(start, len(start) // 2)[len(start) // 2])
-    sound = (end - start <= _WEEK) & (np.abs(start - middle) <= _WEEK)
-    return int(start[sound].min(initial=middle)), int(end[sound].max(initial=middle))
+def _far(start: Ints, end: Ints, span: tuple[int, int], session: int) -> Flags:
+    first, last = span
+    return np.asarray((end - start > session) | (start < first - session) | (start > last + session))
 
 
 def _ints(table: pa.Table, name: str) -> Ints:

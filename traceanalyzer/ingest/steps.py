@@ -16,13 +16,15 @@ SHORTEST_SHARE = 0.1
 """A marker much shorter than the longest marks something within a step."""
 
 
-def find_steps(ranges: pa.Table) -> pa.Table:
-    """The columns of `steps` but `rank`, numbered in order of their start within each process; `ranges` are host_ranges."""
+def step_marks(ranges: pa.Table) -> pa.Table:
+    """Those of the `host_ranges` that may mark steps, with the columns that tell."""
     marked = map_names(ranges["name"], lambda name: name if is_step_name(name) else None).is_valid()
     named = pc.is_in(ranges["category"].cast(pa.string()), pa.array(CATEGORIES))
-    marks = ranges.filter(pc.and_(marked, named)).select(
-        ["process", "thread", "start_ns", "end_ns", "name", "category"]
-    )
+    return ranges.filter(pc.and_(marked, named)).select(["process", "thread", "start_ns", "end_ns", "name", "category"])
+
+
+def find_steps(marks: pa.Table) -> pa.Table:
+    """The columns of `steps` but `rank`, numbered in order of their start within each process; `marks` as of `step_marks`."""
     processes = [_outermost(_main_thread(_whole_steps(part))) for part in _parts(marks, "process")]
     steps = pa.concat_tables(processes) if processes else _numbered(marks)
     return steps.rename_columns({"category": "method"})

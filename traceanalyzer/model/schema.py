@@ -133,7 +133,12 @@ HOST_RANGES = TableSpec(
         Column("name", NAME, None, "name as recorded"),
         Column("category", NAME, None, "operator, annotation, nvtx or python"),
         Column("depth", pa.int32(), None, "number of ranges of the same thread around it"),
-        Column("parent", pa.int64(), None, "row of the innermost range around it in this table; null at the top"),
+        Column(
+            "parent",
+            pa.int64(),
+            None,
+            "row of the innermost range around it, counted from its rank's first; null at the top",
+        ),
         Column("shapes", pa.string(), None, "input shapes as recorded (JSON)"),
         Column("dtypes", pa.string(), None, "input types as recorded (JSON)"),
         Column("sequence", pa.int64(), None, "autograd sequence number; null when absent"),
@@ -275,4 +280,4 @@ EVENT_TABLES: dict[str, TableSpec] = {
         HEALTH,
     )
 }
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"

@@ -12,9 +12,12 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +25,7 @@ import pyarrow.parquet as pq
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.files import set_usual_mode
-from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
+from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION, TableSpec
 from traceanalyzer.model.trace import Input, Trace
 
 MANIFEST = "manifest.json"
@@ -30,7 +33,7 @@ TOOL = "traceanalyzer"
 
 
 def is_store(path: Path) -> bool:
-    """Whether `path` is a folder that `write_store` wrote, perhaps damaged since. Any other manifest.json does not count."""
+    """Whether `path` is a folder that `StoreWriter` wrote, perhaps damaged since. Any other manifest.json does not count."""
     if not path.is_dir():
         return False
     return _is_own_manifest(path / MANIFEST) or any(
@@ -70,61 +73,144 @@ def check_place(folder: Path, inputs: Sequence[Path] = ()) -> None:
         )
 
 
-def write_store(trace: Trace, folder: Path, tool_version: str) -> None:
-    """Write `trace` to `folder`, whole or not at all, replacing a store that is there.
+class StoreWriter:
+    """Writes a store, whole or not at all, replacing one that is there.
 
-    Raises InputError when something else is there, or when it cannot be written.
+        with StoreWriter(folder, version) as store:
+            store.write("gpu_ops", 0, tables)
+            store.inputs = inputs
+
+    `scratch` is a folder for whatever is needed meanwhile, on the same disk. Raises InputError when something else is there, or
+    when the store cannot be written.
     """
-    check_place(folder)
-    try:
-        _write(trace, folder, tool_version)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({error.strerror}); choose another place") from error
 
+    def __init__(self, folder: Path, tool_version: str) -> None:
+        check_place(folder)
+        self.inputs: tuple[Input, ...] = ()
+        self._folder, self._tool_version = folder, tool_version
+        self._rows = dict.fromkeys(EVENT_TABLES, 0)
 
-def _write(trace: Trace, folder: Path, tool_version: str) -> None:
-    folder = folder.resolve()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        rows = {name: _write_table(aside, name, trace.table(name)) for name in EVENT_TABLES}
+    def __enter__(self) -> StoreWriter:
+        with self._disk():
+            place = self._folder.resolve()
+            place.parent.mkdir(parents=True, exist_ok=True)
+            self._aside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+            self.scratch = self._aside / "scratch"
+            self.scratch.mkdir()
+        return self
+
+    @property
+    def rows(self) -> int:
+        """How many rows were written, of all tables."""
+        return sum(self._rows.values())
+
+    def write(self, name: str, rank: int, tables: Iterable[pa.Table]) -> None:
+        """Write the table `name` of one rank, in the order given."""
+        part = _Part(self._aside / name / f"rank={rank}" / "part-0.parquet", EVENT_TABLES[name])
+        # Compressing does not hold the interpreter: it runs beside whatever makes the next rows.
+        with self._disk(), ThreadPoolExecutor(1) as beside:
+            written: Future[None] | None = None
+            for table in tables:
+                if written is not None:
+                    written.result()
+                written = beside.submit(part.append, table)
+            if written is not None:
+                written.result()
+            part.close()
+        self._rows[name] += part.rows
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                with self._disk():
+                    self._put_in_place()
+        finally:
+            shutil.rmtree(self._aside, ignore_errors=True)
+
+    def _put_in_place(self) -> None:
+        shutil.rmtree(self.scratch)
         manifest = {
             "schema_version": SCHEMA_VERSION,
-            "tool": {"name": TOOL, "version": tool_version},
-            "inputs": [asdict(item) for item in trace.inputs],
-            "tables": rows,
+            "tool": {"name": TOOL, "version": self._tool_version},
+            "inputs": [asdict(item) for item in self.inputs],
+            "tables": self._rows,
         }
-        (aside / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        set_usual_mode(aside)
-        if folder.exists():
-            # Renamed and not removed in place: when the last step fails, the old store comes back.
-            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent)) / "old"
-            folder.rename(old)
-            try:
-                aside.rename(folder)
-            except BaseException:
-                old.rename(folder)
-                raise
-            finally:
-                shutil.rmtree(old.parent, ignore_errors=True)
-        else:
-            aside.rename(folder)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
+        (self._aside / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        set_usual_mode(self._aside)
+        place = self._folder.resolve()
+        if not place.exists():
+            self._aside.rename(place)
+            return
+        # Renamed and not removed in place: when the last step fails, the old store comes back.
+        old = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent)) / "old"
+        place.rename(old)
+        try:
+            self._aside.rename(place)
+        except BaseException:
+            old.rename(place)
+            raise
+        finally:
+            shutil.rmtree(old.parent, ignore_errors=True)
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
+        """What the disk refuses becomes one clear line."""
+        try:
+            yield
+        except OSError as error:
+            raise InputError(
+                f"{self._folder}: cannot be written ({error.strerror or error}); choose another place"
+            ) from error
 
 
-def _write_table(folder: Path, name: str, table: pa.Table) -> int:
-    for rank in sorted(pc.unique(table["rank"]).to_pylist()):
-        part = folder / name / f"rank={rank}"
-        part.mkdir(parents=True)
-        rows = table.filter(pc.equal(table["rank"], rank)).drop_columns(["rank"])
-        pq.write_table(rows, part / "part-0.parquet", compression="zstd", write_page_checksum=True)
-    return int(table.num_rows)
+def write_store(trace: Trace, folder: Path, tool_version: str) -> None:
+    """Write a trace that is in memory, as `StoreWriter` does."""
+    with StoreWriter(folder, tool_version) as store:
+        store.inputs = trace.inputs
+        for name in EVENT_TABLES:
+            table = trace.table(name)
+            for rank in sorted(pc.unique(table["rank"]).to_pylist()):
+                store.write(name, rank, [table.filter(pc.equal(table["rank"], rank))])
+
+
+class _Part:
+    """One Parquet file; none when there are no rows. The column `rank` is left to the name of its folder."""
+
+    def __init__(self, path: Path, spec: TableSpec) -> None:
+        self._path, self._spec = path, spec
+        self._schema = spec.schema.remove(spec.schema.get_field_index("rank"))
+        self._writer: pq.ParquetWriter | None = None
+        self.rows = 0
+
+    def append(self, table: pa.Table) -> None:
+        if not table.num_rows:
+            return
+        if self._writer is None:
+            self._path.parent.mkdir(parents=True)
+            self._writer = pq.ParquetWriter(self._path, self._schema, **_parquet_options(self._spec))
+        self._writer.write_table(table.select(self._schema.names))
+        self.rows += table.num_rows
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _parquet_options(spec: TableSpec) -> dict[str, Any]:
+    """Times and ids grow slowly, so their differences are small. Dictionaries suit names, and statistics (to skip row groups) times."""
+    names = [c.name for c in spec.columns if pa.types.is_dictionary(c.type) or pa.types.is_string(c.type)]
+    growing = [c.name for c in spec.columns if c.type in (pa.int64(), pa.int32()) and c.name != "rank"]
+    return {
+        "compression": "zstd",
+        "write_page_checksum": True,
+        "write_statistics": [c.name for c in spec.columns if c.name.endswith("_ns")] or False,
+        "use_dictionary": names,
+        "column_encoding": dict.fromkeys(growing, "DELTA_BINARY_PACKED"),
+    }
 
 
 def read_store(folder: Path) -> Trace:
-    """Read what `write_store` wrote. Raises InputError when the store is damaged or of another schema version."""
+    """Read what `StoreWriter` wrote. Raises InputError when the store is damaged or of another schema version."""
     again = "ingest the trace again"
     if not _is_own_manifest(folder / MANIFEST):
         raise InputError(f"{folder}: damaged store ({MANIFEST} is missing or not readable); {again}")

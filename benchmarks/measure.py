@@ -1,0 +1,33 @@
+"""Wall time, CPU time and peak memory of one command, children's CPU included."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a command cost: wall and CPU seconds, and the peak resident memory of its largest process in MiB."""
+
+    wall: float
+    cpu: float
+    memory: float
+
+
+def measure(label: str, *command: str) -> Cost:
+    """Run one command and print what it cost."""
+    began = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    cost = Cost(time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    failed = "" if os.waitstatus_to_exitcode(status) in (0, 1) else "  FAILED"
+    print(f"  {label:<40}{cost.wall:7.1f} s wall{cost.cpu:7.1f} s CPU{cost.memory:8.0f} MiB peak{failed}", flush=True)
+    return cost
+
+
+def ratio(label: str, value: float, target: float) -> None:
+    """Print a ratio beside what it should be at most."""
+    print(f"  {label:<64}{value:5.2f} x (at most {target})" + ("" if value <= target else "  MISSED"), flush=True)

@@ -1,0 +1,200 @@
+"""What one file gave: its rows, spooled while they are read, and handed on in their declared form, block by block.
+
+Nothing here grows with the file, apart from 16 bytes per API call of a file with several processes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer import intervals
+from traceanalyzer.ingest.contract import FileFacts
+from traceanalyzer.ingest.gpu_rows import Extent, Owners, Quarantine
+from traceanalyzer.ingest.order import KEYS, Ints
+from traceanalyzer.ingest.spool import Spool, conform
+from traceanalyzer.ingest.steps import find_steps, step_marks
+from traceanalyzer.model.schema import EVENT_TABLES
+
+Blocks = Iterable[pa.Table]
+
+_OF_THE_GPU = ("gpu_ops", "collectives", "overheads", "counters")
+"""Tables whose rows may come without a process: they belong to the file's own."""
+
+_MOST_WAITING = 2
+_FARTHEST = (1 << 62) - 1
+"""No two times within this lie further apart than an int64 can say."""
+_NO_ID = np.iinfo(np.int64).max
+"""Stands for a null. Any other number may be an id, and nulls sort last too."""
+
+
+class Collector:
+    """The sink for one file, and then the source of its tables. `folder` is a private one, for spooled rows.
+
+    Sorting and spooling hardly hold the interpreter: they run in a thread of their own, beside the decoding.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._spools = {name: Spool(spec, KEYS.get(name, ()), folder) for name, spec in EVENT_TABLES.items()}
+        self._health: dict[tuple[str, str, str], tuple[int, str | None]] = {}
+        self._host = Extent()
+        self._calling: set[int] = set()
+        self._beside = ThreadPoolExecutor(1)
+        self._waiting: deque[Future[None]] = deque()
+
+    def add(self, table: str, batch: pa.Table | pa.RecordBatch) -> None:
+        while len(self._waiting) >= _MOST_WAITING:
+            self._waiting.popleft().result()
+        self._waiting.append(self._beside.submit(self._add, table, batch))
+
+    def _add(self, table: str, batch: pa.Table | pa.RecordBatch) -> None:
+        rows = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        rows, beyond = _within_reach(rows)
+        if beyond:
+            self.health("TRC007", "low", "times beyond 146 years were cut to that", beyond)
+        if table in ("api_calls", "host_ranges"):
+            self._host.add(rows)
+        if table == "api_calls":
+            self._calling.update(pc.unique(rows["process"]).drop_null().to_pylist())
+        self._spools[table].add(_with_real_ids(rows))
+
+    def health(self, code: str, severity: str, message: str, count: int = 1, example: str | None = None) -> None:
+        before, first = self._health.get((code, severity, message), (0, None))
+        self._health[code, severity, message] = (before + count, first if first is not None else example)
+
+    def tables(self, facts: FileFacts) -> Iterator[tuple[str, Blocks]]:
+        """Every table by name, in blocks of sorted rows whose `rank` is null. Each has to be used up before the next is asked for."""
+        while self._waiting:
+            self._waiting.popleft().result()
+        self._beside.shutdown()
+        owners = Owners() if len(self._calling) > 1 else None
+        marks: list[pa.Table] = []
+        yield "api_calls", self._api_calls(owners)
+        yield "host_ranges", self._host_ranges(marks)
+        yield "gpu_ops", self._gpu_ops(owners, facts)
+        steps = find_steps(pa.concat_tables(marks)) if marks else pa.table({})
+        yield "steps", [conform(steps, EVENT_TABLES["steps"].schema)] if marks else []
+        for name in EVENT_TABLES:
+            if name not in ("api_calls", "host_ranges", "gpu_ops", "steps", "health"):
+                yield name, (_owned(name, block, facts) for block in self._spools[name].blocks())
+        yield "health", [self._health_rows()]
+
+    def _api_calls(self, owners: Owners | None) -> Iterator[pa.Table]:
+        for block in self._spools["api_calls"].blocks():
+            if owners is not None:
+                owners.see(block)
+            yield block
+
+    def _host_ranges(self, marks: list[pa.Table]) -> Iterator[pa.Table]:
+        nesting = _Nesting()
+        for block in self._spools["host_ranges"].blocks():
+            marks.append(step_marks(block))
+            yield nesting.fill(block)
+
+    def _gpu_ops(self, owners: Owners | None, facts: FileFacts) -> Iterator[pa.Table]:
+        """The operations with what the whole file says of them: their process, and whether their times can be."""
+
+        def blocks(*columns: str) -> Iterator[pa.Table]:
+            for block in self._spools["gpu_ops"].blocks(columns):
+                owned = block if owners is None else replaced(block, "process", owners.of(block))
+                yield _owned("gpu_ops", owned, facts)
+
+        quarantine = Quarantine(self._host)
+        for block in blocks(*Quarantine.COLUMNS):
+            quarantine.see(block)
+        for block in blocks():
+            flags = quarantine.flags(block)
+            new = np.flatnonzero(flags & ~pc.fill_null(block["quarantined"], False).to_numpy())
+            if len(new):
+                message = "GPU operations with impossible times were set aside: they are not on the ledger"
+                self.health("TRC007", "low", message, len(new), block["name"][int(new[0])].as_py())
+            yield replaced(block, "quarantined", pa.array(flags))
+
+    def _health_rows(self) -> pa.Table:
+        rows = [
+            {"code": code, "severity": severity, "message": message, "count": count, "example": example}
+            for (code, severity, message), (count, example) in sorted(
+                self._health.items(), key=lambda item: item[0][::2]
+            )
+        ]
+        return conform(pa.Table.from_pylist(rows), EVENT_TABLES["health"].schema)
+
+
+class _Nesting:
+    """Depth and parent of host ranges, thread by thread, over blocks sorted by (process, thread, start, -end).
+
+    A range of no thread lies in no other.
+    """
+
+    def __init__(self) -> None:
+        self._rows = 0
+        # The ranges of the last thread that may hold what comes next: number of the row, start and end.
+        self._thread: tuple[int, int] | None = None
+        self._open: tuple[Ints, Ints, Ints] = (np.empty(0, np.int64),) * 3
+
+    def fill(self, ranges: pa.Table) -> pa.Table:
+        starts, ends = ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy()
+        process, thread = (pc.fill_null(ranges[name], _NO_ID).to_numpy() for name in ("process", "thread"))
+        depth, parent = np.zeros(len(starts), np.int64), np.full(len(starts), -1)
+        change = np.flatnonzero((np.diff(process) != 0) | (np.diff(thread) != 0)) + 1
+        for first, stop in pairwise([0, *change.tolist(), len(starts)]):
+            if thread[first] != _NO_ID:
+                here = slice(first, stop)
+                whose = (int(process[first]), int(thread[first]))
+                depth[here], parent[here] = self._of_thread(whose, self._rows + first, starts[here], ends[here])
+        self._rows += len(starts)
+        ranges = replaced(ranges, "depth", pa.array(depth, pa.int32()))
+        return replaced(ranges, "parent", pa.array(parent, mask=parent < 0))
+
+    def _of_thread(self, thread: tuple[int, int], first_row: int, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+        """Depth and parent (-1 at the top) of ranges that follow each other on one thread."""
+        if thread != self._thread:
+            self._thread, self._open = thread, (np.empty(0, np.int64),) * 3
+        held = len(self._open[0])
+        rows = np.concatenate((self._open[0], np.arange(first_row, first_row + len(starts))))
+        starts, ends = np.concatenate((self._open[1], starts)), np.concatenate((self._open[2], ends))
+        depth, inside = intervals.nesting(starts, ends)
+        # An empty range lasts for what starts with it.
+        last = np.maximum(ends, starts + 1) > starts[-1]
+        self._open = rows[last], starts[last], ends[last]
+        return depth[held:], np.where(inside >= 0, rows[inside], -1)[held:]
+
+
+def _within_reach(rows: pa.Table) -> tuple[pa.Table, int]:
+    """The rows with times that can be subtracted from each other, and how many times were cut."""
+    beyond = 0
+    for name in rows.column_names:
+        if name.endswith("_ns"):
+            extremes = pc.min_max(rows[name]).as_py()
+            if (extremes["min"] or 0) < -_FARTHEST or (extremes["max"] or 0) > _FARTHEST:
+                least = pc.max_element_wise(rows[name], -_FARTHEST, skip_nulls=False)
+                cut = pc.min_element_wise(least, _FARTHEST, skip_nulls=False)
+                beyond += pc.sum(pc.not_equal(cut, rows[name])).as_py()
+                rows = replaced(rows, name, cut)
+    return rows, beyond
+
+
+def _with_real_ids(rows: pa.Table) -> pa.Table:
+    """No call has the correlation id 0: it says that there is none."""
+    if "correlation" not in rows.column_names:
+        return rows
+    return replaced(rows, "correlation", pc.if_else(pc.equal(rows["correlation"], 0), None, rows["correlation"]))
+
+
+def _owned(name: str, rows: pa.Table, facts: FileFacts) -> pa.Table:
+    if name not in _OF_THE_GPU or facts.process is None:
+        return rows
+    return replaced(rows, "process", pc.fill_null(rows["process"], facts.process))
+
+
+def replaced(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """The table with other values in one column."""
+    index = table.schema.get_field_index(name)
+    return table.set_column(index, table.schema.field(index), values)

@@ -1,0 +1,93 @@
+"""The order of rows in each event table.
+
+Rows that are equal in every key keep the order in which the importer gave them, so the same file gives the same table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints = npt.NDArray[np.int64]
+_LAST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Key:
+    """A column to sort by, nulls last. `ranks` gives the order of a column of names; a name that is not in it comes last."""
+
+    column: str
+    descending: bool = False
+    ranks: tuple[str, ...] = ()
+
+    def values(self, rows: pa.Table) -> Ints:
+        """Integers that sort as the column does; all the same when the rows do not have it."""
+        if self.column not in rows.column_names:
+            return np.full(rows.num_rows, _LAST)
+        column = rows[self.column]
+        if self.ranks:
+            column = pc.index_in(column.cast(pa.string()), pa.array(self.ranks))
+        if column.type != pa.int64():
+            # An address is unsigned; its bits in the order of signed numbers are as good an order as any.
+            column = column.cast(pa.int64(), safe=False)
+        values: Ints = (pc.fill_null(column, _LAST) if column.null_count else column).to_numpy()
+        return np.where(values == _LAST, _LAST, -values) if self.descending else values
+
+
+def _keys(*columns: str) -> tuple[Key, ...]:
+    return tuple(Key(column) for column in columns)
+
+
+# What lies around the other comes first, also where both take the same time.
+_OUTSIDE_IN = (
+    *_keys("process", "thread", "start_ns"),
+    Key("end_ns", descending=True),
+)
+KEYS: dict[str, tuple[Key, ...]] = {
+    "gpu_ops": (
+        *_keys("device", "start_ns", "end_ns", "process", "stream", "correlation"),
+        Key("kind", ranks=("kernel", "memcpy", "memset", "graph")),
+    ),
+    "api_calls": (*_OUTSIDE_IN, Key("correlation")),
+    "host_ranges": (
+        *_OUTSIDE_IN,
+        Key("external_id"),
+        Key("category", ranks=("annotation", "python", "nvtx", "operator")),
+    ),
+    "overheads": _keys("start_ns", "end_ns", "process", "thread"),
+    "collectives": _keys("device", "start_ns", "end_ns", "stream"),
+    "counters": _keys("device", "time_ns"),
+    "memory_events": _keys("process", "time_ns", "address"),
+    "devices": _keys("device"),
+    "processes": _keys("process"),
+    "threads": _keys("process", "thread"),
+}
+
+
+def key_columns(rows: pa.Table, keys: tuple[Key, ...]) -> list[Ints]:
+    """The rows' values of each key, the most significant first."""
+    return [key.values(rows) for key in keys]
+
+
+def sorted_order(columns: list[Ints]) -> Ints | None:
+    """The positions of the rows in order; None when they are in order already."""
+    # A key that is the same for all rows, such as the only process, says nothing.
+    telling = [c for c in columns if len(c) and (c != c[0]).any()]
+    if not telling or _ordered(telling):
+        return None
+    return np.lexsort(telling[::-1])
+
+
+def _ordered(columns: list[Ints]) -> bool:
+    """Whether no row comes before the one above it."""
+    undecided = np.ones(max(len(columns[0]) - 1, 0), bool)
+    for column in columns:
+        above, below = column[:-1], column[1:]
+        if (undecided & (below < above)).any():
+            return False
+        undecided &= below == above
+    return True

@@ -1,0 +1,280 @@
+"""Rows on their way into order: an external merge sort over Arrow tables, in memory that does not grow with their number.
+
+Rows come in batches of any size and order. Every `RUN_ROWS` of them are sorted and written to a file (a run), in blocks.
+At the end the blocks are merged; each is read when its first row is due, so runs that do not overlap are read one by one. A
+table that is smaller than a run never touches the disk.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, pairwise, takewhile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.order import Ints, Key, key_columns, sorted_order
+from traceanalyzer.model.schema import TableSpec
+
+RUN_ROWS = 1 << 15
+BLOCK_ROWS = 1 << 13
+MOST_OPEN = 32
+"""Blocks that may be merged at once; runs that overlap more are first merged into longer ones."""
+
+_SMALL_DICTIONARY = 64
+
+Position = tuple[int, ...]
+"""A row's value of each key: positions compare as the rows do."""
+
+_ARRIVAL = "arrival"
+"""A column of the runs alone: the row's number in the order of arrival, which decides between equal rows."""
+
+
+class Spool:
+    """Takes the rows of one table and gives them back sorted. `folder` is a private one for its files."""
+
+    def __init__(self, spec: TableSpec, keys: tuple[Key, ...], folder: Path) -> None:
+        self._spec, self._keys, self._folder = spec, (*keys, Key(_ARRIVAL)), folder
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = self._arrived = self._files = 0
+        self._runs: list[list[_Block]] = []
+        self._file: tuple[Path, frozenset[str] | None, pa.RecordBatchFileReader] | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows were added."""
+        return self._arrived
+
+    def add(self, rows: pa.Table) -> None:
+        """Take rows with some of the table's columns; the others are null. Raises ValueError for a column that it does not have."""
+        unknown = set(rows.column_names) - set(self._spec.schema.names)
+        if unknown:
+            raise ValueError(f"{self._spec.name} has no column {', '.join(sorted(unknown))}")
+        if not rows.num_rows:
+            return
+        arrival = np.arange(self._arrived, self._arrived + rows.num_rows, dtype=np.int64)
+        self._arrived += rows.num_rows
+        self._waiting.append(rows.append_column(_ARRIVAL, pa.array(arrival)))
+        self._waiting_rows += rows.num_rows
+        while self._waiting_rows >= RUN_ROWS:
+            self._runs.append(self._store(self._next_run()))
+
+    def blocks(self, columns: tuple[str, ...] = ()) -> Iterator[pa.Table]:
+        """All rows in order, in tables of `RUN_ROWS` and a last one of what is left; with `columns` alone, where any are given."""
+        if self._waiting_rows:
+            run = self._next_run()
+            self._runs.append([_Block(first, last, run.rows, at) for first, last, at in self._cuts(run)])
+        while _most_overlapping(self._blocks()) > MOST_OPEN:
+            some, self._runs = self._runs[:MOST_OPEN], self._runs[MOST_OPEN:]
+            merged = _even(self._merged([block for run in some for block in run]))
+            self._runs.append(
+                [block for table in merged for block in self._store(_Run(table, key_columns(table, self._keys)))]
+            )
+        schema = pa.schema([field for field in self._spec.schema if not columns or field.name in columns])
+        needed = frozenset((*columns, *(key.column for key in self._keys))) if columns else None
+        yield from (conform(table, schema) for table in _even(self._merged(self._blocks(), needed)))
+        self._file = None
+
+    def _blocks(self) -> list[_Block]:
+        return [block for run in self._runs for block in run]
+
+    def _next_run(self) -> _Run:
+        """The rows that have waited longest, as many as make a run, sorted."""
+        rows = pa.concat_tables(self._waiting, promote_options="permissive")
+        run, rest = rows.slice(0, RUN_ROWS), rows.slice(RUN_ROWS)
+        self._waiting, self._waiting_rows = ([rest] if rest.num_rows else []), rest.num_rows
+        ordered = _in_order([_present(run, self._spec.schema)], self._keys)
+        return replace(ordered, rows=_compact(ordered.rows))
+
+    def _store(self, run: _Run) -> list[_Block]:
+        """Write sorted rows to a file; return its blocks."""
+        path = self._folder / f"{self._spec.name}-{self._files}"
+        self._files += 1
+        cuts = list(self._cuts(run))
+        _write(path, run.rows, [at for _, _, at in cuts])
+        return [_Block(first, last, path, range(n, n + 1)) for n, (first, last, _) in enumerate(cuts)]
+
+    def _cuts(self, run: _Run) -> Iterator[tuple[Position, Position, range]]:
+        """Where to cut a run into blocks: (first place, last place, rows). A block is of one thread or GPU.
+
+        Else one that ends a thread and begins another would stay open while all other runs catch up.
+        """
+        changes = np.zeros(run.rows.num_rows, bool)
+        changes[::BLOCK_ROWS] = True
+        columns = zip(run.columns, self._keys, strict=True)
+        for column, _ in takewhile(lambda pair: not pair[1].column.endswith("_ns"), columns):
+            changes[1:] |= column[1:] != column[:-1]
+        for start, stop in pairwise([*np.flatnonzero(changes).tolist(), len(changes)]):
+            yield _place(run.columns, start), _place(run.columns, stop - 1), range(start, stop)
+
+    def _open(self, block: _Block, columns: frozenset[str] | None) -> _Reading:
+        """Begin to read a block, with `columns` alone where they are given."""
+        if isinstance(block.source, pa.Table):
+            rows = block.source.slice(block.at.start, len(block.at))
+            held = [name for name in rows.column_names if columns is None or name in columns]
+            return _Reading(block.last, rows.select(held), self._keys)
+        # The blocks of a file are mostly read one after the other.
+        if self._file is None or self._file[:2] != (block.source, columns):
+            self._file = (block.source, columns, _open_file(block.source, columns))
+        rows = pa.Table.from_batches([self._file[2].get_batch(block.at.start)])
+        return _Reading(block.last, rows, self._keys)
+
+    def _merged(self, blocks: list[_Block], columns: frozenset[str] | None = None) -> Iterator[pa.Table]:
+        """The rows of all blocks in order, with `columns` alone where they are given."""
+        waiting = sorted(blocks, key=lambda block: block.first, reverse=True)
+        reading: list[_Reading] = []
+        while waiting or reading:
+            if not reading:
+                reading.append(self._open(waiting.pop(), columns))
+            while waiting and waiting[-1].first <= min(block.last for block in reading):
+                reading.append(self._open(waiting.pop(), columns))
+            bound = min(block.last for block in reading)
+            pieces = [block.take(bound) for block in reading]
+            reading = [block for block in reading if block.left]
+            yield pieces[0] if len(pieces) == 1 else _in_order(pieces, self._keys).rows
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Sorted rows and their values of each key."""
+
+    rows: pa.Table
+    columns: list[Ints]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Sorted rows: the places of the first and the last, and where they lie (rows of a table, or a batch of a file)."""
+
+    first: Position
+    last: Position
+    source: pa.Table | Path
+    at: range
+
+
+class _Reading:
+    """A block that is being merged."""
+
+    def __init__(self, last: Position, rows: pa.Table, keys: tuple[Key, ...]) -> None:
+        self.last, self._rows, self._keys, self._position = last, rows, keys, 0
+
+    @cached_property
+    def _columns(self) -> list[Ints]:
+        return key_columns(self._rows, self._keys)
+
+    @property
+    def left(self) -> bool:
+        return self._position < len(self._rows)
+
+    def take(self, bound: Position) -> pa.Table:
+        """The next rows, those up to `bound`."""
+        start, self._position = self._position, len(self._rows)
+        if self.last > bound:
+            rows = range(len(self._rows))
+            self._position = bisect_right(rows, bound, lo=start, key=lambda row: _place(self._columns, row))
+        return self._rows.slice(start, self._position - start)
+
+
+def _open_file(path: Path, columns: frozenset[str] | None) -> pa.RecordBatchFileReader:
+    # Read, not mapped: mapped pages would count as memory of the process.
+    reader = pa.ipc.open_file(pa.OSFile(str(path), "rb"))
+    if columns is None:
+        return reader
+    wanted = [index for index, name in enumerate(reader.schema.names) if name in columns]
+    return pa.ipc.open_file(pa.OSFile(str(path), "rb"), options=pa.ipc.IpcReadOptions(included_fields=wanted))
+
+
+def _write(path: Path, table: pa.Table, cuts: list[range]) -> None:
+    try:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            for at in cuts:
+                writer.write_table(table.slice(at.start, len(at)))
+    except OSError as error:
+        raise InputError(
+            f"{path.parent}: temporary files cannot be written ({error.strerror or error}); make room, or set TMPDIR to another place"
+        ) from error
+
+
+def _most_overlapping(blocks: list[_Block]) -> int:
+    """How many blocks a merge has open at once."""
+    ends = sorted(
+        [(block.first, 1) for block in blocks] + [(block.last, -1) for block in blocks], key=lambda e: (e[0], -e[1])
+    )
+    return max(accumulate(step for _, step in ends), default=0)
+
+
+def _even(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of `RUN_ROWS` and a last one of what is left."""
+    held: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        held.append(table)
+        rows += table.num_rows
+        while rows >= RUN_ROWS:
+            joined = pa.concat_tables(held, promote_options="default")
+            yield _solid(joined.slice(0, RUN_ROWS))
+            held, rows = [joined.slice(RUN_ROWS)], rows - RUN_ROWS
+    if rows:
+        yield _solid(pa.concat_tables(held, promote_options="default"))
+
+
+def _in_order(tables: list[pa.Table], keys: tuple[Key, ...]) -> _Run:
+    rows = _solid(pa.concat_tables(tables, promote_options="default"))
+    columns = key_columns(rows, keys)
+    order = sorted_order(columns)
+    if order is None:
+        return _Run(rows, columns)
+    return _Run(rows.take(pa.array(order)), [column[order] for column in columns])
+
+
+def _solid(table: pa.Table) -> pa.Table:
+    """One chunk a column, one dictionary for all of it."""
+    return table.unify_dictionaries().combine_chunks()
+
+
+def _compact(table: pa.Table) -> pa.Table:
+    """Dictionaries without the values that no row has: those of an importer may cover the whole file."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(index, field, _used(table.column(index).combine_chunks()))
+    return table
+
+
+def _used(names: pa.DictionaryArray) -> pa.DictionaryArray:
+    if len(names.dictionary) <= _SMALL_DICTIONARY:
+        return names
+    codes = pc.fill_null(names.indices, -1).to_numpy()
+    seen = np.zeros(len(names.dictionary) + 1, bool)
+    seen[codes] = True  # a null's -1 marks the extra place at the end
+    used = np.flatnonzero(seen[:-1])
+    if len(used) == len(names.dictionary):
+        return names
+    place = np.full(len(seen), -1, np.int32)
+    place[used] = np.arange(len(used), dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(place[codes], mask=codes < 0), names.dictionary.take(pa.array(used)))
+
+
+def _present(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns that hold something, in the types of `schema`."""
+    held = [name for name in rows.column_names if rows[name].null_count < rows.num_rows]
+    types = [schema.field(name) if name in schema.names else rows.schema.field(name) for name in held]
+    return rows.select(held).cast(pa.schema(types))
+
+
+def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns of `schema` in their order and types; absent ones are null."""
+    columns = [
+        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _place(columns: list[Ints], row: int) -> Position:
+    return tuple(int(column[row]) for column in columns)
