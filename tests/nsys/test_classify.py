@@ -18,7 +18,8 @@ API = {
     "launch": """cudaLaunchKernel cudaLaunchKernel_v7000 cudaLaunchKernelExC_v11060 cuLaunchKernel cuLaunchKernelEx
         cudaLaunchCooperativeKernel_v9000 cudaLaunchCooperativeKernelMultiDevice cuLaunchCooperativeKernel cudaLaunch cuLaunchGrid
         cudaGraphLaunch_v10000 cuGraphLaunch cudaGraphLaunch_ptsz hipLaunchKernel hipExtModuleLaunchKernel hipModuleLaunchKernel
-        hipGraphLaunch hipExtLaunchKernel hipLaunchCooperativeKernel""",
+        hipGraphLaunch hipExtLaunchKernel hipLaunchCooperativeKernel hipHccModuleLaunchKernel hipDrvLaunchKernelEx
+        hipExtLaunchMultiKernelMultiDevice hipModuleLaunchCooperativeKernelMultiDevice cudaLaunchKernelExC_v11060_ptsz""",
     "sync": """cudaDeviceSynchronize_v3020 cudaStreamSynchronize cudaStreamSynchronize_ptsz cudaEventSynchronize cuCtxSynchronize
         cuStreamSynchronize cuEventSynchronize hipDeviceSynchronize hipStreamSynchronize hipEventSynchronize""",
     "copy": """cudaMemcpyAsync_v3020 cudaMemcpy cudaMemcpy2DAsync cudaMemcpyPeerAsync cudaMemset cudaMemsetAsync cuMemcpyHtoDAsync_v2

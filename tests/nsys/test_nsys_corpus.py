@@ -14,7 +14,7 @@ import yaml
 from nsys_export import Collected, read
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.steps import find_steps
+from traceanalyzer.ingest.steps import find_steps, step_marks
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 pytestmark = [pytest.mark.corpus, pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus here")]
@@ -50,7 +50,7 @@ def test_four_gpus() -> None:
     assert sorted(set(sink.column("gpu_ops", "device"))) == [0, 1, 2, 3]
     assert Counter(sink.column("gpu_ops", "class"))["communication"] == 12
     assert sink.column("processes", "pid") == [1069, 1070, 1071, 1072]
-    assert find_steps(sink.table("host_ranges")).num_rows == 12
+    assert find_steps(step_marks(sink.table("host_ranges"))).num_rows == 12
     assert "TRC006" in sink.codes
 
 
@@ -80,7 +80,11 @@ def test_nvtx_operators() -> None:
     names = set(sink.column("host_ranges", "name"))
     assert {"iteration 0", "data_loading", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"} <= names
     assert not any("op_id" in name for name in names)
-    assert find_steps(sink.table("host_ranges"))["name"].to_pylist() == ["iteration 0", "iteration 1", "iteration 2"]
+    assert find_steps(step_marks(sink.table("host_ranges")))["name"].to_pylist() == [
+        "iteration 0",
+        "iteration 1",
+        "iteration 2",
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(str(p.relative_to(CORPUS)) for p in CORPUS.glob("public/nsys/**/*.sqlite")))

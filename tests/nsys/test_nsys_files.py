@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nsys_export import Tables, kernel, make_export, process_id, read, runtime
+from nsys_export import facts, kernel, make_export, process_id, read, runtime
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.nsys.importer import NsysImporter
@@ -63,6 +63,14 @@ def test_changes_that_wait_in_a_wal_are_read_from_a_copy(tmp_path: Path) -> None
     assert read(path).table("gpu_ops").num_rows == 2
     assert _state(tmp_path) == before
     writer.close()
+
+
+def test_a_journal_is_left_alone(tmp_path: Path) -> None:
+    path = make_export(tmp_path / "e.sqlite", {GPU: [kernel()]})
+    (tmp_path / "e.sqlite-journal").write_bytes(b"left by a crash")
+    before = _state(tmp_path)
+    assert read(path).table("gpu_ops").num_rows == 1
+    assert _state(tmp_path) == before
 
 
 def test_gzipped(tmp_path: Path) -> None:
@@ -119,16 +127,16 @@ def test_other_formats_are_not_sniffed(tmp_path: Path) -> None:
     assert not NsysImporter().sniff(find_sources([path])[0])
 
 
-def _facts(name: str, **values: Any) -> Tables:
-    return {name: [{"name": key, "value": str(value)} for key, value in values.items()]}
-
-
 @pytest.mark.parametrize("table", ["META_DATA_EXPORT", "EXPORT_META_DATA"])
 def test_producer_and_clock(tmp_path: Path, table: str) -> None:
-    tables = _facts(
+    tables = facts(
         table, EXPORT_PRODUCT_VERSION="2025.3.2.0", EXPORT_SCHEMA_VERSION="3.20.3", EXPORT_PARAM_TIME_SHIFT=100
     )
-    tables |= {GPU: [kernel()], "TARGET_INFO_SESSION_START_TIME": [{"utcEpochNs": 1795813196842305054}]}
+    tables |= {
+        GPU: [kernel()],
+        API: [runtime()],
+        "TARGET_INFO_SESSION_START_TIME": [{"utcEpochNs": 1795813196842305054}],
+    }
     sink = read(make_export(tmp_path / "e.sqlite", tables))
     assert sink.facts.producer == "Nsight Systems 2025.3.2.0"
     assert sink.facts.clock_base_ns == 1795813196842305054 - 100
@@ -147,7 +155,7 @@ def test_producer_and_clock(tmp_path: Path, table: str) -> None:
     ],
 )
 def test_rank_from_the_recorded_environment(tmp_path: Path, rows: dict[str, Any]) -> None:
-    tables = _facts("META_DATA_CAPTURE", **rows)
+    tables = facts("META_DATA_CAPTURE", **rows)
     sink = read(make_export(tmp_path / "one.sqlite", tables | {GPU: [kernel()]}))
     assert (sink.facts.rank, sink.facts.world_size) == (3, 8)
     # The environment of the launcher is nobody's rank when it launched several.
@@ -156,9 +164,10 @@ def test_rank_from_the_recorded_environment(tmp_path: Path, rows: dict[str, Any]
 
 
 def test_health_of_the_file(tmp_path: Path) -> None:
-    tables = _facts("META_DATA_EXPORT", EXPORT_SCHEMA_VERSION_MAJOR=4, EXPORT_PARAM_TABLES_TO_EXPORT="NVTX_EVENTS")
+    tables = facts("META_DATA_EXPORT", EXPORT_SCHEMA_VERSION_MAJOR=4, EXPORT_PARAM_TABLES_TO_EXPORT="NVTX_EVENTS")
     texts = {"Not all CUDA events might have been collected.": 2, "12 events were dropped": 3, "CUPTI failed": 3}
-    tables |= {GPU: [kernel()], "DIAGNOSTIC_EVENT": [{"severity": s, "text": text} for text, s in texts.items()]}
+    tables |= {"DIAGNOSTIC_EVENT": [{"severity": s, "text": text} for text, s in texts.items()]}
+    tables |= {GPU: [kernel()], API: [runtime()]}
     sink = read(make_export(tmp_path / "e.sqlite", tables))
     assert [(code, severity, example) for code, severity, _, _, example in sink.messages] == [
         ("TRC009", "low", "NVTX_EVENTS"),
@@ -166,6 +175,17 @@ def test_health_of_the_file(tmp_path: Path) -> None:
         ("TRC003", "low", "12 events were dropped"),
         ("TRC003", "info", "CUPTI failed"),
     ]
+
+
+@pytest.mark.parametrize(("normalized", "base"), [("false", 1795813196842305054 + 50), ("true", 50)])
+def test_the_clock_of_shifted_exports(tmp_path: Path, normalized: str, base: int) -> None:
+    tables = facts("META_DATA_EXPORT", EXPORT_PARAM_TIME_SHIFT=-50, EXPORT_PARAM_TIME_NORMALIZE=normalized)
+    tables |= {
+        GPU: [kernel()],
+        API: [runtime()],
+        "TARGET_INFO_SESSION_START_TIME": [{"utcEpochNs": 1795813196842305054}],
+    }
+    assert read(make_export(tmp_path / "e.sqlite", tables)).facts.clock_base_ns == base
 
 
 def test_versioned_table_names(tmp_path: Path) -> None:
@@ -182,4 +202,5 @@ def test_reading_twice_gives_the_same(tmp_path: Path) -> None:
     first, second = read(path), read(path)
     assert list(first.batches) == list(second.batches)
     assert all(first.table(name).equals(second.table(name)) for name in first.batches)
-    assert first.column("gpu_ops", "end_ns") == [11, 9, 9]
+    assert first.column("gpu_ops", "end_ns") == [9, 9, 11]
+    assert first.column("gpu_ops", "process") == [process_id(7), process_id(8), process_id(7)]

@@ -10,7 +10,7 @@ import pytest
 from nsys_export import Collected, Tables, global_id, kernel, make_export, memcpy, nvtx, process_id, read, runtime
 
 from traceanalyzer.ingest.nsys.database import BATCH_ROWS
-from traceanalyzer.ingest.steps import find_steps
+from traceanalyzer.ingest.steps import find_steps, step_marks
 
 GPU = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -39,6 +39,7 @@ def test_a_kernel_keeps_everything(export: Any) -> None:
         "name": "void f<int>(int)",
         "class": "compute",
         "correlation": 1,
+        "external_id": None,
         "graph_id": 5,
         "graph_node_id": (5 << 32) + 3,
         "bytes": None,
@@ -49,6 +50,7 @@ def test_a_kernel_keeps_everything(export: Any) -> None:
         "block": [128, 128, 128],
         "registers": 32,
         "shared_memory": 64,
+        "occupancy": None,
         "quarantined": False,
     }
 
@@ -190,7 +192,7 @@ def test_nvtx_ranges(export: Any) -> None:
         nvtx(80, 90),
         nvtx(90, 85, "reversed"),
     ]
-    sink = export({"NVTX_EVENTS": events, GPU: [kernel(100, 200)]})
+    sink = export({"NVTX_EVENTS": events, GPU: [kernel(100, 200)], API: [runtime(-9, -8)]})
     names = ["text", "step_0", "open", "start/end", "(unnamed range)", "reversed"]
     assert sink.column("host_ranges", "name") == names
     assert sink.column("host_ranges", "end_ns") == [20, 40, 200, 70, 90, 90]
@@ -219,7 +221,7 @@ def test_steps(export: Any) -> None:
     events += [nvtx(100 * i + 50, 100 * i + 51, f"step_{i}") for i in range(4)]
     events += [nvtx(0, 400, "step 0/1"), nvtx(5, 6, "load_batch")]
     sink = export({"NVTX_EVENTS": events})
-    steps = find_steps(sink.table("host_ranges"))
+    steps = find_steps(step_marks(sink.table("host_ranges")))
     assert steps["name"].to_pylist() == [f"iteration {i}" for i in range(4)]
     assert steps["index"].to_pylist() == [0, 1, 2, 3]
     assert set(steps["method"].to_pylist()) == {"nvtx"}
@@ -228,19 +230,20 @@ def test_steps(export: Any) -> None:
 def test_markers_of_another_thread_are_no_steps(export: Any) -> None:
     events = [nvtx(100 * i, 100 * i + 90, f"step {i}") for i in range(3)]
     events += [nvtx(100 * i + 5, 100 * i + 60, f"batch {i}") | {"globalTid": global_id(7, 9)} for i in range(3)]
-    steps = find_steps(export({"NVTX_EVENTS": events}).table("host_ranges"))
+    steps = find_steps(step_marks(export({"NVTX_EVENTS": events}).table("host_ranges")))
     assert steps["name"].to_pylist() == ["step 0", "step 1", "step 2"]
 
 
 def test_one_marker_is_one_step(export: Any) -> None:
-    steps = find_steps(export({"NVTX_EVENTS": [nvtx(0, 90, "step_0")]}).table("host_ranges"))
+    steps = find_steps(step_marks(export({"NVTX_EVENTS": [nvtx(0, 90, "step_0")]}).table("host_ranges")))
     assert steps["name"].to_pylist() == ["step_0"]
 
 
 def test_graph_level_capture(export: Any) -> None:
     graph = {"start": 10, "end": 90, "deviceId": 0, "contextId": 1, "streamId": 7, "correlationId": 5}
     graph |= {"globalPid": global_id(7), "graphId": 3, "graphExecId": 4}
-    sink = export({"CUPTI_ACTIVITY_KIND_GRAPH_TRACE": [graph, graph | {"start": 100, "end": 190}], GPU: [kernel()]})
+    graphs = [graph, graph | {"start": 100, "end": 190}]
+    sink = export({"CUPTI_ACTIVITY_KIND_GRAPH_TRACE": graphs, GPU: [kernel()], API: [runtime()]})
     rows = sink.table("gpu_ops").to_pylist()
     assert [(r["kind"], r["name"], r["graph_id"]) for r in rows[:2]] == [("graph", "CUDA graph 3", 3)] * 2
     assert ("TRC008", 2) in [(code, count) for code, _, _, count, _ in sink.messages]
@@ -261,16 +264,16 @@ def test_devices_are_physical(export: Any) -> None:
         kernel(5000, 6000, pid=8, deviceId=6),
     ]
     sink = export({GPU: kernels, "TARGET_INFO_CUDA_DEVICE": device, "TARGET_INFO_GPU": gpus})
-    assert sink.column("gpu_ops", "device") == [3, 2, 5, 6]
+    assert sink.column("gpu_ops", "device") == [2, 3, 5, 6]
+    assert sink.column("gpu_ops", "process") == [process_id(pid) for pid in (8, 7, 8, 8)]
     assert sink.column("devices", "device") == [0, 1, 2, 3, 5]
     assert sink.column("devices", "sm_count") == [100] * 5
 
 
 def test_impossible_times_are_set_aside(export: Any) -> None:
     week = 7 * 86_400 * 10**9
-    kernels = [
-        kernel(1000, 2000),
-        kernel(-500, 1500),  # began before the recording
+    sound = [kernel(start, start + 1000) for start in (-500, 1000, 3000, 5000)]  # the first began before the recording
+    impossible = [
         kernel(3000, 2900),
         kernel(0, 0),
         kernel(4000, 4000 + 2 * week),
@@ -278,11 +281,10 @@ def test_impossible_times_are_set_aside(export: Any) -> None:
         kernel(-3 * week, -3 * week + 5),
         kernel(9 * week, 9 * week + 5),
     ]
-    sink = export({GPU: kernels, API: [runtime()], "ANALYSIS_DETAILS": [{"duration": 10_000}]})
+    sink = export({GPU: sound + impossible, API: [runtime()]})
     rows = sorted(sink.table("gpu_ops").to_pylist(), key=lambda row: row["start_ns"])
-    sound = [row["start_ns"] for row in rows if not row["quarantined"]]
-    assert sound == [-500, 1000]
-    assert [(code, count) for code, _, _, count, _ in sink.messages] == [("TRC007", 6)]
+    assert [row["start_ns"] for row in rows if not row["quarantined"]] == [-500, 1000, 3000, 5000]
+    assert sink.said() == [("TRC007", "low", 6)]
 
 
 def test_memory_events(export: Any) -> None:
@@ -297,17 +299,19 @@ def test_memory_events(export: Any) -> None:
     assert sink.column("memory_events", "address") == [2**64 - 4096] * 2
 
 
-def test_counters(export: Any) -> None:
+@pytest.mark.parametrize("filler", [0, BATCH_ROWS])
+def test_counters(export: Any, filler: int) -> None:
     kind = (1 << 48) + (1 << 32) + 2
     names = ["GPC Clock Frequency [MHz]", "SMs Active [Throughput %]"]
     metrics = [{"typeId": kind, "metricId": i, "metricName": name} for i, name in enumerate(names)]
-    values = [1_980_000_000, 87, 5]
-    samples = [{"timestamp": -5, "typeId": kind, "metricId": i, "value": value} for i, value in enumerate(values)]
+    values = [1_980_000_000, 87.5, 5]
+    samples = [{"timestamp": i, "typeId": kind, "metricId": i, "value": value} for i, value in enumerate(values)]
+    samples = [{"timestamp": -5, "typeId": kind - 1, "metricId": 0, "value": 1}] * filler + samples
     sink = export({"GPU_METRICS": samples, "TARGET_INFO_GPU_METRICS": metrics})
-    assert sink.column("counters", "device") == [2, 2, 2]
-    assert sink.column("counters", "metric") == [*names, "metric 2"]
-    assert sink.column("counters", "unit") == ["MHz", "Throughput %", None]
-    assert sink.column("counters", "value") == [1980.0, 87.0, 5.0]
+    assert sink.column("counters", "device") == [1] * filler + [2, 2, 2]
+    assert sink.column("counters", "metric")[filler:] == [*names, "metric 2"]
+    assert sink.column("counters", "unit")[filler:] == ["MHz", "Throughput %", None]
+    assert sink.column("counters", "value") == [1.0] * filler + [1980.0, 87.5, 5.0]
 
 
 def test_overheads(export: Any) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.model.schema import HEALTH
 
+Ints = npt.NDArray[np.int64]
 CAPTURE = ("StreamBeginCapture", "StreamEndCapture")
 MISSING_SHARE = 0.2
 """Launches without an operation are normal at the edge of a capture; this many are not."""
@@ -39,7 +41,18 @@ def health(
         elif missing > MISSING_SHARE * launched:
             message = "kernel launches whose kernels are missing from the trace: GPU time may be under-counted"
             rows.append(_row(rank, "TRC002", "low", message, missing))
-    return pa.concat_tables([recorded_health, pa.Table.from_pylist(rows, schema=HEALTH.schema)])
+    return pa.concat_tables(
+        [_softened(recorded_health, recorded, sound), pa.Table.from_pylist(rows, schema=HEALTH.schema)]
+    )
+
+
+def _softened(recorded_health: pa.Table, recorded: Ints, sound: Ints) -> pa.Table:
+    """The importer's rows. What a rank without any GPU work says of that hides nothing of the others' work."""
+    severity = recorded_health["severity"]
+    empty = pc.invert(pc.is_in(recorded_health["rank"], pa.array(np.unique(recorded), pa.int32())))
+    if len(sound):
+        severity = pc.if_else(pc.and_(empty, pc.equal(severity, "high")), "low", severity)
+    return recorded_health.set_column(recorded_health.schema.get_field_index("severity"), "severity", severity)
 
 
 def _real_launches(api_calls: pa.Table) -> pa.Table:

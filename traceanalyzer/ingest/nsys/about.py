@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,8 @@ import pyarrow as pa
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.database import Database
-from traceanalyzer.ingest.nsys.lookups import Strings, integers
+from traceanalyzer.ingest.nsys.lookups import Strings, processes, threads
+from traceanalyzer.ingest.nsys.repairs import Repairs
 from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
 
 NEWEST_MAJOR = 3
@@ -23,11 +25,17 @@ _WORLD = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "SLU
 
 @dataclass(frozen=True)
 class About:
-    """Facts of the whole file; None where it is silent. `environment` holds only the variables that tell ranks."""
+    """Facts of the whole file; None where it is silent.
+
+    `exported` are the patterns of the tables that the export was limited to, `trimmed` the times. `environment` holds only
+    the variables that tell ranks.
+    """
 
     version: str | None
     major: int | None
-    excluded: str | None
+    exported: str | None
+    trimmed: str | None
+    cuda_traced: bool | None
     clock_base_ns: int | None
     host: str | None
     environment: dict[str, int] = field(default_factory=dict)
@@ -36,14 +44,17 @@ class About:
     def read(cls, database: Database) -> About:
         """From the tables of metadata, any of which may be absent."""
         export = dict(_pairs(database, tables.EXPORT_FACTS))
+        capture = _pairs(database, tables.CAPTURE_FACTS)
         system = {name.lower(): value for name, value in _pairs(database, tables.SYSTEM_FACTS)}
         return cls(
             version=export.get("EXPORT_PRODUCT_VERSION") or None,
             major=_integer(export.get("EXPORT_SCHEMA_VERSION_MAJOR") or export.get("EXPORT_SCHEMA_VERSION", "")),
-            excluded=export.get("EXPORT_PARAM_TABLES_TO_EXPORT") or None,
+            exported=export.get("EXPORT_PARAM_TABLES_TO_EXPORT") or None,
+            trimmed=export.get("EXPORT_PARAM_TIMES_TO_EXPORT") or None,
+            cuda_traced=_cuda_traced(capture),
             clock_base_ns=_clock_base(database, export),
             host=system.get("hostname") or None,
-            environment=_environment(_pairs(database, tables.CAPTURE_FACTS)),
+            environment=_environment(capture),
         )
 
     @property
@@ -56,16 +67,26 @@ class About:
         """The size of the job, if the recorded environment has it."""
         return next((self.environment[name] for name in _WORLD if name in self.environment), None)
 
+    def left_out(self, table: Table) -> bool:
+        """Whether the export was limited to tables that do not include this one."""
+        patterns = [pattern.strip().lower() for pattern in (self.exported or "").split(",")]
+        return self.exported is not None and not any(
+            fnmatch.fnmatchcase(name.lower(), pattern) for name in table.names for pattern in patterns
+        )
+
     def report(self, sink: Sink) -> None:
         """Say what the rules must know of how the file was made."""
-        if self.excluded:
+        if self.exported:
             sink.health(
                 "TRC009",
                 "low",
                 "the export holds only some tables: rules that need the others cannot judge; "
                 "export again without --tables",
-                example=self.excluded,
+                example=self.exported,
             )
+        if self.trimmed:
+            message = "the export holds only a part of the recording: what lies outside of it is not judged"
+            sink.health("TRC009", "info", message, example=self.trimmed)
         if self.major is not None and self.major > NEWEST_MAJOR:
             sink.health(
                 "TRC001",
@@ -91,12 +112,17 @@ def report_diagnostics(database: Database, sink: Sink) -> None:
         sink.health("TRC003", "info", message, len(other), other[0])
 
 
-def read_devices(database: Database, used: set[int]) -> list[pa.Table]:
+def read_devices(database: Database, used: set[int], repairs: Repairs) -> list[pa.Table]:
     """The table `devices`: CUDA GPUs that the file describes; other display adapters only if something ran on them."""
     sql = tables.select(database, tables.GPU, "device is not null", "device")
     found = database.table(sql) if sql else None
     if found is None:
         return []
+    for field in _DEVICES:
+        if field.type == pa.int32():
+            numbers = repairs.small(found[field.name].combine_chunks().cast(pa.int64()))
+            found = found.set_column(found.schema.get_field_index(field.name), field, numbers)
+    found = found.filter(found["device"].is_valid())
     rows: dict[int, dict[str, Any]] = {}
     for row in found.to_pylist():
         if row["device"] in used or row["sm_count"] or row["compute_major"]:
@@ -119,9 +145,10 @@ _DEVICES = pa.schema(
 
 def read_processes(database: Database, seen: set[int], host: str | None) -> list[pa.Table]:
     """The table `processes`: those with GPU or host events, of the hundreds on a machine."""
-    sql = tables.select(database, tables.PROCESSES, "process is not null and name <> ''", "process, name")
+    sql = tables.select(database, tables.PROCESSES, "owner is not null and name <> ''", "owner, name")
     found = database.table(sql) if sql else None
-    names = dict(zip(found["process"].to_pylist(), found["name"].to_pylist(), strict=True)) if found else {}
+    ids = processes(found["owner"].combine_chunks()).to_pylist() if found else []
+    names = dict(zip(ids, found["name"].to_pylist(), strict=True)) if found else {}
     order = sorted(seen)
     columns = {
         "process": pa.array(order, pa.int64()),
@@ -135,20 +162,22 @@ def read_processes(database: Database, seen: set[int], host: str | None) -> list
 def read_threads(database: Database, strings: Strings, seen: set[int]) -> list[pa.Table]:
     """The table `threads`: named threads of those processes; of several names the one with the highest priority."""
     sql = tables.select(
-        database, tables.THREADS, "process is not null and name is not null", "process, thread, priority desc, name"
+        database, tables.THREADS, "caller is not null and name is not null", "caller, priority desc, name"
     )
     found = database.table(sql) if sql else None
     if found is None:
         return []
-    keys = [integers(found[name].combine_chunks()) for name in ("process", "thread", "name")]
-    rows: dict[tuple[int, int], int] = {}
-    for process, thread, name in zip(*(column.tolist() for column in keys), strict=True):
-        if process in seen:
-            rows.setdefault((process, thread), name)
+    caller = found["caller"].combine_chunks()
+    keys = zip(processes(caller).to_pylist(), threads(caller).to_pylist(), strict=True)
+    names = strings.names(found["name"].combine_chunks(), None).to_pylist()
+    rows: dict[tuple[int, int], str] = {}
+    for key, name in zip(keys, names, strict=True):
+        if key[0] in seen:
+            rows.setdefault(key, name)
     columns = {
         "process": pa.array([process for process, _ in rows], pa.int64()),
         "thread": pa.array([thread for _, thread in rows], pa.int64()),
-        "name": pa.array([strings.name(name) for name in rows.values()], pa.string()),
+        "name": pa.array(list(rows.values()), pa.string()),
     }
     return [pa.table(columns)] if rows else []
 
@@ -157,6 +186,15 @@ def _pairs(database: Database, table: Table) -> list[tuple[str, str]]:
     sql = tables.select(database, table, order="name, value")
     found = database.table(sql) if sql else None
     return list(zip(found["name"].to_pylist(), found["value"].to_pylist(), strict=True)) if found else []
+
+
+def _cuda_traced(capture: list[tuple[str, str]]) -> bool | None:
+    """Whether CUDA was traced for any process; None when the file does not say."""
+    told = {value.lower() == "true" for name, value in capture if name.endswith("COLLECT_CUDA_TRACE")}
+    events = {value.lower() for name, value in capture if name == "CAPTURE_EVENT_TYPE"}
+    if not told and not events:
+        return None
+    return True in told or "cuda" in events
 
 
 def _integer(text: str) -> int | None:

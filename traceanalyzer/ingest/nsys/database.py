@@ -14,14 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+# Not through its DB-API module, which imports pandas: that takes longer than reading a small export.
 import adbc_driver_manager
+import adbc_driver_sqlite
 import pyarrow as pa
-from adbc_driver_sqlite import dbapi
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
 
-BATCH_ROWS = 1 << 16
+BATCH_ROWS = 1 << 15
 _HEADER_BYTES = 100
 _FAILURES = (adbc_driver_manager.Error, OSError, pa.ArrowException)
 
@@ -29,16 +30,22 @@ _FAILURES = (adbc_driver_manager.Error, OSError, pa.ArrowException)
 class Database:
     """One open export. Table and column names are matched without regard to case, as SQLite does."""
 
-    def __init__(self, connection: dbapi.Connection, path: Path) -> None:
+    def __init__(self, connection: adbc_driver_manager.AdbcConnection, path: Path) -> None:
         self._connection, self._path = connection, path
-        names = self.table("select cast(name as text) as name from sqlite_master where type in ('table', 'view')")
-        self._names = {str(name).lower(): str(name) for name in (names["name"].to_pylist() if names else [])}
+        found = self.table("select cast(name as text) as name, type from sqlite_master where type in ('table', 'view')")
+        rows = found.to_pylist() if found else []
+        self._names: dict[str, str] = {row["name"].lower(): row["name"] for row in rows}
+        self._views = {row["name"] for row in rows if row["type"] == "view"}
         self._columns: dict[str, dict[str, str]] = {}
 
     @property
     def table_names(self) -> list[str]:
         """All tables and views, as spelled in the file."""
         return sorted(self._names.values())
+
+    def is_view(self, table: str) -> bool:
+        """Whether a table, as spelled in the file, is a view."""
+        return table in self._views
 
     def find(self, name: str) -> str | None:
         """The table of this name, or else its highest `_V2`, `_V3` ... sibling, as spelled in the file."""
@@ -70,18 +77,15 @@ class Database:
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
         """Rows of a query, batch by batch, empty batches left out.
 
-        The driver takes each column's type from the first batch, so a query must not mix types: see `tables.select`.
+        The driver takes each column's type from the first batch. A cell that does not fit it later is an InputError, never
+        a changed value.
         """
         try:
-            with self._connection.cursor() as cursor:
-                cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
-                cursor.execute(sql)
-                reader = cursor.fetch_record_batch()
-                while True:
-                    try:
-                        batch = reader.read_next_batch()
-                    except StopIteration:
-                        return
+            with adbc_driver_manager.AdbcStatement(self._connection) as statement:
+                statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
+                statement.set_sql_query(sql)
+                stream, _ = statement.execute_query()
+                for batch in pa.RecordBatchReader.from_stream(stream):
                     if batch.num_rows:
                         yield _valid_text(batch)
         except _FAILURES as error:
@@ -115,25 +119,26 @@ def open_database(source: Source) -> Iterator[Database]:
     with contextlib.ExitStack() as stack:
         path, flags = _readable(source, stack)
         _check_complete(path, source.path)
-        connection = stack.enter_context(_connect(path, flags, source.path))
-        yield Database(connection, source.path)
+        yield _connect(path, flags, source.path, stack)
 
 
 def _readable(source: Source, stack: contextlib.ExitStack) -> tuple[Path, str]:
     """The file to open and how: the input itself where that leaves no trace, else a private copy of it."""
-    path = source.path
+    path = source.place
     pending = [side for side in _side_files(path) if side.is_file() and side.stat().st_size]
-    if source.compressed or pending:
+    if source.packed or pending:
         # Changes that another program left beside the file belong to it, and applying them means writing: in the copy.
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="traceanalyzer-")))
             copy = folder / "export.sqlite"
             with source.open() as stream, copy.open("wb") as target:
                 shutil.copyfileobj(stream, target, 1 << 20)
+            if stream.damage:
+                raise InputError(f"{source.path}: {stream.damage}; copy the whole file, or run nsys export again")
             for side in pending:
                 shutil.copyfile(side, folder / (copy.name + side.name[len(path.name) :]))
-        except (OSError, EOFError) as error:
-            raise InputError(f"{path}: cannot be unpacked to a temporary folder ({error})") from error
+        except OSError as error:
+            raise InputError(f"{source.path}: cannot be unpacked to a temporary folder ({error})") from error
         return copy, "mode=rw"
     # Bytes 18 and 19 are 2 in WAL mode, where even a read-only connection creates files. With nothing pending the file
     # is complete as it is.
@@ -165,29 +170,19 @@ def _check_complete(path: Path, shown: Path) -> None:
         )
 
 
-def _connect(path: Path, flags: str, shown: Path) -> dbapi.Connection:
+def _connect(path: Path, flags: str, shown: Path, stack: contextlib.ExitStack) -> Database:
     uri = "file:" + quote(str(path.absolute()))
     attempts = [flags] if "immutable" in flags else [flags, "mode=ro&immutable=1"]
     for attempt in attempts:
         try:
-            return _probe(dbapi.connect(f"{uri}?{attempt}", autocommit=True))
-        except _FAILURES as error:
+            database = stack.enter_context(adbc_driver_sqlite.connect(f"{uri}?{attempt}"))
+            # SQLite opens lazily: what is read here shows a failure.
+            return Database(stack.enter_context(adbc_driver_manager.AdbcConnection(database)), shown)
+        except (*_FAILURES, InputError) as error:
             # Some read-only media refuse locks; with nothing pending beside the file, reading without them is safe.
             if attempt == attempts[-1]:
-                raise unreadable(shown, error) from error
+                raise error if isinstance(error, InputError) else unreadable(shown, error) from error
     raise AssertionError("unreachable")
-
-
-def _probe(connection: dbapi.Connection) -> dbapi.Connection:
-    """SQLite opens lazily: read something, so that a failure shows here."""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("select count(*) from sqlite_master")
-            cursor.fetchall()
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _valid_text(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -4,119 +4,170 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.ingest.classify import kernel_class, map_names
+from traceanalyzer.ingest.classify import COMPUTE, kernel_class, map_names
 from traceanalyzer.ingest.nsys import tables
-from traceanalyzer.ingest.nsys.database import Database
-from traceanalyzer.ingest.nsys.extents import Extents
-from traceanalyzer.ingest.nsys.lookups import Devices, Ints, Kinds, Strings, from_unique, integers
-
-KERNEL, MEMCPY, MEMSET, GRAPH = range(4)
-KINDS = ("kernel", "memcpy", "memset", "graph")
-_PARTS = [part.with_constant("op", op) for op, part in enumerate(tables.GPU_WORK)]
-# SQLite sorts (it spills to its own temporary files), so that a big export need not fit into memory.
-_ORDER = 'process, start, "end" desc, op, device, context, stream, correlation, graph_node'
+from traceanalyzer.ingest.nsys.lookups import Devices, Ints, Kinds, Strings, integers, named, nulls, present, processes
+from traceanalyzer.ingest.nsys.repairs import Repairs
+from traceanalyzer.ingest.nsys.rows import Columns, EventReader
 
 _class = cache(kernel_class)
 
 
-def read_gpu_ops(
-    database: Database, strings: Strings, devices: Devices, kinds: Kinds, extents: Extents
-) -> Iterator[pa.Table]:
-    """Batches of `gpu_ops`, ordered by process and start."""
-    sql = tables.union(database, _PARTS, "start is not null", _ORDER)
-    for batch in database.batches(sql) if sql else ():
-        yield _convert(batch, strings, devices, kinds, extents)
+class GpuOps:
+    """Makes `gpu_ops` of the tables of GPU work, one after the other.
 
+    Which times cannot be is judged when the whole file is known; only operations without an end are flagged here.
+    """
 
-def _convert(raw: pa.RecordBatch, strings: Strings, devices: Devices, kinds: Kinds, extents: Extents) -> pa.Table:
-    column = {name: values.cast(pa.int64()) for name, values in zip(raw.schema.names, raw.columns, strict=True)}
-    op, owner = integers(column["op"]), integers(column["process"], extents.only_process)
-    start = integers(column["start"])
-    # A row without an end never finished being recorded.
-    unfinished = np.asarray(column["end"].is_null())
-    end = np.where(unfinished, start, integers(column["end"]))
-    names = _names(op, column, strings, kinds)
-    return pa.table(
-        {
+    def __init__(self, strings: Strings, devices: Devices, kinds: Kinds, repairs: Repairs) -> None:
+        self._strings, self._devices, self._kinds, self._repairs = strings, devices, kinds, repairs
+
+    def read(self, reader: EventReader) -> Iterator[pa.Table]:
+        """All rows, in batches."""
+        parts: tuple[tuple[tables.Table, Callable[[Columns, int], dict[str, Any]]], ...] = (
+            (tables.KERNEL, self._kernels),
+            (tables.MEMCPY, self._copies),
+            (tables.MEMSET, self._memsets),
+            (tables.GRAPH_TRACE, self._graphs),
+        )
+        for table, of_kind in parts:
+            for raw in reader.read(table):
+                columns = self._repairs.complete(raw, "start")
+                rows = len(columns["start"])
+                yield pa.table(self._placed(columns, of_kind(columns, rows)))
+
+    def _placed(self, columns: Columns, rest: dict[str, Any]) -> dict[str, Any]:
+        """Times and places, which all kinds have, beside the `rest`."""
+        start, unfinished = integers(columns["start"]), nulls(columns["end"])
+        rows = len(start)
+        if unfinished.any():
+            self._repairs.unfinished += int(unfinished.sum())
+            self._repairs.example = self._repairs.example or rest["name"][int(unfinished.argmax())].as_py()
+            rest["quarantined"] = pa.array(unfinished, mask=~unfinished)
+        owner = processes(columns["owner"]) if "owner" in columns else pa.nulls(rows, pa.int64())
+        rest |= {
             "process": owner,
             "start_ns": start,
-            "end_ns": end,
-            "device": devices.physical(owner, column["device"]),
-            "context": column["context"],
-            "stream": column["stream"],
-            "kind": from_unique(op, lambda key: KINDS[key]),
-            "name": names,
-            "class": map_names(names, _class),
-            "correlation": column["correlation"],
-            "graph_id": _graph_id(column["graph"], column["graph_node"]),
-            "graph_node_id": column["graph_node"],
-            "bytes": column["bytes"],
-            "copy_kind": _of_copies(op, column["copyKind"], lambda key: kinds.copy(key).kind),
-            "src_memory": _of_copies(op, column["src"], kinds.memory_kind),
-            "dst_memory": _of_copies(op, column["dst"], kinds.memory_kind),
-            "grid": _triple(op, [column["grid" + axis] for axis in "XYZ"]),
-            "block": _triple(op, [column["block" + axis] for axis in "XYZ"]),
-            "registers": column["registers"].cast(pa.int32(), safe=False),
-            "shared_memory": _sum(column["static_shared"], column["dynamic_shared"]),
-            "quarantined": extents.impossible(start, end) | unfinished,
+            "end_ns": np.where(unfinished, start, integers(columns["end"])),
+            "device": self._devices.physical(owner, self._numbers(columns, rows)),
         }
-    )
+        rest |= {name: columns[name] for name in ("context", "stream", "bytes") if name in columns}
+        if "correlation" in columns:
+            # No launch call made an operation with the number 0 (a migration).
+            rest["correlation"] = present(columns["correlation"])
+        if "graph_node" in columns:
+            rest["graph_node_id"] = present(columns["graph_node"])
+        graph = _graph_id(columns)
+        return rest if graph is None else rest | {"graph_id": graph}
 
+    def _numbers(self, columns: Columns, rows: int) -> pa.Array:
+        """The CUDA device of each row; 0 where the table leaves no choice."""
+        if "device" not in columns:
+            self._repairs.deviceless += rows
+            return pa.array(np.zeros(rows, np.int32))
+        device = self._repairs.small(columns["device"])
+        self._repairs.homeless += device.null_count
+        return device
 
-def _names(op: Ints, column: dict[str, pa.Array], strings: Strings, kinds: Kinds) -> pa.DictionaryArray:
-    """Kernel names as recorded; for the rest a name that says what it did."""
-    kernels = strings.names(column["name"], "unknown kernel", column["short_name"])
-    # One key for all that another name depends on: the graph, or operation, copy kind, source and target.
-    copy, src, dst = (np.clip(integers(column[name], -1), -1, 62) + 1 for name in ("copyKind", "src", "dst"))
-    graph = integers(column["graph"], -1)
-    keys = np.where(op == GRAPH, (graph << 20) | (GRAPH << 18), (op << 18) | (copy << 12) | (src << 6) | dst)
+    def _kernels(self, columns: Columns, rows: int) -> dict[str, Any]:
+        ids = columns.get("name", pa.nulls(rows, pa.int64()))
+        names = self._strings.names(ids, "unknown kernel", columns.get("short_name"))
+        small = {name: self._repairs.small(columns[name]) for name in (*_GRID, *_BLOCK, "registers") if name in columns}
+        found = {"kind": constant("kernel", rows), "name": names, "class": map_names(names, _class)}
+        if "registers" in small:
+            found["registers"] = small["registers"]
+        for name, axes in (("grid", _GRID), ("block", _BLOCK)):
+            if all(axis in small for axis in axes):
+                found[name] = _triple([small[axis] for axis in axes])
+        shared = [columns[name] for name in ("static_shared", "dynamic_shared") if name in columns]
+        if shared:
+            found["shared_memory"] = shared[0] if len(shared) == 1 else _sum(*shared)
+        return found
 
-    def name(key: int) -> str:
-        kind = (key >> 18) & 3
-        if kind == GRAPH:
-            return f"CUDA graph {key >> 20}" if key >> 20 >= 0 else "CUDA graph"
-        source, target = kinds.memory_kind(((key >> 6) & 63) - 1), kinds.memory_kind((key & 63) - 1)
-        if kind == MEMSET:
+    def _copies(self, columns: Columns, rows: int) -> dict[str, Any]:
+        kinds = self._kinds
+        copy, source, target = (columns.get(name, pa.nulls(rows, pa.int64())) for name in ("copyKind", "src", "dst"))
+
+        def name(key: int) -> str:
+            what = f"Memcpy {kinds.copy(_unpacked(key, 2)).label}".strip()
+            src, dst = kinds.memory_kind(_unpacked(key, 1)), kinds.memory_kind(_unpacked(key, 0))
+            return what if src == dst == "unknown" else f"{what} ({src.title()} -> {dst.title()})"
+
+        names = named(_packed(copy, source, target), name)
+        return {
+            **_computing("memcpy", names),
+            "copy_kind": named(copy, lambda key: kinds.copy(key).kind),
+            "src_memory": named(source, kinds.memory_kind),
+            "dst_memory": named(target, kinds.memory_kind),
+        }
+
+    def _memsets(self, columns: Columns, rows: int) -> dict[str, Any]:
+        def name(key: int | None) -> str:
+            target = self._kinds.memory_kind(key)
             return f"Memset ({target.title()})" if target != "unknown" else "Memset"
-        what = f"Memcpy {kinds.copy(((key >> 12) & 63) - 1).label}".strip()
-        return what if source == target == "unknown" else f"{what} ({source.title()} -> {target.title()})"
 
-    others = from_unique(keys, name)
-    # Joined as dictionaries: kernel names can be a kilobyte long, a million of them must not be spelled out.
-    shifted = pc.add(others.indices, pa.scalar(len(kernels.dictionary), pa.int32()))
-    indices = pc.if_else(pa.array(op == KERNEL), kernels.indices, shifted)
-    joined = pa.concat_arrays([kernels.dictionary, others.dictionary])
-    return _used(pa.DictionaryArray.from_arrays(indices, joined))
+        return _computing("memset", named(columns.get("dst", pa.nulls(rows, pa.int64())), name))
+
+    def _graphs(self, columns: Columns, rows: int) -> dict[str, Any]:
+        graphs = columns.get("graph", pa.nulls(rows, pa.int64()))
+        return _computing("graph", named(graphs, lambda key: "CUDA graph" if key is None else f"CUDA graph {key}"))
 
 
-def _used(names: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The same with only those dictionary values that occur."""
-    return from_unique(integers(names.indices), lambda key: str(names.dictionary[key].as_py()))
+_GRID, _BLOCK = ("gridX", "gridY", "gridZ"), ("blockX", "blockY", "blockZ")
+_PACKED_BITS = 8
 
 
-def _graph_id(graph: pa.Array, node: pa.Array) -> pa.Array:
+def constant(name: str, rows: int) -> pa.DictionaryArray:
+    """A column that says the same in every row."""
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([name]))
+
+
+def _computing(kind: str, names: pa.DictionaryArray) -> dict[str, Any]:
+    return {"kind": constant(kind, len(names)), "name": names, "class": constant(COMPUTE, len(names))}
+
+
+def _packed(*ids: pa.Array) -> pa.Array:
+    """One key of several small ids; what is no small id counts as none."""
+    keys: Ints = np.zeros(len(ids[0]), np.int64)
+    for column in ids:
+        values = integers(column, -1)
+        small = (values >= 0) & (values < (1 << _PACKED_BITS) - 1)
+        keys = (keys << _PACKED_BITS) | np.where(small, values + 1, 0)
+    return pa.array(keys)
+
+
+def _unpacked(key: int, place: int) -> int | None:
+    """The id at a place of such a key, counted from the last."""
+    value = (key >> (place * _PACKED_BITS)) & ((1 << _PACKED_BITS) - 1)
+    return value - 1 if value else None
+
+
+def _graph_id(columns: Columns) -> pa.Array | None:
     """The graph as recorded, else from the node id, whose upper half names the executable graph (2023 and later)."""
-    upper = pc.shift_right(node, pa.scalar(32, pa.int64()))
-    return pc.coalesce(graph, pc.if_else(pc.greater(upper, 0), upper, pa.scalar(None, pa.int64())))
+    graph, node = (present(columns[name]) if name in columns else None for name in ("graph", "graph_node"))
+    if node is None:
+        return graph
+    upper = present(pc.shift_right(node, 32))
+    return upper if graph is None else pc.coalesce(graph, upper)
 
 
 def _sum(left: pa.Array, right: pa.Array) -> pa.Array:
-    """Sum of two columns, one of which may be absent."""
+    """Sum of two columns, of which one may be null."""
     return pc.coalesce(pc.add(left, right), left, right)
 
 
-def _of_copies(op: Ints, ids: pa.Array, name: Callable[[int], str]) -> pa.DictionaryArray:
-    """Names of ids for copies, null for the rest."""
-    return from_unique(np.where(op == MEMCPY, integers(ids, -1), -2), lambda key: None if key == -2 else name(key))
-
-
-def _triple(op: Ints, parts: list[pa.Array]) -> pa.Array:
-    """x, y and z of a kernel's launch; null unless all three are known."""
-    absent = np.logical_or.reduce([op != KERNEL, *(np.asarray(part.is_null()) for part in parts)])
-    values = np.stack([integers(part) for part in parts], axis=1).astype(np.int32).ravel()
-    return pa.FixedSizeListArray.from_arrays(pa.array(values), 3, mask=pa.array(absent))
+def _triple(parts: list[pa.Array]) -> pa.Array:
+    """x, y and z of a launch; null unless all three are known."""
+    values = np.empty((len(parts[0]), 3), np.int32)
+    for axis, part in enumerate(parts):
+        values[:, axis] = part.fill_null(0).to_numpy()
+    absent = np.logical_or.reduce([nulls(part) for part in parts])
+    return pa.FixedSizeListArray.from_arrays(
+        pa.array(values.ravel()), 3, mask=pa.array(absent) if absent.any() else None
+    )

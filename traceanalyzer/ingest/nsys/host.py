@@ -1,9 +1,13 @@
-"""API calls, NVTX ranges and the profiler's own overhead: what happened on host threads."""
+"""API calls, NVTX ranges and the profiler's own overhead: what happened on host threads.
+
+A table is read once for the rows that have an end. Those that have none end with the last record of the file, which is
+known only when all of it has been read; then they are read on their own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -11,17 +15,12 @@ import pyarrow.compute as pc
 
 from traceanalyzer.ingest.classify import api_class, map_names, plain_api_name
 from traceanalyzer.ingest.nsys import tables
-from traceanalyzer.ingest.nsys.database import Database
-from traceanalyzer.ingest.nsys.lookups import Ints, Strings, from_unique, integers
+from traceanalyzer.ingest.nsys.lookups import Strings, integers, named, nulls, present, processes, threads
+from traceanalyzer.ingest.nsys.operators import described
+from traceanalyzer.ingest.nsys.repairs import Repairs, kept
+from traceanalyzer.ingest.nsys.rows import Columns, EventReader
+from traceanalyzer.ingest.nsys.tables import Table
 
-# SQLite sorts, so that a big export need not fit into memory.
-_ORDER = 'process, thread, start, "end" desc'
-# PyTorch's emit_nvtx appends an operator's arguments to its name:
-# "aten::add, seq = 7, op_id = 3, sizes = [[2, 2]], input_op_ids = [(0,-1)]".
-_OPERATOR = (
-    r"^(?P<name>.+?)(?:, seq = (?P<sequence>\d{1,18}))?, op_id = \d+"
-    r"(?:, sizes = (?P<shapes>\[.*?\]))?(?:, input_op_ids = .*)?$"
-)
 # CUPTI's own numbers for what it spent time on.
 _CUPTI_OVERHEADS = {
     1: "CUPTI: driver compiler",
@@ -33,103 +32,94 @@ _CUPTI_OVERHEADS = {
     6 << 16: "CUPTI: command buffer full",
     7 << 16: "CUPTI: activity buffer request",
 }
+_plain, _class = cache(plain_api_name), cache(api_class)
 
 
-@dataclass
-class Repairs:
-    """How many rows had to be corrected: `opened` had no end, `reversed` ended before their start."""
+class Host:
+    """Makes the tables of host events. `process` is the one of rows that name none."""
 
-    opened: int = 0
-    reversed: int = 0
+    def __init__(self, reader: EventReader, strings: Strings, repairs: Repairs, process: int) -> None:
+        self._reader, self._strings, self._repairs, self._process = reader, strings, repairs, process
 
-    def span(self, column: dict[str, pa.Array], last: int) -> tuple[Ints, Ints]:
-        """Start and end of each row. A missing end becomes `last`, the end of the records."""
-        start, missing = integers(column["start"]), np.asarray(column["end"].is_null())
-        end = np.where(missing, np.maximum(start, last), integers(column["end"]))
-        self.opened += int(missing.sum())
-        self.reversed += int((end < start).sum())
-        return start, np.maximum(start, end)
+    def api_calls(self, last: int | None = None) -> Iterator[pa.Table]:
+        """Batches of `api_calls`, runtime and driver calls alike: those with an end, or, given the `last` time, the others."""
+        for columns in self._rows(tables.RUNTIME, last):
+            raw = self._strings.names(_ids(columns, "name"), "unknown call")
+            plain = map_names(raw, _plain)
+            place = self._placed(columns)
+            place |= {"name": plain, "raw_name": raw, "class": map_names(plain, _class)}
+            if "correlation" in columns:
+                place["correlation"] = present(columns["correlation"])
+            yield pa.table(place)
 
+    def ranges(self, last: int | None = None) -> Iterator[pa.Table]:
+        """Batches of `host_ranges` of all NVTX domains; `last` as for `api_calls`."""
+        for columns in self._rows(tables.NVTX, last):
+            place = self._placed(columns)
+            if "ended_by" in columns:
+                place["thread"] = _unless_handed_over(place["thread"], columns)
+            yield pa.table(place | described(self._texts(columns)))
 
-def read_api_calls(
-    database: Database, strings: Strings, repairs: Repairs, last: int, process: int
-) -> Iterator[pa.Table]:
-    """Batches of `api_calls`, runtime and driver calls alike, ordered by process, thread and start."""
-    sql = tables.select(database, tables.RUNTIME, "start is not null", _ORDER)
-    for column in _columns(database, sql):
-        start, end = repairs.span(column, last)
-        raw = strings.names(column["name"], "unknown call")
-        plain = map_names(raw, plain_api_name)
-        yield pa.table(
-            {
-                "process": integers(column["process"], process),
-                "thread": column["thread"],
-                "start_ns": start,
-                "end_ns": end,
-                "name": plain,
-                "raw_name": raw,
-                "class": map_names(plain, api_class),
-                "correlation": column["correlation"],
-            }
+    def overheads(self, last: int) -> Iterator[pa.Table]:
+        """Batches of `overheads`: what Nsight Systems and CUPTI say that they cost."""
+        for table in (tables.OVERHEAD, tables.CUPTI_OVERHEAD):
+            for which in (None, last):
+                for columns in self._rows(table, which):
+                    names = self._strings.names(_ids(columns, "name"), None)
+                    if table is tables.CUPTI_OVERHEAD:
+                        kinds = named(_ids(columns, "kind"), lambda key: _CUPTI_OVERHEADS.get(key, "CUPTI: other"))
+                        names = pc.coalesce(names.dictionary_decode(), kinds.dictionary_decode()).dictionary_encode()
+                    yield pa.table(self._placed(columns) | {"name": names})
+
+    def _rows(self, table: Table, last: int | None) -> Iterator[Columns]:
+        """Rows with a start and an end: the recorded one, or `last` for those that have none."""
+        if last is None:
+            for raw in self._reader.read(table):
+                columns = self._repairs.complete(_ranges(raw) if table is tables.NVTX else raw, "start")
+                columns = columns | {"end": _ids(columns, "end")}
+                ended = columns["end"].is_valid()
+                self._repairs.opened[table.names[0]] += ended.false_count
+                yield kept(columns, ended)
+        elif self._repairs.opened[table.names[0]]:
+            for raw in self._reader.unended(table):
+                columns = _ranges(raw) if table is tables.NVTX else raw
+                columns = kept(columns, columns["start"].is_valid())
+                yield columns | {"end": pa.array(np.maximum(integers(columns["start"]), last))}
+
+    def _placed(self, columns: Columns) -> dict[str, pa.Array]:
+        """Where and when: the columns that all host events have."""
+        start, end = self._repairs.span(columns)
+        return {
+            "process": processes(_ids(columns, "owner")).fill_null(self._process),
+            "thread": threads(_ids(columns, "caller")),
+            "start_ns": pa.array(start),
+            "end_ns": pa.array(end),
+        }
+
+    def _texts(self, columns: Columns) -> pa.Array:
+        """The text of each range, which may be registered once and named by its id."""
+        texts = columns.get("text", pa.repeat("", len(columns["start"])))
+        empty = pc.equal(texts, "")
+        if not pc.any(empty).as_py():
+            return texts
+        return pc.if_else(
+            empty, self._strings.names(_ids(columns, "text_id"), "(unnamed range)").dictionary_decode(), texts
         )
 
 
-def read_host_ranges(
-    database: Database, strings: Strings, repairs: Repairs, last: int, process: int
-) -> Iterator[pa.Table]:
-    """Batches of `host_ranges` of all NVTX domains, ordered by process, thread and start."""
-    ranges = f'type in {tables.NVTX_RANGES} or (type is null and "end" is not null)'
-    sql = tables.select(database, tables.NVTX, f"start is not null and ({ranges})", _ORDER)
-    for column in _columns(database, sql):
-        start, end = repairs.span(column, last)
-        text = pc.if_else(pc.equal(column["text"], ""), pa.scalar(None, pa.string()), column["text"])
-        registered = strings.names(column["text_id"], "(unnamed range)").dictionary_decode()
-        yield pa.table(
-            {
-                "process": integers(column["process"], process),
-                "thread": column["thread"],
-                "start_ns": start,
-                "end_ns": end,
-                **_described(pc.coalesce(text, registered).dictionary_encode()),
-            }
-        )
+def _ids(columns: Columns, name: str) -> pa.Array:
+    return columns.get(name, pa.nulls(len(columns["start"]), pa.int64()))
 
 
-def read_overheads(
-    database: Database, strings: Strings, repairs: Repairs, last: int, process: int
-) -> Iterator[pa.Table]:
-    """Batches of `overheads`: what Nsight Systems and CUPTI say that they cost."""
-    for table in (tables.OVERHEAD, tables.CUPTI_OVERHEAD):
-        for column in _columns(database, tables.select(database, table, "start is not null", _ORDER)):
-            start, end = repairs.span(column, last)
-            names = strings.names(column["name"], None)
-            if "kind" in column:
-                kinds = from_unique(integers(column["kind"], -1), lambda key: _CUPTI_OVERHEADS.get(key, "CUPTI: other"))
-                names = pc.coalesce(names.dictionary_decode(), kinds.dictionary_decode()).dictionary_encode()
-            owner = integers(column["process"], process)
-            yield pa.table(
-                {"process": owner, "thread": column["thread"], "start_ns": start, "end_ns": end, "name": names}
-            )
+def _ranges(columns: Columns) -> Columns:
+    """Those rows of NVTX_EVENTS that are ranges. Exports without event types tell them by their end."""
+    kind = integers(_ids(columns, "type"), -1)
+    untyped = (kind == -1) & ~nulls(_ids(columns, "end"))
+    return kept(columns, pa.array(np.isin(kind, tables.PUSHED + tables.STARTED) | untyped))
 
 
-def _columns(database: Database, sql: str | None) -> Iterator[dict[str, pa.Array]]:
-    for batch in database.batches(sql) if sql else ():
-        yield dict(zip(batch.schema.names, batch.columns, strict=True))
-
-
-def _described(names: pa.DictionaryArray) -> dict[str, pa.Array]:
-    """Name, category and arguments of ranges. Arguments leave the names of PyTorch operators, so that they group."""
-    parsed = pc.extract_regex(names.dictionary, _OPERATOR)
-    name, sequence, shapes = (pc.struct_field(parsed, part) for part in ("name", "sequence", "shapes"))
-    is_operator = pc.fill_null(pc.match_substring(name, "::"), False)
-    category = pc.if_else(is_operator, "operator", "nvtx").dictionary_encode()
-    shapes = pc.if_else(pc.equal(shapes, ""), pa.scalar(None, pa.string()), shapes)
-    numbers = pc.if_else(pc.equal(sequence, ""), pa.scalar(None, pa.string()), sequence).cast(pa.int64())
-    plain = pc.coalesce(name, names.dictionary).dictionary_encode()
-    take = names.indices
-    return {
-        "name": pa.DictionaryArray.from_arrays(plain.indices.take(take), plain.dictionary),
-        "category": pa.DictionaryArray.from_arrays(category.indices.take(take), category.dictionary),
-        "shapes": shapes.take(take),
-        "sequence": numbers.take(take),
-    }
+def _unless_handed_over(thread: pa.Array, columns: Columns) -> pa.Array:
+    """The thread of each range; null for one that another thread ended: it is nested in neither."""
+    start, end = integers(_ids(columns, "caller")), integers(columns["ended_by"])
+    moved = np.isin(integers(_ids(columns, "type")), tables.STARTED) & ~nulls(columns["ended_by"]) & (start != end)
+    return pc.if_else(pa.array(moved), None, thread)

@@ -5,30 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
-from traceanalyzer.ingest.nsys import about, gpu_ops, host, samples, tables
+from traceanalyzer.ingest.nsys import about, samples, tables
+from traceanalyzer.ingest.nsys.about import About
+from traceanalyzer.ingest.nsys.coverage import Coverage
 from traceanalyzer.ingest.nsys.database import Database, open_database
-from traceanalyzer.ingest.nsys.extents import Extents
+from traceanalyzer.ingest.nsys.gpu_ops import GpuOps
+from traceanalyzer.ingest.nsys.host import Host
 from traceanalyzer.ingest.nsys.lookups import Devices, Kinds, Strings
+from traceanalyzer.ingest.nsys.repairs import Repairs
+from traceanalyzer.ingest.nsys.rows import EventReader
 from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
 
 _TELLTALES = ("StringIds", "NVTX_EVENTS", "META_DATA_EXPORT", "EXPORT_META_DATA")
 _PREFIXES = ("cupti_activity_kind_", "nvtx_", "target_info_")
-_STREAMED = (
-    tables.KERNEL,
-    tables.MEMCPY,
-    tables.MEMSET,
-    tables.GRAPH_TRACE,
-    tables.RUNTIME,
-    tables.NVTX,
-    tables.OVERHEAD,
-    tables.CUPTI_OVERHEAD,
-    tables.DEVICE_MEMORY,
-    tables.GPU_METRICS,
-)
+_WITH_PROCESS = (*tables.GPU_WORK, tables.RUNTIME, tables.NVTX, tables.DEVICE_MEMORY)
+STREAMED = (*_WITH_PROCESS, tables.OVERHEAD, tables.CUPTI_OVERHEAD, tables.GPU_METRICS, tables.STRINGS)
 
 
 class NsysImporter:
@@ -60,7 +54,7 @@ class _Meter:
     """Turns rows into bytes of the input: SQLite does not say where it reads."""
 
     def __init__(self, database: Database, size: int, progress: Progress) -> None:
-        found = (tables.find(database, table) for table in _STREAMED)
+        found = (tables.find(database, table) for table in STREAMED)
         self._rows = max(sum(database.row_estimate(name) for name in found if name is not None), 1)
         self._size, self._progress, self._done, self._told = size, progress, 0, 0
 
@@ -84,42 +78,38 @@ class _Reading:
 
     def __init__(self, database: Database, sink: Sink, meter: _Meter) -> None:
         self._database, self._sink, self._meter = database, sink, meter
-        self._repairs = host.Repairs()
-        # What was met on the way: processes with events, GPUs with work, rows with a peculiarity.
-        self._processes: set[int] = set()
-        self._gpus: set[int] = set()
-        self._graphs = self._impossible = 0
-        self._impossible_name: str | None = None
+        self._reader = EventReader(database, sink, meter.add)
+        self._repairs, self._coverage = Repairs(), Coverage()
 
     def run(self) -> FileFacts:
         """Fill all tables, always in the same order."""
-        database, repairs = self._database, self._repairs
-        strings, devices, kinds = Strings(database), Devices(database), Kinds.read(database)
-        facts = about.About.read(database)
-        extents = Extents.read(database)
-        last, owner = extents.last, extents.only_process
+        database, reader, repairs, seen = self._database, self._reader, self._repairs, self._coverage
+        strings, devices, kinds = Strings(reader), Devices(database), Kinds.read(database)
+        facts = About.read(database)
+        nameless = tables.only_process(database, _WITH_PROCESS)
+        host = Host(reader, strings, repairs, nameless)
 
-        self._stream("gpu_ops", gpu_ops.read_gpu_ops(database, strings, devices, kinds, extents), self._see_gpu_ops)
-        self._stream("api_calls", host.read_api_calls(database, strings, repairs, last, owner), self._see_processes)
-        self._stream("host_ranges", host.read_host_ranges(database, strings, repairs, last, owner), self._see_processes)
-        self._stream("overheads", host.read_overheads(database, strings, repairs, last, owner))
-        self._stream("memory_events", samples.read_memory_events(database, devices, kinds, owner))
-        self._stream("counters", samples.read_counters(database))
-        self._stream("devices", about.read_devices(database, self._gpus))
-        self._stream("processes", about.read_processes(database, self._processes, facts.host))
-        self._stream("threads", about.read_threads(database, strings, self._processes))
+        self._stream("api_calls", host.api_calls(), seen.see_api_calls)
+        self._stream("host_ranges", host.ranges(), seen.see_ranges)
+        self._stream("gpu_ops", GpuOps(strings, devices, kinds, repairs).read(reader), seen.see_gpu_ops)
+        last = seen.last_ns or 0
+        self._stream("api_calls", host.api_calls(last), seen.see_api_calls)
+        self._stream("host_ranges", host.ranges(last), seen.see_ranges)
+        self._stream("overheads", host.overheads(last))
+        self._stream("memory_events", samples.read_memory_events(reader, devices, kinds, repairs, nameless))
+        self._stream("counters", samples.read_counters(reader, database, repairs))
+        processes = seen.processes or ({nameless} if seen.gpu_ops else set())
+        used = {gpu for _, gpu in seen.places if gpu is not None}
+        self._stream("devices", about.read_devices(database, used, repairs))
+        self._stream("processes", about.read_processes(database, processes, facts.host))
+        self._stream("threads", about.read_threads(database, strings, processes))
         self._meter.finish()
+        self._report(facts, strings, processes)
 
-        facts.report(self._sink)
-        about.report_diagnostics(database, self._sink)
-        self._report()
-        single = len(self._processes) == 1
-        if len(self._processes) > 1:
-            message = "several processes and no word of their ranks: GPUs are told apart by their device number"
-            self._sink.health("TRC006", "info", message, len(self._processes))
+        single = len(processes) == 1
         return FileFacts(
             producer=f"Nsight Systems {facts.version or ''}".strip(),
-            process=min(self._processes) if single else None,
+            process=min(processes) if single else None,
             rank=facts.rank if single else None,
             world_size=facts.world_size if single else None,
             clock_base_ns=facts.clock_base_ns,
@@ -129,38 +119,28 @@ class _Reading:
         self, table: str, batches: Iterable[pa.Table], see: Callable[[pa.Table], None] = lambda batch: None
     ) -> None:
         for batch in batches:
-            see(batch)
-            self._sink.add(table, batch)
-            self._meter.add(batch.num_rows)
+            if batch.num_rows:
+                see(batch)
+                self._sink.add(table, batch)
 
-    def _see_processes(self, batch: pa.Table) -> None:
-        self._processes.update(batch["process"].unique().to_pylist())
-
-    def _see_gpu_ops(self, batch: pa.Table) -> None:
-        self._see_processes(batch)
-        self._gpus.update(batch["device"].unique().to_pylist())
-        self._graphs += pc.sum(pc.equal(batch["kind"].cast(pa.string()), "graph")).as_py()
-        impossible = batch.filter(batch["quarantined"])
-        if impossible.num_rows and self._impossible_name is None:
-            self._impossible_name = impossible["name"][0].as_py()
-        self._impossible += impossible.num_rows
-
-    def _report(self) -> None:
-        """Say what was met in the rows and what it means for the rules."""
-        if self._graphs:
-            self._sink.health(
+    def _report(self, facts: About, strings: Strings, processes: set[int]) -> None:
+        """Say what was met and what it means for the rules."""
+        sink, seen = self._sink, self._coverage
+        facts.report(sink)
+        about.report_diagnostics(self._database, sink)
+        seen.report(self._database, facts, sink)
+        if seen.whole_graphs:
+            sink.health(
                 "TRC008",
                 "low",
                 "CUDA graphs were recorded as a whole: the kernels inside are hidden, and rules about kernels do not "
                 "see them; record with nsys profile --cuda-graph-trace=node",
-                self._graphs,
+                seen.whole_graphs,
             )
-        if self._impossible:
-            message = "GPU operations with impossible times were set aside: they are not on the ledger"
-            self._sink.health("TRC007", "low", message, self._impossible, self._impossible_name)
-        if self._repairs.reversed:
-            message = "host calls or ranges that end before they start were given no duration"
-            self._sink.health("TRC007", "info", message, self._repairs.reversed)
-        if self._repairs.opened:
-            message = "ranges or calls were still open when recording stopped: they end with the last record"
-            self._sink.health("TRC001", "info", message, self._repairs.opened)
+        self._repairs.report(sink)
+        if strings.doubled:
+            message = "ids of the string table stand for several strings: names that have them may be wrong"
+            sink.health("TRC001", "low", message, strings.doubled)
+        if len(processes) > 1:
+            message = "several processes and no word of their ranks: GPUs are told apart by their device number"
+            sink.health("TRC006", "info", message, len(processes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,80 +14,131 @@ import pyarrow.compute as pc
 
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.database import Database
-from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
+from traceanalyzer.ingest.nsys.rows import EventReader
+from traceanalyzer.ingest.nsys.tables import PID_BITS, PROCESS_BITS, THREAD_BITS, Table
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+_NO_STRING = np.iinfo(np.int64).min
 
 
 def integers(column: pa.Array, absent: int = 0) -> Ints:
     """A column of integers as numpy, with `absent` for null."""
-    values = column.cast(pa.int64()).fill_null(absent)
-    return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)
+    whole = column.fill_null(absent) if column.null_count else column
+    return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def from_unique(keys: Ints, name: Callable[[int], str | None]) -> pa.DictionaryArray:
-    """A dictionary-encoded column of `name(key)`, asked once for each distinct key."""
-    unique, inverse = np.unique(keys, return_inverse=True)
-    names = pa.array([name(int(key)) for key in unique], pa.string()).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(names.indices.take(pa.array(inverse.ravel())), names.dictionary)
+def nulls(column: pa.Array) -> Bools:
+    """Which rows of a column are null."""
+    return np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), np.bool_)
+
+
+def masked(values: Ints, absent: Bools) -> pa.Array:
+    """A column of integers with nulls."""
+    return pa.array(values, mask=absent) if absent.any() else pa.array(values)
+
+
+def processes(global_ids: pa.Array) -> pa.Array:
+    """The process of each global id."""
+    return masked((integers(global_ids) >> 24) & PROCESS_BITS, nulls(global_ids))
+
+
+def threads(global_ids: pa.Array) -> pa.Array:
+    """The thread of each global id; null where it stands for the process as a whole."""
+    return present(pa.array(integers(global_ids) & THREAD_BITS))
+
+
+def present(column: pa.Array) -> pa.Array:
+    """The same with null for 0, which stands for none."""
+    if column.null_count == len(column):
+        return column
+    values = integers(column)
+    return masked(values, values == 0)
+
+
+def named(keys: pa.Array, name: Callable[[Any], str | None]) -> pa.DictionaryArray:
+    """A dictionary-encoded column of `name(key)`, asked once for each distinct key, null among them."""
+    encoded = keys.dictionary_encode(null_encoding="encode")
+    names = pa.array([name(key) for key in encoded.dictionary.to_pylist()], pa.string()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(names.indices.take(encoded.indices), names.dictionary)
 
 
 class Strings:
-    """The file's string table. Its ids are sparse and some may be missing."""
+    """The file's string table. Its ids are sparse, some may be missing, and of several rows with one id the first counts.
 
-    def __init__(self, database: Database) -> None:
-        sql = tables.select(database, tables.STRINGS, where="id is not null", order="id")
-        found = database.table(sql) if sql else None
-        self._ids: Ints = integers(found["id"].combine_chunks()) if found else np.empty(0, np.int64)
-        self._values: pa.Array = found["value"].combine_chunks() if found else pa.array([], pa.string())
+    `doubled` is how many others there are.
+    """
 
-    def known(self, ids: Ints) -> npt.NDArray[np.bool_]:
-        """Which ids have a string."""
-        if not len(self._ids):
-            return np.zeros(len(ids), np.bool_)
-        position = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
-        return np.asarray(self._ids[position] == ids)
+    def __init__(self, reader: EventReader) -> None:
+        parts = [(columns["id"], columns["value"]) for columns in reader.read(tables.STRINGS)]
+        ids = np.concatenate([np.empty(0, np.int64), *(integers(part, _NO_STRING) for part, _ in parts)])
+        self._ids, self._rows = np.unique(ids, return_index=True)
+        self.doubled = len(ids) - len(self._ids)
+        # Wide offsets: the strings of a long run can have more bytes than 31 bits count.
+        values = [part.cast(pa.large_string()) for _, part in parts]
+        self._values = pa.chunked_array(values, pa.large_string()).combine_chunks()
 
     def names(self, ids: pa.Array, absent: str | None, fallback: pa.Array | None = None) -> pa.DictionaryArray:
         """Ids to names: `absent` for null, "#<id>" for an id without a string unless `fallback` has one with."""
-        nothing = np.iinfo(np.int64).min
-        keys = integers(ids, nothing)
+        encoded = ids.dictionary_encode()
         if fallback is not None:
-            others = integers(fallback, nothing)
-            keys = np.where(~self.known(keys) & self.known(others), others, keys)
-        return from_unique(keys, lambda key: absent if key == nothing else self.name(key))
+            lost = np.append(self._find(encoded.dictionary) < 0, True)[integers(encoded.indices, -1)]
+            if lost.any():
+                better = lost & (self._find(fallback) >= 0)
+                return self.names(pc.if_else(pa.array(better), fallback, ids), absent)
+        names = pa.concat_arrays(
+            [self._look_up(encoded.dictionary), pa.array([absent], pa.string())]
+        ).dictionary_encode()
+        # A null takes the name at the end.
+        places = encoded.indices.fill_null(len(encoded.dictionary))
+        return pa.DictionaryArray.from_arrays(names.indices.take(places), names.dictionary)
 
-    def name(self, key: int) -> str:
-        """The string of one id, or "#<id>"."""
-        position = int(np.searchsorted(self._ids, key))
-        if position < len(self._ids) and self._ids[position] == key:
-            return str(self._values[position].as_py())
-        return f"#{key}"
+    def _find(self, ids: pa.Array) -> Ints:
+        """The place of each id's string, -1 for those without."""
+        wanted = integers(ids, _NO_STRING)
+        if not len(self._ids):
+            return np.full(len(wanted), -1)
+        at = np.minimum(np.searchsorted(self._ids, wanted), len(self._ids) - 1)
+        return np.where((self._ids[at] == wanted) & (wanted != _NO_STRING), self._rows[at], -1)
+
+    def _look_up(self, ids: pa.Array) -> pa.Array:
+        """The string of each id, or "#<id>"."""
+        row = self._find(ids)
+        lost = pa.array(row < 0)
+        found = self._values.take(pa.array(row, mask=row < 0)).cast(pa.string())
+        instead = pc.binary_join_element_wise("#", ids.filter(lost).cast(pa.string()), "")
+        return pc.replace_with_mask(found, lost, instead)
 
 
 class Devices:
     """From a process's CUDA device to the physical GPU, where the file says so; else the two are the same."""
 
     def __init__(self, database: Database) -> None:
-        sql = tables.select(
-            database, tables.CUDA_DEVICE, "gpuId is not null and cudaId is not null and pid is not null", "gpuId"
-        )
+        sql = tables.select(database, tables.CUDA_DEVICE, "cudaId is not null and pid is not null", "gpuId, uuid")
         found = database.table(sql) if sql else None
-        names = ("pid", "cudaId", "gpuId")
-        pid, cuda, gpu = (
-            (integers(found[n].combine_chunks()) for n in names) if found else (np.empty(0, np.int64) for _ in names)
-        )
-        self._keys, first = np.unique((pid << 32) | cuda, return_index=True)
-        self._gpus = gpu[first]
+        rows = found.to_pylist() if found else []
+        by_uuid = _by_uuid(database) if any(row["gpuId"] is None for row in rows) else {}
+        self._gpus: dict[tuple[int, int], int] = {}
+        for row in rows:
+            gpu = by_uuid.get(row["uuid"]) if row["gpuId"] is None else row["gpuId"]
+            if gpu is not None:
+                self._gpus.setdefault((row["pid"], row["cudaId"]), gpu)
+        pids = {pid for pid, _ in self._gpus}
+        self._only_pid = pids.pop() if len(pids) == 1 else 0
 
-    def physical(self, process: Ints, device: pa.Array) -> pa.Array:
-        """Physical GPU of each row; GPU 0 where an export without device ids leaves no choice."""
-        cuda = integers(device, 0)
-        if len(self._keys):
-            wanted = ((process & PID_BITS) << 32) | cuda
-            position = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
-            cuda = np.where(self._keys[position] == wanted, self._gpus[position], cuda)
-        return pa.array(cuda.astype(np.int32))
+    def physical(self, process: pa.Array, device: pa.Array) -> pa.Array:
+        """Physical GPU of each row. A row without a process is taken for one of the only process that the file describes."""
+        pid = np.where(nulls(process), self._only_pid, integers(process) & PID_BITS)
+        keys = masked((pid << 32) | integers(device), nulls(device)).dictionary_encode()
+        pairs = [(key >> 32, key & 0xFFFFFFFF) for key in keys.dictionary.to_pylist()]
+        gpus = pa.array([self._gpus.get(pair, pair[1]) for pair in pairs], pa.int32())
+        return gpus.take(keys.indices)
+
+
+def _by_uuid(database: Database) -> dict[str, int]:
+    sql = tables.select(database, tables.GPU, "device is not null and uuid <> ''", "device desc")
+    found = database.table(sql) if sql else None
+    return dict(zip(found["uuid"].to_pylist(), found["device"].to_pylist(), strict=True)) if found else {}
 
 
 # Exports without enumerations use these. The memory kinds are not CUPTI's, which count from 0 = unknown.
@@ -143,13 +195,14 @@ class Kinds:
             )
         return kinds
 
-    def memory_kind(self, key: int) -> str:
+    def memory_kind(self, key: int | None) -> str:
         """pageable, pinned, device, managed, array or unknown."""
-        return self.memory.get(key, "unknown")
+        return self.memory.get(key, "unknown") if key is not None else "unknown"
 
-    def copy(self, key: int) -> Copy:
+    def copy(self, key: int | None) -> Copy:
         """The kind of copy of one id."""
-        return self.copies.get(key, Copy("other", ""))
+        other = Copy("other", "")
+        return self.copies.get(key, other) if key is not None else other
 
 
 def _enumeration(database: Database, table: Table) -> list[tuple[int, str]]:

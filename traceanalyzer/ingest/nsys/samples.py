@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,73 +12,81 @@ import pyarrow.compute as pc
 from traceanalyzer.ingest.classify import map_names
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.database import Database
-from traceanalyzer.ingest.nsys.lookups import Devices, Ints, Kinds, from_unique, integers
+from traceanalyzer.ingest.nsys.lookups import Devices, Kinds, integers, named, nulls, processes
+from traceanalyzer.ingest.nsys.repairs import Repairs
+from traceanalyzer.ingest.nsys.rows import EventReader
 
 _HOST_MEMORY = ("pageable", "pinned")
 # A clock recorded in hertz under a label that says MHz.
 _HERTZ_FROM = 1e5
 
 
-def read_memory_events(database: Database, devices: Devices, kinds: Kinds, process: int) -> Iterator[pa.Table]:
-    """Batches of `memory_events`: allocations (positive) and releases (negative) of device memory, in order of time."""
-    sql = tables.select(
-        database, tables.DEVICE_MEMORY, "start is not null and bytes is not null", "process, start, operation, address"
-    )
-    for batch in database.batches(sql) if sql else ():
-        column = dict(zip(batch.schema.names, batch.columns, strict=True))
-        owner, size = integers(column["process"], process), integers(column["bytes"])
-        released = np.isin(integers(column["operation"]), list(kinds.releases))
-        rows = pa.table(
-            {
-                "process": owner,
-                "time_ns": column["start"],
-                "device": devices.physical(owner, column["device"]),
-                # Stored as a signed number: the bits are the address.
-                "address": pa.array(
-                    integers(column["address"]).view(np.uint64), mask=np.asarray(column["address"].is_null())
-                ),
-                "bytes": np.where(released, -size, size),
-            }
-        )
-        kind = from_unique(integers(column["kind"], -1), kinds.memory_kind)
-        on_device = ~np.isin(np.asarray(kind.cast(pa.string()).to_numpy(zero_copy_only=False), dtype=str), _HOST_MEMORY)
-        if on_device.any():
-            yield rows.filter(pa.array(on_device))
+def read_memory_events(
+    reader: EventReader, devices: Devices, kinds: Kinds, repairs: Repairs, process: int
+) -> Iterator[pa.Table]:
+    """Batches of `memory_events`: allocations (positive) and releases (negative) of device memory.
+
+    `process` is the one of rows that name none. Host memory is left out.
+    """
+    for raw in reader.read(tables.DEVICE_MEMORY):
+        columns = repairs.complete(raw, "start", "bytes")
+        nothing = pa.nulls(len(columns["start"]), pa.int64())
+        owner = processes(columns.get("owner", nothing)).fill_null(process)
+        released = np.isin(integers(columns.get("operation", nothing)), list(kinds.releases))
+        rows = {
+            "process": owner,
+            "time_ns": columns["start"],
+            "device": devices.physical(owner, repairs.small(columns.get("device", nothing))),
+            "bytes": pc.if_else(pa.array(released), pc.negate(columns["bytes"]), columns["bytes"]),
+        }
+        if "address" in columns:
+            # Stored as a signed number: the bits are the address.
+            address = columns["address"]
+            rows["address"] = pa.array(integers(address).view(np.uint64), mask=nulls(address))
+        kind = named(columns.get("kind", nothing), kinds.memory_kind)
+        on_device = pc.invert(pc.is_in(kind, pa.array(_HOST_MEMORY)))
+        yield pa.table(rows).filter(on_device)
 
 
-def read_counters(database: Database) -> Iterator[pa.Table]:
-    """Batches of `counters` from the sampled GPU metrics of all GPUs, in order of time."""
-    names = _metric_names(database)
-    sql = tables.select(
-        database, tables.GPU_METRICS, "timestamp is not null and value is not null", "timestamp, typeId, metricId"
-    )
-    for batch in database.batches(sql) if sql else ():
-        column = dict(zip(batch.schema.names, batch.columns, strict=True))
-        value = integers(column["value"]).astype(np.float64)
-        types, type_index = np.unique(integers(column["typeId"]), return_inverse=True)
-        keys = (type_index.ravel().astype(np.int64) << 32) | (integers(column["metricId"]) & 0xFFFFFFFF)
-        metric = from_unique(keys, partial(_metric, names, types))
+def read_counters(reader: EventReader, database: Database, repairs: Repairs) -> Iterator[pa.Table]:
+    """Batches of `counters` from the sampled GPU metrics of all GPUs of the machine."""
+    labels = _metric_labels(database)
+    for raw in reader.read(tables.GPU_METRICS):
+        columns = repairs.complete(raw, "timestamp", "value")
+        nothing = pa.nulls(len(columns["value"]), pa.int64())
+        kinds, ids = (columns.get(n, nothing).dictionary_encode(null_encoding="encode") for n in ("typeId", "metricId"))
+        metric = _metrics(kinds, ids, labels)
         unit = map_names(metric, _unit)
-        in_mhz = np.asarray(pc.fill_null(pc.equal(unit.cast(pa.string()), "MHz"), False))
+        value = columns["value"].cast(pa.float64(), safe=False)  # Beyond 2^53 to the nearest.
+        hertz = pc.and_(pc.equal(unit, "MHz"), pc.greater_equal(value, _HERTZ_FROM))
+        # The low byte of the type is the GPU.
+        gpus = pa.array([None if kind is None else kind & 0xFF for kind in kinds.dictionary.to_pylist()], pa.int32())
         yield pa.table(
             {
-                "time_ns": column["timestamp"],
-                # The low byte of the type is the GPU.
-                "device": (types[type_index.ravel()] & 0xFF).astype(np.int32),
+                "time_ns": columns["timestamp"],
+                "device": gpus.take(kinds.indices),
                 "metric": metric,
                 "unit": unit,
-                "value": np.where(in_mhz & (value >= _HERTZ_FROM), value / 1e6, value),
+                "value": pc.if_else(pc.fill_null(hertz, False), pc.divide(value, 1e6), value),
             }
         )
 
 
-def _metric(names: dict[tuple[int, int], str], types: Ints, key: int) -> str:
-    """Name of a metric, which belongs to (type, metric). `key` holds the type's position in `types` and the metric."""
-    kind, metric = int(types[key >> 32]), key & 0xFFFFFFFF
-    return names.get((kind, metric), f"metric {metric}")
+def _metrics(
+    kinds: pa.DictionaryArray, ids: pa.DictionaryArray, labels: dict[tuple[int, int], str]
+) -> pa.DictionaryArray:
+    """Names of metrics. An id means something only within its type, so one key of both is looked up."""
+    keys = (integers(kinds.indices) << 32) | integers(ids.indices)
+    types, metrics = kinds.dictionary.to_pylist(), ids.dictionary.to_pylist()
+
+    def label(key: int) -> str:
+        metric = metrics[key & 0xFFFFFFFF]
+        return labels.get((types[key >> 32], metric), f"metric {metric}")
+
+    return named(pa.array(keys), label)
 
 
-def _metric_names(database: Database) -> dict[tuple[int, int], str]:
+def _metric_labels(database: Database) -> dict[tuple[int, int], str]:
     sql = tables.select(database, tables.GPU_METRIC_NAMES, "typeId is not null and metricId is not null")
     found = database.table(sql) if sql else None
     if found is None:

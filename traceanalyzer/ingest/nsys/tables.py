@@ -1,13 +1,13 @@
 """The tables and columns of an export that are read, and their spellings over the years (exports of 2021 to 2026).
 
 Exports differ: tables exist only when they have rows, columns come and go, people trim files. A select is therefore
-built from what is declared here and what the file has; whatever is absent is null. The driver infers a column's type
-from the first rows it meets, so every expression yields one type: integers are taken only from cells that hold a number
-(others are null), text is never null ("" stands for absent).
+built from what is declared here and what the file has. Text is never null ("" stands for absent), because the driver
+infers a column's type from the first rows it meets.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from traceanalyzer.ingest.nsys.database import Database, quoted
@@ -16,18 +16,17 @@ from traceanalyzer.ingest.nsys.database import Database, quoted
 # hw and vm stay in the process's identity, so that merged reports of several hosts keep their processes apart.
 PROCESS_BITS = (1 << 40) - 1
 PID_BITS = THREAD_BITS = (1 << 24) - 1
-AS_PROCESS = f"({{}} >> 24) & {PROCESS_BITS}"
-AS_THREAD = f"nullif({{}} & {THREAD_BITS}, 0)"  # 0: the process as a whole
+
+INTEGER, NUMBER, TEXT = "integer", "number", "text"
 
 
 @dataclass(frozen=True)
 class Field:
-    """One value: our name, the columns it may come from (the first that is not null), its type and a transformation."""
+    """One value: our name, the columns it may come from (the first that is not null) and what it is."""
 
     name: str
     accepts: tuple[str, ...]
-    text: bool = False
-    sql: str = "{}"
+    kind: str = INTEGER
 
 
 @dataclass(frozen=True)
@@ -38,27 +37,22 @@ class Table:
     fields: tuple[Field, ...]
     required: tuple[str, ...] = ()
 
-    def with_constant(self, name: str, value: int) -> Table:
-        """The same with a field that is always `value`."""
-        return Table(self.names, (Field(name, (), sql=str(value)), *self.fields), self.required)
 
-
-def _same(*names: str) -> tuple[Field, ...]:
-    return tuple(Field(name, (name,)) for name in names)
+def _same(*names: str, kind: str = INTEGER) -> tuple[Field, ...]:
+    return tuple(Field(name, (name,), kind) for name in names)
 
 
 START, END = Field("start", ("start",)), Field("end", ("end",))
-PROCESS = Field("process", ("globalPid", "globalTid"), sql=AS_PROCESS)
-THREAD = Field("thread", ("globalTid",), sql=AS_THREAD)
+OWNER = Field("owner", ("globalPid", "globalTid"))
+CALLER = Field("caller", ("globalTid",))
 _ON_GPU = (
-    PROCESS,
+    OWNER,
     START,
     END,
     Field("device", ("deviceId",)),
     Field("context", ("contextId",)),
     Field("stream", ("streamId",)),
-    # No launch call made this (a migration): 0 means none.
-    Field("correlation", ("correlationId",), sql="nullif({}, 0)"),
+    Field("correlation", ("correlationId",)),
     Field("graph", ("graphId",)),
     Field("graph_node", ("graphNodeId",)),
 )
@@ -92,44 +86,45 @@ GPU_WORK = (KERNEL, MEMCPY, MEMSET, GRAPH_TRACE)
 RUNTIME = Table(
     ("CUPTI_ACTIVITY_KIND_RUNTIME",),
     (
-        PROCESS,
-        THREAD,
+        OWNER,
+        CALLER,
         START,
         END,
         Field("name", ("nameId",)),
-        Field("correlation", ("correlationId",), sql="nullif({}, 0)"),
+        Field("correlation", ("correlationId",)),
     ),
     ("start",),
 )
 # Push/pop and start/end ranges, from the library and from imported text files. The other types are marks and names.
-NVTX_RANGES = "(59, 60, 70, 71)"
+PUSHED, STARTED = (59, 70), (60, 71)
 NVTX = Table(
     ("NVTX_EVENTS",),
     (
-        PROCESS,
-        THREAD,
+        OWNER,
+        CALLER,
+        Field("ended_by", ("endGlobalTid",)),
         START,
         END,
         Field("type", ("eventType",)),
-        Field("text", ("text",), text=True),
+        Field("text", ("text",), TEXT),
         Field("text_id", ("textId",)),
     ),
     ("start",),
 )
 OVERHEAD = Table(
     ("PROFILER_OVERHEAD",),
-    (PROCESS, THREAD, START, END, Field("name", ("nameId",))),
+    (OWNER, CALLER, START, END, Field("name", ("nameId",))),
     _SPAN,
 )
 CUPTI_OVERHEAD = Table(
     ("CUPTI_ACTIVITY_KIND_OVERHEAD",),
-    (PROCESS, THREAD, START, END, Field("name", ("nameId",)), Field("kind", ("overheadKind", "overheadType"))),
+    (OWNER, CALLER, START, END, Field("name", ("nameId",)), Field("kind", ("overheadKind", "overheadType"))),
     _SPAN,
 )
 DEVICE_MEMORY = Table(
     ("CUDA_GPU_MEMORY_USAGE_EVENTS",),
     (
-        PROCESS,
+        OWNER,
         Field("start", ("start", "timestamp")),
         Field("device", ("deviceId",)),
         Field("address", ("address",)),
@@ -139,99 +134,140 @@ DEVICE_MEMORY = Table(
     ),
     ("start", "bytes"),
 )
-GPU_METRICS = Table(("GPU_METRICS",), _same("timestamp", "typeId", "metricId", "value"), ("timestamp", "value"))
+GPU_METRICS = Table(
+    ("GPU_METRICS",),
+    (*_same("timestamp", "typeId", "metricId"), *_same("value", kind=NUMBER)),
+    ("timestamp", "value"),
+)
 GPU_METRIC_NAMES = Table(
-    ("TARGET_INFO_GPU_METRICS",), (*_same("typeId", "metricId"), Field("name", ("metricName",), text=True))
+    ("TARGET_INFO_GPU_METRICS",), (*_same("typeId", "metricId"), Field("name", ("metricName",), TEXT))
 )
 
-STRINGS = Table(("StringIds",), (Field("id", ("id", "_id_")), Field("value", ("value",), text=True)), ("id", "value"))
+STRINGS = Table(("StringIds",), (Field("id", ("id", "_id_")), Field("value", ("value",), TEXT)), ("id", "value"))
 GPU = Table(
     ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"),
     (
         Field("device", ("id", "gpuId", "deviceId")),
-        Field("name", ("name",), text=True),
+        Field("name", ("name",), TEXT),
         Field("compute_major", ("computeMajor", "smMajor", "computeCapabilityMajor")),
         Field("compute_minor", ("computeMinor", "smMinor", "computeCapabilityMinor")),
         Field("sm_count", ("smCount", "numMultiprocessors")),
         Field("memory", ("totalMemory", "globalMemorySize")),
-        Field("uuid", ("uuid",), text=True),
+        Field("uuid", ("uuid",), TEXT),
     ),
     ("device",),
 )
-CUDA_DEVICE = Table(("TARGET_INFO_CUDA_DEVICE",), _same("gpuId", "cudaId", "pid"), ("gpuId", "cudaId", "pid"))
-PROCESSES = Table(("PROCESSES",), (PROCESS, Field("name", ("name",), text=True)), ("process",))
-THREADS = Table(
-    ("ThreadNames",), (PROCESS, THREAD, Field("name", ("nameId",)), Field("priority", ("priority",))), ("thread",)
+CUDA_DEVICE = Table(
+    ("TARGET_INFO_CUDA_DEVICE",), (*_same("gpuId", "cudaId", "pid"), *_same("uuid", kind=TEXT)), ("cudaId", "pid")
 )
-_PAIRS = (Field("name", ("name",), text=True), Field("value", ("value",), text=True))
+PROCESSES = Table(("PROCESSES",), (OWNER, Field("name", ("name",), TEXT)), ("owner",))
+THREADS = Table(
+    ("ThreadNames",), (CALLER, Field("name", ("nameId",)), Field("priority", ("priority",))), ("caller", "name")
+)
+_PAIRS = (Field("name", ("name",), TEXT), Field("value", ("value",), TEXT))
 EXPORT_FACTS = Table(("META_DATA_EXPORT", "EXPORT_META_DATA"), _PAIRS)
 CAPTURE_FACTS = Table(("META_DATA_CAPTURE", "CAPTURE_META_DATA"), _PAIRS)
 SYSTEM_FACTS = Table(("TARGET_INFO_SYSTEM_ENV",), _PAIRS)
 SESSION_START = Table(("TARGET_INFO_SESSION_START_TIME",), (Field("utc_ns", ("utcEpochNs",)),), ("utc_ns",))
 ANALYSIS = Table(("ANALYSIS_DETAILS",), _same("duration"), ("duration",))
-DIAGNOSTICS = Table(
-    ("DIAGNOSTIC_EVENT",), (*_same("severity"), Field("text", ("text",), text=True)), ("severity", "text")
-)
-MEMORY_KINDS = Table(("ENUM_CUDA_MEM_KIND",), (*_same("id"), *(Field(n, (n,), text=True) for n in ("name", "label"))))
+DIAGNOSTICS = Table(("DIAGNOSTIC_EVENT",), (*_same("severity"), Field("text", ("text",), TEXT)), ("severity", "text"))
+MEMORY_KINDS = Table(("ENUM_CUDA_MEM_KIND",), (*_same("id"), *(Field(n, (n,), TEXT) for n in ("name", "label"))))
 COPY_KINDS = Table(("ENUM_CUDA_MEMCPY_OPER",), MEMORY_KINDS.fields)
 MEMORY_OPERATIONS = Table(("ENUM_CUDA_DEV_MEM_EVENT_OPER",), MEMORY_KINDS.fields)
 
 
 def find(database: Database, table: Table) -> str | None:
     """The file's name of a table that has all required fields; None when it is not there or lacks one."""
-    for name in table.names:
-        found = database.find(name)
-        if found is not None:
-            columns = database.columns(found)
-            needed = [field for field in table.fields if field.name in table.required]
-            return found if all(_present(field, columns) for field in needed) else None
-    return None
+    found = spelled(database, table)
+    return found if found is not None and not lacking(database, table, found) else None
+
+
+def spelled(database: Database, table: Table) -> str | None:
+    """The file's name of a table, whatever its columns; None when it is not there."""
+    return next((found for name in table.names if (found := database.find(name)) is not None), None)
+
+
+def lacking(database: Database, table: Table, found: str) -> list[str]:
+    """Required fields that the file's table has no column for."""
+    columns = database.columns(found)
+    return [f.name for f in table.fields if f.name in table.required and not _columns(f, columns)]
+
+
+def plain(database: Database, table: Table, found: str) -> dict[str, str]:
+    """An SQL expression for each field that the file's table has, as it is stored."""
+    return _expressions(database, table, found, _plain)
+
+
+def tolerant(database: Database, table: Table, found: str) -> dict[str, str]:
+    """The same with one type whatever is stored: cells that hold nothing of the field's kind are null."""
+    return _expressions(database, table, found, _tolerant)
 
 
 def select(database: Database, table: Table, where: str = "", order: str = "") -> str | None:
-    """A select of all fields in their order, `where` and `order` in our names; None when the file lacks the table."""
+    """A tolerant select of all fields in their order, for small tables; absent fields are null, or "" when they are text.
+
+    `where` and `order` are in our names. None when the file lacks the table.
+    """
     found = find(database, table)
     if found is None:
         return None
-    columns = database.columns(found)
-    chosen = ", ".join(f"{_expression(field, columns)} as {quoted(field.name)}" for field in table.fields)
+    known = tolerant(database, table, found)
+    absent = {field.name: "''" if field.kind == TEXT else "null" for field in table.fields}
+    chosen = ", ".join(f"{value} as {quoted(name)}" for name, value in (absent | known).items())
     sql = f"select * from (select {chosen} from {quoted(found)})"
     return sql + (f" where {where}" if where else "") + (f" order by {order}" if order else "")
 
 
-def union(database: Database, parts: list[Table], where: str, order: str = "") -> str | None:
-    """One select over several tables with the fields of all of them; None when the file lacks every one."""
-    names = list(dict.fromkeys(field.name for part in parts for field in part.fields))
-    selects = []
-    for part in parts:
-        fields = {field.name: field for field in part.fields}
-        aligned = Table(part.names, tuple(fields.get(name, Field(name, ())) for name in names), part.required)
-        sql = select(database, aligned)
-        if sql is not None:
-            selects.append(sql)
-    if not selects:
-        return None
-    return f"select * from ({' union all '.join(selects)}) where {where}" + (f" order by {order}" if order else "")
+def only_process(database: Database, among: tuple[Table, ...]) -> int:
+    """The process of rows that name none: the only one that other tables name, else 0.
+
+    Reads those others only when a table does not say whose its rows are, as only trimmed exports do not.
+    """
+    found = [(table, name) for table in among if (name := find(database, table)) is not None]
+    known = [(name, tolerant(database, table, name).get(OWNER.name)) for table, name in found]
+    if all(owner is not None for _, owner in known):
+        return 0
+    owners = [f"select {owner} as owner from {quoted(name)}" for name, owner in known if owner is not None]
+    if not owners:
+        return 0
+    process = f"(owner >> 24) & {PROCESS_BITS}"
+    sql = f"select min({process}) as low, max({process}) as high from ({' union all '.join(owners)})"
+    extremes = database.table(sql)
+    low, high = (extremes[name][0].as_py() for name in ("low", "high")) if extremes else (None, None)
+    return low if low is not None and low == high else 0
 
 
-_ABSENT_TEXT = "''"
 # Of numbers stored as text only whole ones count.
-_INTEGER = (
+_INTEGER_CELL = (
     "case typeof({0}) when 'integer' then {0} when 'real' then cast({0} as integer) "
     "when 'text' then case when {0} glob '*[0-9]' and {0} not glob '*[^0-9-]*' then cast({0} as integer) end end"
 )
+_NUMBER_CELL = "case when typeof({0}) in ('integer', 'real') then cast({0} as real) end"
 
 
-def _present(field: Field, columns: dict[str, str]) -> bool:
-    return any(name.lower() in columns for name in field.accepts)
+def _columns(field: Field, columns: dict[str, str]) -> list[str]:
+    return [quoted(columns[name.lower()]) for name in field.accepts if name.lower() in columns]
 
 
-def _expression(field: Field, columns: dict[str, str]) -> str:
-    found = [quoted(columns[name.lower()]) for name in field.accepts if name.lower() in columns]
-    if field.text:
-        return f"coalesce({', '.join([f'cast({column} as text)' for column in found] + [_ABSENT_TEXT])})"
-    if not found:
-        return field.sql if "{}" not in field.sql else "null"
-    values = [_INTEGER.format(column) for column in found]
-    value = values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"
-    return field.sql.format(f"({value})")
+def _expressions(
+    database: Database, table: Table, found: str, expression: Callable[[Field, list[str]], str]
+) -> dict[str, str]:
+    columns = database.columns(found)
+    present = {field: _columns(field, columns) for field in table.fields}
+    return {field.name: expression(field, names) for field, names in present.items() if names}
+
+
+def _plain(field: Field, columns: list[str]) -> str:
+    return _first([*columns, "''"] if field.kind == TEXT else columns)
+
+
+def _tolerant(field: Field, columns: list[str]) -> str:
+    if field.kind == TEXT:
+        return _first([*(f"cast({column} as text)" for column in columns), "''"])
+    cell = _NUMBER_CELL if field.kind == NUMBER else _INTEGER_CELL
+    return _first([cell.format(column) for column in columns])
+
+
+def _first(values: list[str]) -> str:
+    """The first that is not null."""
+    return values[0] if len(values) == 1 else f"coalesce({', '.join(values)})"

@@ -1,0 +1,172 @@
+"""Cells, rows and pages that are not as Nsight Systems writes them: what can be read is read, the rest is counted."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nsys_export import Row, Tables, global_id, kernel, make_export, memcpy, nvtx, process_id, read, runtime
+
+from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.nsys.database import BATCH_ROWS
+
+GPU = "CUPTI_ACTIVITY_KIND_KERNEL"
+COPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
+API = "CUPTI_ACTIVITY_KIND_RUNTIME"
+MANY = BATCH_ROWS + 100
+BIG = (1 << 53) + 1  # no float has it
+
+
+def calls(count: int, **last: Any) -> list[Row]:
+    """API calls one after the other, the last of them with other cells."""
+    rows = [runtime(10 * i, 10 * i + 5, correlation=BIG + i) for i in range(count)]
+    rows[-1] |= last
+    return rows
+
+
+@pytest.mark.parametrize("count", [3, MANY])
+@pytest.mark.parametrize(
+    ("cell", "value", "misfits"), [("12", 12, 0), ("twelve", None, 1), (b"12", None, 1), (12.5, 12, 0)]
+)
+def test_a_cell_of_another_type(tmp_path: Path, count: int, cell: Any, value: int | None, misfits: int) -> None:
+    rows = calls(count)
+    path = make_export(tmp_path / "e.sqlite", {API: rows, GPU: [kernel()]}, typed=False)
+    connection = sqlite3.connect(path)
+    connection.execute(f"update {API} set correlationId = ? where rowid = ?", (cell, count))
+    connection.commit()
+    connection.close()
+    sink = read(path)
+    assert sink.column("api_calls", "start_ns") == [10 * i for i in range(count)]
+    assert sink.column("api_calls", "correlation") == [*(BIG + i for i in range(count - 1)), value]
+    assert [(c, n, e) for c, _, _, n, e in sink.messages] == ([("TRC001", 1, f"{API}, correlation")] if misfits else [])
+
+
+def test_a_view_in_place_of_a_table(tmp_path: Path) -> None:
+    path = make_export(tmp_path / "e.sqlite", {"K": [kernel(1000), kernel(5000, 6000)], API: [runtime()]})
+    connection = sqlite3.connect(path)
+    connection.execute(f"create view {GPU} as select * from K order by start desc")
+    connection.commit()
+    connection.close()
+    assert read(path).column("gpu_ops", "start_ns") == [1000, 5000]
+
+
+def test_an_index_changes_nothing(tmp_path: Path) -> None:
+    rows = [runtime(10 * ((i * 7919) % MANY), 10 * MANY) | {"nameId": 3} for i in range(MANY)]
+    path = make_export(tmp_path / "e.sqlite", {API: rows, GPU: [kernel()]}, typed=False)
+    connection = sqlite3.connect(path)
+    columns = "start, end, globalTid, correlationId, nameId"
+    connection.execute(f"create index i on {API} ({columns})")
+    connection.execute(f"update {API} set correlationId = 'x' where rowid = ?", (MANY,))
+    connection.commit()
+    connection.close()
+    sink = read(path)
+    assert sink.column("api_calls", "start_ns") == [10 * i for i in range(MANY)]
+    assert sink.table("api_calls")["correlation"].null_count == 1
+
+
+def test_rows_without_a_start(tmp_path: Path) -> None:
+    tables: Tables = {GPU: [kernel(), kernel(None)], API: [runtime(), runtime(None)], COPY: [memcpy(None)]}
+    sink = read(make_export(tmp_path / "e.sqlite", tables))
+    assert (sink.table("gpu_ops").num_rows, sink.table("api_calls").num_rows) == (1, 1)
+    assert sink.said() == [("TRC001", "low", 3)]
+
+
+def test_an_operation_without_an_end(tmp_path: Path) -> None:
+    tables: Tables = {GPU: [kernel(), kernel(5000, None)], API: [runtime()]}
+    sink = read(make_export(tmp_path / "e.sqlite", tables))
+    assert sink.column("gpu_ops", "end_ns") == [2000, 5000]
+    assert sink.column("gpu_ops", "quarantined") == [False, True]
+    assert sink.table("health").to_pylist()[0]["example"] == "void f<int>(int)"
+    assert sink.said() == [("TRC007", "low", 1)]
+
+
+def test_numbers_that_do_not_fit(tmp_path: Path) -> None:
+    odd = kernel(5000, 6000, registersPerThread=1 << 40, gridX=-1, blockY=1 << 31, deviceId=(1 << 32) + 1)
+    sink = read(make_export(tmp_path / "e.sqlite", {GPU: [kernel(), odd], API: [runtime()]}))
+    assert sink.column("gpu_ops", "device") == [0, None]
+    assert sink.column("gpu_ops", "registers") == [32, None]
+    assert sink.column("gpu_ops", "grid") == [[4, 4, 4], None]
+    assert sink.column("gpu_ops", "block") == [[128, 128, 128], None]
+    assert [(c, s, n) for c, s, _, n, _ in sink.messages] == [("TRC001", "low", 4), ("TRC001", "low", 1)]
+
+
+def test_operations_without_device_numbers(tmp_path: Path) -> None:
+    bare = {name: value for name, value in kernel().items() if name != "deviceId"}
+    sink = read(make_export(tmp_path / "e.sqlite", {GPU: [bare], API: [runtime()]}))
+    assert sink.column("gpu_ops", "device") == [0]
+    assert sink.said() == [("TRC001", "low", 1)]
+
+
+def test_ids_that_stand_for_two_strings(tmp_path: Path) -> None:
+    path = make_export(tmp_path / "e.sqlite", {GPU: [kernel()], API: [runtime()]})
+    connection = sqlite3.connect(path)
+    connection.execute("insert into StringIds values (1, 'other')")
+    connection.commit()
+    connection.close()
+    sink = read(path)
+    assert sink.column("gpu_ops", "name") == ["void f<int>(int)"]
+    assert sink.said() == [("TRC001", "low", 1)]
+
+
+def test_ranges_that_another_thread_ends(tmp_path: Path) -> None:
+    here, there = global_id(7, 8), global_id(7, 9)
+    kinds = [(60, here), (60, there), (60, None), (71, there), (59, there)]
+    events = [nvtx(10 * i, 10 * i + 5, "r", kind=kind) | {"endGlobalTid": end} for i, (kind, end) in enumerate(kinds)]
+    sink = read(make_export(tmp_path / "e.sqlite", {"NVTX_EVENTS": events}))
+    threads = dict(zip(sink.column("host_ranges", "start_ns"), sink.column("host_ranges", "thread"), strict=True))
+    assert threads == {0: 8, 10: None, 20: 8, 30: None, 40: 8}
+
+
+def test_ranges_and_calls_still_open_end_with_the_last_record(tmp_path: Path) -> None:
+    events = [
+        nvtx(10, 20, "a"),
+        nvtx(30, None, "b"),
+        nvtx(40, None, "late start", kind=60),
+        nvtx(7, None, "m", kind=34),
+    ]
+    tables: Tables = {"NVTX_EVENTS": events, API: [runtime(), runtime(700, None)], GPU: [kernel(800, 900)]}
+    sink = read(make_export(tmp_path / "e.sqlite", tables))
+    assert sink.column("host_ranges", "end_ns") == [20, 900, 900]
+    assert sink.column("api_calls", "end_ns") == [600, 900]
+    assert sink.said() == [("TRC001", "info", 3)]
+
+
+def test_graph_ids(tmp_path: Path) -> None:
+    ids = [(None, None), (0, 0), (3, None), (None, (5 << 32) + 1), (3, (5 << 32) + 1), (0, 5)]
+    rows = [kernel(i, i + 1, graphId=graph, graphNodeId=node) for i, (graph, node) in enumerate(ids, 1000)]
+    sink = read(make_export(tmp_path / "e.sqlite", {GPU: rows, API: [runtime()]}))
+    assert sink.column("gpu_ops", "graph_id") == [None, None, 3, 5, 3, None]
+    assert sink.column("gpu_ops", "graph_node_id") == [None, None, None, (5 << 32) + 1, (5 << 32) + 1, 5]
+
+
+def test_gpus_by_uuid(tmp_path: Path) -> None:
+    devices = [{"gpuId": None, "cudaId": i, "pid": 7, "uuid": f"u{i}"} for i in range(2)]
+    gpus = [{"id": 4 - i, "name": "H100", "smCount": 132, "uuid": f"u{i}"} for i in range(2)]
+    tables: Tables = {"TARGET_INFO_CUDA_DEVICE": devices, "TARGET_INFO_GPU": gpus, API: [runtime()]}
+    sink = read(make_export(tmp_path / "e.sqlite", tables | {GPU: [kernel(), kernel(deviceId=1)]}))
+    assert sink.column("gpu_ops", "device") == [3, 4]
+
+
+def test_operations_without_a_process_take_that_of_their_launch(tmp_path: Path) -> None:
+    bare = {"start": 10, "end": 20, "bytes": 64, "copyKind": 2}
+    copies = [
+        bare | {"correlationId": 1},
+        bare | {"correlationId": 2, "start": 12},
+        bare | {"correlationId": 9, "start": 14},
+    ]
+    launches = [runtime(pid=7, correlation=1), runtime(pid=8, correlation=2)]
+    sink = read(make_export(tmp_path / "e.sqlite", {COPY: copies, API: launches}))
+    assert sink.column("gpu_ops", "process") == [process_id(7), process_id(8), None]
+
+
+@pytest.mark.parametrize("where", [0.4, 0.6, 0.9])
+def test_a_page_of_zeros_is_refused(tmp_path: Path, where: float) -> None:
+    path = make_export(tmp_path / "e.sqlite", {API: calls(20_000), GPU: [kernel()]})
+    data = bytearray(path.read_bytes())
+    page = 4096 * int(len(data) * where / 4096)
+    data[page : page + 4096] = bytes(4096)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="nsys export again"):
+        read(path)

@@ -1,0 +1,168 @@
+"""What an export holds and what it lacks, and why: work that was not recorded must not look like a GPU that stood idle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.ingest.contract import Sink
+from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys.about import About
+from traceanalyzer.ingest.nsys.database import Database
+from traceanalyzer.ingest.nsys.lookups import integers
+from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
+
+# Tables of other recordings than ours, and what is in them.
+_OTHERS = {
+    "SAMPLING_CALLCHAINS": "CPU samples",
+    "COMPOSITE_EVENTS": "CPU samples",
+    "SCHED_EVENTS": "CPU scheduling",
+    "OSRT_API": "calls of the operating system",
+    "GPU_METRICS": "GPU metrics",
+}
+
+
+@dataclass
+class Coverage:
+    """Counts what the rows were, while they go by in batches that are not empty."""
+
+    gpu_ops: int = 0
+    whole_graphs: int = 0
+    graph_nodes: int = 0
+    calls: int = 0
+    launches: int = 0
+    graph_launches: int = 0
+    ranges: int = 0
+    last_ns: int | None = None
+    processes: set[int] = field(default_factory=set)
+    places: set[tuple[int | None, int | None]] = field(default_factory=set)
+    """(process, GPU) of GPU operations."""
+
+    def see_gpu_ops(self, batch: pa.Table) -> None:
+        """Take a batch of `gpu_ops`."""
+        self._see(batch)
+        self.gpu_ops += batch.num_rows
+        self.whole_graphs += _count(batch["kind"], lambda kind: kind == "graph")
+        if "graph_node_id" in batch.column_names:
+            self.graph_nodes += batch.num_rows - batch["graph_node_id"].null_count
+        for process in batch["process"].unique().to_pylist():
+            own = pc.equal(batch["process"], process) if process is not None else pc.is_null(batch["process"])
+            self.places.update((process, gpu) for gpu in batch["device"].filter(own).unique().to_pylist())
+
+    def see_api_calls(self, batch: pa.Table) -> None:
+        """Take a batch of `api_calls`."""
+        self._see(batch)
+        self.calls += batch.num_rows
+        self.launches += _count(batch["class"], lambda kind: kind == "launch")
+        self.graph_launches += _count(batch["name"], lambda name: "GraphLaunch" in name)
+
+    def see_ranges(self, batch: pa.Table) -> None:
+        """Take a batch of `host_ranges`."""
+        self._see(batch)
+        self.ranges += batch.num_rows
+
+    def _see(self, batch: pa.Table) -> None:
+        self.processes.update(batch["process"].unique().drop_null().to_pylist())
+        last = pc.max(batch["end_ns"]).as_py()
+        self.last_ns = last if self.last_ns is None else max(self.last_ns, last)
+
+    def report(self, database: Database, about: About, sink: Sink) -> None:
+        """Say what is missing, why as far as the file tells, and what to do."""
+        for table in _EVENTS:
+            _report_unreadable(database, table, sink)
+        if not self.gpu_ops:
+            why = self._why_no_gpu_work(about)
+            if why is not None:
+                sink.health(why[0], "high", why[1], example=self._contents(database))
+        elif not self.calls:
+            sink.health("TRC009", "low", _why_no_calls(about))
+        if self.graph_launches and not self.whole_graphs and not self.graph_nodes and _tells_graphs(database):
+            message = (
+                "CUDA graphs were launched, but nothing that they ran is in the file: the GPU was busy where it looks idle; "
+                "export all tables, or record with nsys profile --cuda-graph-trace=node"
+            )
+            sink.health("TRC008", "high", message, self.graph_launches)
+        self._report_places(sink)
+
+    def _why_no_gpu_work(self, about: About) -> tuple[str, str] | None:
+        """The code of the cause and what to say. None: that launches left no work is said of traces of all formats."""
+        if about.left_out(tables.KERNEL):
+            return "TRC009", "the tables of GPU work were left out at export; export again without --tables"
+        if about.cuda_traced is False:
+            return (
+                "TRC002",
+                "CUDA was not traced, so no GPU work was recorded; record with nsys profile --trace=cuda,nvtx",
+            )
+        if about.trimmed:
+            return "TRC002", "no GPU work lies in the part of the recording that was exported; export all of it"
+        if self.launches:
+            return None
+        if about.cuda_traced or self.calls:
+            return "TRC002", "CUDA was traced, but nothing was launched: the GPU was not used while nsys recorded"
+        return (
+            "TRC002",
+            "no GPU work was recorded, and the file does not say whether CUDA was traced; "
+            "record with nsys profile --trace=cuda,nvtx",
+        )
+
+    def _contents(self, database: Database) -> str:
+        """What the file does hold, for one who wonders."""
+        counted = ((self.ranges, "NVTX ranges"), (self.calls, "CUDA API calls"))
+        held = [f"{count:,} {what}" for count, what in counted if count]
+        named = ((database.find(name), what) for name, what in _OTHERS.items())
+        held += dict.fromkeys(what for name, what in named if name is not None and database.row_estimate(name))
+        return f"the file holds {', '.join(held) or 'no events'}"
+
+    def _report_places(self, sink: Sink) -> None:
+        users: dict[int | None, set[int]] = {}
+        for process, gpu in self.places:
+            if process is not None:
+                users.setdefault(gpu, set()).add(process)
+        if any(len({process >> PID_BITS.bit_length() for process in found}) > 1 for found in users.values()):
+            message = (
+                "GPUs of several hosts have the same number in this file, so their work cannot be told apart; "
+                "export the report of each host on its own"
+            )
+            sink.health("TRC006", "high", message)
+        shared = sum(len(found) > 1 for found in users.values())
+        if shared:
+            message = "several processes ran on the same GPU: it counts as idle only where none of them used it"
+            sink.health("TRC006", "info", message, shared)
+
+
+_EVENTS = (*tables.GPU_WORK, tables.RUNTIME, tables.NVTX, tables.DEVICE_MEMORY, tables.GPU_METRICS)
+
+
+def _report_unreadable(database: Database, table: Table, sink: Sink) -> None:
+    """Say that a table with rows could not be read, because a column is missing."""
+    name = tables.spelled(database, table)
+    missing = tables.lacking(database, table, name) if name is not None else []
+    if name is None or not missing or not database.row_estimate(name):
+        return
+    message = "a table without a needed column was not read: what it holds is missing; export the report again"
+    severity = "high" if table in tables.GPU_WORK else "low"
+    sink.health("TRC001", severity, message, example=f"{name} without {', '.join(missing)}")
+
+
+def _why_no_calls(about: About) -> str:
+    effect = "why the GPU waited cannot be told, and launches are not judged"
+    if about.left_out(tables.RUNTIME):
+        return f"the table of CUDA API calls was left out at export: {effect}; export again without --tables"
+    return f"the file has GPU work but no CUDA API calls: {effect}; export all of the report"
+
+
+def _tells_graphs(database: Database) -> bool:
+    """Whether this version of the export marks kernels inside of graphs."""
+    name = tables.find(database, tables.KERNEL)
+    return name is None or "graph_node" in tables.plain(database, tables.KERNEL, name)
+
+
+def _count(names: pa.ChunkedArray, counts: Callable[[str], bool]) -> int:
+    """How many rows have a name that counts."""
+    encoded = names.combine_chunks()
+    flags = np.array([counts(name) for name in encoded.dictionary.to_pylist()], bool)
+    return int(flags[integers(encoded.indices)].sum())

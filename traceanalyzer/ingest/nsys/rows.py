@@ -1,0 +1,95 @@
+"""Reading the tables of events, batch by batch, as fast as the driver goes.
+
+A column of a real export holds numbers, or text, and nothing else, so cells are read as they lie, which costs the least.
+The driver stops at a cell of another kind; from that row on the table is read with expressions that make such cells null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.contract import Sink
+from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys.database import Database, quoted
+from traceanalyzer.ingest.nsys.tables import Table
+
+Columns = dict[str, pa.Array]
+"""A batch of rows: our name of each field that the file has, and its values."""
+
+_TYPES = {tables.INTEGER: (pa.int64(),), tables.NUMBER: (pa.int64(), pa.float64()), tables.TEXT: (pa.string(),)}
+
+
+class EventReader:
+    """Reads event tables of one export. `advance` hears how many rows were read."""
+
+    def __init__(self, database: Database, sink: Sink, advance: Callable[[int], None]) -> None:
+        self._database, self._sink, self._advance = database, sink, advance
+
+    def read(self, table: Table) -> Iterator[Columns]:
+        """All rows of a table in the order in which they lie in the file; none when it is absent or lacks a required column."""
+        name = tables.find(self._database, table)
+        if name is None:
+            return
+        for columns, rows in self._batches(table, name):
+            self._advance(rows)
+            yield columns
+
+    def unended(self, table: Table) -> Iterator[Columns]:
+        """The rows without an end, once more."""
+        name = tables.find(self._database, table)
+        if name is None:
+            return
+        known = tables.tolerant(self._database, table, name)
+        where = f" where {known['end']} is null" if "end" in known else ""
+        for batch in self._database.batches(_select(known, name) + where):
+            yield _columns(batch, known)
+
+    def _batches(self, table: Table, name: str) -> Iterator[tuple[Columns, int]]:
+        done = 0
+        if not self._database.is_view(name):  # whose rows need not come in the same order again
+            known = tables.plain(self._database, table, name)
+            try:
+                for batch in self._database.batches(_select(known, name)):
+                    columns = _columns(batch, known)
+                    if not _fits(columns, table):
+                        break
+                    yield columns, batch.num_rows
+                    done += batch.num_rows
+                else:
+                    return
+            except InputError:
+                pass  # Damage shows again below.
+        known = tables.tolerant(self._database, table, name)
+        for batch in self._database.batches(_select(known, name) + f" limit -1 offset {done}"):
+            yield _columns(batch, known), batch.num_rows
+        self._report_misfits(table, name)
+
+    def _report_misfits(self, table: Table, name: str) -> None:
+        """Say how many cells were made null."""
+        plain = tables.plain(self._database, table, name)
+        known = tables.tolerant(self._database, table, name)
+        misfits = ", ".join(
+            f"sum({plain[field]} is not null and {known[field]} is null) as {quoted(field)}" for field in known
+        )
+        found = self._database.table(f"select {misfits} from {quoted(name)}")
+        for field, count in found.to_pylist()[0].items() if found else ():
+            if count:
+                message = "cells that hold something else than a number count as unknown"
+                self._sink.health("TRC001", "low", message, count, f"{name}, {field}")
+
+
+def _select(known: dict[str, str], name: str) -> str:
+    return f"select {', '.join(dict.fromkeys(known.values()))} from {quoted(name)}"
+
+
+def _columns(batch: pa.RecordBatch, known: dict[str, str]) -> Columns:
+    """The columns of a batch by field. Fields with one expression share a column."""
+    place = {expression: index for index, expression in enumerate(dict.fromkeys(known.values()))}
+    return {field: batch.column(place[expression]) for field, expression in known.items()}
+
+
+def _fits(columns: Columns, table: Table) -> bool:
+    return all(columns[f.name].type in _TYPES[f.kind] for f in table.fields if f.name in columns)
