@@ -21,7 +21,7 @@ _API_CLASSES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, name in (
         # Host functions run on a host thread: not a launch.
         (r"LaunchHostFunc", "other"),
-        (r"(?:Ext|Hcc)?(?:Module)?Launch(?:Kernel|Cooperative|MultiKernel|Grid|ByPtr|$)", "launch"),
+        (r"(?:Ext|Hcc|Drv)?(?:Module)?Launch(?:Kernel|Cooperative|MultiKernel|Grid|ByPtr|$)", "launch"),
         (r"GraphLaunch", "launch"),
         (r"(?:Device|Stream|Event|Ctx|Thread)Synchronize", "sync"),
         # `Memset` moves bytes, `MemSetAccess` changes a mapping.

@@ -1,41 +1,42 @@
-"""What a Kineto copy name says: "Memcpy HtoD (Pageable -> Device)" is direction and memory kinds."""
+"""What the name of a copy says: "Memcpy HtoD (Pageable -> Device)" is direction and memory kinds."""
 
 from __future__ import annotations
 
 import re
 
-_COPY = re.compile(r"(?:Memcpy|Copy)\s*(\w+)?(?:\s*\((.+?)\s*->\s*(.+?)\))?", re.IGNORECASE)
-_KINDS = {
-    "htod": "htod",
-    "dtoh": "dtoh",
-    "dtod": "dtod",
-    "htoh": "htoh",
-    "ptop": "ptop",
-    "hosttodevice": "htod",
-    "devicetohost": "dtoh",
-    "devicetodevice": "dtod",
-    "hosttohost": "htoh",
-    "peertopeer": "ptop",
-}
-_MEMORY = {"pageable": "pageable", "pinned": "pinned", "device": "device", "managed": "managed", "array": "array"}
+# HtoD, H2D, HostToDevice, "Host to Device"; ROCm's names begin with Copy.
+_DIRECTION = re.compile(
+    r"(?:Mem)?c(?:o)?py\s*(?:Async)?\s*(H|D|P|Host|Device|Peer)\s*(?:to|2)\s*(H|D|P|Host|Device|Peer)(?![a-z])",
+    re.IGNORECASE,
+)
+_MEMORIES = re.compile(r"\(\s*([^()]+?)\s*->\s*([^()]+?)\s*\)")
+_KINDS = frozenset({"htod", "dtoh", "dtod", "htoh", "ptop"})
+_MEMORY = frozenset({"pageable", "pinned", "device", "managed", "array"})
 
 
 def copy_kind(name: str) -> str:
     """htod, dtoh, dtod, ptop, htoh or other."""
-    found = _COPY.match(name)
-    return _KINDS.get((found[1] or "").lower(), "other") if found else "other"
+    found = _DIRECTION.match(name)
+    kind = f"{found[1][0]}to{found[2][0]}".lower() if found else ""
+    return kind if kind in _KINDS else "other"
 
 
 def source_memory(name: str) -> str:
     """Memory kind of the source, "unknown" when the name does not say."""
-    return _memory(name, 2)
+    return _memory(name, 1)
 
 
 def target_memory(name: str) -> str:
     """Memory kind of the destination, "unknown" when the name does not say."""
-    return _memory(name, 3)
+    return _memory(name, 2)
 
 
-def _memory(name: str, group: int) -> str:
-    found = _COPY.match(name)
-    return _MEMORY.get((found[group] or "").lower(), "unknown") if found else "unknown"
+def _memory(name: str, side: int) -> str:
+    found = _MEMORIES.search(name)
+    return memory_kind(found[side]) if found else "unknown"
+
+
+def memory_kind(word: str) -> str:
+    """The word for a kind of memory as the tables spell it."""
+    kind = word.lower()
+    return kind if kind in _MEMORY else "unknown"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
+from traceanalyzer.ingest.kineto.loose import LooseReader
 
 NS_PER_US = 1000
 # Below this, a float64 of microseconds with three decimals is closer to the true value than to any other such value.
@@ -74,85 +76,86 @@ class _Times(msgspec.Struct, gc=False):
 
 _decoder = msgspec.json.Decoder(list[Event])
 _times_decoder = msgspec.json.Decoder(list[_Times])
-_loose_decoder = msgspec.json.Decoder(list[Any])
+_raw_decoder = msgspec.json.Decoder(list[msgspec.Raw])
+_event_decoder = msgspec.json.Decoder(Event)
+_loose_events, _loose_times = LooseReader(Event), LooseReader(_Times)
 
-_NO_UTF8 = re.compile("[\udc80-\udcff]")
+# A time in scientific notation: its digits behind the point, and its exponent.
+_SCIENTIFIC = re.compile(rb'"ts"\s*:\s*"?-?\d+(?:\.(\d*))?e\+(\d{1,3})\b')
 
 Times = npt.NDArray[np.int64]
+Microseconds = npt.NDArray[np.float64]
 
 
 class Events:
     """A chunk of events with their exact times in ns: `start` (0 where absent) and `duration` (0 where absent or negative).
 
-    `misfits` counts events whose fields have types no reader can use; they are left out. `bad_bytes` counts bytes that are no
-    UTF-8; each is read as a question mark.
+    `timed` says which have a start. `misfits` counts values of a type that no reader can use; they are read as absent. `negative`
+    counts durations below zero, `quantised` starts written with fewer digits than microseconds need. `text` is a JSON array of the
+    events, for what `extras` reads of some of them.
     """
 
     def __init__(self, text: bytes) -> None:
-        """Decode the JSON array `text`. Raises msgspec.DecodeError when it is not one."""
-        self.misfits = self.bad_bytes = 0
+        """Decode the JSON array `text`. Raises msgspec.DecodeError when it is not one, or holds something other than objects."""
+        self.text = text
+        self.misfits = 0
         try:
-            self.events, (self.start, self.duration) = self._decode(text)
+            self.events = self._decode()
+            start = np.fromiter((e.ts or 0.0 for e in self.events), np.float64, len(self.events))
+            duration = np.fromiter((e.dur or 0.0 for e in self.events), np.float64, len(self.events))
+            self.start, duration_ns = self._exact(start, duration)
         except RecursionError:
             raise msgspec.DecodeError("nested too deeply") from None
+        self.negative = int((duration_ns < 0).sum())
+        self.duration = np.maximum(duration_ns, 0)
         self.timed = np.fromiter((e.ts is not None for e in self.events), bool, len(self.events))
+        self.quantised = _quantised(text)
 
-    def _decode(self, text: bytes) -> tuple[list[Event], tuple[Times, Times]]:
+    def _decode(self) -> list[Event]:
         try:
-            events = _decoder.decode(text)
+            return _decoder.decode(self.text)
         except msgspec.ValidationError:
-            return self._loosely(text)
-        except UnicodeDecodeError:
-            if self.bad_bytes:
-                raise
-            text, self.bad_bytes = readable(text)
-            return self._decode(text)
-        return events, _exact(text, events)
+            return [self._event(raw) for raw in _raw_decoder.decode(self.text)]
 
-    def _loosely(self, text: bytes) -> tuple[list[Event], tuple[Times, Times]]:
-        """One event at a time, taking numbers from strings."""
-        events: list[Event] = []
-        times: list[_Times] = []
-        text, bad = readable(text)
-        self.bad_bytes += bad
-        for item in _loose_decoder.decode(text):
-            try:
-                event = msgspec.convert(item, Event, strict=False)
-                times.append(_Times(_decimal(item.get("ts")), _decimal(item.get("dur"))))
-                events.append(event)
-            except (msgspec.ValidationError, ArithmeticError, ValueError):
-                self.misfits += 1
-        return events, _decimal_times(times)
+    def _event(self, raw: msgspec.Raw) -> Event:
+        try:
+            return _event_decoder.decode(raw)
+        except msgspec.ValidationError:
+            event, unread = _loose_events.read(raw)
+            self.misfits += unread
+            return cast("Event", event)
 
+    def _exact(self, start: Microseconds, duration: Microseconds) -> tuple[Times, Times]:
+        """Both in ns; values that a float64 does not hold exactly are read again."""
+        large = (np.abs(start) >= EXACT_FLOAT_US, np.abs(duration) >= EXACT_FLOAT_US)
+        found = tuple(
+            np.rint(np.where(again, 0.0, us) * NS_PER_US).astype(np.int64)
+            for us, again in zip((start, duration), large, strict=True)
+        )
+        if large[0].any() or large[1].any():
+            times = self._decimals()
+            for row in np.flatnonzero(large[0]):
+                found[0][row] = _ns(times[row].ts)
+            for row in np.flatnonzero(large[1]):
+                found[1][row] = _ns(times[row].dur)
+        return found[0], found[1]
 
-def readable(text: bytes) -> tuple[bytes, int]:
-    """The text with a question mark for every byte that is no UTF-8, so of the same length, and how many there were."""
-    plain, count = _NO_UTF8.subn("?", text.decode("utf-8", "surrogateescape"))
-    return plain.encode(), count
-
-
-def _decimal(value: Any) -> Decimal | None:
-    return None if value is None else Decimal(str(value))
+    def _decimals(self) -> list[_Times]:
+        try:
+            return _times_decoder.decode(self.text)
+        except msgspec.ValidationError:
+            return [_loose_times.read(raw)[0] for raw in _raw_decoder.decode(self.text)]
 
 
-def _exact(text: bytes, events: list[Event]) -> tuple[Times, Times]:
-    start = np.fromiter((e.ts or 0.0 for e in events), np.float64, len(events))
-    duration = np.fromiter((e.dur or 0.0 for e in events), np.float64, len(events))
-    if len(events) and max(np.abs(start).max(), np.abs(duration).max()) >= EXACT_FLOAT_US:
-        return _decimal_times(_times_decoder.decode(text))
-    return (
-        np.rint(start * NS_PER_US).astype(np.int64),
-        np.maximum(np.rint(duration * NS_PER_US), 0).astype(np.int64),
-    )
-
-
-def _decimal_times(times: list[_Times]) -> tuple[Times, Times]:
-    """Exact ns of values that a float64 cannot hold; what an int64 cannot hold either becomes its limit."""
+def _ns(value: Decimal | None) -> int:
+    """Nearest ns; what an int64 cannot hold becomes its limit."""
     limit = Decimal(np.iinfo(np.int64).max // 4)
+    return 0 if value is None else int(max(min(value * NS_PER_US, limit), -limit).to_integral_value())
 
-    def ns(value: Decimal | None) -> int:
-        return 0 if value is None else int(max(min(value * NS_PER_US, limit), -limit).to_integral_value())
 
-    start = np.fromiter((ns(t.ts) for t in times), np.int64, len(times))
-    duration = np.fromiter((max(ns(t.dur), 0) for t in times), np.int64, len(times))
-    return start, duration
+def _quantised(text: bytes) -> int:
+    """How many starts have fewer digits than microseconds need."""
+    # Plain searches first, the fastest before all: hardly a file holds a number like this.
+    if b"+" not in text or b"e+" not in text:
+        return 0
+    return sum(len(digits) < int(exponent) for digits, exponent in _SCIENTIFIC.findall(text))

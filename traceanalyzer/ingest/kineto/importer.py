@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import gc
 import re
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-import msgspec
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
 from traceanalyzer.ingest.kineto import metadata
-from traceanalyzer.ingest.kineto.decode import Events, readable
+from traceanalyzer.ingest.kineto.damage import Damage
+from traceanalyzer.ingest.kineto.decode import Events
+from traceanalyzer.ingest.kineto.opening import UTF8_BOM, NoEventsError
 from traceanalyzer.ingest.kineto.reader import Reader
-from traceanalyzer.ingest.kineto.splitter import UTF8_BOM, NoEventsError, Splitter
+from traceanalyzer.ingest.kineto.splitter import Splitter
+from traceanalyzer.ingest.kineto.surroundings import read_surroundings
 from traceanalyzer.ingest.sources import Source
 
 
@@ -27,29 +26,36 @@ class KinetoImporter:
 
     def sniff(self, source: Source) -> bool:
         start = source.head.removeprefix(UTF8_BOM).lstrip()
-        return bool(re.match(rb"\{\s*[\"}]|\[\s*[\[{\]]", start))
+        return bool(re.match(rb"\{\s*[\"}]|\[[\s,]*[\[{\]]", start))
 
     def read(self, source: Source, sink: Sink, progress: Progress) -> FileFacts:
-        reader = Reader(sink)
+        reader, damage = Reader(sink), Damage()
         with source.open(progress) as stream, _gc_paused():
             splitter = Splitter(stream, Events)
+            read_any = False
             try:
                 for events in splitter:
+                    read_any = True
+                    damage.take(events)
                     reader.take(events)
             except NoEventsError:
-                raise InputError(
-                    f"{source.path}: JSON without a traceEvents array; this is not a Chrome trace"
-                ) from None
-            except (EOFError, zlib.error, OSError) as error:
-                raise InputError(
-                    f"{source.path}: damaged gzip data ({error}); copy or record the trace again"
-                ) from error
-        _report_damage(splitter, reader, sink)
-        found = _metadata(splitter, sink)
+                what = "JSON without a traceEvents array; this is not a Chrome trace"
+                raise InputError(f"{source.path}: {_ended_early(stream.damage) or what}") from None
+            if stream.damage and not read_any:
+                raise InputError(f"{source.path}: {_ended_early(stream.damage)}")
+            for note in stream.notes:
+                sink.health(*note)
+        damage.report(stream.damage, splitter, sink)
+        found = read_surroundings(splitter, sink)
         described = metadata.devices(found)
         if described is not None:
             sink.add("devices", described)
         return metadata.facts(found, reader.finish())
+
+
+def _ended_early(damage: str | None) -> str | None:
+    """The words for a file whose damage begins before its events do."""
+    return damage and f"{damage}, and no event came before; copy or record the trace again"
 
 
 @contextmanager
@@ -62,34 +68,3 @@ def _gc_paused() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _report_damage(splitter: Splitter[Events], reader: Reader, sink: Sink) -> None:
-    if splitter.truncated:
-        sink.health("TRC001", "low", "the file ends in the middle of its events; what came after is lost")
-    if reader.bad_bytes:
-        sink.health("TRC001", "info", "bytes that are no UTF-8 were read as question marks", reader.bad_bytes)
-    if dropped := splitter.dropped + reader.misfits:
-        example = (splitter.first_dropped or b"").decode("utf-8", "replace") or None
-        sink.health(
-            "TRC001", "low", "events that are not valid JSON or hold no usable values were dropped", dropped, example
-        )
-
-
-def _metadata(splitter: Splitter[Events], sink: Sink) -> dict[str, Any]:
-    """The object around the event array; what cannot be read of it is said in health."""
-    if not splitter.header:
-        return {}
-    trailer = b"}" if splitter.truncated else splitter.trailer
-    try:
-        found = msgspec.json.decode(readable(splitter.header + b'"traceEvents":[]' + trailer)[0])
-    except (msgspec.DecodeError, RecursionError) as error:
-        sink.health(
-            "TRC001",
-            "low",
-            "the metadata around the events is not valid JSON; rank and device facts are lost",
-            1,
-            str(error),
-        )
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -16,14 +16,15 @@ def devices(metadata: Mapping[str, Any]) -> pa.Table | None:
     found = [d for d in _list(metadata.get("deviceProperties")) if isinstance(d, dict) and isinstance(d.get("id"), int)]
     if not found:
         return None
+    numbers = col.Integers()
     return pa.table(
         {
-            "device": col.integers((d["id"] for d in found), pa.int32()),
+            "device": numbers.column([d["id"] for d in found], pa.int32()),
             "name": col.texts(_text(d.get("name")) for d in found),
-            "compute_major": col.integers((d.get("computeMajor") for d in found), pa.int32()),
-            "compute_minor": col.integers((d.get("computeMinor") for d in found), pa.int32()),
-            "sm_count": col.integers((d.get("numSms") for d in found), pa.int32()),
-            "memory": col.integers(d.get("totalGlobalMem") for d in found),
+            "compute_major": numbers.column([d.get("computeMajor") for d in found], pa.int32()),
+            "compute_minor": numbers.column([d.get("computeMinor") for d in found], pa.int32()),
+            "sm_count": numbers.column([d.get("numSms") for d in found], pa.int32()),
+            "memory": numbers.column([d.get("totalGlobalMem") for d in found]),
             "uuid": pa.array([_text(d.get("uuid")) for d in found], pa.string()),
         }
     )
@@ -36,8 +37,8 @@ def facts(metadata: Mapping[str, Any], process: int | None) -> FileFacts:
     return FileFacts(
         producer=_producer(metadata),
         process=process,
-        rank=_whole(job.get("rank")),
-        world_size=_whole(job.get("world_size")),
+        rank=_whole(job.get("rank"), 1 << 31),
+        world_size=_whole(job.get("world_size"), 1 << 31),
         clock_base_ns=_whole(metadata.get("baseTimeNanoseconds")),
     )
 
@@ -59,5 +60,8 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _whole(value: Any, below: int = 1 << 63) -> int | None:
+    """A whole number from 0 on, or a string that spells one; None for anything else."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < below else None

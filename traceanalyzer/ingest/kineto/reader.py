@@ -1,10 +1,12 @@
-"""Sorts the events of a Chrome trace into event tables by their category."""
+"""Sorts the events of a Chrome trace into event tables, by phase and category."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,28 +14,21 @@ from traceanalyzer.ingest import classify
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.kineto import columns as col
 from traceanalyzer.ingest.kineto import copies
-from traceanalyzer.ingest.kineto.decode import Event, Events, Number
+from traceanalyzer.ingest.kineto.categories import API_CATEGORIES, GPU_KINDS, HOST_CATEGORIES, NO_WORK, OVERHEAD
+from traceanalyzer.ingest.kineto.counters import Counters
+from traceanalyzer.ingest.kineto.decode import Args, Event, Events, Times
+from traceanalyzer.ingest.kineto.extras import extras
+from traceanalyzer.ingest.kineto.notes import Notes
+from traceanalyzer.ingest.kineto.phases import BeginEnd
+from traceanalyzer.ingest.kineto.processes import Processes
+from traceanalyzer.ingest.kineto.tracks import Tracks
+from traceanalyzer.ingest.kineto.vendors import Vendors, by_category
 
-# Categories by what their events are; names of older releases beside the current ones. Annotations on the GPU's tracks, stream
-# and event synchronisation records and whole-window spans are no work and stay out.
-GPU_KINDS = {
-    "kernel": "kernel",
-    "Kernel": "kernel",
-    "gpu_memcpy": "memcpy",
-    "Memcpy": "memcpy",
-    "gpu_memset": "memset",
-    "Memset": "memset",
-}
-API_CATEGORIES = frozenset({"cuda_runtime", "cuda_driver", "Runtime"})
-HOST_CATEGORIES = {
-    "cpu_op": "operator",
-    "Operator": "operator",
-    "user_annotation": "annotation",
-    "python_function": "python",
-}
-OVERHEAD = "overhead"
 MEMORY_INSTANT = "[memory]"
-METADATA_NAMES = frozenset({"process_name", "thread_name"})
+# Instants that bound the recording and say nothing of the work in it.
+BOUNDS = ("Iteration Start", "Record Window End")
+# Arrows between events; correlation ids say the same.
+FLOWS = frozenset("stf")
 DTYPE_BYTES = {
     "byte": 1, "char": 1, "bool": 1, "int8": 1, "uint8": 1,
     "half": 2, "bfloat16": 2, "float16": 2, "short": 2, "int16": 2,
@@ -43,94 +38,144 @@ DTYPE_BYTES = {
 
 
 class Reader:
-    """Sorts the events of each chunk into tables."""
+    """Takes the events chunk by chunk. What only the whole file can tell waits, in a compact form, for `finish`."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._calls_by_process: Counter[int] = Counter()
-        self._process_names: dict[int, str] = {}
-        self.misfits = self.bad_bytes = 0
+        self._ids = col.Integers()
+        self._notes = Notes(sink, self._ids)
+        self._vendors = Vendors()
+        self._processes = Processes(sink, self._ids)
+        self._tracks = Tracks(sink, self._ids, self._processes, self._vendors, self._notes)
+        self._ranges = BeginEnd(self._ids, self._tracks, self._notes)
+        self._counters = Counters(sink, self._ids, self._notes)
+        self._kernels = col.Vocabulary("name", **{"class": classify.kernel_class})
+        self._copies = col.Vocabulary(
+            "name", copy_kind=copies.copy_kind, src_memory=copies.source_memory, dst_memory=copies.target_memory
+        )
+        self._plain = col.Vocabulary("name")
+        self._api = col.Vocabulary("raw_name", name=classify.plain_api_name, **{"class": classify.api_class})
+        self._operators = col.Vocabulary("name", category=_category_of_operator)
 
     def take(self, events: Events) -> None:
-        self.misfits += events.misfits
-        self.bad_bytes += events.bad_bytes
-        groups: dict[str, list[int]] = defaultdict(list)
+        self._notes.negative += events.negative
+        complete: defaultdict[str | None, list[int]] = defaultdict(list)
+        others: defaultdict[str, list[int]] = defaultdict(list)
         for row, event in enumerate(events.events):
-            if event.ph == "X":
-                if event.cat is not None and events.timed[row]:
-                    groups[event.cat].append(row)
-            elif (event.ph == "M" and event.name in METADATA_NAMES) or (
-                event.ph == "i" and event.name == MEMORY_INSTANT
-            ):
-                groups[event.name].append(row)
-        for category, rows in groups.items():
-            found = [events.events[row] for row in rows]
-            if category in METADATA_NAMES:
-                self._names(category, found)
-                continue
-            times = col.span(col.pick(events.start, rows), col.pick(events.duration, rows))
-            if category in GPU_KINDS:
-                self._gpu_ops(GPU_KINDS[category], found, times)
-            elif category in API_CATEGORIES:
-                self._api_calls(found, times)
-            elif category in HOST_CATEGORIES:
-                self._host_ranges(HOST_CATEGORIES[category], found, times)
-            elif category == OVERHEAD:
-                self._overheads(found, times)
-            elif category == MEMORY_INSTANT:
-                self._memory_events(found, times)
+            phase = event.ph
+            if phase == "X":
+                complete[event.cat].append(row)
+            elif phase not in FLOWS:
+                others["B" if phase in BeginEnd.PHASES else phase].append(row)
+        for category, rows in complete.items():
+            self._complete(category, events, rows)
+        for phase, rows in others.items():
+            self._other(phase, events, rows)
+
+    def _complete(self, category: str | None, events: Events, rows: list[int]) -> None:
+        """Events with a start and a duration."""
+        rows = [] if category in NO_WORK else self._timed(events, rows)
+        if not rows:
+            return
+        found = [events.events[row] for row in rows]
+        at = np.array(rows)
+        times = col.span(events.start[at], events.duration[at])
+        if category in GPU_KINDS:
+            self._notes.no_duration += sum(e.dur is None for e in found)
+            self._gpu_ops(GPU_KINDS[category], found, times)
+        elif category in API_CATEGORIES:
+            self._api_calls(found, times)
+        elif category in HOST_CATEGORIES:
+            self._host_ranges(HOST_CATEGORIES[category], found, times)
+        elif category == OVERHEAD:
+            self._overheads(found, times)
+        elif device := by_category(category):
+            self._vendors.met(device, len(rows))
+        else:
+            self._notes.no_duration += sum(e.dur is None for e in found)
+            self._tracks.take(found, times, extras(events, rows) if category is None else None)
+
+    def _other(self, phase: str, events: Events, rows: list[int]) -> None:
+        """Events of all other phases, none of which is frequent in a trace of PyTorch."""
+        if phase == "M":
+            self._processes.take([events.events[row] for row in rows])
+            return
+        # Some writers end their list with an empty event.
+        rows = self._timed(events, [row for row in rows if events.events[row] != _EMPTY])
+        if not rows:
+            return
+        found, start = [events.events[row] for row in rows], events.start[np.array(rows)]
+        if phase == "C":
+            self._counters.take(found, start, extras(events, rows))
+        elif phase == "B":
+            self._ranges.take(found, start, extras(events, rows))
+        elif phase in ("i", "I"):
+            self._instants(found, start)
+        else:
+            self._notes.unread(found)
+
+    def _instants(self, events: list[Event], time: Times) -> None:
+        memory = np.array([e.name == MEMORY_INSTANT for e in events])
+        if memory.any():
+            self._memory_events([e for e in events if e.name == MEMORY_INSTANT], time[memory])
+        self._notes.unread([e for e in events if not (e.name or "").startswith((MEMORY_INSTANT, *BOUNDS))])
+
+    def _timed(self, events: Events, rows: list[int]) -> list[int]:
+        """Those of the events that have a time."""
+        timed = events.timed[rows]
+        if timed.all():
+            return rows
+        self._notes.unread([events.events[row] for row in rows if not events.timed[row]], "without a time")
+        return [row for row in rows if events.timed[row]]
 
     def _gpu_ops(self, kind: str, events: list[Event], times: dict[str, pa.Array]) -> None:
         args = col.arguments(events)
-        names = col.texts(e.name for e in events)
+        vocabulary = {"kernel": self._kernels, "memcpy": self._copies}.get(kind, self._plain)
         data = {
             **times,
-            "device": col.integers((_first(a.device, e.pid) for a, e in zip(args, events, strict=True)), pa.int32()),
-            "context": col.integers(a.context for a in args),
-            "stream": col.integers(_first(a.stream, e.tid) for a, e in zip(args, events, strict=True)),
-            "kind": pa.repeat(kind, len(events)).dictionary_encode(),
-            "name": names,
-            "class": classify.map_names(
-                names, classify.kernel_class if kind == "kernel" else lambda _: classify.COMPUTE
-            ),
-            "correlation": col.integers(a.correlation for a in args),
-            "external_id": col.integers(_first(a.external_id, a.external_id_old) for a in args),
-            "graph_id": col.integers(a.graph_id or None for a in args),
-            "graph_node_id": col.integers(a.graph_node_id or None for a in args),
-            "bytes": col.integers(a.bytes for a in args),
+            **vocabulary.columns([e.name for e in events]),
+            "kind": col.constant(kind, len(events)),
+            "device": self._ids.column(col.patched([a.device for a in args], (e.pid for e in events)), col.INT32),
+            "context": self._ids.column([a.context for a in args]),
+            "stream": self._ids.streams(col.patched([a.stream for a in args], (e.tid for e in events))),
+            "correlation": self._ids.column([a.correlation for a in args]),
+            "external_id": self._external_ids(args),
         }
         if kind == "kernel":
             data |= {
-                "grid": col.triples(a.grid for a in args),
-                "block": col.triples(a.block for a in args),
-                "registers": col.integers((a.registers for a in args), pa.int32()),
-                "shared_memory": col.integers(a.shared_memory for a in args),
-                "occupancy": col.shares(a.occupancy for a in args),
+                "graph_id": self._ids.nonzero([a.graph_id for a in args]),
+                "graph_node_id": self._ids.nonzero([a.graph_node_id for a in args]),
+                "grid": col.triples([a.grid for a in args]),
+                "block": col.triples([a.block for a in args]),
+                "registers": self._ids.column([a.registers for a in args], col.INT32),
+                "shared_memory": self._ids.column([a.shared_memory for a in args]),
+                "occupancy": col.shares([a.occupancy for a in args]),
             }
-            collective = pa.array([a.collective is not None for a in args], pa.bool_())
-            if pc.any(collective).as_py():
-                known = data["class"].dictionary_decode()
-                data["class"] = pc.if_else(collective, classify.COMMUNICATION, known).dictionary_encode()
-                self._collectives(pa.table(data).filter(collective), [a for a in args if a.collective is not None])
-        elif kind == "memcpy":
+            collective = np.array([a.collective is not None for a in args])
+            if collective.any():
+                described = [a for a in args if a.collective is not None]
+                data["class"] = _with_communication(data["class"], collective)
+                self._collectives(pa.table(data).filter(pa.array(collective)), described)
+        else:
             data |= {
-                "copy_kind": classify.map_names(names, copies.copy_kind),
-                "src_memory": classify.map_names(names, copies.source_memory),
-                "dst_memory": classify.map_names(names, copies.target_memory),
+                "class": col.constant(classify.COMPUTE, len(events)),
+                "graph_id": self._ids.nonzero([a.graph_id for a in args]),
+                "graph_node_id": self._ids.nonzero([a.graph_node_id for a in args]),
+                "bytes": self._ids.column([a.bytes for a in args]),
             }
         self._sink.add("gpu_ops", pa.table(data))
 
-    def _collectives(self, ops: pa.Table, args: list[Any]) -> None:
+    def _collectives(self, ops: pa.Table, args: list[Args]) -> None:
         elements = [max(_integer(a.elements_in), _integer(a.elements_out)) for a in args]
         sizes = [DTYPE_BYTES.get((a.dtype or "").lower()) for a in args]
         described = {
             "group": col.texts(a.group_name for a in args),
-            "sequence": col.integers(a.collective_sequence for a in args),
+            "sequence": self._ids.column([a.collective_sequence for a in args]),
             "name": col.texts(a.collective for a in args),
-            "elements": pa.array(elements, pa.int64()),
+            "elements": self._ids.column(elements),
             "dtype": col.texts(a.dtype for a in args),
-            "bytes": pa.array([n * s if s else None for n, s in zip(elements, sizes, strict=True)], pa.int64()),
-            "group_size": col.integers((a.group_size for a in args), pa.int32()),
+            "bytes": self._ids.column([n * s if s else None for n, s in zip(elements, sizes, strict=True)]),
+            "group_size": self._ids.column([a.group_size for a in args], col.INT32),
             "group_ranks": col.json_texts(a.group_ranks for a in args),
         }
         kept = ops.select(["start_ns", "end_ns", "device", "stream", "correlation"])
@@ -138,104 +183,88 @@ class Reader:
 
     def _api_calls(self, events: list[Event], times: dict[str, pa.Array]) -> None:
         args = col.arguments(events)
-        raw = col.texts(e.name for e in events)
-        plain = classify.map_names(raw, classify.plain_api_name)
-        process = col.integers(e.pid for e in events)
-        self._calls_by_process.update(process.drop_null().to_pylist())
-        self._sink.add(
-            "api_calls",
-            pa.table(
-                {
-                    **times,
-                    "process": process,
-                    "thread": col.integers(e.tid for e in events),
-                    "name": plain,
-                    "raw_name": raw,
-                    "class": classify.map_names(plain, classify.api_class),
-                    "correlation": col.integers(a.correlation for a in args),
-                    "external_id": col.integers(_first(a.external_id, a.external_id_old) for a in args),
-                }
-            ),
-        )
-
-    def _host_ranges(self, category: str, events: list[Event], times: dict[str, pa.Array]) -> None:
-        args = col.arguments(events)
-        names = col.texts(e.name for e in events)
-        process, thread = col.integers(e.pid for e in events), col.integers(e.tid for e in events)
         data = {
             **times,
-            "process": process,
-            "thread": thread,
-            "name": names,
-            "category": classify.map_names(
-                names,
-                lambda name: "annotation" if category == "operator" and classify.is_annotation(name) else category,
-            ),
-            "external_id": col.integers(_first(a.external_id, a.external_id_old) for a in args),
+            **self._api.columns([e.name for e in events]),
+            "process": self._ids.identities([e.pid for e in events]),
+            "thread": self._ids.identities([e.tid for e in events]),
+            "correlation": self._ids.column([a.correlation for a in args]),
+            "external_id": self._external_ids(args),
         }
+        self._processes.call(data["process"])
+        self._sink.add("api_calls", pa.table(data))
+
+    def _host_ranges(self, category: str, events: list[Event], times: dict[str, pa.Array]) -> None:
+        data = {
+            **times,
+            "process": self._ids.identities([e.pid for e in events]),
+            "thread": self._ids.identities([e.tid for e in events]),
+        }
+        names = [e.name for e in events]
         if category == "operator":
+            args = col.arguments(events)
             data |= {
-                "shapes": col.raw_texts(a.input_dims for a in args),
-                "dtypes": col.raw_texts(a.input_types for a in args),
-                "sequence": col.integers(a.sequence_number for a in args),
+                **self._operators.columns(names),
+                "external_id": self._external_ids(args),
+                "shapes": col.raw_texts([a.input_dims for a in args]),
+                "dtypes": col.raw_texts([a.input_types for a in args]),
+                "sequence": self._ids.column([a.sequence_number for a in args]),
             }
+        else:
+            data |= {**self._plain.columns(names), "category": col.constant(category, len(events))}
+            if category == "annotation":
+                data["external_id"] = self._external_ids(col.arguments(events))
+            else:
+                self._notes.python_frames(times["end_ns"], names, data["thread"])
+        self._processes.work(data["process"])
         self._sink.add("host_ranges", pa.table(data))
 
     def _overheads(self, events: list[Event], times: dict[str, pa.Array]) -> None:
         # Kineto writes -1 for the process and 0 for the thread when it does not know them.
         threads = [e.tid if e.pid != -1 else None for e in events]
-        self._sink.add(
-            "overheads", pa.table({**times, "thread": col.integers(threads), "name": col.texts(e.name for e in events)})
-        )
+        names = self._plain.columns([e.name for e in events])
+        self._sink.add("overheads", pa.table({**times, **names, "thread": self._ids.identities(threads)}))
 
-    def _memory_events(self, events: list[Event], times: dict[str, pa.Array]) -> None:
+    def _memory_events(self, events: list[Event], time: Times) -> None:
         args = col.arguments(events)
-        on_gpu = [a.device_type == 1 for a in args]
-        self._sink.add(
-            "memory_events",
-            pa.table(
-                {
-                    "time_ns": times["start_ns"],
-                    "process": col.integers(e.pid for e in events),
-                    "thread": col.integers(e.tid for e in events),
-                    "device": col.integers(
-                        (a.device_id if g else None for a, g in zip(args, on_gpu, strict=True)), pa.int32()
-                    ),
-                    "address": col.integers((a.address for a in args), pa.uint64()),
-                    "bytes": col.integers(a.memory_bytes for a in args),
-                    "total_allocated": col.integers(a.total_allocated for a in args),
-                    "total_reserved": col.integers(a.total_reserved for a in args),
-                }
-            ),
-        )
+        data = {
+            "time_ns": pa.array(time),
+            "process": self._ids.identities([e.pid for e in events]),
+            "thread": self._ids.identities([e.tid for e in events]),
+            "device": self._ids.column([a.device_id if a.device_type == 1 else None for a in args], col.INT32),
+            "address": self._ids.column([a.address for a in args], pa.uint64()),
+            "bytes": self._ids.column([a.memory_bytes for a in args]),
+            "total_allocated": self._ids.column([a.total_allocated for a in args]),
+            "total_reserved": self._ids.column([a.total_reserved for a in args]),
+        }
+        self._sink.add("memory_events", pa.table(data))
 
-    def _names(self, category: str, events: list[Event]) -> None:
-        for event in events:
-            name = event.args.name if event.args else None
-            if not isinstance(event.pid, int) or not isinstance(name, str):
-                continue
-            if category == "process_name":
-                self._process_names[event.pid] = name
-            elif isinstance(event.tid, int):
-                row = {"process": [event.pid], "thread": [event.tid], "name": [name]}
-                self._sink.add("threads", pa.table(row))
+    def _external_ids(self, args: Sequence[Args]) -> pa.Array:
+        return self._ids.column(col.patched([a.external_id for a in args], (a.external_id_old for a in args)))
 
     def finish(self) -> int | None:
-        """Hand on the processes, once all events are in; return the one with most API calls, which the GPU rows belong to."""
-        processes = sorted(self._calls_by_process)
-        if not processes:
-            return None
-        names = [self._process_names.get(p) for p in processes]
-        self._sink.add("processes", pa.table({"process": processes, "pid": processes, "name": names}))
-        return self._calls_by_process.most_common(1)[0][0]
+        """Hand on what waited for the end of the file; return the process that the GPU rows belong to."""
+        self._ranges.finish()
+        self._tracks.finish()
+        self._vendors.report(self._sink, self._processes.calls > 0)
+        self._notes.report()
+        return self._processes.finish()
 
 
-def _first(value: Number, fallback: Number) -> Number:
-    return fallback if value is None else value
+_EMPTY = Event()
+
+
+def _category_of_operator(name: str) -> str:
+    return "annotation" if classify.is_annotation(name) else "operator"
+
+
+def _with_communication(classes: pa.DictionaryArray, collective: Any) -> pa.DictionaryArray:
+    """The classes, where the profiler itself describes a collective that of communication."""
+    return pc.if_else(pa.array(collective), classify.COMMUNICATION, classes.dictionary_decode()).dictionary_encode()
 
 
 def _integer(value: Any) -> int:
     try:
         return int(value or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0

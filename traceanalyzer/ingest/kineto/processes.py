@@ -1,0 +1,74 @@
+"""Who is who in a Chrome trace: names of processes and threads, and the process that the GPU's rows belong to."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.ingest.contract import Sink
+from traceanalyzer.ingest.kineto import columns as col
+from traceanalyzer.ingest.kineto.decode import Event
+
+PROCESS_NAME, THREAD_NAME = "process_name", "thread_name"
+
+
+class Processes:
+    """Names as far as they came: `threads` holds those of threads by (process, thread).
+
+    `calls` counts API calls of CUDA and HIP.
+    """
+
+    def __init__(self, sink: Sink, ids: col.Integers) -> None:
+        self._sink, self._ids = sink, ids
+        self._names: dict[int, str] = {}
+        self.threads: dict[tuple[int, int], str] = {}
+        self.calls = 0
+        self._calls: Counter[int] = Counter()
+        self._ranges: set[int] = set()
+
+    def take(self, events: list[Event]) -> None:
+        """Metadata events, of which only names say something."""
+        named = [e for e in events if e.name in (PROCESS_NAME, THREAD_NAME) and e.args and isinstance(e.args.name, str)]
+        process = self._ids.identities([e.pid for e in named]).to_pylist()
+        thread = self._ids.identities([e.tid for e in named]).to_pylist()
+        for event, pid, tid in zip(named, process, thread, strict=True):
+            assert event.args is not None
+            if pid is not None and event.name == PROCESS_NAME:
+                self._names[pid] = event.args.name
+            elif pid is not None and tid is not None:
+                self.threads[pid, tid] = event.args.name
+
+    def name(self, process: int) -> str | None:
+        """The name of a process; one that has a name for an id goes by that."""
+        return self._names.get(process, self._ids.names.get(process))
+
+    def call(self, process: pa.Array) -> None:
+        """Note the processes of API calls, one value a call."""
+        self.calls += len(process)
+        for found in pc.value_counts(process.drop_null()).to_pylist():
+            self._calls[found["values"]] += found["counts"]
+
+    def work(self, process: pa.Array) -> None:
+        """Note the processes of host ranges."""
+        self._ranges.update(pc.unique(process).drop_null().to_pylist())
+
+    def finish(self) -> int | None:
+        """Hand on processes and threads; return the process with most API calls, which the GPU rows belong to."""
+        if self.threads:
+            process, thread = zip(*self.threads, strict=True)
+            names = list(self.threads.values())
+            self._sink.add("threads", pa.table({"process": list(process), "thread": list(thread), "name": names}))
+        if found := sorted({*self._calls, *self._ranges}):
+            self._sink.add(
+                "processes",
+                pa.table(
+                    {
+                        "process": pa.array(found, pa.int64()),
+                        "pid": pa.array([None if p in self._ids.names else p for p in found], pa.int64()),
+                        "name": pa.array([self.name(p) for p in found], pa.string()),
+                    }
+                ),
+            )
+        return min(self._calls, key=lambda p: (-self._calls[p], p)) if self._calls else None
