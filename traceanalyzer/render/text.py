@@ -19,14 +19,14 @@ MOST_INPUTS = 4
 
 def render_text(result: Result) -> str:
     """Headline, health, ledger, findings and the rules that stayed silent. Ends in a newline."""
-    lines = _wrap(result.verdict.headline, "", "")
+    lines = wrap(result.verdict.headline, "", "")
     if result.devices:
         lines.append(f"bound by: {result.verdict.bound_by.replace('_', ' ')}")
     lines += ["", *_inputs(result)]
     for note in result.health:
         count = f" ({format_count(note.count)}×)" if note.count > 1 else ""
         rank = "" if note.rank is None else f" [rank {note.rank}]"
-        lines += _wrap(f"{note.code} {note.message}{count}{rank}", "health  ", "        ")
+        lines += wrap(f"{note.code} {note.message}{count}{rank}", "health  ", "        ")
     steps = {(s.rank, s.device): s for s in result.steps}
     if len(result.devices) > SIDE_BY_SIDE:
         lines += _ledgers(result.devices, steps)
@@ -118,7 +118,7 @@ def _calm(result: Result) -> list[str]:
             "No findings, because there is no GPU work to look at. Record the GPU too: torch.profiler with "
             "ProfilerActivity.CUDA, or nsys profile --trace cuda,nvtx."
         )
-        return _wrap(text, "", "")
+        return wrap(text, "", "")
     return ["No findings: nothing worth fixing was seen."]
 
 
@@ -134,14 +134,14 @@ def _finding(number: int, group: list[Finding]) -> list[str]:
     first = group[0]
     indent = " " * (len(str(number)) + 2)
     lines = [
-        *_wrap(f"{first.title} [{first.rule}, {first.severity}]", f"{number}. ", indent),
-        *_wrap(_gain(first), indent, indent),
-        *_wrap(first.message, indent, indent),
+        *wrap(f"{first.title} [{first.rule}, {first.severity}]", f"{number}. ", indent),
+        *wrap(_gain(first), indent, indent),
+        *wrap(first.message, indent, indent),
     ]
     if len(group) > 1:
-        lines += _wrap("The same on " + "; ".join(_brief(finding) for finding in group[1:]) + ".", indent, indent)
+        lines += wrap("The same on " + "; ".join(_brief(finding) for finding in group[1:]) + ".", indent, indent)
     for evidence in first.evidence[:EVIDENCE_ROWS]:
-        lines += _wrap(_proof(evidence), f"{indent}· ", f"{indent}  ")
+        lines += wrap(_proof(evidence), f"{indent}· ", f"{indent}  ")
     left = len(first.evidence) - EVIDENCE_ROWS
     if left > 0:
         lines.append(f"{indent}· and {left} more in the report")
@@ -151,7 +151,7 @@ def _finding(number: int, group: list[Finding]) -> list[str]:
             for item in advice.items():
                 if item not in said:
                     said.add(item)
-                    lines += _wrap(f"{item[0]}: {item[1]}", f"{indent}→ ", f"{indent}  ")
+                    lines += wrap(f"{item[0]}: {item[1]}", f"{indent}→ ", f"{indent}  ")
     return lines
 
 
@@ -186,11 +186,11 @@ def _silent(result: Result) -> list[str]:
     lines = [f"Rules: {summary}"]
     for rule in result.rules:
         if rule.outcome in ("could_not_judge", "error"):
-            lines += _wrap(f"{rule.rule} {rule.outcome.replace('_', ' ')}: {rule.reason}", "  ", "    ")
+            lines += wrap(f"{rule.rule} {rule.outcome.replace('_', ' ')}: {rule.reason}", "  ", "    ")
     return lines
 
 
-def _wrap(text: str, first: str, rest: str) -> list[str]:
+def wrap(text: str, first: str, rest: str) -> list[str]:
     """Lines of at most WIDTH characters, cut between words only: a command with hyphens must survive copying."""
     return textwrap.wrap(
         text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False

@@ -1,0 +1,37 @@
+"""`traceanalyzer doctor`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traceanalyzer.cli.analyze import Format
+from traceanalyzer.cli.common import Inputs, MaxSize, check_output, reading, size_limit, write
+
+
+def doctor(
+    inputs: Inputs,
+    format_: Annotated[Format, typer.Option("--format", "-f", help="text for people, json for scripts.")] = Format.TEXT,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout.")] = Path(
+        "-"
+    ),
+    max_size: MaxSize = None,
+) -> None:
+    """Say what a trace is, what it holds and lacks, and the profiler settings to use next time.
+
+    Example: traceanalyzer doctor trace.json.gz
+
+    Exits with 0 when every file can be judged, with 3 when one cannot (no GPU work in it, or damage that hides it), with 2 when one
+    cannot be read. So a pipeline can check a capture before it keeps it: traceanalyzer doctor traces/ || exit 1
+    """
+    from traceanalyzer.doctor import diagnose
+    from traceanalyzer.render.doctor import render_diagnosis
+
+    check_output(output, inputs)
+    limit = size_limit(max_size)
+    with reading() as progress:
+        diagnosis = diagnose(inputs, progress, limit)
+    write(diagnosis.to_json() if format_ is Format.JSON else render_diagnosis(diagnosis).encode(), output)
+    raise typer.Exit(0 if diagnosis.can_judge else 3)

@@ -1,0 +1,207 @@
+"""What `doctor` says of trace files: plain data, which text and JSON are rendered from.
+
+Times are integer nanoseconds, sizes bytes. The JSON has the keys of these classes, in their order. Null means: not known, or the file
+does not say. The same inputs give the same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import msgspec
+
+SCHEMA_VERSION = "1.0"
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """Where one recording came from.
+
+    `container` is how the bytes are wrapped: plain, gzip, zstd, xz, bzip2, zip, tar, pipe, or store. `first_event_utc` is ISO 8601,
+    null when the file's clock has no known base. `span_ns` runs from the first event to the end of the last; null without timed events.
+    """
+
+    path: str
+    bytes: int
+    container: str
+    format: str
+    producer: str
+    rank: int | None
+    world_size: int | None
+    first_event_utc: str | None
+    span_ns: int | None
+
+
+@dataclass(frozen=True)
+class GpuWork:
+    """How many operations of each kind one GPU ran. `communication` counts kernels too; `graphs` are CUDA graphs recorded as a whole;
+    `set_aside` are those of all kinds whose times cannot be. `device` is null where the file names none."""
+
+    device: int | None
+    name: str | None
+    kernels: int
+    communication: int
+    copies: int
+    memsets: int
+    graphs: int
+    set_aside: int
+
+
+@dataclass(frozen=True)
+class Contents:
+    """How much of what a recording holds, in rows.
+
+    Of `gpu_operations` (those with possible times, on a known GPU), `launch_recorded` have the API call that started them. Of
+    the rest, `migrations` of unified memory have no such call, `queued_before` were queued before recording began, and for the
+    others the file gives no reason. `linked_to_operator` carry the id of their operator. `graph_kernels` are kernels inside
+    CUDA graphs, recorded one by one. `shapes` are operators with input shapes. `unused_gpus` are described, but nothing ran on
+    them. `step_method` is annotation, nvtx or repetition, `first_step` the name of the first. `framework` is pytorch, jax or
+    null.
+    """
+
+    gpus: list[GpuWork]
+    unused_gpus: int
+    gpu_operations: int
+    launch_recorded: int
+    migrations: int
+    queued_before: int
+    linked_to_operator: int
+    graph_kernels: int
+    api_calls: dict[str, int]
+    host_ranges: dict[str, int]
+    shapes: int
+    processes: int
+    threads: int
+    steps: int
+    step_method: str | None
+    first_step: str | None
+    collectives: int
+    counters: dict[str, int]
+    memory_events: int
+    framework: str | None
+
+    @property
+    def communication(self) -> int:
+        """Communication kernels on all GPUs."""
+        return sum(gpu.communication for gpu in self.gpus)
+
+    @property
+    def graphs(self) -> int:
+        """CUDA graphs recorded as a whole, on all GPUs."""
+        return sum(gpu.graphs for gpu in self.gpus)
+
+
+@dataclass(frozen=True)
+class HealthNote:
+    """One kind of thing that was met while reading, how often, and the first example."""
+
+    code: str
+    severity: str
+    message: str
+    count: int
+    example: str | None
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Rules that have nothing to judge, or cannot, for one reason. `settings` names what would help, the likeliest first; `none_ran` is
+    true where the program did nothing of the kind, so that no setting can help."""
+
+    outcome: str
+    reason: str
+    rules: list[str]
+    settings: list[str]
+    none_ran: bool
+
+
+@dataclass(frozen=True)
+class RuleCheck:
+    """How many rules there are, and how many of them this recording lets judge."""
+
+    total: int
+    judged: int
+    obstacles: list[Obstacle]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Something to switch on next time: what to write, what it gives, what it costs, what to mind (null: nothing), and the rules that
+    could not judge without it."""
+
+    name: str
+    option: str
+    gives: str
+    cost: str
+    mind: str | None
+    needed_by: list[str]
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """Code or commands to paste. `language` is python or shell; `text` has no newline at its end."""
+
+    title: str
+    language: str
+    text: str
+
+
+@dataclass(frozen=True)
+class NextTime:
+    """What to record next time; both lists are empty when nothing is missing."""
+
+    settings: list[Setting]
+    snippets: list[Snippet]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """All about one file. `could_not_judge` says in one sentence why no verdict is possible, null when one is."""
+
+    file: FileFacts
+    contents: Contents
+    health: list[HealthNote]
+    rules: RuleCheck
+    could_not_judge: str | None
+    next_time: NextTime
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """Several files where one is enough: `what` they share is "rank N" or "content"."""
+
+    what: str
+    paths: list[str]
+
+
+@dataclass(frozen=True)
+class Job:
+    """All recordings together. `missing_ranks` counts the ranks of the job without a file, `first_missing` names up to eight."""
+
+    recordings: int
+    ranks: list[int]
+    without_rank: int
+    world_size: int | None
+    missing_ranks: int
+    first_missing: list[int]
+    duplicates: list[Duplicate]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The document."""
+
+    tool: dict[str, str]
+    job: Job
+    recordings: list[Recording]
+    schema_version: str = SCHEMA_VERSION
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether every recording lets a verdict be reached."""
+        return all(recording.could_not_judge is None for recording in self.recordings)
+
+    def to_json(self) -> bytes:
+        """UTF-8 JSON, indented by two, ending in a newline."""
+        body: dict[str, Any] = asdict(self)
+        return msgspec.json.format(msgspec.json.encode({"schema_version": body.pop("schema_version"), **body})) + b"\n"
