@@ -37,12 +37,17 @@ LINE_CAUSE = {
 }
 
 
-def load(paths: Sequence[str | Path] | str | Path, progress: ProgressFactory | None = None) -> Trace:
-    """Read trace files, folders of them, or one store. Raises InputError for what cannot be read."""
+def load(
+    paths: Sequence[str | Path] | str | Path, progress: ProgressFactory | None = None, max_bytes: int | None = None
+) -> Trace:
+    """Read trace files, folders of them, or one store; `max_bytes` replaces the limit on what one file may unpack to.
+
+    Raises InputError for what cannot be read.
+    """
     given = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
     stores = [p for p in given if is_store(p)]
     if not stores:
-        return ingest(given, progress)
+        return ingest(given, progress, max_bytes)
     if len(given) > 1:
         raise InputError(f"{stores[0]}: a store is analysed alone; ingest the traces together into one store instead")
     return read_store(stores[0])
@@ -75,7 +80,7 @@ def analyze_tables(trace: Trace, catalog: Catalog, config: Config | None = None)
         steps=_steps(trace, catalog.table("step_stats")),
         findings=[_with_job_ranks(trace, _in_words_of(seen, finding)) for finding in engine.findings],
         rules=engine.outcomes,
-        verdict=judge(splits, hidden=_hidden(health, bool(ledger))),
+        verdict=judge(splits, hidden=_hidden(health)),
     )
 
 
@@ -96,12 +101,10 @@ def can_judge(result: Result) -> bool:
     return any(d.window_ns for d in result.devices) and not any(note.severity == "high" for note in result.health)
 
 
-def _hidden(health: list[Health], any_gpu_work: bool) -> str | None:
-    """Why nothing can be judged: what the trace's health says of it when there is no GPU work at all."""
+def _hidden(health: list[Health]) -> str | None:
+    """Why nothing can be judged: what grave health notes say. Figures of such a trace are shown, a verdict is not."""
     grave = [h for h in health if h.severity == "high"]
-    if any_gpu_work or not grave:
-        return None
-    return f"Could not judge: {grave[0].message}."
+    return f"Could not judge: {grave[0].message}." if grave else None
 
 
 def _health(trace: Trace, table: pa.Table) -> list[Health]:

@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from traceanalyzer.cli.common import FailOn, Inputs, Thresholds, check_output, configuration, exit_code, reading, write
+from traceanalyzer.cli.common import (
+    FailOn,
+    Inputs,
+    MaxSize,
+    Thresholds,
+    check_output,
+    configuration,
+    exit_code,
+    reading,
+    size_limit,
+    write,
+)
 
 
 class Format(StrEnum):
@@ -26,6 +37,7 @@ def analyze(
     ),
     fail_on: FailOn = None,
     thresholds: Thresholds = None,
+    max_size: MaxSize = None,
 ) -> None:
     """Say where the GPU time went and what to change, as text or JSON.
 
@@ -36,9 +48,9 @@ def analyze(
     from traceanalyzer.render.text import render_text
 
     check_output(output, inputs)
-    config = configuration(thresholds)
+    config, limit = configuration(thresholds), size_limit(max_size)
     with reading() as progress:
-        trace = load(inputs, progress)
+        trace = load(inputs, progress, limit)
     result = run(trace, config)
     write(result.to_json() if format_ is Format.JSON else render_text(result).encode(), output)
     raise typer.Exit(exit_code(result, fail_on))

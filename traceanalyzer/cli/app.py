@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from traceanalyzer.cli import analyze, ingest, report, rules
+from traceanalyzer.cli import analyze, doctor, ingest, report, rules
 from traceanalyzer.errors import TraceAnalyzerError
 
 EPILOG = (
@@ -38,6 +39,7 @@ app = typer.Typer(
 )
 app.command("report", help=report.report.__doc__, epilog=EPILOG)(report.report)
 app.command("analyze", help=analyze.analyze.__doc__, epilog=EPILOG)(analyze.analyze)
+app.command("doctor", help=doctor.doctor.__doc__)(doctor.doctor)
 app.command("ingest", help=ingest.ingest.__doc__)(ingest.ingest)
 app.add_typer(rules.app, name="rules")
 
@@ -61,6 +63,8 @@ def _root(
 
 def main() -> None:
     """Run the command line; every error becomes one line and an exit code."""
+    # A job that is cancelled leaves nothing half-written either.
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         app()
     except TraceAnalyzerError as error:
@@ -74,6 +78,10 @@ def main() -> None:
             traceback.print_exc()
         hint = "" if os.environ.get(DEBUG) else f"; {DEBUG}=1 shows the traceback"
         _fail(f"this is a fault in traceanalyzer ({type(error).__name__}: {error}){hint}; please report it")
+
+
+def _terminated(*_: object) -> NoReturn:
+    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _fail(message: str, exit_code: int = 2) -> NoReturn:

@@ -25,8 +25,8 @@ Inputs = Annotated[
     list[Path],
     typer.Argument(
         metavar="INPUT...",
-        help="Trace files (.json, .json.gz, .sqlite), folders of them (one file a rank), or one store. "
-        "The format is told from the content.",
+        help="Traces (JSON, SQLite exports of Nsight Systems or its reports; packed ones too), folders or archives of them "
+        "(one file a rank), - for standard input, or one store. The format is told from the content.",
         show_default=False,
     ),
 ]
@@ -54,6 +54,30 @@ Thresholds = Annotated[
         show_default=False,
     ),
 ]
+MaxSize = Annotated[
+    str | None,
+    typer.Option(
+        "--max-size",
+        metavar="SIZE",
+        help="Read files up to this size, unpacked, such as 200GiB.",
+        show_default="64GiB, and 2,000 times the packed size",
+    ),
+]
+
+
+def size_limit(text: str | None) -> int | None:
+    """The bytes that `--max-size` says. Raises InputError for what is no size."""
+    from traceanalyzer.units import BYTES, parse_quantity
+
+    if text is None:
+        return None
+    try:
+        value, unit = parse_quantity(text)
+    except ValueError:
+        value, unit = 0, None
+    if unit != BYTES or value <= 0:
+        raise InputError(f"--max-size: '{text}' is not a size such as 200GiB")
+    return int(value)
 
 
 def configuration(thresholds: list[str] | None) -> Config:

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from traceanalyzer.cli.common import FailOn, Inputs, Thresholds, check_output, configuration, exit_code, reading, write
+from traceanalyzer.cli.common import (
+    FailOn,
+    Inputs,
+    MaxSize,
+    Thresholds,
+    check_output,
+    configuration,
+    exit_code,
+    reading,
+    size_limit,
+    write,
+)
 
 
 def report(
@@ -20,6 +31,7 @@ def report(
     ] = None,
     fail_on: FailOn = None,
     thresholds: Thresholds = None,
+    max_size: MaxSize = None,
 ) -> None:
     """Write an HTML report: verdict, ledger, findings, timeline, fixes.
 
@@ -31,9 +43,9 @@ def report(
     from traceanalyzer.report.html import render_html
 
     check_output(output, inputs)
-    config = configuration(thresholds)
+    config, limit = configuration(thresholds), size_limit(max_size)
     with reading() as progress:
-        trace = load(inputs, progress)
+        trace = load(inputs, progress, limit)
     catalog = catalog_of(trace, config)
     result = analyze_tables(trace, catalog, config)
     write(render_html(result, catalog, title=title), output)
