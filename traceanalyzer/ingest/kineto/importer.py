@@ -38,6 +38,7 @@ class KinetoImporter:
                     read_any = True
                     damage.take(events)
                     reader.take(events)
+                    del events
             except NoEventsError:
                 what = "JSON without a traceEvents array; this is not a Chrome trace"
                 raise InputError(f"{source.path}: {_ended_early(stream.damage) or what}") from None

@@ -80,8 +80,8 @@ class Reader:
         found = [events.events[row] for row in rows]
         at = np.array(rows)
         times = col.span(events.start[at], events.duration[at])
+        self._notes.no_duration += sum(found[row].dur is None for row in np.flatnonzero(events.duration[at] == 0))
         if category in GPU_KINDS:
-            self._notes.no_duration += sum(e.dur is None for e in found)
             self._gpu_ops(GPU_KINDS[category], found, times)
         elif category in API_CATEGORIES:
             self._api_calls(found, times)
@@ -92,7 +92,6 @@ class Reader:
         elif device := by_category(category):
             self._vendors.met(device, len(rows))
         else:
-            self._notes.no_duration += sum(e.dur is None for e in found)
             self._tracks.take(found, times, extras(events, rows) if category is None else None)
 
     def _other(self, phase: str, events: Events, rows: list[int]) -> None:

@@ -102,6 +102,8 @@ class Splitter(Generic[Chunk]):
             if quick:
                 chunk, rest = quick
                 yield chunk
+                # Freed before the next is made: less memory, and it stays in the cache.
+                del quick, chunk
             else:
                 rest += block
                 if final or len(rest) >= wanted:
