@@ -11,23 +11,27 @@ from typing import Any
 import pyarrow as pa
 
 from traceanalyzer.derive.busy import busy, ledger_ops
+from traceanalyzer.derive.clocks import clocks, launches
 from traceanalyzer.derive.gaps import gaps
 from traceanalyzer.derive.health import health
 from traceanalyzer.derive.host import INPUT_PATTERNS, Host
 from traceanalyzer.derive.kernels import kernel_stats
-from traceanalyzer.derive.launches import launches
+from traceanalyzer.derive.launches import links
 from traceanalyzer.derive.ledger import ledger, ledger_intervals
 from traceanalyzer.derive.steps import step_stats
 from traceanalyzer.derive.transfers import communication, copies
 from traceanalyzer.model.trace import Trace
 
-# What each derived table is made from. Not tables, but shared by several: the threads' interval sets (`host`), the unions of each
-# GPU's operations (`busy`), and the operations on the ledger, which keep the columns of gpu_ops.
+# What each derived table is made from. Not tables for rules, but shared by several: the threads' interval sets (`host`), the unions of
+# each GPU's operations (`busy`), the operations on the ledger, which keep the columns of gpu_ops, and `links`, which are the launches
+# before those that the clocks contradict are left out.
 DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "ledger_ops": (ledger_ops, ("gpu_ops",)),
     "busy": (busy, ("ledger_ops",)),
-    "launches": (launches, ("ledger_ops", "api_calls")),
-    "health": (health, ("recorded_health", "gpu_ops", "ledger_ops", "api_calls", "launches")),
+    "links": (links, ("ledger_ops", "api_calls")),
+    "clocks": (clocks, ("links", "api_calls")),
+    "launches": (launches, ("links", "clocks")),
+    "health": (health, ("recorded_health", "gpu_ops", "ledger_ops", "api_calls", "links", "clocks")),
     "host": (Host, ("api_calls", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns")),
     "gaps": (gaps, ("ledger_ops", "launches", "host")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.model.schema import HEALTH
+from traceanalyzer.units import format_duration
 
 Ints = npt.NDArray[np.int64]
 CAPTURE = ("StreamBeginCapture", "StreamEndCapture")
@@ -17,17 +18,23 @@ MISSING_SHARE = 0.2
 
 
 def health(
-    recorded_health: pa.Table, gpu_ops: pa.Table, ledger_ops: pa.Table, api_calls: pa.Table, launches: pa.Table
+    recorded_health: pa.Table,
+    gpu_ops: pa.Table,
+    ledger_ops: pa.Table,
+    api_calls: pa.Table,
+    links: pa.Table,
+    clocks: pa.Table,
 ) -> pa.Table:
-    """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation.
+    """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation,
+    TRC005 for one whose clocks disagree.
 
-    They make the verdict impossible (high) only when no rank has GPU work.
+    The first two make the verdict impossible (high) only when no rank has GPU work.
     """
     recorded, sound = frames.ints(gpu_ops, "rank"), frames.ints(ledger_ops, "rank")
     worst = "low" if len(sound) else "high"
     calls = _real_launches(api_calls)
-    callers, lost = frames.ints(calls, "rank"), ~_answered(calls, launches)
-    rows = []
+    callers, lost = frames.ints(calls, "rank"), ~_answered(calls, links)
+    rows = [_disagreement(row) for row in clocks.to_pylist()]
     for rank in np.union1d(recorded, callers).tolist():
         here = callers == rank
         launched, missing = int(here.sum()), int((here & lost).sum())
@@ -55,6 +62,21 @@ def _softened(recorded_health: pa.Table, recorded: Ints, sound: Ints) -> pa.Tabl
     return recorded_health.set_column(recorded_health.schema.get_field_index("severity"), "severity", severity)
 
 
+def _disagreement(row: dict[str, int]) -> dict[str, object]:
+    """What clocks that disagree mean for the rules, for a row of `clocks`."""
+    if row["late"]:
+        message = (
+            f"the GPU's clock runs away from the host's, by {format_duration(row['most_late'])} or more: what the host did "
+            "while the GPU was idle cannot be told, so idle time has no cause; profile only once in a process"
+        )
+        return _row(row["rank"], "TRC005", "medium", message, row["late"])
+    message = (
+        f"GPU operations begin before the calls that launched them, by up to {format_duration(row['most_early'])}: "
+        "idle time before these operations has no cause, and causes shorter than that are uncertain"
+    )
+    return _row(row["rank"], "TRC005", "low", message, row["early"])
+
+
 def _real_launches(api_calls: pa.Table) -> pa.Table:
     """Launch calls that start work: not those that a stream capture only records into a CUDA graph, nor a driver call
     inside a runtime call."""
@@ -75,10 +97,10 @@ def _nested(calls: pa.Table) -> npt.NDArray[np.bool_]:
     return frames.ints(calls, "start_ns") < frames.latest_before(thread, frames.ints(calls, "end_ns"))
 
 
-def _answered(calls: pa.Table, launches: pa.Table) -> npt.NDArray[np.bool_]:
+def _answered(calls: pa.Table, links: pa.Table) -> npt.NDArray[np.bool_]:
     """Which calls started at least one operation, of whatever kind: a graph may begin with a copy."""
     columns = ("rank", "process", "thread", "start_ns")
-    key = frames.dense(*(np.concatenate((frames.ints(calls, c), frames.ints(launches, c))) for c in columns))
+    key = frames.dense(*(np.concatenate((frames.ints(calls, c), frames.ints(links, c))) for c in columns))
     return np.isin(key[: calls.num_rows], key[calls.num_rows :])
 
 

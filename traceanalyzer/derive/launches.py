@@ -14,7 +14,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.tables import LAUNCHES
 
 
-def launches(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
+def links(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
     """Join on (rank, process, correlation). Of several calls with one id (a runtime call and the driver call inside it) the first."""
     ops, calls = (table.filter(pc.is_valid(table["correlation"])) for table in (ledger_ops, api_calls))
     if not ops.num_rows or not calls.num_rows:

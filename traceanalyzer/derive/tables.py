@@ -100,6 +100,18 @@ LAUNCHES = TableSpec(
     ),
 )
 
+CLOCKS = TableSpec(
+    "clocks",
+    "one rank whose GPU and host clocks disagree",
+    (
+        _RANK,
+        Column("early", pa.int64(), "count", "operations that begin before the call that launched them"),
+        Column("most_early", pa.int64(), "ns", "by how much, at most"),
+        Column("late", pa.int64(), "count", "waits for a device that return before what they waited for ends"),
+        Column("most_late", pa.int64(), "ns", "by how much, at most"),
+    ),
+)
+
 GAPS = TableSpec(
     "gaps",
     "one part of an idle stretch of a GPU with a single cause; the rows of one `gap` tile that stretch",
@@ -208,5 +220,5 @@ STEP_STATS = TableSpec(
 
 DERIVED_TABLES: dict[str, TableSpec] = {
     spec.name: spec
-    for spec in (LEDGER, LEDGER_INTERVALS, LAUNCHES, GAPS, COPIES, COMMUNICATION, KERNEL_STATS, STEP_STATS)
+    for spec in (LEDGER, LEDGER_INTERVALS, LAUNCHES, CLOCKS, GAPS, COPIES, COMMUNICATION, KERNEL_STATS, STEP_STATS)
 }
