@@ -24,7 +24,7 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/.dev  ## Print times of ingest and analysis on a large trace tiled from a fixture.
+bench: .venv/.bench  ## Print CPU, time and memory of ingest and analysis on large tiled traces, beside other tools.
 	$(BIN)/python -m benchmarks.run
 
 clean:
@@ -41,3 +41,7 @@ clean:
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@touch $@ .venv/.run
+
+.venv/.bench: .venv/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
+	@touch $@

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.measure import Cost, measure, ratio
+from benchmarks.nsys import nsys
 from benchmarks.tile import tile
 
 FIXTURE = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
@@ -66,6 +67,7 @@ def _ingest_of(folder: Path, megabytes: int) -> Cost:
 def main() -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_TMP")) as folder:
         kineto(Path(folder))
+        nsys(Path(folder))
 
 
 if __name__ == "__main__":
