@@ -194,7 +194,10 @@ class TestOtherPhases:
             at("C", 4, "empty", args={}),
         ]
         trace = read(events)
-        assert health(trace) == {UNREAD: ("TRC001", "info", 6)}
+        assert health(trace) == {
+            UNREAD: ("TRC001", "info", 5),
+            "events without a time were left out": ("TRC001", "low", 1),
+        }
 
     def test_the_first_one_is_shown(self, read):
         (row,) = read([at("i", 0, "mark", cat="app")]).table("health").to_pylist()
@@ -337,9 +340,12 @@ class TestXla:
         ]
         found = [(r["name"], r["category"], r["depth"]) for r in trace.table("host_ranges").to_pylist()]
         assert found == [
-            ("train", "annotation", 0),
+            ("train step_num=0", "annotation", 0),
             ("$core.py:317 jit", "python", 1),
             ("cuLaunchHostFunc", "annotation", 2),
+        ]
+        assert trace.table("steps").select(["name", "method"]).to_pylist() == [
+            {"name": "train step_num=0", "method": "annotation"}
         ]
 
     def test_other_tracks_of_the_gpu_are_never_busy(self, read):

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.kineto import KinetoTrace
+from tests.support.places import FIXTURES
 from traceanalyzer.cli.app import main
 
 HEAVY = ("pyarrow", "pandas", "numpy", "plotly", "duckdb", "dask", "rich")
@@ -189,6 +190,16 @@ def test_fail_on(capsysbinary, trace, cpu_only):
     assert run(capsysbinary, "analyze", cpu_only, "--fail-on", "high")[0] == 3
 
 
+def test_a_gate_is_not_passed_by_a_trace_that_is_cut_short(capsysbinary, tmp_path):
+    """Without a gate it is judged as far as it goes."""
+    whole = FIXTURES / "kineto" / "clean_infer.slow.pt.trace.json.gz"
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(gzip.decompress(whole.read_bytes())[:-20_000])
+    assert run(capsysbinary, "analyze", whole, "--fail-on", "high")[0] == 0
+    assert run(capsysbinary, "analyze", cut)[0] == 0
+    assert run(capsysbinary, "analyze", cut, "--fail-on", "high")[0] == 3
+
+
 def test_what_cannot_be_judged_still_has_a_result(capsysbinary, tmp_path, cpu_only):
     code, out, _ = run(capsysbinary, "analyze", cpu_only)
     assert code == 3 and "Could not judge" in out and "ProfilerActivity.CUDA" in out and "bound by" not in out
@@ -285,6 +296,33 @@ def test_a_fault_of_ours_is_one_line_and_can_be_looked_into(capsysbinary, monkey
     monkeypatch.setenv("TRACEANALYZER_DEBUG", "1")
     code, _, err = run(capsysbinary, "analyze", trace)
     assert code == 2 and "Traceback" in err and "in broken" in err
+
+
+@pytest.mark.parametrize(("stop", "ends"), [(KeyboardInterrupt(), 130), (SystemExit(143), 143)])
+def test_a_library_that_fails_while_it_is_stopped_is_no_fault(capsysbinary, monkeypatch, trace, stop, ends):
+    def stopped(*_):
+        try:
+            raise stop
+        finally:
+            raise RuntimeError("cannot close what is open")
+
+    monkeypatch.setattr("traceanalyzer.analysis.load", stopped)
+    code, out, err = run(capsysbinary, "analyze", trace)
+    assert (code, out, err) == (ends, "", "error: interrupted\n" if ends == 130 else "")
+
+
+def test_ingest_does_without_pandas(tmp_path, trace):
+    script = "import sys\nfrom traceanalyzer.cli.app import main\ntry:\n    main()\nfinally:\n    print('pandas' in sys.modules)"
+    command = [sys.executable, "-c", script, "ingest", str(trace), "-o", str(tmp_path / "store")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_a_store_is_not_ingested_again(capsysbinary, tmp_path, trace):
+    store = tmp_path / "store"
+    assert run(capsysbinary, "ingest", trace, "-o", store)[0] == 0
+    for inputs in ([store], [trace, store]):
+        assert f"{store}: a store, not a trace" in refused(capsysbinary, "ingest", *inputs, "-o", tmp_path / "other")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store"]
 
 
 def test_a_read_that_is_interrupted_ends_with_130(capsysbinary, monkeypatch, trace):

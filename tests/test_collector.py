@@ -116,6 +116,13 @@ def test_operations_far_from_the_recording(tmp_path):
     assert sorted(quarantined(tables["gpu_ops"])) == ["k6", "k7", "k8"]
 
 
+def test_where_most_operations_lie_outside_only_a_week_is_too_long(tmp_path):
+    host = calls(*((1, n, n) for n in range(1, 20)))
+    rows = [(DAY + n, DAY + n + 1) for n in range(6)]
+    tables = collected(tmp_path, {"api_calls": host, "gpu_ops": ops([*rows, (DAY, 9 * DAY)])})
+    assert quarantined(tables["gpu_ops"]) == ["k6"]
+
+
 def test_the_importers_word_is_final(tmp_path):
     rows = [(1, 2), (0, 0), (3, 4)]
     tables = collected(tmp_path, {"gpu_ops": ops(rows, quarantined=[True, False, None])})
@@ -124,10 +131,13 @@ def test_the_importers_word_is_final(tmp_path):
 
 
 def test_whose_an_operation_is(tmp_path):
-    """The only process with a call of its correlation id, else the file's own."""
+    """The only process with a call of its correlation id, nobody's where several have one, else the file's own."""
     host = calls((10, 1, 0), (10, 2, 5), (20, 2, 6), (20, 3, 7))
     found = collected(tmp_path, {"api_calls": host, "gpu_ops": ops([(1, 2), (3, 4), (5, 6), (7, 8)])}, process=10)
-    assert found["gpu_ops"]["process"].to_pylist() == [10, 10, 20, 10]
+    assert found["gpu_ops"]["process"].to_pylist() == [10, None, 20, 10]
+    assert found["health"].select(["code", "severity", "count"]).to_pylist() == [
+        {"code": "TRC006", "severity": "low", "count": 1}
+    ]
 
 
 @given(far=st.lists(st.integers(-(2**60), 2**60), max_size=9), size=st.integers(1, 7))
@@ -146,3 +156,19 @@ def test_the_extent_leaves_out_what_lies_far_off(far, size):
 
 def test_no_events_no_extent():
     assert Extent().span() is None
+
+
+def test_a_process_of_minus_one_and_none_have_steps_of_their_own(tmp_path):
+    rows = {
+        "process": pa.array([-1, None], pa.int64()),
+        "thread": pa.array([1, 1], pa.int64()),
+        "start_ns": [0, 5],
+        "end_ns": [10, 15],
+        "name": pa.array(["step 0", "step 1"]).dictionary_encode(),
+        "category": pa.array(["annotation"] * 2).dictionary_encode(),
+    }
+    steps = collected(tmp_path, {"host_ranges": pa.table(rows)})["steps"]
+    assert steps.select(["process", "index", "name"]).to_pylist() == [
+        {"process": -1, "index": 0, "name": "step 0"},
+        {"process": None, "index": 0, "name": "step 1"},
+    ]

@@ -257,6 +257,27 @@ def test_the_members_of_an_archive_are_files_of_their_own(tmp_path):
     assert (found.job.ranks, found.job.missing_ranks, found.job.duplicates) == ([0, 1], 0, [])
 
 
+def test_two_files_of_one_rank_in_an_archive_are_both_examined(tmp_path):
+    with zipfile.ZipFile(tmp_path / "job.zip", "w") as archive:
+        for name, end in (("a", 1850), ("b", 1950)):
+            made = complete().op(1800, end)
+            made.metadata["distributedInfo"] = {"rank": 1, "world_size": 2}
+            archive.writestr(f"{name}.json", made.text())
+    job = diagnose([tmp_path / "job.zip"]).job
+    paths = [str(tmp_path / "job.zip" / f"{name}.json") for name in "ab"]
+    assert (job.recordings, job.duplicates) == (2, [Duplicate("rank 1", paths)])
+
+
+def test_what_is_said_of_a_folder_is_said_once(tmp_path):
+    for name in ("a", "b"):
+        complete().write(tmp_path / f"{name}.json")
+    (tmp_path / "c.json.tmp").write_text("{")
+    first, second = diagnose([tmp_path]).recordings
+    message = "unfinished recordings among the files were passed over; name one to read what it holds"
+    assert ([note.message for note in first.health], second.health) == ([message], [])
+    assert "whole_file" not in settings(first)
+
+
 def test_the_same_advice_is_given_once(tmp_path):
     for name in ("a", "b"):
         KinetoTrace().op(100, 200, launch=(10, 20)).write(tmp_path / f"{name}.json")

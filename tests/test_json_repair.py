@@ -192,13 +192,13 @@ class TestWhereTheFileEnds:
     )
     def test_object(self, load, after):
         trace = load(document(FIRST, LAST, after="")[:-1] + after.encode())
-        assert (names(trace), health(trace)) == (["first", "last"], {CUT: ("low", 1)})
+        assert (names(trace), health(trace)) == (["first", "last"], {CUT: ("medium", 1)})
 
     def test_inside_a_character(self, load):
         data = document(FIRST, event("caf\u00e9"), after="").replace(b"\\u00e9", "\u00e9".encode())
         trace = load(data[: data.index("\u00e9".encode()) + 1])
         message = "bytes that are no UTF-8 were read as question marks"
-        assert (names(trace), health(trace)) == (["first"], {CUT: ("low", 1), message: ("info", 1)})
+        assert (names(trace), health(trace)) == (["first"], {CUT: ("medium", 1), message: ("info", 1)})
 
     def test_a_list_needs_no_bracket(self, load):
         trace = load(f"[{FIRST},\n{LAST},\n".encode())
@@ -207,7 +207,7 @@ class TestWhereTheFileEnds:
 
     def test_a_list_inside_an_event(self, load):
         trace = load(f"[{FIRST},\n{LAST[:-9]}".encode())
-        assert (names(trace), health(trace)) == (["first"], {CUT: ("low", 1)})
+        assert (names(trace), health(trace)) == (["first"], {CUT: ("medium", 1)})
 
 
 class TestLayouts:
@@ -481,3 +481,10 @@ class TestHostileText:
 def test_quick_and_slow_reading_agree_on_a_captured_trace():
     data = KinetoTrace().op(0, 10, launch=(-5, -1)).op(20, 30, launch=(3, 4)).text().encode()
     assert outcome(data, 1 << 20) == outcome(data, 64)
+
+
+def test_an_example_is_shown_without_its_indented_lines(load):
+    trace = load(document(FIRST, "[1,\n    2]", LAST))
+    assert trace.table("health").select(["message", "example"]).to_pylist() == [
+        {"message": DROPPED, "example": "[1, 2]"}
+    ]

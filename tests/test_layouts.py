@@ -268,3 +268,22 @@ def test_an_event_without_a_name(read):
     ]
     assert loaded.table("api_calls")["class"].to_pylist() == [None]
     assert analyze(loaded).devices[0].compute_ns == 15000
+
+
+@pytest.mark.parametrize(("correlation", "expected"), [(5.0, 5), ("5", 5), ("1_000", None), (2**70, None)])
+def test_ids_that_are_no_whole_numbers(read, correlation, expected):
+    trace = read(
+        KinetoTrace().add(cat="kernel", name="k", pid=0, tid=7, ts=1, dur=2, args={"correlation": correlation})
+    )
+    assert trace.table("gpu_ops")["correlation"].to_pylist() == [expected]
+    assert health(trace) == ({} if expected else {LOST: ("low", 1, str(correlation))})
+
+
+def test_a_gpu_that_is_described_twice_or_has_no_number(read):
+    made = KinetoTrace().op(0, 10)
+    first, again = {"id": "0", "name": "GPU"}, {"id": 0, "name": "again"}
+    made.metadata["deviceProperties"] = [first, again, {"id": 1 << 40}, {"id": True}, {"name": "none"}, "none"]
+    made.metadata["baseTimeNanoseconds"] = 1.767189312e18
+    trace = read(made)
+    assert trace.table("devices").select(["device", "name"]).to_pylist() == [{"device": 0, "name": "GPU"}]
+    assert trace.inputs[0].clock_base_ns == 1_767_189_312_000_000_000

@@ -21,6 +21,7 @@ import pytest
 
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
+from traceanalyzer.doctor import diagnose
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest import limits, nsys_reports, sources
 from traceanalyzer.ingest.sources import Source, find_sources
@@ -200,7 +201,7 @@ def test_a_cut_file_is_read_up_to_the_cut_and_said_in_health(tmp_path):
     packed = gzip.compress(TEXT)
     trace = ta.load(given(tmp_path, packed[: len(packed) // 2]).path)
     assert 100 < trace.table("gpu_ops").num_rows < 300
-    assert ("TRC001", "low", "the gzip data is cut short: what came after is lost", 1, None) in health(trace)
+    assert ("TRC001", "medium", "the gzip data is cut short: what came after is lost", 1, None) in health(trace)
 
 
 def test_bytes_behind_the_end_are_said_in_health(tmp_path):
@@ -424,7 +425,7 @@ def test_events_behind_long_metadata_are_found(tmp_path):
     ("name", "data", "words"),
     [
         ("rank1.json", b"", "the file is empty"),
-        ("rank1.json.gz", gzip.compress(TEXT)[:15], "cut short"),
+        ("rank1.json.gz", gzip.compress(TEXT, mtime=0)[:15], "cut short"),
         ("rank1.sqlite", FOREIGN["git lfs pull"], "git lfs pull"),
         ("rank1.json", bytes(1000), "full of zeros"),
         ("rank1.json", b"<html>", "a web page"),
@@ -466,7 +467,7 @@ def test_unfinished_files_and_archives_in_a_folder_are_mentioned(tmp_path):
     message = "recordings among the files were passed over; name one to read what it holds"
     assert health(ta.load(tmp_path)) == [
         ("TRC001", "info", "archives among the files were passed over; name one to read it", 1, "old.zip"),
-        ("TRC001", "low", f"unfinished {message}", 1, "w.pt.trace.json.tmp"),
+        ("TRC006", "low", f"unfinished {message}", 1, "w.pt.trace.json.tmp"),
     ]
 
 
@@ -540,12 +541,19 @@ def test_a_pipe_is_read_and_one_that_nobody_writes_to_is_left(tmp_path, monkeypa
     assert "a pipe into which nothing is written" in refusal(pipe)
 
 
+def test_hashing_ends_when_nobody_waits_for_it(tmp_path):
+    source, stop = given(tmp_path, TEXT), threading.Event()
+    assert source.sha256(stop) == hashlib.sha256(TEXT).hexdigest()
+    stop.set()
+    assert source.sha256(stop) == hashlib.sha256().hexdigest()
+
+
 def test_a_file_that_goes_away_is_an_error(tmp_path):
     for data in (TEXT, gzip.compress(TEXT)):
         source = given(tmp_path, data)
         source.path.unlink()
         with pytest.raises(InputError, match="cannot be read"):
-            source.sha256()
+            source.sha256(threading.Event())
         if source.packed:
             words = "the file could not be read to its end (No such file or directory): what came after is lost"
             assert content(source) == (b"", words, [])
@@ -681,3 +689,12 @@ def test_an_export_beside_its_report_is_read_and_an_older_one_is_said_to_be_stal
         (note,) = nsys_reports.stale_export(path)
         assert one(given_path).notes == (note,)
         assert note[:2] == ("TRC001", "low") and "newer than the export" in note.message and note.example == report.name
+
+
+def test_doctor_converts_a_report_in_a_folder_once(tmp_path, nsys, capfd):
+    nsys(COPIES.format(export=str(export(tmp_path / "made.db"))))
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "run.nsys-rep").write_bytes(b"some report")
+    (recording,) = diagnose([tmp_path / "traces"]).recordings
+    assert (recording.file.path, recording.file.container) == (str(tmp_path / "traces" / "run.nsys-rep"), "plain")
+    assert capfd.readouterr().err.count("converting") == 1

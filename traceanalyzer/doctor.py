@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from traceanalyzer.analysis import analyze_tables, can_judge, catalog_of, load
+from traceanalyzer.analysis import analyze_tables, can_judge, catalog_of
 from traceanalyzer.derive.catalog import NEEDS
 from traceanalyzer.derive.contents import contents, extent
 from traceanalyzer.ingest.archives import kind_of
 from traceanalyzer.ingest.containers import codec_of
-from traceanalyzer.ingest.pipeline import ProgressFactory
-from traceanalyzer.ingest.sources import find_sources
-from traceanalyzer.model.store import is_store
+from traceanalyzer.ingest.pipeline import ProgressFactory, ingest_sources
+from traceanalyzer.ingest.sources import Source, find_sources
+from traceanalyzer.model.store import is_store, read_store
 from traceanalyzer.model.trace import Input, Trace
 from traceanalyzer.result.diagnosis import (
     Diagnosis,
@@ -45,48 +45,37 @@ _START_BYTES = 512
 
 
 def diagnose(paths: Sequence[Path], progress: ProgressFactory | None = None, max_bytes: int | None = None) -> Diagnosis:
-    """Read the files, folders or stores one after another, so that two files of one rank do not stop each other here.
+    """Read the traces and stores one after another, so that two files of one rank do not stop each other here.
 
-    `progress` and `max_bytes` are those of `load`. Raises InputError for what cannot be read at all.
+    `progress` and `max_bytes` are those of `ingest`. Raises InputError for what cannot be read at all.
     """
-    read = [
-        (_examine(part, container, notes), part.inputs[0])
-        for path, container, notes in _files(paths, max_bytes)
-        for part in _parts(load(path, progress, max_bytes))
-    ]
+    found = (part for path in paths for part in _traces(path, progress, max_bytes))
+    read = [(_examine(trace, container), trace.inputs[0]) for trace, container in found]
     recordings = [recording for recording, _ in read]
     return Diagnosis({"name": "traceanalyzer", "version": VERSION}, _job(read), recordings)
 
 
-def _files(paths: Sequence[Path], max_bytes: int | None) -> Iterator[tuple[Path, str, list[HealthNote]]]:
-    """What is loaded at a time, its container, and what is said of the folder it lies in."""
-    for path in paths:
-        if is_store(path):
-            yield path, "store", []
-        elif path.is_dir():
-            for source in find_sources([path], max_bytes):
-                yield source.path, _container(source.path), [HealthNote(*note) for note in source.notes]
-        else:
-            yield path, _container(path), []
+def _traces(path: Path, progress: ProgressFactory | None, max_bytes: int | None) -> Iterator[tuple[Trace, str]]:
+    """The recordings behind a path, one at a time, each with its container."""
+    if is_store(path):
+        yield from ((part, "store") for part in _parts(read_store(path)))
+        return
+    for source in find_sources([path], max_bytes):
+        yield ingest_sources([source], progress), _container(path, source)
 
 
-def _container(path: Path) -> str:
-    """How the bytes of a file are wrapped, told from its start."""
-    if not path.is_file():
-        return "pipe"  # Standard input or a named pipe; of anything else, loading says what is wrong.
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(_START_BYTES)
-    except OSError:
-        return "plain"  # As above.
+def _container(given: Path, source: Source) -> str:
+    """How the bytes of the user's file are wrapped, told from its start."""
+    if not given.is_file() and not given.is_dir():
+        return "pipe"
+    with source.origin.open("rb") as stream:
+        start = stream.read(_START_BYTES)
     codec = codec_of(start)
     return codec.name if codec else kind_of(start) or "plain"
 
 
 def _parts(trace: Trace) -> list[Trace]:
-    """One trace a recording: a store and an archive may hold several."""
-    if len(trace.inputs) == 1:
-        return [trace]
+    """One trace a recording."""
     return [
         Trace(
             (source,),
@@ -96,7 +85,7 @@ def _parts(trace: Trace) -> list[Trace]:
     ]
 
 
-def _examine(trace: Trace, container: str, notes: list[HealthNote]) -> Recording:
+def _examine(trace: Trace, container: str) -> Recording:
     source, catalog = trace.inputs[0], catalog_of(trace)
     held, result = contents(catalog), analyze_tables(trace, catalog)
     file = _file(source, container, extent(catalog))
@@ -105,7 +94,6 @@ def _examine(trace: Trace, container: str, notes: list[HealthNote]) -> Recording
         for row in catalog.table("health").to_pylist()
     ]
     names = missing(file, held, {note.code for note in health if note.severity != "info"})
-    health += [note for note in notes if all(note.message != known.message for known in health)]
     rules = _rules(result, health, names)
     needed_by: dict[str, list[str]] = defaultdict(list)
     for obstacle in rules.obstacles:

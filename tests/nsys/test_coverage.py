@@ -102,6 +102,7 @@ def test_a_table_without_a_needed_column(tmp_path: Path) -> None:
 
 def test_processes_on_one_gpu(tmp_path: Path) -> None:
     tables: Tables = {GPU: [kernel(pid=7), kernel(pid=8)], API: [runtime(pid=7), runtime(pid=8)]}
+    tables["TARGET_INFO_GPU"] = [{"id": 0, "name": "H100", "smCount": 132}]
     sink = read(make_export(tmp_path / "e.sqlite", tables))
     assert [(c, s, n) for c, s, _, n, _ in sink.messages] == [("TRC006", "info", 1), ("TRC006", "info", 2)]
     assert "same GPU" in sink.messages[0][2]

@@ -170,3 +170,36 @@ def test_a_page_of_zeros_is_refused(tmp_path: Path, where: float) -> None:
     path.write_bytes(data)
     with pytest.raises(InputError, match="nsys export again"):
         read(path)
+
+
+def test_gpus_with_numbers_that_no_column_holds(tmp_path: Path) -> None:
+    gpus = [{"id": 0, "name": "H100", "smCount": 2**32}, {"id": 2**31, "name": "none", "smCount": 132}]
+    sink = read(make_export(tmp_path / "e.sqlite", {GPU: [kernel()], API: [runtime()], "TARGET_INFO_GPU": gpus}))
+    assert [(row["device"], row["name"], row["sm_count"]) for row in sink.table("devices").to_pylist()] == [
+        (0, "H100", None)
+    ]
+    assert sink.said() == [("TRC001", "low", 2)]
+
+
+def test_ranges_of_an_export_without_a_column_of_ends(tmp_path: Path) -> None:
+    ranges = [{name: value for name, value in nvtx(n, n + 1, "r").items() if name != "end"} for n in (100, 200)]
+    sink = read(make_export(tmp_path / "e.sqlite", {GPU: [kernel()], API: [runtime()], "NVTX_EVENTS": ranges}))
+    found = sink.table("host_ranges").to_pylist()
+    assert [(row["start_ns"], row["end_ns"]) for row in found] == [(100, 2000), (200, 2000)]
+    assert sink.said() == [("TRC001", "info", 2)]
+
+
+def test_times_that_no_clock_shows(tmp_path: Path) -> None:
+    """They are cut so that every difference of two fits into 64 bits, and calls that last for years then take no time."""
+    farthest = 2**62 - 1
+    rows = [runtime(-(2**63), 5), runtime(10, 2**63 - 1), runtime(20, 30)]
+    sink = read(make_export(tmp_path / "e.sqlite", {GPU: [kernel()], API: rows}))
+    found = sink.table("api_calls").to_pylist()
+    assert [(row["start_ns"], row["end_ns"]) for row in found] == [(-farthest, -farthest), (10, 10), (20, 30)]
+    assert sink.said() == [("TRC007", "low", 2), ("TRC007", "low", 2)]
+
+
+def test_a_metric_that_no_float_holds(tmp_path: Path) -> None:
+    metrics = [{"timestamp": 1, "typeId": 0, "metricId": 0, "value": -(2**63)}]
+    sink = read(make_export(tmp_path / "e.sqlite", {GPU: [kernel()], API: [runtime()], "GPU_METRICS": metrics}))
+    assert sink.column("counters", "value") == [-(2.0**63)]

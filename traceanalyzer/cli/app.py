@@ -15,7 +15,7 @@ from traceanalyzer.errors import TraceAnalyzerError
 
 EPILOG = (
     "Exit codes: 0 clean · 1 findings at or above --fail-on · 2 wrong usage or unreadable input · "
-    "3 could not judge (no GPU work, or damage that hides it)."
+    "3 could not judge (no GPU work, or damage that hides it; with --fail-on, also a damaged trace without such findings)."
 )
 
 DEBUG = "TRACEANALYZER_DEBUG"
@@ -74,10 +74,22 @@ def main() -> None:
     except MemoryError:
         _fail("not enough memory for this trace; use a machine with more, or record fewer steps")
     except Exception as error:
+        match _stop_behind(error):
+            case KeyboardInterrupt():
+                _fail("interrupted", 130)
+            case SystemExit() as stop:
+                raise stop from None
         if os.environ.get(DEBUG):
             traceback.print_exc()
         hint = "" if os.environ.get(DEBUG) else f"; {DEBUG}=1 shows the traceback"
         _fail(f"this is a fault in traceanalyzer ({type(error).__name__}: {error}){hint}; please report it")
+
+
+def _stop_behind(error: BaseException | None) -> BaseException | None:
+    """The interrupt during which an error came up: a library that is stopped halfway may fail to clean up."""
+    while error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
+        error = error.__context__
+    return error
 
 
 def _terminated(*_: object) -> NoReturn:

@@ -151,7 +151,10 @@ def _write_stdout(content: bytes) -> None:
 
 
 def exit_code(result: Result, fail_on: Severity | None) -> int:
-    """3 when nothing could be judged, 1 when a finding is severe enough, else 0."""
+    """3 when nothing could be judged, 1 when a finding is severe enough, else 0.
+
+    A gate is not passed by what is missing: with `fail_on`, a damaged trace without such a finding is 3.
+    """
     from traceanalyzer.analysis import can_judge
     from traceanalyzer.result.document import SEVERITIES
 
@@ -160,7 +163,10 @@ def exit_code(result: Result, fail_on: Severity | None) -> int:
     if fail_on is None:
         return 0
     least = SEVERITIES.index(fail_on.value)
-    return int(any(SEVERITIES.index(f.severity) >= least for f in result.findings))
+    if any(SEVERITIES.index(f.severity) >= least for f in result.findings):
+        return 1
+    damaged = any(SEVERITIES.index(h.severity) >= SEVERITIES.index("medium") for h in result.health)
+    return 3 if damaged else 0
 
 
 @contextmanager

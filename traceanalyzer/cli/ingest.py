@@ -22,16 +22,14 @@ def ingest(
 
     Example: traceanalyzer ingest trace.json.gz -o trace.store
     """
-    import pyarrow as pa
-
+    from traceanalyzer.ingest.arrow import use_little_memory
     from traceanalyzer.ingest.pipeline import ingest_to_store
     from traceanalyzer.model.store import check_place
     from traceanalyzer.version import VERSION
 
     check_place(output, inputs)
     limit = size_limit(max_size)
-    # Arrow's usual pool keeps what it once had, for a next time that does not come here.
-    pa.set_memory_pool(pa.system_memory_pool())
+    use_little_memory()
     with reading() as progress:
         count, rows = ingest_to_store(inputs, output, VERSION, progress, limit)
     files = "1 file" if count == 1 else f"{count} files"

@@ -16,7 +16,7 @@ from traceanalyzer.intervals import Array
 
 _DEVICE_WAITS = ("DeviceSynchronize", "CtxSynchronize")
 GRACE_NS = 10_000
-"""How late an operation may end after a wait for it: what rounding and the driver's own clocks explain."""
+"""How late an operation may end after a wait for it: what rounding and the driver's own clocks explain. None begins that late."""
 
 
 def clocks(links: pa.Table, api_calls: pa.Table) -> pa.Table:
@@ -57,13 +57,14 @@ def _late(links: pa.Table, waits: pa.Table) -> Array:
         # Of several devices, a wait is for the one that is current, which nobody recorded.
         if len(pc.unique(own["device"])) != 1:
             continue
-        called, ended = frames.ints(own, "end_ns"), frames.ints(own, "op_end_ns")
+        called = frames.ints(own, "end_ns")
         order = np.argsort(called, kind="stable")
-        latest = np.maximum.accumulate(ended[order])
+        begun, ended = (np.maximum.accumulate(frames.ints(own, c)[order]) for c in ("op_start_ns", "op_end_ns"))
         here = waits.filter(pc.equal(waits["process"], process))
         before = np.searchsorted(called[order], frames.ints(here, "start_ns"), side="right") - 1
-        over = latest[before] - frames.ints(here, "end_ns")
-        found.append(over[(before >= 0) & (over > GRACE_NS)])
+        returned = frames.ints(here, "end_ns")
+        over = ended[before] - returned
+        found.append(over[(before >= 0) & ((over > GRACE_NS) | (begun[before] > returned))])
     return np.concatenate(found)
 
 

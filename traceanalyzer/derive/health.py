@@ -15,6 +15,8 @@ Ints = npt.NDArray[np.int64]
 CAPTURE = ("StreamBeginCapture", "StreamEndCapture")
 MISSING_SHARE = 0.2
 """Launches without an operation are normal at the edge of a capture; this many are not."""
+MOST_MISSING_SHARE = 0.5
+"""With this many missing, what is left of the GPU's work says nothing of the run."""
 
 
 def health(
@@ -28,7 +30,7 @@ def health(
     """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation,
     TRC005 for one whose clocks disagree.
 
-    The first two make the verdict impossible (high) only when no rank has GPU work.
+    The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing.
     """
     recorded, sound = frames.ints(gpu_ops, "rank"), frames.ints(ledger_ops, "rank")
     worst = "low" if len(sound) else "high"
@@ -45,6 +47,9 @@ def health(
         elif not count:
             message = "the trace has kernel launches but no GPU activity at all: the GPU side was not recorded"
             rows.append(_row(rank, "TRC002", worst, message, launched))
+        elif missing > MOST_MISSING_SHARE * launched:
+            message = "most kernel launches left no usable kernel in the trace: the GPU did more than it shows"
+            rows.append(_row(rank, "TRC002", "high", message, missing))
         elif missing > MISSING_SHARE * launched:
             message = "kernel launches whose kernels are missing from the trace: GPU time may be under-counted"
             rows.append(_row(rank, "TRC002", "low", message, missing))

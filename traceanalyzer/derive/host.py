@@ -38,6 +38,8 @@ INPUT_PATTERNS = (
 )
 # A Python frame is named after its file, and any file may have one of those words in its name.
 INPUT_FRAMES = ("*utils/data/dataloader.py(*): __next__",)
+# How the profiler names frames of functions without source, and how far apart it closes those that are open when it stops.
+_BUILTIN, _STOP_NS = "<built-in", 1000
 # What the driver does on its own account although the profiler lists it under overhead.
 DRIVER_OVERHEAD = re.compile(r"lazy function loading|module loading|driver compiler|command buffer full", re.IGNORECASE)
 
@@ -167,6 +169,8 @@ class Host:
         self._is_input = (named & _where(matcher(input_patterns), range_name, range_names)) | (
             frame & _where(matcher(INPUT_FRAMES), range_name, range_names)
         )
+        builtin = frame & _where(lambda name: name.startswith(_BUILTIN), range_name, range_names)
+        self._is_work = ~self._is_step & ~_left_open(host_ranges, frame, builtin)
         self._calls = (frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns"))
         self._is_memory = frames.equals(api_calls, "class", "memory")
         self._is_wait = frames.equals(api_calls, "class", "sync") | _blocking_copies(api_calls, launches, gpu_ops)
@@ -191,7 +195,7 @@ class Host:
         ranges, calls = self._range_rows.get(key), self._call_rows.get(key)
         work = phases = source = NO_RANGES
         if ranges is not None:
-            work, source = self._select(ranges, ~self._is_step), self._select(ranges, self._is_input)
+            work, source = self._select(ranges, self._is_work), self._select(ranges, self._is_input)
             phases = self._select(ranges, self._is_phase).outermost()
         profiler = self._profiler(key)
         if calls is None:
@@ -216,6 +220,23 @@ class Host:
 def _where(test: Callable[[str], bool], index: Array, values: list[str | None]) -> npt.NDArray[np.bool_]:
     """Where a column of names (as `frames.codes` gives it) passes the test; nulls do not."""
     return np.array([value is not None and test(value) for value in values], bool)[index]
+
+
+def _left_open(ranges: pa.Table, frame: npt.NDArray[np.bool_], builtin: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """The calls of built-in functions that the profiler closed only when it stopped, although they were over long before.
+
+    They end with the last Python frame. A thread is in one such call at a time: the one that began last may be true.
+    """
+    result = np.zeros(len(builtin), bool)
+    if builtin.any():
+        rank, process, thread, end = (frames.ints(ranges, c) for c in ("rank", "process", "thread", "end_ns"))
+        file = frames.dense(rank)
+        last = np.full(file.max() + 1, frames.NULL)
+        np.maximum.at(last, file[frame], end[frame])
+        rows = np.flatnonzero(builtin & (end >= last[file] - _STOP_NS))
+        where = frames.dense(rank, process, thread)[rows]
+        result[rows[:-1][where[1:] == where[:-1]]] = True
+    return result
 
 
 def _by_thread(table: pa.Table) -> dict[tuple[int, int, int], slice]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer import intervals
 from traceanalyzer.ingest.contract import FileFacts
-from traceanalyzer.ingest.gpu_rows import Extent, Owners, Quarantine
+from traceanalyzer.ingest.gpu_rows import WEEK, Extent, Owners, Quarantine
 from traceanalyzer.ingest.order import KEYS, Ints
 from traceanalyzer.ingest.spool import Spool, conform
 from traceanalyzer.ingest.steps import find_steps, step_marks
@@ -27,6 +27,9 @@ Blocks = Iterable[pa.Table]
 
 _OF_THE_GPU = ("gpu_ops", "collectives", "overheads", "counters")
 """Tables whose rows may come without a process: they belong to the file's own."""
+
+_OF_THE_HOST = ("api_calls", "host_ranges", "overheads")
+"""Tables of what took time on host threads."""
 
 _MOST_WAITING = 2
 _FARTHEST = (1 << 62) - 1
@@ -59,6 +62,11 @@ class Collector:
         rows, beyond = _within_reach(rows)
         if beyond:
             self.health("TRC007", "low", "times beyond 146 years were cut to that", beyond)
+        if table in _OF_THE_HOST:
+            rows, endless = _without_weeks(rows)
+            if endless:
+                message = "host calls and ranges of more than a week were given no duration"
+                self.health("TRC007", "low", message, endless)
         if table in ("api_calls", "host_ranges"):
             self._host.add(rows)
         if table == "api_calls":
@@ -74,6 +82,8 @@ class Collector:
         while self._waiting:
             self._waiting.popleft().result()
         self._beside.shutdown()
+        # What reading used goes back before writing begins.
+        pa.default_memory_pool().release_unused()
         owners = Owners() if len(self._calling) > 1 else None
         marks: list[pa.Table] = []
         yield "api_calls", self._api_calls(owners)
@@ -103,12 +113,23 @@ class Collector:
 
         def blocks(*columns: str) -> Iterator[pa.Table]:
             for block in self._spools["gpu_ops"].blocks(columns):
-                owned = block if owners is None else replaced(block, "process", owners.of(block))
-                yield _owned("gpu_ops", owned, facts)
+                if owners is None:
+                    yield _owned("gpu_ops", block, facts)
+                else:
+                    yield replaced(block, "process", owners.of(block, facts.process))
 
         quarantine = Quarantine(self._host)
+        rows = disputed = 0
         for block in blocks(*Quarantine.COLUMNS):
             quarantine.see(block)
+            rows += block.num_rows
+            disputed += owners.disputed(block) if owners is not None else 0
+        if disputed:
+            message = (
+                "GPU operations have the correlation ids of calls of several processes, and do not say whose they are: what launched "
+                "them cannot be told; analyse the traces that were merged into this file one by one"
+            )
+            self.health("TRC006", "high" if 2 * disputed > rows else "low", message, disputed)
         for block in blocks():
             flags = quarantine.flags(block)
             new = np.flatnonzero(flags & ~pc.fill_null(block["quarantined"], False).to_numpy())
@@ -179,6 +200,14 @@ def _within_reach(rows: pa.Table) -> tuple[pa.Table, int]:
                 beyond += pc.sum(pc.not_equal(cut, rows[name])).as_py()
                 rows = replaced(rows, name, cut)
     return rows, beyond
+
+
+def _without_weeks(rows: pa.Table) -> tuple[pa.Table, int]:
+    """The rows, those that last more than a week without duration, and how many those are: they would cover all that is real."""
+    damaged = pc.greater(pc.subtract(rows["end_ns"], rows["start_ns"]), WEEK)
+    if not (count := pc.sum(damaged).as_py()):
+        return rows, 0
+    return replaced(rows, "end_ns", pc.if_else(damaged, rows["start_ns"], rows["end_ns"])), count
 
 
 def _with_real_ids(rows: pa.Table) -> pa.Table:

@@ -117,15 +117,16 @@ class _Choice:
             kept[name] = min(kept.get(name, source), source, key=lambda s: s.packed)
         found = list(kept.values())
         notes = [
-            Note("TRC001", severity, message, len(paths), paths[0].name)
-            for severity, message, paths in (
+            Note(code, severity, message, len(paths), paths[0].name)
+            for code, severity, message, paths in (
                 (
+                    "TRC006",  # a rank may be missing
                     "low",
                     "unfinished recordings among the files were passed over; name one to read what it holds",
                     self.unfinished,
                 ),
-                ("info", "archives among the files were passed over; name one to read it", self.archived),
-                ("info", "packed traces were passed over, because they lie there unpacked too", doubled),
+                ("TRC001", "info", "archives among the files were passed over; name one to read it", self.archived),
+                ("TRC001", "info", "packed traces were passed over, because they lie there unpacked too", doubled),
             )
             if paths
         ]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _SECOND = 1_000_000_000
-_WEEK = 7 * 86_400 * _SECOND
+WEEK = 7 * 86_400 * _SECOND
 _NONE = np.iinfo(np.int64).min
 # Importers clip what an int64 cannot hold to this; it is the year 2043, in ns since 1970.
 _FARTHEST = np.iinfo(np.int64).max // 4
@@ -32,23 +32,37 @@ class Owners:
         """Take rows of `api_calls`. Keeps 16 bytes of each."""
         self._pairs.append(calls.select(["correlation", "process"]).drop_null())
 
-    def of(self, ops: pa.Table) -> pa.Array:
-        """The process of each operation: the stated one, else the only one with a call of the same correlation id, else null."""
-        known, process = self._unambiguous()
-        stated = ops["process"].combine_chunks()
-        if not len(known):
-            return stated
-        wanted = _ints(ops, "correlation")
-        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return pc.coalesce(stated, pa.array(process[at], mask=known[at] != wanted))
+    def of(self, ops: pa.Table, default: int | None) -> pa.Array:
+        """The process of each operation: the stated one, else the one with a call of the same correlation id, else `default`.
 
-    def _unambiguous(self) -> tuple[Ints, Ints]:
-        """Correlation ids of one process alone, sorted, and that process."""
+        Null where several processes have such a call.
+        """
+        disputed, process = self._calling(ops)
+        default_id = _NONE if default is None else default
+        found = np.where(disputed, _NONE, np.where(process == _NONE, default_id, process))
+        return pc.coalesce(ops["process"].combine_chunks(), pa.array(found, mask=found == _NONE))
+
+    def disputed(self, ops: pa.Table) -> int:
+        """How many operations name no process and have the correlation id of calls of several."""
+        return int((self._calling(ops)[0] & ops["process"].is_null().to_numpy()).sum())
+
+    def _calling(self, ops: pa.Table) -> tuple[Flags, Ints]:
+        """For each operation whether several processes have a call of its correlation id, and the only one that has, else `_NONE`."""
+        known, process = self._callers()
+        wanted = _ints(ops, "correlation")
+        if not len(known):
+            return np.zeros(len(wanted), bool), np.full(len(wanted), _NONE)
+        at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        hit = known[at] == wanted
+        return hit & (process[at] == _NONE), np.where(hit, process[at], _NONE)
+
+    def _callers(self) -> tuple[Ints, Ints]:
+        """Correlation ids, sorted, and the only process that has each, `_NONE` where several have."""
         if self._known is None:
             pairs = pa.concat_tables(self._pairs).group_by(["correlation", "process"]).aggregate([])
             correlation, process = _ints(pairs, "correlation"), _ints(pairs, "process")
             known, first, count = np.unique(correlation, return_index=True, return_counts=True)
-            self._known, self._pairs = (known[count == 1], process[first][count == 1]), []
+            self._known, self._pairs = (known, np.where(count == 1, process[first], _NONE)), []
         return self._known
 
 
@@ -66,7 +80,7 @@ class Extent:
         bucket = start >> _BUCKET_BITS
         for one in np.unique(bucket).tolist():
             here = bucket == one
-            sound = here & (end - start <= _WEEK)
+            sound = here & (end - start <= WEEK)
             count, first, last = self._buckets.get(one, (0, _FARTHEST, -_FARTHEST))
             self._buckets[one] = (
                 count + int(here.sum()),
@@ -81,7 +95,7 @@ class Extent:
         buckets = sorted(self._buckets)
         counts = np.cumsum([self._buckets[one][0] for one in buckets])
         middle = buckets[int(np.searchsorted(counts, counts[-1] // 2, side="right"))]
-        near = [self._buckets[one] for one in buckets if abs(one - middle) <= _WEEK >> _BUCKET_BITS]
+        near = [self._buckets[one] for one in buckets if abs(one - middle) <= WEEK >> _BUCKET_BITS]
         return min(first for _, first, _ in near), max(last for _, _, last in near)
 
 
@@ -122,14 +136,16 @@ class Quarantine:
         """Operations never recorded, longer than the recording or far outside of it.
 
         Generous: work that began some time before the recording is sound. Where most operations lie outside, the host's records
-        are no yardstick and only what cannot be in itself is flagged.
+        are no yardstick and only what cannot be in itself is flagged. A start of exactly 0, long before them, is one that was never
+        recorded.
         """
         start, end = _ints(ops, "start_ns"), _ints(ops, "end_ns")
-        flags = np.asarray((end < start) | ((start == 0) & (end == 0)) | (np.abs(start) >= _FARTHEST))
+        zero = (start == 0) & ((end == 0) | (self._host is not None and self._host[0] > _SECOND))
+        flags = np.asarray((end < start) | (end - start > WEEK) | zero | (np.abs(start) >= _FARTHEST))
         if self._host is not None:
             return flags | self._outside(ops, self._host) if 2 * self._outside_rows <= self._rows else flags
         span = self._gpu.span()
-        return flags if span is None else flags | _far(start, end, span, _WEEK)
+        return flags if span is None else flags | _far(start, end, span, WEEK)
 
     def _outside(self, ops: pa.Table, host: tuple[int, int]) -> Flags:
         # A second of grace, because the host's and the GPU's records need not stop together.

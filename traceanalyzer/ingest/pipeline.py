@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 
@@ -29,8 +31,13 @@ def ingest(paths: list[Path], progress: ProgressFactory | None = None, max_bytes
 
     Raises InputError for what cannot be read, and for two files that claim the same rank.
     """
+    return ingest_sources(find_sources(paths, max_bytes), progress)
+
+
+def ingest_sources(sources: list[Source], progress: ProgressFactory | None = None) -> Trace:
+    """The same for traces that were found already."""
     with tempfile.TemporaryDirectory(prefix="traceanalyzer-") as scratch:
-        files = _read(paths, Path(scratch), progress, max_bytes)
+        files = _read(sources, Path(scratch), progress)
         parts: dict[str, list[pa.Table]] = {name: [] for name in EVENT_TABLES}
         for file in files:
             for name, blocks in file.tables():
@@ -51,7 +58,7 @@ def ingest_to_store(
     Raises InputError as `ingest` does, and where the store cannot be written.
     """
     with StoreWriter(folder, tool_version) as store:
-        files = _read(paths, store.scratch, progress, max_bytes)
+        files = _read(find_sources(paths, max_bytes), store.scratch, progress)
         for file in files:
             for name, blocks in file.tables():
                 store.write(name, file.input.ordinal, blocks)
@@ -73,15 +80,17 @@ class _File:
             yield name, (_with_rank(block, self.input.ordinal) for block in blocks)
 
 
-def _read(paths: list[Path], scratch: Path, progress: ProgressFactory | None, max_bytes: int | None) -> list[_File]:
+def _read(sources: list[Source], scratch: Path, progress: ProgressFactory | None) -> list[_File]:
     """Read the files, each with a folder of its own in `scratch`; return them by rank."""
-    sources = find_sources(paths, max_bytes)
     importers = [importer_of(source) for source in sources]
     collectors: list[Collector] = []
     facts: list[FileFacts] = []
+    digests: dict[Path, Future[str]] = {}
     # Hashing does not hold the interpreter: it runs beside the reading.
-    with ThreadPoolExecutor(1) as beside:
-        digests = [beside.submit(source.sha256) for source in sources]
+    with ThreadPoolExecutor(1) as beside, _set_on_failure() as stop:
+        for source in sources:
+            if source.origin not in digests:  # All members of an archive have its digest.
+                digests[source.origin] = beside.submit(source.sha256, stop)
         for number, (source, importer) in enumerate(zip(sources, importers, strict=True)):
             folder = scratch / str(number)
             folder.mkdir()
@@ -92,9 +101,20 @@ def _read(paths: list[Path], scratch: Path, progress: ProgressFactory | None, ma
     ordinals = _ordinals(sources, facts)
     files = []
     for number, (source, importer, ordinal) in enumerate(zip(sources, importers, ordinals, strict=True)):
-        described = _input(source, importer, ordinal, facts[number], digests[number].result())
+        described = _input(source, importer, ordinal, facts[number], digests[source.origin].result())
         files.append(_File(described, facts[number], collectors[number]))
     return sorted(files, key=lambda file: file.input.ordinal)
+
+
+@contextmanager
+def _set_on_failure() -> Iterator[Event]:
+    """An event that tells threads when nobody waits for them any more."""
+    event = Event()
+    try:
+        yield event
+    except BaseException:
+        event.set()
+        raise
 
 
 def _input(source: Source, importer: Importer, ordinal: int, facts: FileFacts, sha256: str) -> Input:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.containers import (
@@ -24,6 +25,7 @@ from traceanalyzer.ingest.limits import allowed_bytes, check_size, limited
 from traceanalyzer.ingest.streams import ByteStream, PackedStream, PlainStream
 
 HEAD_BYTES = 64 << 10
+HASH_BYTES = 1 << 20
 # A gzipped trace in a gzipped tar archive is three deep.
 MOST_LAYERS = 3
 SQLITE_MAGIC = b"SQLite format 3\x00"
@@ -78,11 +80,14 @@ class Source:
             blocks = limited(self.path, layer(blocks, condition), self.allowed)
         return blocks
 
-    def sha256(self) -> str:
-        """Hex digest of the user's file as it lies on disk; of the archive for a member of one."""
+    def sha256(self, stop: Event) -> str:
+        """Hex digest of the user's file as it lies on disk; of the archive for a member of one. Gives up when `stop` is set."""
+        digest = hashlib.sha256()
         try:
-            with self.origin.open("rb") as stream:
-                return hashlib.file_digest(stream, "sha256").hexdigest()
+            with self.origin.open("rb", buffering=0) as stream:
+                while (block := stream.read(HASH_BYTES)) and not stop.is_set():
+                    digest.update(block)
+            return digest.hexdigest()
         except OSError as error:
             raise InputError(f"{self.path}: cannot be read ({error.strerror})") from error
 

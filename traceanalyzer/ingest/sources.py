@@ -17,6 +17,7 @@ from traceanalyzer.ingest.containers import Note
 from traceanalyzer.ingest.limits import MOST_BYTES, check_size
 from traceanalyzer.ingest.scratch import ScratchFolder
 from traceanalyzer.ingest.source import SQLITE_MAGIC, Source, source_of
+from traceanalyzer.model.store import is_store
 
 __all__ = ["SQLITE_MAGIC", "Source", "explain_unknown", "find_sources"]
 
@@ -30,7 +31,7 @@ def find_sources(inputs: list[Path], max_bytes: int | None = None) -> list[Sourc
     """The traces behind the given paths (`-` is standard input), those of a folder or archive in natural order.
 
     `max_bytes` replaces the limits on sizes (`limits`). Raises InputError for a path that does not exist or cannot be read, for
-    what is no trace, for one that is named twice, and for a folder or archive without traces.
+    a store and what else is no trace, for one that is named twice, and for a folder or archive without traces.
     """
     found = [source for given in inputs for source in _behind(given, max_bytes)]
     seen: set[Path] = set()
@@ -63,6 +64,10 @@ def _behind(given: Path, max_bytes: int | None) -> list[Source]:
         raise InputError(f"{given}: no such file or folder; check the path") from error
     except (OSError, ValueError) as error:
         raise InputError(f"{given}: cannot be read ({getattr(error, 'strerror', error)})") from error
+    if is_store(given):
+        raise InputError(
+            f"{given}: a store, not a trace; analyze or report it alone, or name the traces that it was made of"
+        )
     if stat.S_ISDIR(mode):
         return folders.in_folder(given, max_bytes)
     if stat.S_ISFIFO(mode):

@@ -31,9 +31,11 @@ def find_steps(marks: pa.Table) -> pa.Table:
 
 
 def _parts(marks: pa.Table, column: str) -> list[pa.Table]:
-    """The rows of each value of a column of ids, a null among them."""
-    ids = pc.fill_null(marks[column], -1)
-    return [marks.filter(pc.equal(ids, one)) for one in sorted(pc.unique(ids).to_pylist())]
+    """The rows of each value of a column of ids, those without one last."""
+    ids = marks[column]
+    parts = [marks.filter(pc.equal(ids, one)) for one in sorted(pc.unique(ids.drop_null()).to_pylist())]
+    without = marks.filter(pc.is_null(ids))
+    return [*parts, without] if without.num_rows else parts
 
 
 def _whole_steps(marks: pa.Table) -> pa.Table:

@@ -8,6 +8,7 @@ _STEP = re.compile(
     r"""(?:profilerstep [#*]+ \d*
         | (?:(?:train|training|eval|evaluation|validation|inference|global|decode|generation|model)[ _.\-]?)?
           (?:step|iter|iteration) [ _.:=#\-]* \d* (?:\s*(?:/|of)\s*\d+)?
+        | .+ \ step_num=\d+
         | (?:(?:train|training)[ _.\-]?)? batch [ _.:=#\-]* \d+ (?:\s*(?:/|of)\s*\d+)?
         )""",
     re.IGNORECASE | re.VERBOSE,
@@ -15,5 +16,5 @@ _STEP = re.compile(
 
 
 def is_step_name(name: str) -> bool:
-    """Whether a range of this name marks a whole step, such as `step_0`, `iteration 3` or `ProfilerStep#5`."""
+    """Whether a range of this name marks a whole step, such as `step_0`, `ProfilerStep#5` or JAX's `train step_num=0`."""
     return _STEP.fullmatch(name.strip()) is not None

@@ -40,7 +40,8 @@ WAYS: dict[str, dict[str, Way]] = {
     "pytorch": {
         "gpu": Way(
             "ProfilerActivity.CUDA in activities",
-            mind="called CUDA in ROCm builds of PyTorch too; only one tool at a time can trace a process: no nsys or ncu around it",
+            mind="called CUDA in ROCm builds of PyTorch too, while work of other accelerators is not read; only one tool at a time can "
+            "trace a process: no nsys or ncu around it",
         ),
         "launches": Way("both ProfilerActivity.CPU and ProfilerActivity.CUDA in activities"),
         "whole_file": Way(
@@ -121,8 +122,6 @@ def profiler_of(file: FileFacts, contents: Contents) -> str:
         return "nsys"
     if file.producer.startswith("PyTorch"):
         return "pytorch"
-    if "JAX" in file.producer or "XLA" in file.producer:
-        return "jax"
     return contents.framework or "other"
 
 

@@ -98,12 +98,14 @@ def name_id(name: str) -> int:
 
 
 def _whole(value: Any) -> int:
+    if isinstance(value, str) and "_" in value:  # Python alone spells numbers like that.
+        raise ValueError(value)
     return int(value)
 
 
 def _stream(value: Any) -> int:
     found = re.fullmatch(r"\s*(?:stream)?\s*#?(-?\d+)\s*", value, re.IGNORECASE) if isinstance(value, str) else None
-    return int(found[1] if found else value)
+    return _whole(found[1] if found else value)
 
 
 class Vocabulary:

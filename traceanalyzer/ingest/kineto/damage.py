@@ -21,9 +21,9 @@ class Damage:
     def report(self, unread: str | None, splitter: Splitter[Events], sink: Sink) -> None:
         """`unread`: why the file itself ended early and what that means, None when it did not."""
         if unread:
-            sink.health("TRC001", "low", unread)
+            sink.health("TRC001", "medium", unread)
         elif splitter.truncated and (splitter.cut or splitter.layout != "list"):
-            sink.health("TRC001", "low", "the file ends in the middle of its events; what came after is lost")
+            sink.health("TRC001", "medium", "the file ends in the middle of its events; what came after is lost")
         elif splitter.truncated:
             message = "the list of events has no end, which its format allows; whether events were lost cannot be told"
             sink.health("TRC001", "info", message)

@@ -12,14 +12,18 @@ from traceanalyzer.ingest.kineto import columns as col
 
 
 def devices(metadata: Mapping[str, Any]) -> pa.Table | None:
-    """Rows of `devices` for the GPUs that the file describes, None when it describes none."""
-    found = [d for d in _list(metadata.get("deviceProperties")) if isinstance(d, dict) and isinstance(d.get("id"), int)]
-    if not found:
+    """Rows of `devices` for the GPUs that the file describes, each once; None when it describes none."""
+    by_number: dict[int, dict[str, Any]] = {}
+    for described in _list(metadata.get("deviceProperties")):
+        if isinstance(described, dict) and (number := _whole(described.get("id"), 1 << 31)) is not None:
+            by_number.setdefault(number, described)
+    if not by_number:
         return None
+    found = by_number.values()
     numbers = col.Integers()
     return pa.table(
         {
-            "device": numbers.column([d["id"] for d in found], pa.int32()),
+            "device": pa.array(by_number, pa.int32()),
             "name": col.texts(_text(d.get("name")) for d in found),
             "compute_major": numbers.column([d.get("computeMajor") for d in found], pa.int32()),
             "compute_minor": numbers.column([d.get("computeMinor") for d in found], pa.int32()),
@@ -61,7 +65,9 @@ def _text(value: Any) -> str | None:
 
 
 def _whole(value: Any, below: int = 1 << 63) -> int | None:
-    """A whole number from 0 on, or a string that spells one; None for anything else."""
-    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
+    """A whole number from 0 on, also written as 8.0 or as a string; None for anything else."""
+    if (isinstance(value, str) and value.isdecimal() and len(value) < 20) or (
+        isinstance(value, float) and value.is_integer()
+    ):
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < below else None

@@ -21,8 +21,9 @@ class Notes:
     def __init__(self, sink: Sink, ids: Integers) -> None:
         self._sink, self._ids = sink, ids
         self.negative = self.no_duration = 0
-        self._unread = 0
+        self._unread = self._untimed = 0
         self._first_unread: str | None = None
+        self._first_untimed: str | None = None
         self._last_python_end = int(np.iinfo(np.int64).min)
         self._open_frames: list[tuple[int, int | None]] = []
 
@@ -30,10 +31,12 @@ class Notes:
         """Events that no table has a place for."""
         self._unread += len(events)
         if events and self._first_unread is None:
-            first = events[0]
-            named = [("phase", first.ph or None), ("category", first.cat), ("name", first.name)]
-            said = ", ".join(f"{what} {value}" for what, value in named if value is not None)
-            self._first_unread = f"{said} {why}".strip()[:200]
+            self._first_unread = f"{_described(events[0])} {why}".strip()[:200]
+
+    def untimed(self, events: Sequence[Event]) -> None:
+        """Events of kinds that are read, and without the time that they need."""
+        self._untimed += len(events)
+        self._first_untimed = self._first_untimed or _described(events[0])[:200]
 
     def python_frames(self, end: pa.Array, names: Sequence[str | None], thread: pa.Array) -> None:
         """Look for calls of built-in functions that end with the recording: the profiler closed them when it stopped."""
@@ -52,6 +55,8 @@ class Notes:
     def report(self) -> None:
         if self._unread:
             self.say("info", "events of kinds that are not read", self._unread, self._first_unread)
+        if self._untimed:
+            self.say("low", "events without a time were left out", self._untimed, self._first_untimed)
         if self.negative:
             self.say("low", "negative durations were read as 0", self.negative)
         if self.no_duration:
@@ -63,3 +68,8 @@ class Notes:
         if open_frames := len(self._open_frames) - len({thread for _, thread in self._open_frames}):
             message = "Python frames that the profiler closed only when it stopped look longer than they were"
             self.say("info", message, open_frames)
+
+
+def _described(event: Event) -> str:
+    said = [("phase", event.ph or None), ("category", event.cat), ("name", event.name)]
+    return ", ".join(f"{what} {value}" for what, value in said if value is not None)

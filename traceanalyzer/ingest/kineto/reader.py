@@ -16,7 +16,7 @@ from traceanalyzer.ingest.kineto import columns as col
 from traceanalyzer.ingest.kineto import copies
 from traceanalyzer.ingest.kineto.categories import API_CATEGORIES, GPU_KINDS, HOST_CATEGORIES, NO_WORK, OVERHEAD
 from traceanalyzer.ingest.kineto.counters import Counters
-from traceanalyzer.ingest.kineto.decode import Args, Event, Events, Times
+from traceanalyzer.ingest.kineto.decode import Args, Event, Events, Number, Times
 from traceanalyzer.ingest.kineto.extras import extras
 from traceanalyzer.ingest.kineto.notes import Notes
 from traceanalyzer.ingest.kineto.phases import BeginEnd
@@ -30,7 +30,7 @@ BOUNDS = ("Iteration Start", "Record Window End")
 # Arrows between events; correlation ids say the same.
 FLOWS = frozenset("stf")
 DTYPE_BYTES = {
-    "byte": 1, "char": 1, "bool": 1, "int8": 1, "uint8": 1,
+    "byte": 1, "char": 1, "bool": 1, "int8": 1, "uint8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
     "half": 2, "bfloat16": 2, "float16": 2, "short": 2, "int16": 2,
     "float": 4, "float32": 4, "int": 4, "int32": 4,
     "double": 8, "float64": 8, "long": 8, "int64": 8,
@@ -124,7 +124,7 @@ class Reader:
         timed = events.timed[rows]
         if timed.all():
             return rows
-        self._notes.unread([events.events[row] for row in rows if not events.timed[row]], "without a time")
+        self._notes.untimed([events.events[row] for row in rows if not events.timed[row]])
         return [row for row in rows if events.timed[row]]
 
     def _gpu_ops(self, kind: str, events: list[Event], times: dict[str, pa.Array]) -> None:
@@ -165,7 +165,7 @@ class Reader:
         self._sink.add("gpu_ops", pa.table(data))
 
     def _collectives(self, ops: pa.Table, args: list[Args]) -> None:
-        elements = [max(_integer(a.elements_in), _integer(a.elements_out)) for a in args]
+        elements = [_elements(a) for a in args]
         sizes = [DTYPE_BYTES.get((a.dtype or "").lower()) for a in args]
         described = {
             "group": col.texts(a.group_name for a in args),
@@ -173,7 +173,9 @@ class Reader:
             "name": col.texts(a.collective for a in args),
             "elements": self._ids.column(elements),
             "dtype": col.texts(a.dtype for a in args),
-            "bytes": self._ids.column([n * s if s else None for n, s in zip(elements, sizes, strict=True)]),
+            "bytes": self._ids.column(
+                [n * s if n is not None and s else None for n, s in zip(elements, sizes, strict=True)]
+            ),
             "group_size": self._ids.column([a.group_size for a in args], col.INT32),
             "group_ranks": col.json_texts(a.group_ranks for a in args),
         }
@@ -262,8 +264,14 @@ def _with_communication(classes: pa.DictionaryArray, collective: Any) -> pa.Dict
     return pc.if_else(pa.array(collective), classify.COMMUNICATION, classes.dictionary_decode()).dictionary_encode()
 
 
-def _integer(value: Any) -> int:
+def _elements(args: Args) -> int | None:
+    """The larger of what goes in and what comes out; None when neither is told."""
+    told = (_integer(args.elements_in), _integer(args.elements_out))
+    return max((n for n in told if n is not None), default=None)
+
+
+def _integer(value: Number) -> int | None:
     try:
-        return int(value or 0)
-    except (TypeError, ValueError, OverflowError):
-        return 0
+        return None if value is None else int(value)
+    except (ValueError, OverflowError):
+        return None

@@ -33,6 +33,7 @@ TRUNCATED = "Input data was truncated"
 _W = rb"[ \t\r\n]{0,40}"
 _BRACE, _BRACKET = b"{]"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_INDENTED = re.compile(r"\r?\n\s+")
 _BETWEEN = re.compile(rb"[ \t\r\n,]*")
 # A bracket that ends the array, and not a stray one between two events.
 _ARRAY_END = re.compile(rb"\](?!%b,?%b\{)" % (_W, _W))
@@ -311,5 +312,5 @@ def _has_phase(event: bytes) -> bool:
 
 
 def _shown(text: bytes) -> str:
-    """Text for an example, without what would upset a terminal."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.decode("utf-8", "replace"))
+    """Text for an example, without indented lines and what would upset a terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", _INDENTED.sub(" ", text.decode("utf-8", "replace")))

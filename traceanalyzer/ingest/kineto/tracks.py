@@ -36,13 +36,17 @@ Rows = npt.NDArray[np.int64]
 
 
 class _XlaArgs(msgspec.Struct, gc=False):
-    """Arguments of XLA's events on streams, and of the calls on the host that started them. A context is written "$$1"."""
+    """Arguments of XLA's events on streams, and of the calls on the host that started them; `step_num` of JAX's step annotations.
+
+    A context is written "$$1".
+    """
 
     correlation_id: Number = None
     context_id: Number = None
     kernel_details: str | None = None
     memcpy_details: str | None = None
     memset_details: str | None = None
+    step_num: Number = None
 
 
 _xla_decoder = msgspec.json.Decoder(_XlaArgs)
@@ -66,7 +70,7 @@ class Tracks:
                     **times,
                     "process": self._ids.identities([e.pid for e in events]),
                     "thread": self._ids.identities([e.tid for e in events]),
-                    "name": col.texts(e.name for e in events),
+                    "name": col.texts(_name(e, a) for e, a in zip(events, args, strict=True)),
                     "category": col.texts(e.cat for e in events),
                     "correlation": self._ids.column([a.correlation_id for a in args]),
                     "context": self._ids.column(contexts),
@@ -209,6 +213,11 @@ def _told(category: str | None) -> str | None:
 
 def _known_call(name: str) -> str | None:
     return "call" if classify.api_class(name) != "other" else None
+
+
+def _name(event: Event, args: _XlaArgs) -> str | None:
+    """The event's name; the annotation of a step gets its number, by which it is known as one (`model.markers`)."""
+    return event.name if args.step_num is None else f"{event.name or 'step'} step_num={args.step_num}"
 
 
 def _xla_args(extra: Extra) -> _XlaArgs:

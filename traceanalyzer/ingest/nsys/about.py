@@ -118,10 +118,9 @@ def read_devices(database: Database, used: set[int], repairs: Repairs) -> list[p
     found = database.table(sql) if sql else None
     if found is None:
         return []
-    for field in _DEVICES:
-        if field.type == pa.int32():
-            numbers = repairs.small(found[field.name].combine_chunks().cast(pa.int64()))
-            found = found.set_column(found.schema.get_field_index(field.name), field, numbers)
+    for name in ("device", "compute_major", "compute_minor", "sm_count"):
+        numbers = repairs.small(found[name].combine_chunks().cast(pa.int64()))
+        found = found.set_column(found.schema.get_field_index(name), name, numbers)
     found = found.filter(found["device"].is_valid())
     rows: dict[int, dict[str, Any]] = {}
     for row in found.to_pylist():

@@ -13,7 +13,7 @@ from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.database import Database
-from traceanalyzer.ingest.nsys.lookups import integers
+from traceanalyzer.ingest.nsys.lookups import Devices, integers
 from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
 
 # Tables of other recordings than ours, and what is in them.
@@ -70,10 +70,11 @@ class Coverage:
         last = pc.max(batch["end_ns"]).as_py()
         self.last_ns = last if self.last_ns is None else max(self.last_ns, last)
 
-    def report(self, database: Database, about: About, sink: Sink) -> None:
+    def report(self, database: Database, about: About, devices: Devices, sink: Sink) -> None:
         """Say what is missing, why as far as the file tells, and what to do."""
         for table in _EVENTS:
             _report_unreadable(database, table, sink)
+            _report_versions(database, table, sink)
         if not self.gpu_ops:
             why = self._why_no_gpu_work(about)
             if why is not None:
@@ -86,7 +87,7 @@ class Coverage:
                 "export all tables, or record with nsys profile --cuda-graph-trace=node"
             )
             sink.health("TRC008", "high", message, self.graph_launches)
-        self._report_places(sink)
+        self._report_places(devices, sink)
 
     def _why_no_gpu_work(self, about: About) -> tuple[str, str] | None:
         """The code of the cause and what to say. None: that launches left no work is said of traces of all formats."""
@@ -117,7 +118,7 @@ class Coverage:
         held += dict.fromkeys(what for name, what in named if name is not None and database.row_estimate(name))
         return f"the file holds {', '.join(held) or 'no events'}"
 
-    def _report_places(self, sink: Sink) -> None:
+    def _report_places(self, devices: Devices, sink: Sink) -> None:
         users: dict[int | None, set[int]] = {}
         for process, gpu in self.places:
             if process is not None:
@@ -129,9 +130,15 @@ class Coverage:
             )
             sink.health("TRC006", "high", message)
         shared = sum(len(found) > 1 for found in users.values())
-        if shared:
+        if shared and devices.told:
             message = "several processes ran on the same GPU: it counts as idle only where none of them used it"
             sink.health("TRC006", "info", message, shared)
+        elif shared:
+            message = (
+                "several processes used a GPU of the same number, and the file does not say whether it was the same GPU: "
+                "it counts as idle only where none of them used it, which hides idle time if there were several"
+            )
+            sink.health("TRC006", "low", message, shared)
 
 
 _EVENTS = (*tables.GPU_WORK, tables.RUNTIME, tables.NVTX, tables.DEVICE_MEMORY, tables.GPU_METRICS)
@@ -146,6 +153,15 @@ def _report_unreadable(database: Database, table: Table, sink: Sink) -> None:
     message = "a table without a needed column was not read: what it holds is missing; export the report again"
     severity = "high" if table in tables.GPU_WORK else "low"
     sink.health("TRC001", severity, message, example=f"{name} without {', '.join(missing)}")
+
+
+def _report_versions(database: Database, table: Table, sink: Sink) -> None:
+    """Say that only one of several tables of one kind was read."""
+    found = [version for name in table.names for version in database.versions(name)]
+    others = [version for version in found[1:] if database.row_estimate(version)]
+    if others:
+        message = "of several versions of one table only one was read: what the others hold is missing"
+        sink.health("TRC001", "medium", message, len(others), f"{found[0]}, not {', '.join(others)}")
 
 
 def _why_no_calls(about: About) -> str:

@@ -49,15 +49,18 @@ class Database:
 
     def find(self, name: str) -> str | None:
         """The table of this name, or else its highest `_V2`, `_V3` ... sibling, as spelled in the file."""
+        return next(iter(self.versions(name)), None)
+
+    def versions(self, name: str) -> list[str]:
+        """The table of this name and its `_V2`, `_V3` ... siblings, the one to read first, as spelled in the file."""
         wanted = name.lower()
-        if wanted in self._names:
-            return self._names[wanted]
-        versions = [
-            (int(found[len(wanted) + 2 :]), found)
+        siblings = {
+            found: int(found[len(wanted) + 2 :])
             for found in self._names
             if found.startswith(wanted + "_v") and found[len(wanted) + 2 :].isdecimal()
-        ]
-        return self._names[max(versions)[1]] if versions else None
+        }
+        found = [wanted] if wanted in self._names else []
+        return [self._names[one] for one in (*found, *sorted(siblings, key=siblings.__getitem__, reverse=True))]
 
     def columns(self, table: str) -> dict[str, str]:
         """Columns of a table: lower case to the file's spelling."""

@@ -104,7 +104,7 @@ class _Reading:
         self._stream("processes", about.read_processes(database, processes, facts.host))
         self._stream("threads", about.read_threads(database, strings, processes))
         self._meter.finish()
-        self._report(facts, strings, processes)
+        self._report(facts, strings, devices, processes)
 
         single = len(processes) == 1
         return FileFacts(
@@ -123,12 +123,12 @@ class _Reading:
                 see(batch)
                 self._sink.add(table, batch)
 
-    def _report(self, facts: About, strings: Strings, processes: set[int]) -> None:
+    def _report(self, facts: About, strings: Strings, devices: Devices, processes: set[int]) -> None:
         """Say what was met and what it means for the rules."""
         sink, seen = self._sink, self._coverage
         facts.report(sink)
         about.report_diagnostics(self._database, sink)
-        seen.report(self._database, facts, sink)
+        seen.report(self._database, facts, devices, sink)
         if seen.whole_graphs:
             sink.health(
                 "TRC008",

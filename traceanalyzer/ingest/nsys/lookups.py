@@ -111,7 +111,10 @@ class Strings:
 
 
 class Devices:
-    """From a process's CUDA device to the physical GPU, where the file says so; else the two are the same."""
+    """From a process's CUDA device to the physical GPU, where the file says so; else the two are the same.
+
+    `told` says whether equal numbers of two processes are sure to be one GPU.
+    """
 
     def __init__(self, database: Database) -> None:
         sql = tables.select(database, tables.CUDA_DEVICE, "cudaId is not null and pid is not null", "gpuId, uuid")
@@ -125,6 +128,7 @@ class Devices:
                 self._gpus.setdefault((row["pid"], row["cudaId"]), gpu)
         pids = {pid for pid, _ in self._gpus}
         self._only_pid = pids.pop() if len(pids) == 1 else 0
+        self.told = bool(self._gpus) or _gpu_count(database) == 1
 
     def physical(self, process: pa.Array, device: pa.Array) -> pa.Array:
         """Physical GPU of each row. A row without a process is taken for one of the only process that the file describes."""
@@ -133,6 +137,12 @@ class Devices:
         pairs = [(key >> 32, key & 0xFFFFFFFF) for key in keys.dictionary.to_pylist()]
         gpus = pa.array([self._gpus.get(pair, pair[1]) for pair in pairs], pa.int32())
         return gpus.take(keys.indices)
+
+
+def _gpu_count(database: Database) -> int:
+    sql = tables.select(database, tables.GPU, "device is not null")
+    found = database.table(sql) if sql else None
+    return len(set(found["device"].to_pylist())) if found else 0
 
 
 def _by_uuid(database: Database) -> dict[str, int]:
