@@ -5,7 +5,7 @@ Nothing here grows with the file, apart from 16 bytes per API call of a file wit
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
@@ -31,6 +31,8 @@ _OF_THE_GPU = ("gpu_ops", "collectives", "overheads", "counters")
 _OF_THE_HOST = ("api_calls", "host_ranges", "overheads")
 """Tables of what took time on host threads."""
 
+# Rows go to the other thread in batches of at least so many, since each costs a change of threads; so many may wait there.
+_BATCH_ROWS = 1 << 13
 _MOST_WAITING = 2
 _FARTHEST = (1 << 62) - 1
 """No two times within this lie further apart than an int64 can say."""
@@ -51,14 +53,22 @@ class Collector:
         self._calling: set[int] = set()
         self._beside = ThreadPoolExecutor(1)
         self._waiting: deque[Future[None]] = deque()
+        self._held: defaultdict[str, list[pa.Table]] = defaultdict(list)
 
     def add(self, table: str, batch: pa.Table | pa.RecordBatch) -> None:
+        rows = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        self._held[table].append(rows)
+        if sum(held.num_rows for held in self._held[table]) >= _BATCH_ROWS:
+            self._pass_on(table)
+
+    def _pass_on(self, table: str) -> None:
+        """Hand the rows of one table to the other thread, which may be a few batches behind."""
         while len(self._waiting) >= _MOST_WAITING:
             self._waiting.popleft().result()
-        self._waiting.append(self._beside.submit(self._add, table, batch))
+        rows = pa.concat_tables(self._held.pop(table), promote_options="permissive")
+        self._waiting.append(self._beside.submit(self._add, table, rows))
 
-    def _add(self, table: str, batch: pa.Table | pa.RecordBatch) -> None:
-        rows = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+    def _add(self, table: str, rows: pa.Table) -> None:
         rows, beyond = _within_reach(rows)
         if beyond:
             self.health("TRC007", "low", "times beyond 146 years were cut to that", beyond)
@@ -79,6 +89,8 @@ class Collector:
 
     def tables(self, facts: FileFacts) -> Iterator[tuple[str, Blocks]]:
         """Every table by name, in blocks of sorted rows whose `rank` is null. Each has to be used up before the next is asked for."""
+        for name in list(self._held):
+            self._pass_on(name)
         while self._waiting:
             self._waiting.popleft().result()
         self._beside.shutdown()

@@ -18,7 +18,7 @@ from traceanalyzer.ingest.kineto.opening import EVENTS_KEY, KEY_BYTES, TRAILING,
 from traceanalyzer.ingest.kineto.repair import EVENT_START, LOOKAHEAD, PHASE_FIRST, Broken, Mended, Repair, mend
 from traceanalyzer.ingest.kineto.utf8 import Bytes, Utf8Stream
 
-CHUNK_BYTES = 512 << 10
+CHUNK_BYTES = 1 << 20
 MAX_METADATA_BYTES = 64 << 20
 MAX_EVENT_BYTES = 16 << 20
 # A broken event that is longer than this is dropped, since mending is slow.
