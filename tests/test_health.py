@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import traceanalyzer as ta
-from tests.support.kineto import KinetoTrace
+from tests.support.kineto import KinetoTrace, steady
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from traceanalyzer.analysis import analyze, can_judge
 from traceanalyzer.derive.catalog import Catalog
@@ -17,15 +17,6 @@ def health(trace: KinetoTrace, tmp_path) -> list[tuple[str, str, int]]:
 
 def rows(loaded: ta.Trace) -> list[tuple[str, str, int]]:
     return [(r["code"], r["severity"], r["count"]) for r in Catalog(loaded).table("health").to_pylist()]
-
-
-def steady(count: int, first: float = 0.0) -> KinetoTrace:
-    """Kernels of 900 us, one a millisecond, each launched 20 us earlier."""
-    trace = KinetoTrace()
-    for n in range(count):
-        start = first + n * 1000
-        trace.op(start, start + 900, launch=(start - 20, start - 15))
-    return trace
 
 
 def test_launches_without_gpu_activity(tmp_path):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import traceanalyzer as ta
-from tests.support.kineto import AUTOGRAD, KinetoTrace
+from tests.support.kineto import AUTOGRAD, KinetoTrace, steady
 from traceanalyzer.analysis import analyze, can_judge
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.report.html import render_html
@@ -31,15 +31,6 @@ def run(tmp_path: Path) -> Any:
         return Catalog(loaded), analyze(loaded)
 
     return of
-
-
-def steady(count: int, first: float = 0.0) -> KinetoTrace:
-    """Kernels of 900 us, one a millisecond, each launched 20 us earlier."""
-    trace = KinetoTrace()
-    for n in range(count):
-        start = first + n * 1000
-        trace.op(start, start + 900, launch=(start - 20, start - 15))
-    return trace
 
 
 def ranked(rank: int, trace: KinetoTrace, size: int = 4) -> KinetoTrace:

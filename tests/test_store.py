@@ -14,9 +14,10 @@ import pytest
 import traceanalyzer as ta
 from tests.support.places import FIXTURES
 from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.pipeline import ingest_to_store
 from traceanalyzer.model import store
 from traceanalyzer.model.schema import EVENT_TABLES
-from traceanalyzer.model.store import check_place, is_store, read_store, write_store
+from traceanalyzer.model.store import check_place, is_store, read_store
 
 KINETO = FIXTURES / "kineto" / "dataloader.slow.pt.trace.json.gz"
 RANKS = FIXTURES / "multirank" / "pipeline_bubble.slow"
@@ -35,7 +36,7 @@ def contents(folder: Path) -> dict[str, str]:
 def kept(tmp_path_factory) -> Path:
     """A store to read from; tests that harm it take a copy."""
     folder = tmp_path_factory.mktemp("kept") / "store"
-    write_store(ta.load(KINETO), folder, "test")
+    ingest_to_store([KINETO], folder, "test")
     return folder
 
 
@@ -49,8 +50,8 @@ def test_a_store_is_the_trace(tmp_path, path):
     before = contents(path) if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
     beside = sorted(path.parent.iterdir())
     trace = ta.load(path)
-    write_store(trace, tmp_path / "a", "test")
-    write_store(ta.load(path), tmp_path / "b", "test")
+    ingest_to_store([path], tmp_path / "a", "test")
+    ingest_to_store([path], tmp_path / "b", "test")
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     assert ta.analyze(ta.load(tmp_path / "a")).to_json() == ta.analyze(trace).to_json()
     assert (contents(path) if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()) == before
@@ -67,15 +68,14 @@ def test_tables_come_back_as_they_were(kept):
 
 
 def test_others_can_read_it(tmp_path):
-    write_store(ta.load(RANKS), tmp_path / "s", "test")
+    ingest_to_store([RANKS], tmp_path / "s", "test")
     frame = pd.read_parquet(tmp_path / "s" / "gpu_ops")
     assert len(frame) == ta.load(RANKS).table("gpu_ops").num_rows
     assert set(frame["rank"].astype(int)) == {0, 1, 2, 3}
 
 
 def test_a_store_is_replaced_whole(copy):
-    trace = ta.load(RANKS)
-    write_store(trace, copy, "test")
+    ingest_to_store([RANKS], copy, "test")
     assert len(read_store(copy).inputs) == 4
     assert [p.name for p in copy.parent.iterdir()] == ["store"]
 
@@ -86,7 +86,7 @@ def test_a_failed_write_changes_nothing(monkeypatch, kept, tmp_path, there):
     if there:
         shutil.copytree(kept, target)
     before = contents(tmp_path)
-    trace, open_writer, calls = ta.load(KINETO), pq.ParquetWriter, []
+    open_writer, calls = pq.ParquetWriter, []
 
     def full(*args, **kwargs):
         calls.append(args)
@@ -96,7 +96,7 @@ def test_a_failed_write_changes_nothing(monkeypatch, kept, tmp_path, there):
 
     monkeypatch.setattr(store.pq, "ParquetWriter", full)
     with pytest.raises(InputError, match=r"store: cannot be written \(No space left"):
-        write_store(trace, target, "test")
+        ingest_to_store([KINETO], target, "test")
     assert contents(tmp_path) == before
     assert [p.name for p in tmp_path.iterdir()] == (["store"] if there else [])
 
@@ -109,10 +109,9 @@ def test_an_interrupt_at_the_last_step_keeps_the_old_store(monkeypatch, copy):
             raise KeyboardInterrupt
         return rename(self, target)
 
-    trace = ta.load(RANKS)
     monkeypatch.setattr(Path, "rename", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write_store(trace, copy, "test")
+        ingest_to_store([RANKS], copy, "test")
     assert contents(copy) == before
     assert [p.name for p in copy.parent.iterdir()] == ["store"]
 

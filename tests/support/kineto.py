@@ -63,3 +63,12 @@ class KinetoTrace:
         data = self.text().encode()
         path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
         return path
+
+
+def steady(count: int, first: float = 0.0) -> KinetoTrace:
+    """Kernels of 900 us, one a millisecond, each launched 20 us earlier."""
+    trace = KinetoTrace()
+    for n in range(count):
+        start = first + n * 1000
+        trace.op(start, start + 900, launch=(start - 20, start - 15))
+    return trace

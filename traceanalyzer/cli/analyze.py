@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from traceanalyzer.cli.common import (
     FailOn,
+    Format,
+    FormatOption,
     Inputs,
     MaxSize,
+    Output,
     Thresholds,
     check_output,
     configuration,
@@ -22,19 +23,10 @@ from traceanalyzer.cli.common import (
 )
 
 
-class Format(StrEnum):
-    """How the result is written."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def analyze(
     inputs: Inputs,
-    format_: Annotated[Format, typer.Option("--format", "-f", help="text for people, json for scripts.")] = Format.TEXT,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout.")] = Path(
-        "-"
-    ),
+    format_: FormatOption = Format.TEXT,
+    output: Output = Path("-"),
     fail_on: FailOn = None,
     thresholds: Thresholds = None,
     max_size: MaxSize = None,

@@ -41,6 +41,15 @@ class Severity(StrEnum):
     HIGH = "high"
 
 
+class Format(StrEnum):
+    """How results are written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="text for people, json for scripts.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout.")]
 FailOn = Annotated[
     Severity | None,
     typer.Option(help="Exit with 1 when a finding has at least this severity.", show_default="never"),

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from traceanalyzer.cli.analyze import Format
-from traceanalyzer.cli.common import Inputs, MaxSize, check_output, reading, size_limit, write
+from traceanalyzer.cli.common import (
+    Format,
+    FormatOption,
+    Inputs,
+    MaxSize,
+    Output,
+    check_output,
+    reading,
+    size_limit,
+    write,
+)
 
 
 def doctor(
     inputs: Inputs,
-    format_: Annotated[Format, typer.Option("--format", "-f", help="text for people, json for scripts.")] = Format.TEXT,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout.")] = Path(
-        "-"
-    ),
+    format_: FormatOption = Format.TEXT,
+    output: Output = Path("-"),
     max_size: MaxSize = None,
 ) -> None:
     """Say what a trace is, what it holds and lacks, and the profiler settings to use next time.

@@ -1,11 +1,11 @@
 """What one file gave: its rows, spooled while they are read, and handed on in their declared form, block by block.
 
-Nothing here grows with the file, apart from 16 bytes per API call of a file with several processes.
+Nothing here grows with the file, apart from 16 bytes per API call of a file with several processes whose GPU operations name none.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
@@ -51,6 +51,8 @@ class Collector:
         self._health: dict[tuple[str, str, str], tuple[int, str | None]] = {}
         self._host = Extent()
         self._calling: set[int] = set()
+        self._ownerless = False
+        self._impossible: Counter[str] = Counter()
         self._beside = ThreadPoolExecutor(1)
         self._waiting: deque[Future[None]] = deque()
         self._held: defaultdict[str, list[pa.Table]] = defaultdict(list)
@@ -70,15 +72,14 @@ class Collector:
 
     def _add(self, table: str, rows: pa.Table) -> None:
         rows, beyond = _within_reach(rows)
-        if beyond:
-            self.health("TRC007", "low", "times beyond 146 years were cut to that", beyond)
+        self._impossible["times beyond 146 years were cut to that"] += beyond
         if table in _OF_THE_HOST:
             rows, endless = _without_weeks(rows)
-            if endless:
-                message = "host calls and ranges of more than a week were given no duration"
-                self.health("TRC007", "low", message, endless)
+            self._impossible["host calls and ranges of more than a week were given no duration"] += endless
         if table in ("api_calls", "host_ranges"):
             self._host.add(rows)
+        if table == "gpu_ops":
+            self._ownerless |= "process" not in rows.column_names or rows["process"].null_count > 0
         if table == "api_calls":
             self._calling.update(pc.unique(rows["process"]).drop_null().to_pylist())
         self._spools[table].add(_with_real_ids(rows))
@@ -94,9 +95,12 @@ class Collector:
         while self._waiting:
             self._waiting.popleft().result()
         self._beside.shutdown()
+        for message, count in self._impossible.items():
+            if count:
+                self.health("TRC007", "low", message, count)
         # What reading used goes back before writing begins.
         pa.default_memory_pool().release_unused()
-        owners = Owners() if len(self._calling) > 1 else None
+        owners = Owners() if self._ownerless and len(self._calling) > 1 else None
         marks: list[pa.Table] = []
         yield "api_calls", self._api_calls(owners)
         yield "host_ranges", self._host_ranges(marks)

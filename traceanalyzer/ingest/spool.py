@@ -46,11 +46,6 @@ class Spool:
         self._runs: list[list[_Block]] = []
         self._file: tuple[Path, frozenset[str] | None, pa.RecordBatchFileReader] | None = None
 
-    @property
-    def rows(self) -> int:
-        """How many rows were added."""
-        return self._arrived
-
     def add(self, rows: pa.Table) -> None:
         """Take rows with some of the table's columns; the others are null. Raises ValueError for a column that it does not have."""
         unknown = set(rows.column_names) - set(self._spec.schema.names)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from traceanalyzer.errors import InputError
@@ -161,16 +160,6 @@ class StoreWriter:
             raise InputError(
                 f"{self._folder}: cannot be written ({error.strerror or error}); choose another place"
             ) from error
-
-
-def write_store(trace: Trace, folder: Path, tool_version: str) -> None:
-    """Write a trace that is in memory, as `StoreWriter` does."""
-    with StoreWriter(folder, tool_version) as store:
-        store.inputs = trace.inputs
-        for name in EVENT_TABLES:
-            table = trace.table(name)
-            for rank in sorted(pc.unique(table["rank"]).to_pylist()):
-                store.write(name, rank, [table.filter(pc.equal(table["rank"], rank))])
 
 
 class _Part:
