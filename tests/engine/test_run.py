@@ -176,6 +176,32 @@ def test_one_sick_rank_is_left_out_and_the_others_are_judged() -> None:
     assert result.outcomes[0].reason == "some ranks were left out: TRC002 is bad"
 
 
+ABSTAIN = '{tables: [gaps], abstain: [{when: cause == "host_work", reason: the loader was not recorded}]}'
+
+
+def test_a_rule_abstains_on_what_its_rows_say() -> None:
+    unsure = [{"cause": "host_work", "duration": "30ms", "repeat": 10}]
+    assert outcome(rule(requires=ABSTAIN)) == ("fired", None)
+    assert outcome(rule(requires=ABSTAIN), gaps=unsure) == ("could_not_judge", "the loader was not recorded")
+
+
+def test_one_gpu_that_cannot_be_judged_is_said_beside_the_finding_of_another() -> None:
+    window = [{"device": 0}, {"device": 1}]
+    gaps = [
+        {"cause": cause, "device": device, "duration": "300ms"} for device, cause in enumerate(("input", "host_work"))
+    ]
+    result = run(rule(requires=ABSTAIN), window=window, gaps=gaps)
+    assert [finding.scope.device for finding in result.findings] == [0]
+    assert (result.outcomes[0].outcome, result.outcomes[0].reason) == ("fired", "the loader was not recorded")
+
+
+def test_the_share_of_the_top_name() -> None:
+    names = (("a", "200ms"), ("b", "100ms"), ("a", "60ms"), (None, "40ms"))
+    gaps = [{"cause": "input", "range_name": name, "duration": length} for name, length in names]
+    (finding,) = run(rule(message="{top_share(range_name, duration):percent}"), gaps=gaps).findings
+    assert finding.message == "65%"
+
+
 def test_health_lowers_confidence() -> None:
     careful = rule(requires="{weakened_by: [TRC003]}")
     assert run(careful, health=[health("TRC003")]).findings[0].confidence == "medium"

@@ -24,6 +24,10 @@ LADDER = ((0.25, "high"), (0.10, "medium"), (0.03, "low"))
 _WORTH_SAYING = 0.05
 
 
+class CannotJudgeError(Exception):
+    """The rows of a group do not allow a judgement, and why."""
+
+
 @dataclass(frozen=True)
 class GroupRun:
     """What judging a group needs. `weak` are the ranks whose trace health lowers the confidence of this rule."""
@@ -36,7 +40,10 @@ class GroupRun:
     weak: Set[int]
 
     def finding(self, keys: dict[str, pa.Scalar], rows: TableRows) -> Finding | None:
-        """The finding of this group, or None when it does not hold. Claims what it recovers."""
+        """The finding of this group, or None when it does not hold. Claims what it recovers.
+
+        Raises CannotJudgeError where one of the rule's conditions to abstain holds.
+        """
         if not rows.count:
             return None
         rule, program = self.rule, self.program
@@ -49,6 +56,9 @@ class GroupRun:
             rows.add_column("unclaimed", self.book.unclaimed_rows(rows.table, rule.claims))
         for name, expression in program.metrics.items():
             rows.values[name] = expression(rows)
+        for condition, reason in program.abstain:
+            if condition(rows).as_py():
+                raise CannotJudgeError(reason)
         if program.having and not program.having(rows).as_py():
             return None
         metrics = {name: metric(rows.values[name], program.metrics[name].kind) for name in program.metrics}

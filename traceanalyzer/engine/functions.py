@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.compute import Value
 from traceanalyzer.engine.kinds import BOOL, NULL, NUMBER, TEXT, Kind, KindError, common, number
-from traceanalyzer.units import COUNT
+from traceanalyzer.units import COUNT, SHARE
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ ROW_FUNCTIONS: dict[str, Function] = {
 }
 
 
-def _weighed(given: list[Kind]) -> Kind:
-    return _fixed(TEXT, TEXT, NUMBER)(given)
+def _weighed(result: Kind) -> Callable[[list[Kind]], Kind]:
+    return _fixed(result, TEXT, NUMBER)
 
 
 def _top(names: pa.Array, weights: pa.Array) -> pa.Scalar:
@@ -99,6 +99,15 @@ def _top(names: pa.Array, weights: pa.Array) -> pa.Scalar:
         .sort_by([("weight_sum", "descending"), ("name", "ascending")])
     )
     return totals["name"][0] if len(totals) else pa.scalar(None, pa.string())
+
+
+def _top_share(names: pa.Array, weights: pa.Array) -> pa.Scalar:
+    """What the heaviest name holds of all weight, nameless rows included."""
+    top = _top(names, weights)
+    whole = pc.sum(weights, min_count=0)
+    if not top.is_valid:
+        return pa.scalar(None, pa.float64())
+    return compute.divide(pc.sum(weights.filter(compute.truth(pc.equal(names, top))), min_count=0), whole)
 
 
 def _quantile(values: pa.Array, level: pa.Scalar) -> pa.Scalar:
@@ -135,5 +144,6 @@ AGGREGATES: dict[str, Function] = {
     "count_distinct": Function("count_distinct(column)", (1, 1), _countable, pc.count_distinct),
     "any": Function("any(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.any(values, min_count=0)),
     "all": Function("all(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.all(values, min_count=0)),
-    "top": Function("top(name, weight)", (2, 2), _weighed, _top),
+    "top": Function("top(name, weight)", (2, 2), _weighed(TEXT), _top),
+    "top_share": Function("top_share(name, weight)", (2, 2), _weighed(number(SHARE)), _top_share),
 }

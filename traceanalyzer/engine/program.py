@@ -27,6 +27,7 @@ class Program:
 
     where: Expression | None
     metrics: dict[str, Expression]
+    abstain: tuple[tuple[Expression, str], ...]
     having: Expression | None
     order_by: Expression | None
     severity: tuple[tuple[Expression, str], ...]
@@ -98,6 +99,11 @@ class _RuleCompiler:
                 values[name] = metric.kind
             else:
                 self.failed.add(name)
+        abstain = [
+            (condition, reason)
+            for at, (text, reason) in enumerate(rule.requires.abstain)
+            if (condition := self._condition(("requires", "abstain", at, "when"), text, group))
+        ]
         having = self._condition(("having",), rule.having, group)
         recoverable = self._expression(
             ("saving", "recoverable"), rule.saving.recoverable if rule.saving else None, group
@@ -121,7 +127,9 @@ class _RuleCompiler:
             for at, step in enumerate(rule.recommend)
         ]
         message = self._compiled(compile_message, ("message",), rule.message, group)
-        return Program(where, metrics, having, order, tuple(severity), recoverable, message, tuple(recommend))
+        return Program(
+            where, metrics, tuple(abstain), having, order, tuple(severity), recoverable, message, tuple(recommend)
+        )
 
     def _expression(self, path: Path, text: str | None, names: Names) -> Expression | None:
         return self._compiled(compile_expression, path, text, names)

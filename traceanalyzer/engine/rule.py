@@ -38,12 +38,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class Requires:
-    """What a rule needs. `healthy` lists TRC codes that make it impossible to judge, `weakened_by` those that lower its confidence."""
+    """What a rule needs. `healthy` lists TRC codes that make it impossible to judge, `weakened_by` those that lower its confidence.
+
+    `abstain` are (condition on a group's metrics, reason): where one holds, the group cannot be judged.
+    """
 
     tables: tuple[str, ...] = ()
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     healthy: tuple[str, ...] = ()
     weakened_by: tuple[str, ...] = ()
+    abstain: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

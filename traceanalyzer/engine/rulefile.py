@@ -142,11 +142,11 @@ class _Reader:
             self.complain(path, f"'{path[-1]}' must be a mapping")
         return value if isinstance(value, dict) else {}
 
-    def mappings(self, key: str) -> list[dict[str, Any]]:
-        value = self.at((key,))
+    def mappings(self, *path: str) -> list[dict[str, Any]]:
+        value = self.at(path)
         if value is not None and not isinstance(value, list):
-            self.complain((key,), f"'{key}' must be a list of mappings")
-        return [self.mapping((key, at), item) for at, item in enumerate(value if isinstance(value, list) else [])]
+            self.complain(path, f"'{path[-1]}' must be a list of mappings")
+        return [self.mapping((*path, at), item) for at, item in enumerate(value if isinstance(value, list) else [])]
 
     def one_of(self, path: Path, allowed: tuple[str, ...]) -> str:
         value = self.at(path)
@@ -165,13 +165,30 @@ class _Reader:
 
     def requires(self) -> Requires:
         value = self.mapping(("requires",), self.at(("requires",)))
-        self.known(("requires",), value, ("tables", "columns", "healthy", "weakened_by"))
+        self.known(("requires",), value, ("tables", "columns", "healthy", "weakened_by", "abstain"))
         columns = self.mapping(("requires", "columns"), value.get("columns"))
         return Requires(
             self.texts(("requires", "tables")),
             {table: self.texts(("requires", "columns", table)) for table in columns},
             self.texts(("requires", "healthy")),
             self.texts(("requires", "weakened_by")),
+            self.abstain(),
+        )
+
+    def abstain(self) -> tuple[tuple[str, str], ...]:
+        steps = self.mappings("requires", "abstain")
+        for at, step in enumerate(steps):
+            path: Path = ("requires", "abstain", at)
+            self.known(path, step, ("when", "reason"))
+            for key in ("when", "reason"):
+                if key not in step:
+                    self.complain(path, f"an entry of 'abstain' needs '{key}'")
+        return tuple(
+            (
+                self.expression(("requires", "abstain", at, "when")) or "true",
+                self.text("requires", "abstain", at, "reason"),
+            )
+            for at in range(len(steps))
         )
 
     def params(self) -> dict[str, Param]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook
-from traceanalyzer.engine.finding import Describe, GroupRun
+from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
 from traceanalyzer.engine.overrides import Overrides, with_overrides
 from traceanalyzer.engine.program import Program, compile_rule
 from traceanalyzer.engine.rows import TableRows, Windows
@@ -109,10 +109,19 @@ class _Run:
         if len(groups) > MAX_GROUPS:
             raise ValueError(f"more than {MAX_GROUPS:,} groups; group_by names a column with too many values")
         findings: list[Finding] = []
+        unjudged: list[str] = []
         for keys, group in groups:
-            finding = GroupRun(rule, program, self.windows, self.book, self.describe, weak.keys()).finding(keys, group)
-            findings += [finding] if finding else []
-        return findings, f"some ranks were left out: {next(iter(sick.values()))}" if sick else None
+            judged = GroupRun(rule, program, self.windows, self.book, self.describe, weak.keys())
+            try:
+                finding = judged.finding(keys, group)
+            except CannotJudgeError as reason:
+                unjudged.append(str(reason))
+            else:
+                findings += [finding] if finding else []
+        if unjudged and not findings:
+            raise _AbstainedError("could_not_judge", unjudged[0])
+        left_out = [*(["some ranks were left out: " + next(iter(sick.values()))] if sick else []), *unjudged[:1]]
+        return findings, "; ".join(left_out) or None
 
     def _check_required(self, rule: Rule) -> None:
         for name in (rule.source, *rule.requires.tables, *rule.requires.columns):
