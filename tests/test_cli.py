@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -359,6 +360,35 @@ def test_rules_lint_and_test_name_the_place_of_a_mistake(capsysbinary, tmp_path)
     code, out, err = run(capsysbinary, "rules", "test", rule)
     assert code == 1 and "expected clean, but the outcome is could_not_judge" in out and err.endswith(", 1 failed\n")
     assert "no rule file" in refused(capsysbinary, "rules", "lint", tmp_path / "nothing")
+
+
+def test_own_rules_and_rules_that_are_switched_off(capsysbinary, tmp_path, monkeypatch, trace):
+    shipped = Path(__file__).parent.parent / "rules/input/INP001-data-loader-stall.yaml"
+    (tmp_path / "perf").mkdir()
+    (tmp_path / "perf" / "mine.yaml").write_text(shipped.read_text().replace("id: INP001", "id: ACM001"))
+    (tmp_path / "pyproject.toml").write_text('[tool.traceanalyzer]\nrules = ["perf"]\ndisable = ["HST001"]\n')
+    assert "[ACM001, high]" in run(capsysbinary, "analyze", trace, "--rules", tmp_path / "perf")[1]
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run(capsysbinary, "analyze", trace, "-f", "json", "--disable", "GAP001")
+    outcomes = {rule["rule"]: rule for rule in json.loads(out)["rules"]}
+    assert code == 0 and outcomes["ACM001"]["outcome"] == "fired"
+    assert outcomes["HST001"]["reason"] == "switched off in pyproject.toml"
+    assert outcomes["GAP001"]["reason"] == "switched off by --disable"
+    assert "did you mean 'GAP001'" in refused(capsysbinary, "analyze", trace, "--disable", "GAP01")
+    listed = {rule["id"]: rule for rule in json.loads(run(capsysbinary, "rules", "list", "-f", "json")[1])}
+    assert listed["HST001"]["switched_off"] and not listed["INP001"]["switched_off"]
+    assert (listed["ACM001"]["family"], listed["INP001"]["claims"]) == ("perf", ["idle.input"])
+    assert "switched off" in run(capsysbinary, "rules", "list")[1]
+    assert "ACM001 data-loader-stall" in run(capsysbinary, "rules", "show", "ACM001")[1]
+    (tmp_path / "perf" / "mine.yaml").write_text("id: ACM001\nslug: [\n")
+    for command in (["analyze", trace], ["rules", "list"]):
+        assert re.match(rf"error: {tmp_path}/perf/mine.yaml:\d+:\d+: no YAML", refused(capsysbinary, *command))
+
+
+def test_scenarios_and_the_schema_are_written_out(capsysbinary):
+    assert "\nlaunch_bound " in run(capsysbinary, "rules", "scenarios")[1]
+    assert "INP001" not in run(capsysbinary, "rules", "schema")[1]
+    assert json.loads(run(capsysbinary, "rules", "schema")[1])["properties"]["from"]["enum"]
 
 
 def test_set_changes_a_threshold(capsysbinary, trace):

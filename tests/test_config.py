@@ -28,6 +28,9 @@ def test_defaults_without_one(tmp_path):
     [
         ("[tool.traceanalyzer]\ninput_pattern = []\n", "no key 'input_pattern'"),
         ("[tool.traceanalyzer]\ninput_patterns = 'x'\n", "must be a list of strings"),
+        ("[tool.traceanalyzer]\nrules = 'perf'\n", "rules in .* must be a list of strings"),
+        ("[tool.traceanalyzer]\ndisable = [1]\n", "disable in .* must be a list of strings"),
+        ("[tool.traceanalyzer]\ndisabled = []\n", "it knows input_patterns, rules, disable and params"),
         ("[tool]\ntraceanalyzer = 1\n", "must be a table"),
         ("[tool.traceanalyzer.params]\nshort = '50us'\n", "LCH001.short"),
         ("[tool.traceanalyzer\n", "not valid TOML"),
@@ -38,6 +41,14 @@ def test_mistakes_name_the_file(tmp_path, text, message):
     with pytest.raises(ConfigError, match=message) as error:
         find_config(tmp_path)
     assert str(tmp_path / "pyproject.toml") in str(error.value)
+
+
+def test_rules_are_relative_to_the_file(tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.traceanalyzer]\nrules = ["perf/rules"]\ndisable = ["KRN005"]\n')
+    (tmp_path / "deep").mkdir()
+    found = find_config(tmp_path / "deep")
+    assert found.rules == (tmp_path / "perf/rules",)
+    assert found.disable == {"KRN005": "in pyproject.toml"}
 
 
 def test_extra_patterns_make_a_range_count_as_input(tmp_path):

@@ -132,7 +132,13 @@ def test_the_profiler_is_never_blamed_on_the_user(tmp_path):
 def test_lazy_loading_is_the_drivers_not_the_profilers(tmp_path):
     trace = two_ops((90, 95)).range("aten::sort", 10, 90, category="cpu_op")
     trace.add(cat="overhead", name="Lazy Function Loading", pid=-1, tid=0, ts=30, dur=20)
-    assert parts(trace, tmp_path) == [("host_work", 10, 90), ("launch_latency", 90, 100)]
+    rows = [(r["cause"], r["activity"], r["start_ns"], r["end_ns"]) for r in gap_rows(trace, tmp_path)]
+    assert rows == [
+        ("host_work", None, 10_000, 30_000),
+        ("host_work", "first_use", 30_000, 50_000),
+        ("host_work", None, 50_000, 90_000),
+        ("launch_latency", None, 90_000, 100_000),
+    ]
 
 
 def test_queued_on_the_same_stream_is_the_hardwares_hand_over(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import traceanalyzer as ta
@@ -56,6 +58,23 @@ def split(name: str = "GPU 0", **percent: float) -> Split:
 def test_one_gpu(shares, bound_by, headline):
     verdict = judge([split(**shares)])
     assert (verdict.bound_by, verdict.headline) == (bound_by, headline)
+
+
+@pytest.mark.parametrize(
+    ("title", "said"),
+    [
+        ("Matrix products run without tensor cores", "matrix products run without tensor cores"),
+        ("FP32 products", "FP32 products"),
+    ],
+)
+def test_computing_that_could_be_cheaper(title, said):
+    busy = replace(split(compute=97, host=3), waste=(600_000, title))
+    assert judge([busy]).headline == f"GPU 0 computes 97% of the time, up to 60 points of which could be saved: {said}."
+
+
+def test_the_larger_loss_is_the_headline():
+    idle = replace(split(compute=40, input=60), waste=(100_000, "Small kernels"))
+    assert judge([idle]).headline == "GPU 0 is idle 60% of the time; the data loader causes 60 points of it."
 
 
 def test_of_several_gpus_the_one_that_computes_least_is_told_of():

@@ -16,6 +16,7 @@ from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.frameworks import frameworks
 from traceanalyzer.derive.tables import IDLE_CAUSES
 from traceanalyzer.engine.library import load_rules
+from traceanalyzer.engine.predictions import with_predictions
 from traceanalyzer.engine.run import run_rules
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.pipeline import ProgressFactory, ingest
@@ -67,18 +68,20 @@ def analyze_tables(trace: Trace, catalog: Catalog, config: Config | None = None)
     """As `analyze`, over a catalog that the caller goes on to use."""
     describe = partial(_gpu_name, trace)
     seen = frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges"))
-    engine = run_rules(load_rules(), catalog, (config or Config()).params, describe)
+    config = config or Config()
+    engine = run_rules(load_rules(config.rules), catalog, config.params, describe, config.disable)
+    found = with_predictions(engine.findings, engine.claims, catalog.table("what_if"))
     health = _health(trace, catalog.table("health"))
     ledger = catalog.table("ledger").to_pylist()
     claimed = _claimed(engine.claims)
-    splits = [_split(row, describe(row["rank"], row["device"]), claimed) for row in ledger]
+    splits = [_split(row, describe(row["rank"], row["device"]), claimed, engine.findings) for row in ledger]
     return Result(
         tool={"name": "traceanalyzer", "version": VERSION},
         inputs=[InputInfo(i.path, i.sha256, i.bytes, i.format, i.producer, i.rank, i.world_size) for i in trace.inputs],
         health=health,
         devices=[_device(trace, row) for row in ledger],
-        steps=_steps(trace, catalog.table("step_stats")),
-        findings=[_with_job_ranks(trace, _in_words_of(seen, finding)) for finding in engine.findings],
+        steps=_steps(trace, catalog.table("step_ledger"), ledger),
+        findings=[_with_job_ranks(trace, _in_words_of(seen, finding)) for finding in found],
         rules=engine.outcomes,
         verdict=judge(splits, hidden=_hidden(health)),
     )
@@ -131,9 +134,11 @@ def _device(trace: Trace, row: dict[str, Any]) -> Device:
     )
 
 
-def _steps(trace: Trace, table: pa.Table) -> list[Steps]:
-    """Step times per GPU, sorted by (rank, device), over the steps that a next one ends (or the only one there is)."""
-    frame = table.select(["rank", "device", "start_ns", "end_ns", "method", "complete"]).to_pandas()
+def _steps(trace: Trace, table: pa.Table, ledger: list[dict[str, Any]]) -> list[Steps]:
+    """Step times per GPU, sorted by (rank, device), over the steps that have one before them (or the only one there is)."""
+    columns = ["rank", "device", "start_ns", "end_ns", "method", "complete", "slow", "gpu_op_count"]
+    frame = table.select(columns).to_pandas()
+    ops = {(row["rank"], row["device"]): row["gpu_op_count"] for row in ledger}
     result = []
     for (rank, device), group in frame.groupby(["rank", "device"], sort=True):
         timed = group[group["complete"]] if len(group) > 1 else group
@@ -141,19 +146,21 @@ def _steps(trace: Trace, table: pa.Table) -> list[Steps]:
         median, p95 = int(length.median()), int(length.quantile(0.95))
         spread = round((p95 - median) / median, 6) if median else 0.0
         method = str(group["method"].iloc[0])
-        result.append(Steps(trace.rank_of(int(rank)), int(device), len(group), method, median, p95, spread))
+        outside = ops[int(rank), int(device)] - int(group["gpu_op_count"].sum())
+        counts = int(group["slow"].sum()), outside
+        result.append(Steps(trace.rank_of(int(rank)), int(device), len(group), method, median, p95, spread, *counts))
     return result
 
 
 def _claimed(claims: pa.Table) -> list[dict[str, Any]]:
-    """Claimed ns by (rank, device, line, category)."""
+    """Claimed ns by (rank, device, line, category, rule)."""
     length = pc.subtract(claims["end_ns"], claims["start_ns"])
-    keys = ["rank", "device", "line", "category"]
+    keys = ["rank", "device", "line", "category", "rule"]
     table = pa.table({**{k: claims[k].cast(pa.string()) if k in keys[2:] else claims[k] for k in keys}, "ns": length})
     return table.group_by(keys).aggregate([("ns", "sum")]).to_pylist()  # type: ignore[no-any-return]
 
 
-def _split(row: dict[str, Any], name: str, claimed: list[dict[str, Any]]) -> Split:
+def _split(row: dict[str, Any], name: str, claimed: list[dict[str, Any]], findings: list[Finding]) -> Split:
     """Every ns of one GPU's window by cause: the claiming rule's category, else what its ledger line says."""
     lines = {line: row[line.replace("idle.", "idle_")] for line in LINE_CAUSE}
     by_cause: dict[str, int] = dict.fromkeys(("compute", *CAUSES), 0)
@@ -164,7 +171,15 @@ def _split(row: dict[str, Any], name: str, claimed: list[dict[str, Any]]) -> Spl
         by_cause[_cause(claim["category"], claim["line"])] += claim["ns_sum"]
     for line, ns in lines.items():
         by_cause[LINE_CAUSE[line]] += ns
-    return Split(name, row["duration"], row["idle"], by_cause)
+    return Split(name, row["duration"], row["idle"], by_cause, _waste(row, claimed, findings))
+
+
+def _waste(row: dict[str, Any], claimed: list[dict[str, Any]], findings: list[Finding]) -> tuple[int, str] | None:
+    """The largest saving on the GPU that lies in how it computes, and the title of its finding."""
+    gpu = (row["rank"], row["device"])
+    rules = {c["rule"] for c in claimed if c["line"] == "compute" and (c["rank"], c["device"]) == gpu}
+    here = [f for f in findings if (f.scope.rank, f.scope.device) == gpu and f.rule in rules and f.saving.recoverable_ns]
+    return (here[0].saving.recoverable_ns or 0, here[0].title) if here else None
 
 
 def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:
@@ -178,8 +193,8 @@ def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:
 def _cause(category: str, line: str) -> str:
     """What a claimed part of a line was lost to. The sentence counts idle time by cause, so idle and busy never mix."""
     cause = CAUSES.get(category)
-    # This category only gathers what lies on its lines; the lines say more.
-    if cause is None or category == "host" or cause.idle != line.startswith("idle."):
+    # This category only gathers what lies on its lines; the lines say more, but for a launch that the host held up by loading code.
+    if cause is None or cause.idle != line.startswith("idle.") or (category == "host" and line != "idle.launch_latency"):
         return LINE_CAUSE[line]
     return category
 

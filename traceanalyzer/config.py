@@ -2,6 +2,8 @@
 
 [tool.traceanalyzer]
 input_patterns = ["read_shard*"]      # more names of data-loader ranges, shell-style, without regard to case
+rules = ["perf/rules"]                # rule files or folders of them beside the shipped ones, relative to this file
+disable = ["KRN005"]                  # rules that are not run
 
 [tool.traceanalyzer.params]
 LCH001.short = "50us"                 # a threshold of a rule, as `rules show LCH001` lists them
@@ -19,10 +21,16 @@ from traceanalyzer.errors import ConfigError
 
 @dataclass(frozen=True)
 class Config:
-    """`input_patterns` are name patterns of data-loader ranges beside the built-in ones, `params` thresholds by rule id."""
+    """`input_patterns` are name patterns of data-loader ranges beside the built-in ones, `params` thresholds by rule id, `rules` files
+    and folders of rules beside the shipped ones, `disable` the ids of rules that are not run and where that was said."""
 
     input_patterns: tuple[str, ...] = ()
     params: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    rules: tuple[Path, ...] = ()
+    disable: Mapping[str, str] = field(default_factory=dict)
+
+
+_LISTS = ("input_patterns", "rules", "disable")
 
 
 def find_config(start: Path) -> Config:
@@ -45,13 +53,19 @@ def find_config(start: Path) -> Config:
 def _read(found: object, file: Path) -> Config:
     if not isinstance(found, dict):
         raise ConfigError(f"{file}: [tool.traceanalyzer] must be a table")
-    unknown = sorted(set(found) - {"input_patterns", "params"})
+    unknown = sorted(set(found) - {*_LISTS, "params"})
     if unknown:
-        raise ConfigError(f"{file}: [tool.traceanalyzer] has no key '{unknown[0]}'; it knows input_patterns and params")
-    patterns = found.get("input_patterns", [])
-    if not isinstance(patterns, list) or not all(isinstance(p, str) for p in patterns):
-        raise ConfigError(f"{file}: input_patterns in [tool.traceanalyzer] must be a list of strings")
+        known = f"{', '.join(_LISTS)} and params"
+        raise ConfigError(f"{file}: [tool.traceanalyzer] has no key '{unknown[0]}'; it knows {known}")
+    patterns, rules, disable = (_texts(found.get(key, []), key, file) for key in _LISTS)
     params = found.get("params", {})
     if not isinstance(params, dict) or not all(isinstance(values, dict) for values in params.values()):
         raise ConfigError(f'{file}: [tool.traceanalyzer.params] holds lines such as LCH001.short = "50us"')
-    return Config(tuple(patterns), params)
+    places = tuple(file.parent / Path(rule).expanduser() for rule in rules)
+    return Config(patterns, params, places, dict.fromkeys(disable, "in pyproject.toml"))
+
+
+def _texts(value: object, key: str, file: Path) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ConfigError(f"{file}: {key} in [tool.traceanalyzer] must be a list of strings")
+    return tuple(value)

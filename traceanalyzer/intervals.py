@@ -78,13 +78,19 @@ def pieces(starts: Array, ends: Array, spans: Spans) -> tuple[Array, Array, Arra
 
     The intervals may overlap each other and come in any order; `row` is the position in the input.
     """
+    row, _, low, high = overlaps(starts, ends, spans)
+    return row, low, high
+
+
+def overlaps(starts: Array, ends: Array, spans: Spans) -> tuple[Array, Array, Array, Array]:
+    """As `pieces`, with the position of the span: (row, span, start, end). The spans may touch."""
     first = np.searchsorted(spans[1], starts, side="right")
     stop = np.searchsorted(spans[0], ends, side="left")
     count = np.maximum(stop - first, 0)
     row = np.repeat(np.arange(len(starts), dtype=np.int64), count)
     within = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
     other = first[row] + within
-    return row, np.maximum(starts[row], spans[0][other]), np.minimum(ends[row], spans[1][other])
+    return row, other, np.maximum(starts[row], spans[0][other]), np.minimum(ends[row], spans[1][other])
 
 
 def covered(starts: Array, ends: Array, spans: Spans) -> Array:
@@ -124,30 +130,25 @@ def nesting(starts: Array, ends: Array) -> tuple[Array, Array]:
     return (depth, _sweep(starts, ends)[0]) if _cross(ends, parent) else (depth, parent)
 
 
-def innermost(starts: Array, ends: Array) -> tuple[Array, Array, Array]:
+def innermost(starts: Array, ends: Array, parent: Array | None = None) -> tuple[Array, Array, Array]:
     """Flatten the ranges of one thread: (start, end, range) of the stretches where each is the one that started last.
 
-    The ranges are sorted by (start, -end). Stretches are sorted, disjoint and non-empty, and cover all that the ranges cover.
+    The ranges are sorted by (start, -end); `parent` is what `nesting` says of them, for those who have it. Stretches are sorted,
+    disjoint and non-empty, and cover all that the ranges cover.
     """
-    depth, parent = nesting(starts, ends)
+    parent = nesting(starts, ends)[1] if parent is None else parent
     if _cross(ends, parent):
         return _sweep(starts, ends)[1]
-    result: list[tuple[Array, Array, Array]] = []
-    deeper: Spans = EMPTY
-    for level in range(int(depth.max()) if len(depth) else -1, -1, -1):
-        here = np.flatnonzero(depth == level)
-        low, high, owner = starts[here], ends[here], here
-        if len(deeper[0]):
-            row, low, high = pieces(low, high, complement(deeper, int(low.min()), int(high.max())))
-            owner = here[row]
-        keep = high > low
-        result.append((low[keep], high[keep], owner[keep]))
-        deeper = union(np.concatenate((deeper[0], starts[here])), np.concatenate((deeper[1], ends[here])))
-    if not result:
-        return (*EMPTY, np.empty(0, np.int64))
-    low, high, owner = (np.concatenate(part) for part in zip(*result, strict=True))
-    order = np.argsort(low, kind="stable")
-    return low[order], high[order], owner[order]
+    # At its start a range takes over, at its end the one around it does. At one instant ends come first, the inner before the
+    # outer, then starts, the outer before the inner, so that the last of them has the time that follows.
+    here = np.flatnonzero(ends > starts)
+    last = here[::-1]
+    time = np.concatenate((ends[last], starts[here]))
+    order = np.argsort(time, kind="stable")
+    time, owner = time[order], np.concatenate((parent[last], here))[order]
+    low, high, owner = time[:-1], time[1:], owner[:-1]
+    keep = (high > low) & (owner >= 0)
+    return low[keep], high[keep], owner[keep]
 
 
 def _cross(ends: Array, parent: Array) -> bool:

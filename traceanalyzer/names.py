@@ -1,4 +1,4 @@
-"""Kernel names as a person reads them. The full name stays at hand: in a tooltip, and for searching."""
+"""Kernel names: as a person reads them, and the function's own name in them. The full name stays at hand, for searching."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def readable_name(name: str, longest: int = LONGEST) -> str:
     becomes "vectorized_elementwise_kernel<4, FillFunctor<float>>".
     """
     text = " ".join(name.split())
-    short = _demangled(text) if text.startswith("_ZN") else text
+    short = _demangled(text) if text.startswith("_Z") else text
     if "::" in short or "<" in short or short.startswith("void "):
         short = _without_arguments(_ANONYMOUS.sub("", short).removeprefix("void "))
         head, bracket, rest = short.partition("<")
@@ -51,12 +51,39 @@ def _without_arguments(name: str) -> str:
 
 
 def _demangled(name: str) -> str:
-    """The leading parts of a nested mangled name: "_ZN7cutlass6KernelI…" becomes "cutlass::Kernel<…>"."""
-    parts, at = [], 3
-    while found := _PART.match(name, at):
+    """The leading parts of a mangled name: "_ZN7cutlass6KernelI…" becomes "cutlass::Kernel<…>"."""
+    nested = name.startswith("_ZN")
+    parts, at = [], 3 if nested else 2
+    while (nested or not parts) and (found := _PART.match(name, at)):
         end = found.end() + int(found[1])
         parts.append(name[found.end() : end])
         at = end
     if not parts or at > len(name):
         return name
     return "::".join(parts) + ("<…>" if name[at : at + 1] == "I" else "")
+
+
+def function_path(signature: str) -> str:
+    """The qualified name in a C++ signature, without return type, template arguments and parameters."""
+    text = signature.replace("(anonymous namespace)::", "").replace("{anonymous}::", "").replace("<unnamed>::", "")
+    if text.startswith("_Z"):
+        return _demangled(text).removesuffix("<…>")
+    if not re.search(r"[<(\s]", text):
+        return text
+    kept: list[str] = []
+    angle = round_in_angle = 0
+    # A template argument may hold parentheses, in which `<` and `>` compare, and a stray `>` (as in `operator->`) must not
+    # unbalance the count.
+    for piece in re.split(r"([<>()])", text):
+        if angle and piece in ("(", ")"):
+            round_in_angle = max(round_in_angle + (1 if piece == "(" else -1), 0)
+        elif piece == "<" and not round_in_angle:
+            angle += 1
+        elif piece == ">" and not round_in_angle:
+            angle = max(angle - 1, 0)
+        elif angle == 0:
+            if piece == "(":
+                break
+            kept.append(piece)
+    words = "".join(kept).split()
+    return words[-1] if words else text

@@ -376,3 +376,61 @@ def test_any_row_of_tokens_compiles_and_runs_or_is_refused(tokens: list[str]) ->
 
 def test_gpu_keys_are_what_windows_need() -> None:
     assert GPU_KEYS == ("rank", "device")
+
+
+# Names stay codes of a dictionary
+
+
+def loose() -> pa.Array:
+    """A dictionary that holds one name twice, one that no row has, and no name at all."""
+    codes = pa.array([0, 1, 2, 3, None], pa.int32())
+    return pa.DictionaryArray.from_arrays(codes, pa.array(["input", "host_work", "input", None, "unused"]))
+
+
+def test_two_codes_of_one_name_are_one_name() -> None:
+    table = pa.table({"rank": [0] * 5, "device": [0] * 5, "cause": loose(), "duration": [1, 3, 4, 100, 100]})
+    read = TableRows(table, windows(), values())
+    assert compile_expression("count_distinct(cause)", GROUP)(read).as_py() == 2
+    assert compile_expression("top(cause, duration)", GROUP)(read).as_py() == "input"
+    assert compile_expression("top_share(cause, duration)", GROUP)(read).as_py() == 5 / 208
+    assert compile_expression("count(where=cause is None)", GROUP)(read).as_py() == 2
+    found = [(keys["cause"].as_py(), group.count) for keys, group in read.groups(("cause",))]
+    assert found == [("host_work", 1), ("input", 2), (None, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('cause == "input"', [True, False, False]),
+        ('"input" == cause', [True, False, False]),
+        ('cause != "input"', [False, True, False]),
+        ("cause == class", [False, True, False]),
+        ('cause in ["input", "dependency"]', [True, False, False]),
+        ('cause not in ["input"]', [False, True, False]),
+        ('cause in ["input", None]', [True, False, False]),
+        ('contains(cause, "host")', [False, True, False]),
+        ('concat(cause, "!")', ["input!", "host_work!", None]),
+        ('concat(cause, "/", class)', ["input/a", "host_work/host_work", None]),
+        ('coalesce(cause, "?")', ["input", "host_work", "?"]),
+        ('if_else(cause == "input", cause, class)', ["input", "host_work", "b"]),
+        ("cause is None", [False, False, True]),
+    ],
+)
+def test_names_are_texts(text: str, expected: list[Any]) -> None:
+    columns = {"cause": ["input", "host_work", None], "class": ["a", "host_work", "b"]}
+    assert per_row(text, **columns) == expected
+    # The same on a few rows of a table with more names than rows.
+    table = rows(**{name: [*column, *map(str, range(50))] for name, column in columns.items()})
+    few = table.filter(pa.array([True] * 3 + [False] * 50))
+    assert as_array(compile_expression(text, ROW)(few), few.count).to_pylist() == expected
+
+
+def test_rows_of_rows_of_rows() -> None:
+    table = rows(duration=[5, 1, 4, 2, 3], cause=["b", "a", "b", None, "a"], rank=[1, 0, 1, 0, 0])
+    some = table.filter(pa.array([True, True, True, False, True]))
+    groups = {keys["rank"].as_py(): group for keys, group in some.groups(("rank", "device"))}
+    assert list(groups) == [0, 1]
+    assert groups[0].column("duration").to_pylist() == [1, 3]
+    assert groups[1].filter(pa.array([False, True])).records(pa.array([0]))[0]["duration"] == 4
+    assert groups[0].window("duration").to_pylist() == [1000, 1000]
+    assert groups[1].window("duration").to_pylist() == [None, None]

@@ -63,6 +63,8 @@ def test_good() -> None:
         ("expect: could_not_judge", "expect: maybe", r"'expect' is one of fires, clean"),
         ("id: INP001", "id: &a INP001", r":1:5: anchors and aliases are not allowed"),
         ("id: INP001", "id: [", r"no YAML"),
+        ("healthy: [TRC002]", "healthy: [TCR002]", r":10:\d+: 'TCR002' is no health code"),
+        ("    pytorch: >-", "    pytroch: >-", r":\d+:14: unknown framework 'pytroch'; did you mean 'pytorch'"),
         ("when: contains(loader", "when: contians(loader", r"unknown function 'contians'; did you mean 'contains'"),
     ],
 )

@@ -35,6 +35,8 @@ metrics:
   typical: mean(duration)
   cause: top(cause, duration)
 having: {having}
+order_by: {order_by}
+limit: {limit}
 severity: {severity}
 claims: [idle.input, idle.host_work]
 saving: {{recoverable: {recoverable}, confidence: high}}
@@ -50,6 +52,8 @@ DEFAULTS = {
     "where": "duration > 0",
     "group_by": "rank, device",
     "having": "lost >= params.least * window.duration",
+    "order_by": "null",
+    "limit": "20",
     "severity": "[]",
     "recoverable": "lost",
     "message": "{gpu} loses {lost}, {share:percent}",
@@ -126,6 +130,13 @@ def test_who_claims_first() -> None:
     assert result.findings[1].evidence[0].label == "100 ms idle, host work"
     lengths = result.claims.to_pandas().assign(ns=lambda c: c.end_ns - c.start_ns).groupby("rule").ns.sum()
     assert lengths.to_dict() == {"TST001": 300_000_000, "TST002": 100_000_000}
+
+
+def test_the_heaviest_rows_are_shown_and_ties_keep_their_order() -> None:
+    gaps = [{"cause": "input", "duration": f"{length}0ms"} for length in (1, 9, 5, 9, 2, 5, 9)]
+    shown = run(rule(order_by="duration", limit="4"), gaps=gaps).findings[0].evidence
+    assert [(e.end_ns - e.start_ns) // 10_000_000 for e in shown] == [9, 9, 9, 5]
+    assert [e.start_ns for e in shown[:3]] == sorted(e.start_ns for e in shown[:3])
 
 
 def test_a_rule_may_ask_for_what_is_left() -> None:

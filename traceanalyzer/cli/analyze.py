@@ -7,12 +7,14 @@ from pathlib import Path
 import typer
 
 from traceanalyzer.cli.common import (
+    Disabled,
     FailOn,
     Format,
     FormatOption,
     Inputs,
     MaxSize,
     Output,
+    RuleFolders,
     Thresholds,
     check_output,
     configuration,
@@ -29,6 +31,8 @@ def analyze(
     output: Output = Path("-"),
     fail_on: FailOn = None,
     thresholds: Thresholds = None,
+    rules: RuleFolders = None,
+    disabled: Disabled = None,
     max_size: MaxSize = None,
 ) -> None:
     """Say where the GPU time went and what to change, as text or JSON.
@@ -40,7 +44,7 @@ def analyze(
     from traceanalyzer.render.text import render_text
 
     check_output(output, inputs)
-    config, limit = configuration(thresholds), size_limit(max_size)
+    config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     with reading() as progress:
         trace = load(inputs, progress, limit)
     result = run(trace, config)

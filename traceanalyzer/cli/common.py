@@ -63,6 +63,21 @@ Thresholds = Annotated[
         show_default=False,
     ),
 ]
+RuleFolders = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--rules",
+        metavar="PATH",
+        help="Run your own rules too: a rule file or a folder of them; may be repeated.",
+        show_default=False,
+    ),
+]
+Disabled = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--disable", metavar="RULE", help="Do not run a rule, such as KRN005; may be repeated.", show_default=False
+    ),
+]
 MaxSize = Annotated[
     str | None,
     typer.Option(
@@ -89,8 +104,10 @@ def size_limit(text: str | None) -> int | None:
     return int(value)
 
 
-def configuration(thresholds: list[str] | None) -> Config:
-    """What the nearest pyproject.toml says, and over it what `--set` says. Raises ConfigError."""
+def configuration(
+    thresholds: list[str] | None = None, rules: list[Path] | None = None, disabled: list[str] | None = None
+) -> Config:
+    """What the nearest pyproject.toml says, and over it what `--set`, `--rules` and `--disable` say. Raises ConfigError."""
     from dataclasses import replace
 
     from traceanalyzer.config import find_config
@@ -100,7 +117,8 @@ def configuration(thresholds: list[str] | None) -> Config:
     params = {rule: dict(values) for rule, values in config.params.items()}
     for rule, values in parse_overrides(thresholds or []).items():
         params.setdefault(rule, {}).update(values)
-    return replace(config, params=params)
+    disable = {**config.disable, **dict.fromkeys(disabled or [], "by --disable")}
+    return replace(config, params=params, rules=(*config.rules, *(rules or [])), disable=disable)
 
 
 def check_output(output: Path, inputs: list[Path]) -> None:

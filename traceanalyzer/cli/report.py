@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from traceanalyzer.cli.common import (
+    Disabled,
     FailOn,
     Inputs,
     MaxSize,
+    RuleFolders,
     Thresholds,
     check_output,
     configuration,
@@ -31,6 +33,8 @@ def report(
     ] = None,
     fail_on: FailOn = None,
     thresholds: Thresholds = None,
+    rules: RuleFolders = None,
+    disabled: Disabled = None,
     max_size: MaxSize = None,
 ) -> None:
     """Write an HTML report: verdict, ledger, findings, timeline, fixes.
@@ -43,7 +47,7 @@ def report(
     from traceanalyzer.report.html import render_html
 
     check_output(output, inputs)
-    config, limit = configuration(thresholds), size_limit(max_size)
+    config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     with reading() as progress:
         trace = load(inputs, progress, limit)
     catalog = catalog_of(trace, config)

@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traceanalyzer.cli.common import write
+from traceanalyzer.cli.common import Format, FormatOption, RuleFolders, configuration, write
 
-app = typer.Typer(help="Explain the rules: what they look for and what they recommend.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from traceanalyzer.engine.rule import Rule
+
+app = typer.Typer(
+    help="Explain the rules: what they look for and what they recommend; and check rules of your own.",
+    no_args_is_help=True,
+)
 
 
 @app.command("list")
-def list_rules() -> None:
-    """List every rule, in the order in which they claim time."""
+def list_rules(own: RuleFolders = None, format_: FormatOption = Format.TEXT) -> None:
+    """List every rule, in the order in which they claim time.
+
+    Yours among them: those of --rules and of [tool.traceanalyzer] in pyproject.toml.
+    """
+    import json
+
     from traceanalyzer.engine.library import load_rules
 
-    rules = load_rules()
-    width = max((len(rule.slug) for rule in rules), default=0)
-    _show("".join(f"{rule.id}  {rule.slug:<{width}}  {rule.title}\n" for rule in rules))
+    config = configuration(rules=own)
+    off = config.disable
+    if format_ is Format.JSON:
+        entries = [_entry(rule) | {"switched_off": rule.id in off} for rule in load_rules(config.rules)]
+        _show(json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
+        return
+    lines = [
+        (rule.id, rule.slug, rule.family, "switched off" if rule.id in off else rule.status, rule.title)
+        for rule in load_rules(config.rules)
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    _show("".join("  ".join(map(str.ljust, line, widths)).rstrip() + "\n" for line in lines))
+
+
+def _entry(rule: Rule) -> dict[str, object]:
+    plain = ("id", "slug", "title", "family", "status", "category", "claims", "after", "file")
+    return {name: getattr(rule, name) for name in plain}
 
 
 @app.command("show")
-def show(rule_id: Annotated[str, typer.Argument(metavar="RULE", help="Id or slug, such as INP001.")]) -> None:
-    """Explain one rule: its reason, thresholds, false positives, advice.
+def show(
+    rule_id: Annotated[str, typer.Argument(metavar="RULE", help="Id or slug, such as INP001.")], own: RuleFolders = None
+) -> None:
+    """Explain one rule: its reason, thresholds, false positives, advice, and an example.
 
     Example: traceanalyzer rules show INP001
     """
@@ -34,7 +61,7 @@ def show(rule_id: Annotated[str, typer.Argument(metavar="RULE", help="Id or slug
     from traceanalyzer.engine.page import rule_page
     from traceanalyzer.errors import ConfigError
 
-    rules = load_rules()
+    rules = load_rules(configuration(rules=own).rules)
     found = next((r for r in rules if rule_id.lower() in (r.id.lower(), r.slug.lower())), None)
     if found is None:
         names = {name.lower(): name for r in rules for name in (r.id, r.slug)}
@@ -58,9 +85,10 @@ def lint(paths: RulePaths = None) -> None:
 
     Every problem is one line: file:line:column: what is wrong.
     """
+    from traceanalyzer.engine.library import shipped_ids
     from traceanalyzer.engine.lint import lint_rules
 
-    problems = lint_rules(_files(paths))
+    problems = lint_rules(_files(paths), shipped_ids() if paths else {})
     _show("".join(f"{problem}\n" for problem in problems))
     typer.echo(f"{len(problems)} problem(s)" if problems else "no problems", err=True)
     raise typer.Exit(int(bool(problems)))
@@ -77,6 +105,29 @@ def test(paths: RulePaths = None) -> None:
     _show("".join(f"{rule.file}: {rule.id}, {test.name}: {wrong}\n" for rule, test, wrong in failures))
     typer.echo(f"{len(tests) - len(failures)} passed, {len(failures)} failed", err=True)
     raise typer.Exit(int(bool(failures)))
+
+
+@app.command("scenarios")
+def scenarios() -> None:
+    """List the small traces that ship with the rules, for the tests of your own: given: NAME."""
+    from traceanalyzer.engine.scenarios import named_scenarios
+
+    found = named_scenarios()
+    width = max(map(len, found))
+    _show("".join(f"{name:<{width}}  {scenario.about}\n" for name, scenario in found.items()))
+
+
+@app.command("schema")
+def schema() -> None:
+    """Write the JSON Schema of a rule file, with which an editor completes and checks as you type.
+
+    Example: traceanalyzer rules schema > rule.schema.json
+    """
+    import json
+
+    from traceanalyzer.engine.rule_schema import rule_schema
+
+    _show(json.dumps(rule_schema(), indent=1, ensure_ascii=False) + "\n")
 
 
 def _files(paths: list[Path] | None) -> list[tuple[str, str]]:

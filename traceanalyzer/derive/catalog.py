@@ -10,38 +10,79 @@ from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.derive.attention import attention_blocks
 from traceanalyzer.derive.busy import busy, ledger_ops
+from traceanalyzer.derive.classes import gpu_ops
 from traceanalyzer.derive.clocks import clocks, launches
+from traceanalyzer.derive.communication import communication, communication_kernels
+from traceanalyzer.derive.copies import copies
+from traceanalyzer.derive.copy_bursts import copy_bursts
 from traceanalyzer.derive.gaps import gaps
 from traceanalyzer.derive.health import health
 from traceanalyzer.derive.host import INPUT_PATTERNS, Host
-from traceanalyzer.derive.kernels import kernel_stats
+from traceanalyzer.derive.kernel_chains import kernel_chains
+from traceanalyzer.derive.kernels import kernel_stats, kernels
 from traceanalyzer.derive.launches import links
 from traceanalyzer.derive.ledger import ledger, ledger_intervals
-from traceanalyzer.derive.steps import step_stats
-from traceanalyzer.derive.transfers import communication, copies
+from traceanalyzer.derive.memory import memory_growth, memory_stats
+from traceanalyzer.derive.patterns import operator_shapes, patterns
+from traceanalyzer.derive.readbacks import readbacks
+from traceanalyzer.derive.replay import timelines
+from traceanalyzer.derive.step_ledger import step_ledger
+from traceanalyzer.derive.steps import host_steps, step_calls, step_stats
+from traceanalyzer.derive.waits import collective_waits
+from traceanalyzer.derive.whatif import WhatIf
 from traceanalyzer.model.trace import Trace
 
 # What each derived table is made from. Not tables for rules, but shared by several: the threads' interval sets (`host`), the unions of
 # each GPU's operations (`busy`), the operations on the ledger, which keep the columns of gpu_ops, and `links`, which are the launches
 # before those that the clocks contradict are left out.
 DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "gpu_ops": (gpu_ops, ("recorded_ops", "host_ranges")),
     "ledger_ops": (ledger_ops, ("gpu_ops",)),
     "busy": (busy, ("ledger_ops",)),
     "links": (links, ("ledger_ops", "api_calls")),
     "clocks": (clocks, ("links", "api_calls")),
     "launches": (launches, ("links", "clocks")),
-    "health": (health, ("recorded_health", "gpu_ops", "ledger_ops", "api_calls", "links", "clocks")),
+    "health": (
+        health,
+        ("recorded_health", "gpu_ops", "ledger_ops", "api_calls", "links", "clocks", "overheads", "steps"),
+    ),
     "host": (Host, ("api_calls", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns")),
-    "gaps": (gaps, ("ledger_ops", "launches", "host")),
+    "gaps": (gaps, ("ledger_ops", "launches", "host", "host_steps")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
-    "step_stats": (step_stats, ("steps", "launches")),
+    "step_calls": (step_calls, ("steps", "launches", "ledger_ops")),
+    "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
+    "step_stats": (step_stats, ("host_steps", "step_calls")),
     "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "launches", "step_stats", "devices")),
     "copies": (copies, ("ledger_ops", "busy", "launches", "host")),
-    "communication": (communication, ("ledger_ops", "busy")),
+    "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies")),
+    "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "host_ranges")),
+    "operator_shapes": (operator_shapes, ("host_ranges",)),
+    "patterns": (patterns, ("host_ranges", "launches", "ledger_ops")),
+    "communication_kernels": (
+        communication_kernels,
+        ("ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps"),
+    ),
+    "communication": (communication, ("communication_kernels", "busy", "devices", "inputs")),
+    "collective_waits": (
+        collective_waits,
+        ("communication", "busy", "ledger", "ledger_intervals", "ledger_ops", "gaps", "inputs"),
+    ),
+    "step_ledger": (step_ledger, ("step_stats", "ledger_intervals", "gaps")),
+    "memory_stats": (memory_stats, ("memory_events", "devices")),
+    "memory_growth": (memory_growth, ("memory_events", "devices", "host_steps", "host_ranges")),
     "kernel_stats": (kernel_stats, ("ledger_ops",)),
+    "kernels": (kernels, ("ledger_ops", "devices", "launches", "host")),
+    "kernel_chains": (kernel_chains, ("ledger_ops", "step_stats")),
+    "attention_blocks": (attention_blocks, ("ledger_ops", "launches", "host", "step_stats")),
+    "timelines": (timelines, ("ledger_ops", "launches", "host")),
+    "what_if": (WhatIf, ("timelines", "step_stats", "host", "host_ranges")),
 }
 _NO_GPU_WORK = ("gpu_ops", "the trace holds no GPU operations")
+_NO_STEPS = "the trace marks no steps that launched GPU work, and none can be told from its launches"
+_NO_RANGES = "the trace holds no operators, annotations or Python frames"
+_NO_MEMORY = ("memory_events", "the trace holds no memory events")
 # Table -> the table that must have rows for it to say something about the program, and what to say when it has none.
 NEEDS = {
     "gpu_ops": _NO_GPU_WORK,
@@ -50,15 +91,29 @@ NEEDS = {
     "ledger_intervals": _NO_GPU_WORK,
     "api_calls": ("api_calls", "the trace holds no CUDA or HIP API calls"),
     "launches": ("launches", "no GPU operation can be linked to a launching API call"),
-    "host_ranges": ("host_ranges", "the trace holds no operators, annotations or Python frames"),
+    "host_ranges": ("host_ranges", _NO_RANGES),
     "steps": ("steps", "the trace marks no steps"),
-    "step_stats": ("step_stats", "the trace marks no steps that launched GPU work"),
+    "step_ledger": ("step_stats", _NO_STEPS),
+    "step_stats": ("step_stats", _NO_STEPS),
     "copies": ("copies", "the trace holds no memory copies"),
+    "copy_bursts": ("copies", "the trace holds no memory copies"),
+    "readbacks": ("copies", "the trace holds no memory copies"),
+    "operator_shapes": (
+        "operator_shapes",
+        "the trace holds no input shapes of operators; torch.profiler records them with record_shapes=True",
+    ),
+    "patterns": ("host_ranges", _NO_RANGES),
     "communication": ("communication", "the trace holds no communication kernels"),
+    "collective_waits": ("communication", "the trace holds no communication kernels"),
     "collectives": ("collectives", "the trace describes no collectives"),
     "counters": ("counters", "the trace holds no counters"),
-    "memory_events": ("memory_events", "the trace holds no memory events"),
+    "memory_events": _NO_MEMORY,
+    "memory_stats": _NO_MEMORY,
+    "memory_growth": ("memory_growth", "the trace holds no memory events in steps"),
     "kernel_stats": ("kernel_stats", "the trace holds no kernels"),
+    "kernels": ("kernels", "the trace holds no compute kernels"),
+    "kernel_chains": ("kernels", "the trace holds no compute kernels"),
+    "attention_blocks": ("kernels", "the trace holds no compute kernels"),
 }
 
 
@@ -69,7 +124,9 @@ class Catalog:
         self._trace = trace
         self._made: dict[str, Any] = {
             "input_patterns": (*INPUT_PATTERNS, *input_patterns),
+            "inputs": trace.inputs,
             "recorded_health": trace.table("health"),
+            "recorded_ops": trace.table("gpu_ops"),
         }
 
     def table(self, name: str) -> pa.Table:

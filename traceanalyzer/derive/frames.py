@@ -25,6 +25,11 @@ def ints(table: pa.Table, name: str) -> Array:
     return pc.fill_null(table[name].cast(pa.int64()), NULL).to_numpy()  # type: ignore[no-any-return]
 
 
+def duration(table: pa.Table) -> Array:
+    """The length of each row in ns."""
+    return ints(table, "end_ns") - ints(table, "start_ns")
+
+
 def codes(table: pa.Table, name: str) -> tuple[Array, list[str | None]]:
     """A dictionary column as (index into values, values); a null is an index to a None at the end."""
     column = table[name].combine_chunks()
@@ -92,8 +97,8 @@ def stack(spec: TableSpec, tables: list[pa.Table]) -> pa.Table:
 
 def dense(*columns: Array) -> Array:
     """One small integer per row that tells apart the combinations of the given columns."""
-    code = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
+    code = pd.factorize(columns[0])[0]
+    for column in columns[1:]:
         inverse, values = pd.factorize(column)
         code = pd.factorize(code * len(values) + inverse)[0]
     return code

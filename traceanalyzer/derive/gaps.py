@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.derive import activity_times, frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.gap_names import NAMES, no_names, part_names
 from traceanalyzer.derive.host import Host, Thread
 from traceanalyzer.derive.tables import GAPS, IDLE_CAUSES
 from traceanalyzer.intervals import Array, Spans, complement, join, pieces, union
@@ -27,10 +28,12 @@ MAX_LAUNCH_DELAY_NS = 1_000_000
 """A launch reaches an idle GPU within microseconds of its return; what lies beyond this waited for another stream or device."""
 
 
-def gaps(ledger_ops: pa.Table, launches: pa.Table, host: Host) -> pa.Table:
+def gaps(ledger_ops: pa.Table, launches: pa.Table, host: Host, host_steps: pa.Table) -> pa.Table:
     """The parts of all gaps, sorted by (rank, device, start); the parts of one gap tile it."""
     calls = _Calls.of(ledger_ops, launches)
-    parts = [_device_gaps(key, ops, calls, host) for key, ops in frames.split(ledger_ops)]
+    steps = dict(frames.groups(host_steps, "rank", "process"))
+    whose = {key: host_steps.slice(rows.start, rows.stop - rows.start) for key, rows in steps.items()}
+    parts = [_device_gaps(key, ops, calls, host, whose) for key, ops in frames.split(ledger_ops)]
     return frames.stack(GAPS, [p for p in parts if p.num_rows])
 
 
@@ -59,15 +62,25 @@ class _Calls:
 
 @dataclass(frozen=True)
 class _Parts:
-    """Parts of gaps: `gap` is the position of the gap, `cause` indexes IDLE_CAUSES, the names index the host's."""
+    """Parts of gaps: `gap` is the position of the gap, `cause` indexes IDLE_CAUSES, `activity` indexes activity_times.NAMES.
+
+    `asked` is the time at which to look for names, `NULL` for those that hold most of the part. `wait` indexes the host's names.
+    """
 
     gap: Array
     start: Array
     end: Array
     cause: Array
-    range: Array
+    asked: Array
     wait: Array
-    phase: Array
+    activity: Array
+
+    @classmethod
+    def of(cls, gap: Array, start: Array, end: Array, cause: str, asked: Array | None = None) -> _Parts:
+        unknown = [np.full(len(gap), NULL, np.int64) for _ in range(3)]
+        return cls(
+            gap, start, end, np.full(len(gap), CAUSE[cause]), unknown[0] if asked is None else asked, *unknown[1:]
+        )
 
     @classmethod
     def joined(cls, parts: list[_Parts]) -> _Parts:
@@ -76,8 +89,13 @@ class _Parts:
     def take(self, rows: Array) -> _Parts:
         return _Parts(*(getattr(self, field.name)[rows] for field in fields(self)))
 
+    def is_cause(self, *causes: str) -> npt.NDArray[np.bool_]:
+        return np.isin(self.cause, [CAUSE[cause] for cause in causes])
 
-def _device_gaps(key: frames.Key, ops: pa.Table, calls: _Calls, host: Host) -> pa.Table:
+
+def _device_gaps(
+    key: frames.Key, ops: pa.Table, calls: _Calls, host: Host, steps: dict[frames.Key, pa.Table]
+) -> pa.Table:
     rank, device = key
     op_start, op_end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
     reach = np.maximum.accumulate(op_end)
@@ -92,32 +110,43 @@ def _device_gaps(key: frames.Key, ops: pa.Table, calls: _Calls, host: Host) -> p
 
     parts: list[_Parts] = []
     known = call_start != NULL
-    parts.append(_whole(np.flatnonzero(~known), start, end, "unattributed"))
+    parts.append(_some(np.flatnonzero(~known), start, end, "unattributed"))
 
     same_stream = _latest_before(ops, op_end, ("process", "context", "stream"))[after] == start
     same_call = _latest_before(ops, op_end, ("process", "correlation"))[after] == start
     early = known & ((call_end <= start) | same_call)
     short = end - start <= MAX_TURNAROUND_NS
     handover = early & (same_call | (same_stream & short))
-    parts.append(_whole(np.flatnonzero(handover), start, end, "turnaround"))
-    parts.append(_whole(np.flatnonzero(early & ~handover), start, end, "dependency"))
+    parts.append(_some(np.flatnonzero(handover), start, end, "turnaround"))
+    parts.append(_some(np.flatnonzero(early & ~handover), start, end, "dependency"))
 
     late = known & ~early
     host_end = np.clip(call_start, start, end)
     launch_end = np.clip(call_end + MAX_LAUNCH_DELAY_NS, host_end, end)
+    parts.append(_some(np.flatnonzero(late), launch_end, end, "dependency"))
+    parts = [_Parts.joined(parts)]
+    names = [no_names(len(parts[0].gap))]
+    operator = np.full(len(start), NULL, np.int64)
     for who in _threads(process, thread, late):
-        mine = late & (process == who[0]) & (thread == who[1])
+        mine = np.flatnonzero(late & (process == who[0]) & (thread == who[1]))
         lane = host.thread(rank, *who)
-        parts.append(_host_parts(np.flatnonzero(mine), start, host_end, lane))
-        parts.append(_launch_parts(np.flatnonzero(mine), host_end, launch_end, lane))
-    parts.append(_cut(np.flatnonzero(late), launch_end, end, "dependency"))
+        own = _Parts.joined(
+            [_host_parts(mine, start, host_end, lane), _some(mine, host_end, launch_end, "launch_latency", host_end)]
+        )
+        own = _by_activity(own, lane)
+        parts.append(own)
+        of_own, operator[mine] = _names(own, call_start[mine], lane, host)
+        names.append(of_own)
 
     found = _Parts.joined(parts)
-    found = found.take(np.argsort(found.start, kind="stable"))
+    named = {column: np.concatenate([of_part[column] for of_part in names]) for column in (*NAMES, "place_duration")}
+    order = np.argsort(found.start, kind="stable")
+    found, named = found.take(order), {column: values[order] for column, values in named.items()}
     gap = found.gap
     op_name, op_names = frames.codes(ops, "name")
     op_kind, op_kinds = frames.codes(ops, "kind")
     following = after[gap]
+    activity = np.where(found.activity == NULL, len(activity_times.NAMES), found.activity)
     return frames.build(
         GAPS,
         {
@@ -131,9 +160,13 @@ def _device_gaps(key: frames.Key, ops: pa.Table, calls: _Calls, host: Host) -> p
             "draining": np.isin(gap, gap[found.cause == CAUSE["synchronization"]]),
             "process": frames.numbers(process[gap]),
             "thread": frames.numbers(thread[gap]),
-            "range_name": host.named(found.range),
-            "phase": host.named(found.phase),
+            **{column: host.named(named[column]) for column in NAMES if column != "source"},
+            "source": host.texts(named["source"]),
+            "step": _steps_at(found.start, process[gap], {p: table for (r, p), table in steps.items() if r == rank}),
+            "place_duration": named["place_duration"],
+            "activity": frames.names(activity, [*activity_times.NAMES, None]),
             "api_name": frames.names(calls.name[op_row][gap], calls.names),
+            "launching_operator": host.named(operator[gap]),
             "wait_name": host.named(found.wait),
             "previous_op_name": frames.names(op_name[last[gap]], op_names),
             "next_op_name": frames.names(op_name[following], op_names),
@@ -143,9 +176,26 @@ def _device_gaps(key: frames.Key, ops: pa.Table, calls: _Calls, host: Host) -> p
     )
 
 
+def _steps_at(time: Array, process: Array, steps: dict[int, pa.Table]) -> pa.Array:
+    """The index of the step of each process in which each time lies."""
+    result = np.full(len(time), NULL, np.int64)
+    for one, table in steps.items():
+        start, end = frames.ints(table, "start_ns"), frames.ints(table, "end_ns")
+        order = np.argsort(start, kind="stable")
+        at = np.searchsorted(start[order], time, side="right") - 1
+        step = order[np.maximum(at, 0)]
+        inside = (process == one) & (at >= 0) & (time < end[step])
+        result[inside] = frames.ints(table, "index")[step[inside]]
+    return frames.numbers(result)
+
+
 def _threads(process: Array, thread: Array, which: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    pairs = np.unique(np.stack((process[which], thread[which]), axis=1), axis=0)
-    return [(int(p), int(t)) for p, t in pairs]
+    """The (process, thread) pairs among some gaps, sorted."""
+    rows = np.flatnonzero(which)
+    group = frames.dense(process[rows], thread[rows])
+    # The groups are numbered as they come.
+    first = rows[np.flatnonzero(np.diff(np.maximum.accumulate(group), prepend=-1))]
+    return sorted(zip(process[first].tolist(), thread[first].tolist(), strict=True))
 
 
 def _latest_before(ops: pa.Table, op_end: Array, columns: tuple[str, ...]) -> Array:
@@ -157,20 +207,10 @@ def _latest_before(ops: pa.Table, op_end: Array, columns: tuple[str, ...]) -> Ar
     return np.where(frames.ints(ops, columns[-1]) == NULL, NULL, before)
 
 
-def _whole(gap: Array, start: Array, end: Array, cause: str) -> _Parts:
-    nothing = np.full(len(gap), NULL, np.int64)
-    return _Parts(gap, start[gap], end[gap], np.full(len(gap), CAUSE[cause]), nothing, nothing, nothing)
-
-
-def _cut(gap: Array, start: Array, end: Array, cause: str) -> _Parts:
-    """As `_whole`, without the empty ones."""
-    return _whole(gap[end[gap] > start[gap]], start, end, cause)
-
-
-def _launch_parts(gap: Array, start: Array, end: Array, thread: Thread) -> _Parts:
-    part = _cut(gap, start, end, "launch_latency")
-    phase = thread.phases.name_at(part.start)
-    return replace(part, range=thread.work.name_at(part.start), phase=phase)
+def _some(gap: Array, start: Array, end: Array, cause: str, asked: Array | None = None) -> _Parts:
+    """The non-empty of the intervals [start, end) of some gaps."""
+    gap = gap[end[gap] > start[gap]]
+    return _Parts.of(gap, start[gap], end[gap], cause, None if asked is None else asked[gap])
 
 
 def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _Parts:
@@ -187,26 +227,50 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
         ("input", thread.input.cover),
         ("memory_management", thread.memory),
         ("synchronization", drain),
-        ("host_work", join(thread.work.cover, thread.calls)),
+        ("host_work", join(thread.work.cover, thread.calls.cover)),
     ]
     found: list[_Parts] = []
     left = (np.arange(len(gap), dtype=np.int64), low, high)
     for cause, spans in causes:
         row, first, last = _pieces(left, spans)
-        named = waits = np.full(len(row), NULL, np.int64)
+        part = _Parts.of(gap[row], first, last, cause)
         if cause == "synchronization":
             # What asked for the wait, not what the host did first after it.
-            named = thread.work.name_at(thread.waits.start[wait[row]])
-            waits = thread.waits.name[wait[row]]
-        elif cause != "profiler":
-            named = (thread.input if cause == "input" else thread.work).main_name(first, last)
-        phase = thread.phases.main_name(first, last)
-        found.append(_Parts(gap[row], first, last, np.full(len(row), CAUSE[cause]), named, waits, phase))
+            part.asked[:] = thread.waits.start[wait[row]]
+            part.wait[:] = thread.waits.name[wait[row]]
+        found.append(part)
         left = _pieces(left, _outside(spans, low, high))
     row, first, last = left
-    nothing = np.full(len(row), NULL, np.int64)
-    found.append(_Parts(gap[row], first, last, np.full(len(row), CAUSE["host_untraced"]), nothing, nothing, nothing))
-    return _Parts.joined(found)
+    return _Parts.joined([*found, _Parts.of(gap[row], first, last, "host_untraced")])
+
+
+def _by_activity(parts: _Parts, thread: Thread) -> _Parts:
+    """Cut the parts so that each has one activity, or none."""
+    low, high, activity = thread.activities
+    if not len(low) or not len(parts.gap):
+        return parts
+    # What lies between the activities is a tile as well.
+    bounds = np.unique(np.concatenate((low, high, [parts.start.min(), parts.end.max()])))
+    row, first, last = pieces(parts.start, parts.end, (bounds[:-1], bounds[1:]))
+    at = np.maximum(np.searchsorted(low, first, side="right") - 1, 0)
+    inside = (low[at] <= first) & (first < high[at])
+    cut = replace(parts.take(row), start=first, end=last)
+    cut.activity[:] = np.where(inside, activity[at], NULL)
+    return cut
+
+
+def _names(parts: _Parts, launched: Array, thread: Thread, host: Host) -> tuple[dict[str, Array], Array]:
+    """The names of the parts of one thread, and of the operators that launched at some times.
+
+    Nothing was recorded where it is untraced, and what the profiler did is its own.
+    """
+    some = np.flatnonzero(~parts.is_cause("host_untraced", "profiler"))
+    one = parts.take(some)
+    found, operators = part_names(one.start, one.end, one.asked, one.is_cause("input"), launched, thread, host)
+    result = no_names(len(parts.gap))
+    for column, values in found.items():
+        result[column][some] = values
+    return result, operators
 
 
 def _pieces(parts: tuple[Array, Array, Array], spans: Spans) -> tuple[Array, Array, Array]:

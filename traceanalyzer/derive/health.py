@@ -8,8 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
+from traceanalyzer.derive.host import DRIVER_OVERHEAD
+from traceanalyzer.intervals import clip, total, union
 from traceanalyzer.model.schema import HEALTH
-from traceanalyzer.units import format_duration
+from traceanalyzer.units import format_duration, format_share
 
 Ints = npt.NDArray[np.int64]
 CAPTURE = ("StreamBeginCapture", "StreamEndCapture")
@@ -17,6 +19,12 @@ MISSING_SHARE = 0.2
 """Launches without an operation are normal at the edge of a capture; this many are not."""
 MOST_MISSING_SHARE = 0.5
 """With this many missing, what is left of the GPU's work says nothing of the run."""
+OVERHEAD_SHARE = 0.05
+"""The rules begin to speak at a twentieth of the window; what the profiler costs matters from there on."""
+SHORT_WINDOW = 1_000_000
+"""ns. One launch, copy or hiccup of the host takes tens of microseconds, so several percent of a window this short."""
+FEW_OPS = 10
+"""With fewer operations, and no steps that repeat, a single pause is more than a tenth of all there is."""
 
 
 def health(
@@ -26,9 +34,11 @@ def health(
     api_calls: pa.Table,
     links: pa.Table,
     clocks: pa.Table,
+    overheads: pa.Table,
+    steps: pa.Table,
 ) -> pa.Table:
     """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation,
-    TRC005 for one whose clocks disagree.
+    TRC005 for one whose clocks disagree, TRC004 for one that the profiler slowed, TRC010 for one that shows too little.
 
     The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing.
     """
@@ -53,9 +63,47 @@ def health(
         elif missing > MISSING_SHARE * launched:
             message = "kernel launches whose kernels are missing from the trace: GPU time may be under-counted"
             rows.append(_row(rank, "TRC002", "low", message, missing))
+        rows += _weak(rank, ledger_ops, sound == rank, overheads, steps)
     return pa.concat_tables(
         [_softened(recorded_health, recorded, sound), pa.Table.from_pylist(rows, schema=HEALTH.schema)]
     )
+
+
+def _weak(
+    rank: int, ledger_ops: pa.Table, here: npt.NDArray[np.bool_], overheads: pa.Table, steps: pa.Table
+) -> list[dict[str, object]]:
+    """TRC004 and TRC010 of one rank, whose operations are `here`."""
+    start, end = (frames.ints(ledger_ops, column)[here] for column in ("start_ns", "end_ns"))
+    if not len(start):
+        return []
+    low, high = int(start.min()), int(end.max())
+    window, rows = high - low, []
+    lost, count = _profiler_time(overheads.filter(pc.equal(overheads["rank"], rank)), low, high)
+    if lost and lost >= OVERHEAD_SHARE * window:
+        message = (
+            f"the profiler itself was at work for {format_share(lost / window)} of the time ({format_duration(lost)}): "
+            "what the host did looks slower than it is without a profiler"
+        )
+        rows.append(_row(rank, "TRC004", "low", message, count))
+    iterations = int((frames.ints(steps, "rank") == rank).sum())
+    if window < SHORT_WINDOW:
+        message = (
+            f"the GPU's work spans only {format_duration(window)}: shares of so short a time may be chance, "
+            "and say little of the run"
+        )
+        rows.append(_row(rank, "TRC010", "low", message, len(start)))
+    elif len(start) < FEW_OPS and iterations < 2:
+        message = "there are only a few GPU operations and no steps: what is true of them may not be true of the run"
+        rows.append(_row(rank, "TRC010", "low", message, len(start)))
+    return rows
+
+
+def _profiler_time(overheads: pa.Table, low: int, high: int) -> tuple[int, int]:
+    """ns of [low, high) in which the profiler worked for itself, and in how many rows."""
+    name, names = frames.codes(overheads, "name")
+    own = np.array([v is None or not DRIVER_OVERHEAD.search(v) for v in names], bool)[name]
+    spans = union(frames.ints(overheads, "start_ns")[own], frames.ints(overheads, "end_ns")[own])
+    return total(clip(spans, low, high)), int(own.sum())
 
 
 def _softened(recorded_health: pa.Table, recorded: Ints, sound: Ints) -> pa.Table:

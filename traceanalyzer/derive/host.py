@@ -6,15 +6,18 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
-from traceanalyzer.intervals import EMPTY, Array, Spans, innermost, nesting, pieces, union
+from traceanalyzer.derive import frames, stack
+from traceanalyzer.derive.activity_times import ActivityTimes
+from traceanalyzer.derive.places import frame_text, is_internal, is_user_frame, place_text
+from traceanalyzer.derive.ranges import NO_RANGES, Ranges
+from traceanalyzer.derive.stack import Stack
+from traceanalyzer.intervals import EMPTY, Array, Spans, union
 from traceanalyzer.model.markers import is_step_name
 
 # Ranges in which a data loader works, matched without regard to case. `[tool.traceanalyzer] input_patterns` adds to them.
@@ -51,57 +54,6 @@ def matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
 
 
 @dataclass(frozen=True)
-class Ranges:
-    """Some ranges of one thread, sorted by (start, -end). `name` indexes into the shared list of names."""
-
-    start: Array
-    end: Array
-    name: Array
-
-    @cached_property
-    def cover(self) -> Spans:
-        return union(self.start, self.end)
-
-    @cached_property
-    def _innermost(self) -> tuple[Array, Array, Array]:
-        return innermost(self.start, self.end)
-
-    def main_name(self, start: Array, end: Array) -> Array:
-        """For each interval the name of the innermost range that covers most of it, `NULL` where there is none."""
-        low, high, owner = self._innermost
-        row, first, last = pieces(start, end, (low, high))
-        index = np.searchsorted(low, first, side="right") - 1
-        return _heaviest(row, self.name[owner[index]], last - first, len(start))
-
-    def outermost(self) -> Ranges:
-        """Those that no other of these ranges holds."""
-        depth, _ = nesting(self.start, self.end)
-        top = depth == 0
-        return Ranges(self.start[top], self.end[top], self.name[top])
-
-    def name_at(self, time: Array) -> Array:
-        """For each time the name of the innermost range around it, `NULL` where there is none."""
-        return self.main_name(time, time + 1)
-
-
-def _heaviest(row: Array, name: Array, weight: Array, count: int) -> Array:
-    """For each of `count` rows the name with the largest total weight; of equals the smallest."""
-    result = np.full(count, frames.NULL, np.int64)
-    if not len(row):
-        return result
-    order = np.lexsort((name, row))
-    row, name, weight = row[order], name[order], weight[order]
-    first = np.concatenate(([True], (np.diff(row) != 0) | (np.diff(name) != 0)))
-    at = np.flatnonzero(first)
-    sums = np.add.reduceat(weight, at)
-    best = np.lexsort((name[at], -sums, row[at]))
-    rows = row[at][best]
-    leader = np.concatenate(([True], np.diff(rows) != 0))
-    result[rows[leader]] = name[at][best][leader]
-    return result
-
-
-@dataclass(frozen=True)
 class Waits:
     """Host calls that waited for the GPU, sorted by start. `name` indexes into the shared list of names."""
 
@@ -125,21 +77,22 @@ class Waits:
 
 @dataclass(frozen=True)
 class Thread:
-    """One launching thread. `work` has every named range but those that mark whole steps, `calls` the API calls.
+    """One launching thread. `work` has every named range but those that mark whole steps, `stack` the same with what they are.
 
-    `phases` are the outermost of the ranges that the user named (annotations and NVTX).
+    `calls` are the outermost API calls. `activities` are (start, end, place in `activity_times.NAMES`), sorted and disjoint.
     """
 
     work: Ranges
-    phases: Ranges
+    stack: Stack
     input: Ranges
-    calls: Spans
+    calls: Ranges
     memory: Spans
     waits: Waits
     profiler: Spans
+    activities: tuple[Array, Array, Array]
 
 
-NO_RANGES = Ranges(*EMPTY, np.empty(0, np.int64))
+NO_STACK = Stack(*EMPTY, *EMPTY)
 NO_WAITS = Waits(*EMPTY, np.empty(0, np.int64))
 
 
@@ -159,23 +112,36 @@ class Host:
         range_name, range_names = frames.codes(host_ranges, "name")
         call_name, call_names = frames.codes(api_calls, "name")
         self._values: list[str | None] = [*range_names, *call_names]
+        self._places: dict[tuple[int, int, bool], int] = {}
         self._range_name, self._call_name = range_name, call_name + len(range_names)
         step_names = set(pc.unique(steps["name"].cast(pa.string())).to_pylist())
         self._ranges = (frames.ints(host_ranges, "start_ns"), frames.ints(host_ranges, "end_ns"))
-        named, nvtx, frame = (frames.equals(host_ranges, "category", c) for c in ("annotation", "nvtx", "python"))
-        named |= nvtx
-        self._is_step = _where(lambda name: name in step_names or is_step_name(name), range_name, range_names)
-        self._is_phase = named & ~self._is_step
-        self._is_input = (named & _where(matcher(input_patterns), range_name, range_names)) | (
-            frame & _where(matcher(INPUT_FRAMES), range_name, range_names)
+        named, nvtx, frame, operator = (
+            frames.equals(host_ranges, "category", c) for c in ("annotation", "nvtx", "python", "operator")
         )
-        builtin = frame & _where(lambda name: name.startswith(_BUILTIN), range_name, range_names)
-        self._is_work = ~self._is_step & ~_left_open(host_ranges, frame, builtin)
+        named |= nvtx
+        is_step = _where(lambda name: name in step_names or is_step_name(name), range_name, range_names)
+        self._kind = np.full(host_ranges.num_rows, stack.OTHER, np.int8)
+        for kind, rows in (
+            (stack.OPERATOR, operator),
+            (stack.INTERNAL, operator & _where(is_internal, range_name, range_names, operator)),
+            (stack.ANNOTATION, named),
+            (stack.FRAME, frame),
+            (stack.USER_FRAME, frame & _where(is_user_frame, range_name, range_names, frame)),
+        ):
+            self._kind[rows] = kind
+        self._is_input = (named & _where(matcher(input_patterns), range_name, range_names, named)) | (
+            frame & _where(matcher(INPUT_FRAMES), range_name, range_names, frame)
+        )
+        builtin = frame & _where(lambda name: name.startswith(_BUILTIN), range_name, range_names, frame)
+        closed = ~_left_open(host_ranges, frame, builtin)
+        self._is_work = ~is_step & closed
         self._calls = (frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns"))
         self._is_memory = frames.equals(api_calls, "class", "memory")
         self._is_wait = frames.equals(api_calls, "class", "sync") | _blocking_copies(api_calls, launches, gpu_ops)
         self._range_rows = _by_thread(host_ranges)
         self._call_rows = _by_thread(api_calls)
+        self._activities = ActivityTimes(api_calls, host_ranges, overheads, launches, gpu_ops, closed)
         drivers = _where(lambda name: DRIVER_OVERHEAD.search(name) is not None, *frames.codes(overheads, "name"))
         self._overheads = overheads.filter(pa.array(~drivers))
         self._threads: dict[tuple[int, int, int], Thread] = {}
@@ -189,21 +155,55 @@ class Host:
 
     def named(self, index: Array) -> pa.DictionaryArray:
         """Names by the indices that threads give; null for `NULL`."""
-        return frames.names(np.where(index == frames.NULL, len(self._values) - 1, index), self._values)
+        return frames.names(np.where(index == frames.NULL, len(self._values), index), [*self._values, None])
+
+    def texts(self, index: Array) -> pa.DictionaryArray:
+        """As `named`, with Python frames as a person reads them."""
+        used = np.zeros(len(self._values), bool)
+        used[index[index != frames.NULL]] = True
+        values = [frame_text(v) if u and v is not None else v for u, v in zip(used.tolist(), self._values, strict=True)]
+        return frames.names(np.where(index == frames.NULL, len(values), index), [*values, None])
+
+    def place(self, what: Array, source: Array, annotation: Array) -> Array:
+        """The names of places: what ran, in the user's frame or else in the annotation around it; `NULL` where nothing did."""
+        by_frame = source != frames.NULL
+        around = np.where(by_frame, source, annotation)
+        # One key of all three: indices into the list of names are small.
+        count = len(self._values) + 1
+        key = (
+            np.where(what == frames.NULL, -1, what) * count + np.where(around == frames.NULL, -1, around)
+        ) * 2 + by_frame
+        group = frames.dense(key)
+        # The groups are numbered as they come.
+        first = np.flatnonzero(np.diff(np.maximum.accumulate(group), prepend=-1))
+        keys = zip(*(column[first].tolist() for column in (what, around, by_frame)), strict=True)
+        return np.array([self._place(*key) for key in keys], np.int64)[group] if len(first) else what
+
+    def _place(self, what: int, around: int, by_frame: bool) -> int:
+        key = (what, around, by_frame)
+        if key not in self._places:
+            text, outer = (None if at == frames.NULL else self._values[at] for at in (what, around))
+            self._places[key] = frames.NULL if text is None else len(self._values)
+            if text is not None:
+                near = None if outer is None else frame_text(outer)
+                self._values.append(place_text(frame_text(text), near if by_frame else None, near))
+        return self._places[key]
 
     def _build(self, key: tuple[int, int, int]) -> Thread:
         ranges, calls = self._range_rows.get(key), self._call_rows.get(key)
-        work = phases = source = NO_RANGES
+        work = source = outer = NO_RANGES
+        doing, memory, waits = NO_STACK, EMPTY, NO_WAITS
         if ranges is not None:
             work, source = self._select(ranges, self._is_work), self._select(ranges, self._is_input)
-            phases = self._select(ranges, self._is_phase).outermost()
-        profiler = self._profiler(key)
-        if calls is None:
-            return Thread(work, phases, source, EMPTY, EMPTY, NO_WAITS, profiler)
-        start, end = self._calls[0][calls], self._calls[1][calls]
-        memory, wait = self._is_memory[calls], self._is_wait[calls]
-        waits = Waits(start[wait], end[wait], self._call_name[calls][wait])
-        return Thread(work, phases, source, union(start, end), union(start[memory], end[memory]), waits, profiler)
+            doing = Stack(work.start, work.end, work.name, self._kind[ranges][self._is_work[ranges]])
+        if calls is not None:
+            start, end, name = (column[calls] for column in (*self._calls, self._call_name))
+            is_memory, wait = self._is_memory[calls], self._is_wait[calls]
+            outer = _outermost(start, end, name)
+            memory = union(start[is_memory], end[is_memory])
+            waits = Waits(start[wait], end[wait], name[wait])
+        activities = self._activities.thread(*key)
+        return Thread(work, doing, source, outer, memory, waits, self._profiler(key), activities)
 
     def _select(self, rows: slice, which: npt.NDArray[np.bool_]) -> Ranges:
         keep = which[rows]
@@ -217,9 +217,27 @@ class Host:
         return union(frames.ints(table, "start_ns")[here], frames.ints(table, "end_ns")[here])
 
 
-def _where(test: Callable[[str], bool], index: Array, values: list[str | None]) -> npt.NDArray[np.bool_]:
-    """Where a column of names (as `frames.codes` gives it) passes the test; nulls do not."""
-    return np.array([value is not None and test(value) for value in values], bool)[index]
+def _outermost(start: Array, end: Array, name: Array) -> Ranges:
+    """The calls of one thread, sorted by start, that lie in no other: of a runtime call and the driver call inside it the first."""
+    order = np.lexsort((-end, start))
+    start, end, name = start[order], end[order], name[order]
+    before = np.maximum.accumulate(end)
+    top = np.concatenate(([True], end[1:] > before[:-1])) if len(end) else np.empty(0, bool)
+    return Ranges(start[top], end[top], name[top])
+
+
+def _where(
+    test: Callable[[str], bool],
+    index: Array,
+    values: list[str | None],
+    rows: npt.NDArray[np.bool_] | None = None,
+) -> npt.NDArray[np.bool_]:
+    """Where a column of names (as `frames.codes` gives it) passes the test; nulls do not. Only names of `rows` are tested."""
+    used = np.ones(len(values), bool)
+    if rows is not None:
+        used[:] = False
+        used[index[rows]] = True
+    return np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)[index]
 
 
 def _left_open(ranges: pa.Table, frame: npt.NDArray[np.bool_], builtin: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -250,15 +268,16 @@ def _by_thread(table: pa.Table) -> dict[tuple[int, int, int], slice]:
 
 
 def _blocking_copies(api_calls: pa.Table, launches: pa.Table, gpu_ops: pa.Table) -> npt.NDArray[np.bool_]:
-    """Copy calls that waited for the GPU: to the host or not asynchronous, and back only after the copy."""
+    """Copies and memsets whose call waited for the GPU: to the host or not asynchronous, and back only after them."""
     if not launches.num_rows:
         return np.zeros(api_calls.num_rows, bool)
     to_host = frames.equals(gpu_ops, "copy_kind", "dtoh")[frames.ints(launches, "op")]
     call, call_names = frames.codes(launches, "api_name")
     synchronous = ~np.array(["Async" in (v or "") for v in call_names], bool)[call]
-    copies = frames.equals(launches, "op_kind", "memcpy") & (to_host | synchronous)
+    copy, memset = (frames.equals(launches, "op_kind", kind) for kind in ("memcpy", "memset"))
+    blocking = copy & (to_host | synchronous) | memset & synchronous
     late = frames.ints(launches, "end_ns") >= frames.ints(launches, "op_end_ns")
-    waited = launches.filter(pa.array(copies & late))
+    waited = launches.filter(pa.array(blocking & late))
     columns = ("rank", "process", "thread", "start_ns")
     key = frames.dense(*(np.concatenate((frames.ints(waited, c), frames.ints(api_calls, c))) for c in columns))
     return np.isin(key[waited.num_rows :], key[: waited.num_rows]) & frames.equals(api_calls, "class", "copy")

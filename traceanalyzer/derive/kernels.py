@@ -1,12 +1,149 @@
-"""Kernel statistics by name."""
+"""Kernels by what they do: one row a compute kernel with what its name, its grid and its GPU say, and statistics by name."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.tables import KERNEL_STATS
+from traceanalyzer.derive.host import Host
+from traceanalyzer.derive.kernel_names import Kernel, kernel_of
+from traceanalyzer.derive.tables import KERNEL_STATS, KERNELS
+from traceanalyzer.intervals import Array, covered, union
+
+UNNAMED = Kernel("other")
+# Turing GPUs of this line have no tensor cores although their compute capability, 7.5, is that of those that do.
+_WITHOUT_TENSOR_CORES = re.compile(r"GTX 16|\bMX\d|T[4-6]00\b|T1000", re.IGNORECASE)
+# Whose operators rules ask for, beside conversions. Looking them up for every kernel would cost more than all else here.
+_WITH_OPERATOR = ("matmul", "convolution")
+
+
+def by_name(ops: pa.Table, read: Callable[[Kernel], Any], kind: type = object) -> npt.NDArray[Any]:
+    """`read` of what each operation's name says about a kernel, worked out once a distinct name."""
+    code, names = frames.codes(ops, "name")
+    return np.array([read(kernel_of(name) if name else UNNAMED) for name in names], kind)[code]
+
+
+def is_compute(ops: pa.Table) -> npt.NDArray[np.bool_]:
+    """Where an operation is a compute kernel."""
+    return frames.equals(ops, "kind", "kernel") & frames.equals(ops, "class", "compute")
+
+
+def kernels(ledger_ops: pa.Table, devices: pa.Table, launches: pa.Table, host: Host) -> pa.Table:
+    """One row per compute kernel on the ledger, sorted by (rank, device, start)."""
+    gpus = {(r["rank"], r["device"]): r for r in devices.to_pylist()}
+    tables = [
+        _device_kernels(key, device, gpus.get(key, {}), launches, host) for key, device in frames.split(ledger_ops)
+    ]
+    return frames.stack(KERNELS, [table for table in tables if table.num_rows])
+
+
+def _device_kernels(key: frames.Key, ops: pa.Table, gpu: dict[str, Any], launches: pa.Table, host: Host) -> pa.Table:
+    found = ops.filter(pa.array(is_compute(ops)))
+    count = found.num_rows
+    if not count:
+        return KERNELS.empty()
+    start, end = frames.ints(found, "start_ns"), frames.ints(found, "end_ns")
+    family = _named(found, lambda kernel: kernel.family)
+    tensor_cores = by_name(found, lambda kernel: kernel.tensor_cores)
+    capability = _capability(gpu)
+    blocks, sms = _blocks(found), gpu.get("sm_count") or 0
+    kind = by_name(found, lambda kernel: kernel.family)
+    converts = _converts(found, kind, end - start)
+    asked = np.isin(kind, _WITH_OPERATOR) | converts
+    return frames.build(
+        KERNELS,
+        {
+            **{name: found[name] for name in ("rank", "device", "process", "stream", "start_ns", "end_ns", "name")},
+            "family": family,
+            "tensor_cores": pa.array(tensor_cores, pa.bool_()),
+            "precision": _named(found, lambda kernel: kernel.precision),
+            "compiler_fused": by_name(found, lambda kernel: kernel.compiler_fused, bool),
+            "converts": converts,
+            "operator": launching_ranges(frames.ints(found, "row"), asked, launches, host),
+            "blocks": frames.numbers(blocks),
+            "sm_count": pa.array(np.full(count, sms), mask=np.full(count, not sms)),
+            "fill": pa.array(blocks / max(sms, 1), mask=(blocks == frames.NULL) | (not sms)),
+            "alone": end - start - _shared(ops, start, end),
+            "compute_capability": pa.array(np.full(count, capability), mask=np.full(count, not capability)),
+            "gpu_has_tensor_cores": pa.repeat(
+                pa.scalar(_has_tensor_cores(gpu, capability, tensor_cores), pa.bool_()), count
+            ),
+        },
+    )
+
+
+def _named(ops: pa.Table, read: Callable[[Kernel], str | None]) -> pa.DictionaryArray:
+    """`by_name` as a column of names."""
+    code, names = frames.codes(ops, "name")
+    return frames.names(code, [read(kernel_of(name) if name else UNNAMED) for name in names])
+
+
+def _converts(found: pa.Table, family: npt.NDArray[Any], length: Array) -> npt.NDArray[np.bool_]:
+    """Where a kernel only changes the order of a tensor's elements between NCHW and NHWC.
+
+    Where convolutions are the main work, copies that change the order do the same, by a call of `contiguous` or the like.
+    """
+    images = length[np.isin(family, ("convolution", "depthwise"))].sum()
+    others = length[np.isin(family, ("matmul", "attention"))].sum()
+    result: npt.NDArray[np.bool_] = family == "layout"
+    return result | by_name(found, lambda kernel: kernel.strided_copy, bool) if images > others else result
+
+
+def _capability(gpu: dict[str, Any]) -> int:
+    """Compute capability times ten, as in sm_90; 0 when not recorded."""
+    return 10 * (gpu.get("compute_major") or 0) + (gpu.get("compute_minor") or 0)
+
+
+def _has_tensor_cores(gpu: dict[str, Any], capability: int, used: npt.NDArray[Any]) -> bool | None:
+    """Whether the GPU has tensor cores: by its capability, else because a kernel uses them; None when nothing says."""
+    if (used == True).any():  # noqa: E712 - the array holds None too
+        return True
+    if not capability:
+        return None
+    return capability >= 70 and not _WITHOUT_TENSOR_CORES.search(gpu.get("name") or "")
+
+
+def _blocks(ops: pa.Table) -> Array:
+    """Blocks of each kernel's grid, `NULL` where the grid was not recorded."""
+    grid = ops["grid"].combine_chunks()
+    sizes = grid.flatten() if not grid.null_count else grid.fill_null([0, 0, 0]).flatten()
+    blocks = np.prod(sizes.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, 3).astype(np.int64), axis=1)
+    return np.where(blocks > 0, blocks, frames.NULL)
+
+
+def _shared(ops: pa.Table, start: Array, end: Array) -> Array:
+    """For each interval, how many ns of it two or more kernels of the GPU run at once, communication included."""
+    running = frames.equals(ops, "kind", "kernel") | frames.equals(ops, "kind", "graph")
+    first, last = frames.ints(ops, "start_ns")[running], frames.ints(ops, "end_ns")[running]
+    # Sorted by start, so a kernel begins together with others where the latest end before it lies behind its start.
+    reach = np.maximum.accumulate(last)[:-1]
+    return covered(start, end, union(first[1:], np.minimum(last[1:], reach)))
+
+
+def launching_ranges(op: Array, asked: npt.NDArray[np.bool_], launches: pa.Table, host: Host) -> pa.DictionaryArray:
+    """For each operation (its row in gpu_ops) the innermost range around the call that started it, where it is asked for.
+
+    Null where there is none; a CUDA graph's operations have the range of its launch.
+    """
+    name = np.full(len(op), frames.NULL, np.int64)
+    call = frames.ints(launches, "op")
+    order = np.argsort(call, kind="stable")
+    if len(order):
+        at = order[np.minimum(np.searchsorted(call[order], op), len(order) - 1)]
+        rows = np.flatnonzero(asked & (call[at] == op))
+        rank, process, thread, start = (
+            frames.ints(launches, c)[at[rows]] for c in ("rank", "process", "thread", "start_ns")
+        )
+        for who in np.unique(np.stack((rank, process, thread), axis=1), axis=0).tolist():
+            mine = (rank == who[0]) & (process == who[1]) & (thread == who[2])
+            name[rows[mine]] = host.thread(*who).work.name_at(start[mine])
+    return host.named(name)
 
 
 def kernel_stats(ledger_ops: pa.Table) -> pa.Table:
@@ -29,13 +166,19 @@ def _device_stats(key: frames.Key, kernels: pa.Table, window: int) -> pa.Table:
     np.add.at(total, code, length)
     np.maximum.at(longest, code, length)
     order = np.array(sorted(range(len(used)), key=lambda i: (-total[i], names[used[i]] or "")), np.int64)
+    kind = kernels["class"].take(pa.array(first[order]))
+    families: list[str | None] = [
+        "communication" if one == "communication" else kernel_of(names[code] or "").family
+        for one, code in zip(kind.to_pylist(), used[order].tolist(), strict=True)
+    ]
     return frames.build(
         KERNEL_STATS,
         {
             "rank": np.full(len(order), key[0]),
             "device": np.full(len(order), key[1]),
             "name": frames.names(used[order], names),
-            "class": kernels["class"].take(pa.array(first[order])),
+            "class": kind,
+            "family": frames.names(np.arange(len(order)), families),
             "count": count[order],
             "total": total[order],
             "mean": total[order] // count[order],

@@ -4,22 +4,110 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.tables import STEP_STATS
+from traceanalyzer.derive import frames, repetition
+from traceanalyzer.derive.tables import LAUNCHES, STEP_STATS
+from traceanalyzer.model.schema import STEPS
 
 
-def step_stats(steps: pa.Table, launches: pa.Table) -> pa.Table:
+def step_calls(steps: pa.Table, launches: pa.Table, ledger_ops: pa.Table) -> pa.Table:
+    """The launches by which operations belong to steps.
+
+    Where a rank has neither marked steps nor launches, each operation counts as called when it began: the order of the operations then
+    stands for the order of their launches.
+    """
+    known = pa.concat_arrays([pc.unique(table["rank"]) for table in (steps, launches)])
+    bare = ledger_ops.filter(pc.invert(pc.is_in(ledger_ops["rank"], known)))
+    if not bare.num_rows:
+        return launches
+    columns = {c: bare[c] for c in ("rank", "process", "device", "stream", "start_ns", "end_ns")}
+    columns |= {
+        "op": bare["row"],
+        "op_start_ns": bare["start_ns"],
+        "op_end_ns": bare["end_ns"],
+        "op_kind": bare["kind"],
+    }
+    columns |= {"thread": pa.nulls(bare.num_rows), "api_name": pa.nulls(bare.num_rows, pa.string())}
+    columns |= {"queue_delay": np.zeros(bare.num_rows, np.int64), "first": np.ones(bare.num_rows, bool)}
+    return pa.concat_tables([launches, frames.build(LAUNCHES, columns)]).unify_dictionaries().combine_chunks()
+
+
+def host_steps(steps: pa.Table, step_calls: pa.Table, ledger_ops: pa.Table) -> pa.Table:
+    """The marked steps and, in ranks that mark none, those that the repetition of the launches shows; columns of `steps`.
+
+    A process is cut by its launches on the device on which it launches most.
+    """
+    calls = step_calls.filter(
+        pc.and_(step_calls["first"], pc.invert(pc.is_in(step_calls["rank"], pc.unique(steps["rank"]))))
+    )
+    if not calls.num_rows:
+        return steps
+    calls = calls.sort_by([(c, "ascending") for c in ("rank", "process", "start_ns", "op_start_ns", "op")])
+    found = [steps]
+    for (rank, process), rows in frames.groups(calls, "rank", "process"):
+        own = calls.slice(rows.start, rows.stop - rows.start)
+        device = frames.ints(own, "device")
+        values, counts = np.unique(device, return_counts=True)
+        own = own.filter(pa.array(device == values[np.argmax(counts)]))
+        end = int(frames.ints(own, "end_ns").max())
+        ops = ledger_ops.take(pa.array(np.searchsorted(frames.ints(ledger_ops, "row"), frames.ints(own, "op"))))
+        # Results that are read back are what differs between steps: a metric here, a checkpoint there.
+        kept = pa.array(~frames.equals(ops, "copy_kind", "dtoh"))
+        own, ops = own.filter(kept), ops.filter(kept)
+        units = repetition.find(_launched(ops))
+        if units is not None:
+            found.append(_found(rank, process, own, units, end))
+    return frames.stack(STEPS, found)
+
+
+def _launched(ops: pa.Table) -> repetition.Launches:
+    """The launches, each given by its first operation; a graph launch is known by the graph as well."""
+    name, names = frames.codes(ops, "name")
+    symbol = frames.dense(name, frames.ints(ops, "graph_id"))
+    _, at = np.unique(symbol, return_index=True)
+    kernel = ~(frames.equals(ops, "kind", "memcpy") | frames.equals(ops, "kind", "memset"))[at]
+    update, backward = (
+        kernel & np.array([bool(n and pattern.search(n)) for n in names])[name[at]]
+        for pattern in (repetition.UPDATE, repetition.BACKWARD)
+    )
+    return repetition.Launches(symbol, len(at), kernel, update, backward | frames.equals(ops, "copy_kind", "htod")[at])
+
+
+def _found(rank: int, process: int, calls: pa.Table, units: repetition.Units, last: int) -> pa.Table:
+    """The units as steps. The last one ends where the next thing begins, or with the `last` launch."""
+    count = len(units.start)
+    start = frames.ints(calls, "start_ns")
+    after = int(units.end[-1])
+    end = int(start[after]) if after < len(start) else last
+    first = start[units.start]
+    return frames.build(
+        STEPS,
+        {
+            "rank": np.full(count, rank),
+            "process": np.full(count, process),
+            "thread": calls["thread"].take(pa.array(units.start)),
+            "start_ns": first,
+            "end_ns": np.append(first[1:], end),
+            "name": pa.nulls(count, pa.string()),
+            "index": np.arange(count),
+            "method": pa.repeat("repetition", count),
+        },
+    )
+
+
+def step_stats(host_steps: pa.Table, step_calls: pa.Table) -> pa.Table:
     """One row per (rank, device, step) that launched something.
 
-    A step lasts from its first operation to the first operation of the next step; the last one to the end of its last operation.
+    A step lasts from the end of the step before it to the end of its own last operation; the first one from its first operation. What is
+    launched ahead (the copy of the next batch) ends early and moves no border.
     """
-    if not steps.num_rows or not launches.num_rows:
+    if not host_steps.num_rows or not step_calls.num_rows:
         return STEP_STATS.empty()
     tables = []
-    launches = launches.sort_by([("rank", "ascending"), ("device", "ascending"), ("op_start_ns", "ascending")])
-    for key, rows in frames.groups(launches):
-        table = _device_steps(key, steps, launches.slice(rows.start, rows.stop - rows.start))
+    calls = step_calls.sort_by([("rank", "ascending"), ("device", "ascending"), ("op_start_ns", "ascending")])
+    for key, rows in frames.groups(calls):
+        table = _device_steps(key, host_steps, calls.slice(rows.start, rows.stop - rows.start))
         if table is not None:
             tables.append(table)
     return frames.stack(STEP_STATS, tables)
@@ -50,8 +138,7 @@ def _device_steps(key: frames.Key, steps: pa.Table, launches: pa.Table) -> pa.Ta
     ops = np.bincount(step, minlength=len(start))
     kernels = np.bincount(step[frames.equals(launches, "op_kind", "kernel")], minlength=len(start))
     seen = np.flatnonzero(ops)
-    seen = seen[np.argsort(first[seen], kind="stable")]
-    begin = first[seen]
+    done = np.maximum.accumulate(last[seen])
     return frames.build(
         STEP_STATS,
         {
@@ -60,9 +147,9 @@ def _device_steps(key: frames.Key, steps: pa.Table, launches: pa.Table) -> pa.Ta
             "index": np.arange(len(seen)),
             "name": mine["name"].take(pa.array(seen)),
             "method": mine["method"].take(pa.array(seen)),
-            "start_ns": begin,
-            "end_ns": np.concatenate((begin[1:], [max(int(last[seen[-1]]), int(begin[-1]))])),
-            "complete": np.arange(len(seen)) < len(seen) - 1,
+            "start_ns": np.append(first[seen[:1]], done[:-1]),
+            "end_ns": done,
+            "complete": np.arange(len(seen)) > 0,
             "gpu_op_count": ops[seen],
             "kernel_count": kernels[seen],
         },

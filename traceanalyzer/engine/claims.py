@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive.frames import dense
-from traceanalyzer.intervals import EMPTY, Spans, covered, intersect, subtract, total, union
+from traceanalyzer.intervals import EMPTY, Spans, covered, intersect, join, subtract, total, union
 
 Ints = npt.NDArray[np.int64]
 CLAIMS_SCHEMA = pa.schema(
@@ -52,18 +52,21 @@ class ClaimBook:
 
     def unclaimed(self, rank: int, device: int, intervals: Spans, lines: Iterable[str]) -> int:
         """How many ns of `intervals` on these lines nobody has claimed yet."""
-        return sum(total(intersect(self._free.get((rank, device, line), EMPTY), intervals)) for line in lines)
+        return int(covered(*intervals, self._unclaimed(rank, device, lines)).sum())
 
     def unclaimed_rows(self, rows: pa.Table, lines: Iterable[str]) -> pa.Array:
         """For each row (rank, device, start_ns, end_ns), how many ns of it on these lines nobody has claimed yet."""
         rank, device, start, end = (_array(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
         left = np.zeros(len(rank), np.int64)
-        wanted = set(lines)
-        for (free_rank, free_device, line), spans in self._free.items():
-            if line in wanted:
-                here = (rank == free_rank) & (device == free_device)
-                left[here] += covered(start[here], end[here], spans)
+        for gpu in sorted({(free_rank, free_device) for free_rank, free_device, _ in self._free}):
+            here = (rank == gpu[0]) & (device == gpu[1])
+            left[here] = covered(start[here], end[here], self._unclaimed(*gpu, lines))
         return pa.array(left)
+
+    def _unclaimed(self, rank: int, device: int, lines: Iterable[str]) -> Spans:
+        # The lines of a GPU do not overlap, so their union has the length of all of them.
+        free = [self._free[rank, device, line] for line in set(lines) if (rank, device, line) in self._free]
+        return free[0] if len(free) == 1 else join(*free) if free else EMPTY
 
     def claim(self, rule: str, category: str, rank: int, device: int, intervals: Spans, lines: Iterable[str]) -> int:
         """Take what is left of `intervals` on these lines; returns the ns taken."""

@@ -2,6 +2,8 @@
 
 A test on a null is false, and so is a null truth value; arithmetic with a null is null; dividing by zero gives null. Integers stay
 exact until a fraction meets them: then both sides are float64, without Arrow's refusal to convert large nanosecond values.
+
+Names stay what they are in the tables, codes of a dictionary: a test on a million names is a test on the few that differ.
 """
 
 from __future__ import annotations
@@ -12,7 +14,27 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Value = Any  # a pa.Array (one value a row) or a pa.Scalar (the same for all)
+Value = Any  # a pa.Array (one value a row; names as a pa.DictionaryArray) or a pa.Scalar (the same for all)
+
+
+def by_name(operation: Callable[..., Value]) -> Callable[..., Value]:
+    """`operation`, which looks at each row alone, worked out once a distinct name where names are all it is given."""
+
+    def run(*values: Value) -> Value:
+        columns = [at for at, value in enumerate(values) if isinstance(value, pa.Array)]
+        if len(columns) != 1 or not isinstance(names := values[columns[0]], pa.DictionaryArray):
+            return operation(*(plain(value) for value in values))
+        if len(names.dictionary) > len(names):
+            return operation(*(plain(value) for value in values))
+        distinct = [names.dictionary if value is names else value for value in values]
+        return operation(*distinct).take(names.indices)
+
+    return run
+
+
+def plain(value: Value) -> Value:
+    """Names as texts; all else as it is."""
+    return value.cast(value.type.value_type) if isinstance(value, pa.DictionaryArray) else value
 
 
 def arithmetic(operation: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
@@ -54,13 +76,20 @@ def truth(condition: Value) -> Value:
 
 def compare(operation: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
     """A comparison that is false where either side is null."""
+    named = by_name(operation)
 
     def run(a: Value, b: Value) -> Value:
         if pa.types.is_floating(a.type) or pa.types.is_floating(b.type):
             a, b = same_number(a, b)
-        return truth(operation(a, b))
+        return truth(named(a, b))
 
     return run
+
+
+def member(value: Value, allowed: list[Any]) -> Value:
+    """Whether the value is one of those allowed; false where it is null."""
+    found = by_name(lambda values: pc.is_in(values, value_set=pa.array(allowed, values.type), skip_nulls=True))
+    return truth(found(value))
 
 
 def both(a: Value, b: Value) -> Value:
@@ -95,7 +124,7 @@ def greatest(*values: Value) -> Value:
 
 def concat(*values: Value) -> Value:
     """The texts one after another; null where one is null."""
-    return pc.binary_join_element_wise(*values, "")
+    return by_name(lambda *texts: pc.binary_join_element_wise(*texts, ""))(*values)
 
 
 def plural(count: Value, word: pa.Scalar) -> Value:
@@ -109,10 +138,12 @@ def as_array(value: Value, rows: int) -> pa.Array:
 
 
 def decoded(column: pa.ChunkedArray) -> pa.Array:
-    """A table column as one array of int64, float64, string or bool."""
+    """A table column as one array of int64, float64, string or bool, or of names in a dictionary that holds each once and no null."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
+        column = column.unify_dictionaries()
+        if any(_loose(chunk.dictionary) for chunk in column.chunks[:1]):
+            column = column.cast(kind.value_type).dictionary_encode()
     elif pa.types.is_signed_integer(kind):
         column = column.cast(pa.int64())
     elif pa.types.is_floating(kind):
@@ -121,7 +152,12 @@ def decoded(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
+def _loose(dictionary: pa.Array) -> bool:
+    """Whether a value is in there twice, or none at all: then two codes may mean the same."""
+    return dictionary.null_count > 0 or len(dictionary.unique()) < len(dictionary)
+
+
 def _alike(*values: Value) -> list[Value]:
     if any(pa.types.is_floating(value.type) for value in values):
         return [to_float(value) for value in values]
-    return list(values)
+    return [plain(value) for value in values]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.message import shortened, words
 from traceanalyzer.engine.names import Expression
-from traceanalyzer.engine.rows import TableRows
+from traceanalyzer.engine.rows import GPU_KEYS, TableRows
 from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import Evidence
 from traceanalyzer.units import format_bytes, format_duration
@@ -20,45 +20,59 @@ from traceanalyzer.units import format_bytes, format_duration
 LONGEST_LABEL = 120
 # Leaves room in a label for a range and an operation beside each other.
 _LONGEST_PART = 50
+# What the host did comes before what followed; of that the start says enough.
+_LONGEST_PLACE = 75
 Row = dict[str, Any]
 
 
 def evidence(table: str, rows: TableRows, order_by: Expression | None, limit: int) -> list[Evidence]:
-    """Up to `limit` rows, the largest by `order_by` first; none for tables without times.
+    """Up to `limit` rows, the largest by `order_by` first; none for tables without times. A rank that others waited for is shown too.
 
     The default order is by what a row still had to give before the claim, else by length. Rows with nothing left to give show
     nothing of the finding as long as others have.
     """
-    names = rows.table.column_names
-    if "start_ns" not in names or "end_ns" not in names or not rows.count:
+    if not (rows.has_column("start_ns") and rows.has_column("end_ns") and rows.count):
         return []
     weight = compute.as_array(order_by(rows), rows.count) if order_by else rows.column("duration")
     if rows.has_column("unclaimed") and pc.max(left := rows.column("unclaimed")).as_py() > 0:
         weight = pc.if_else(pc.greater(left, 0), weight if order_by else left, None)
-    keys = {"weight": compute.to_float(weight)}
-    keys |= {name: rows.column(name) for name in ("rank", "device", "start_ns", "end_ns") if name in names}
+    best = _heaviest(rows, compute.to_float(weight), limit)
+    label = _LABELS.get(table, _event)
+    found: list[Evidence] = []
+    for row in rows.records(best):
+        if table == "collective_waits" and row["late"]:
+            late = _shown(row["late_rank"], row["late_device"], row["late_start_ns"], row["late_end_ns"], _late(row))
+            found += [late] if late not in found else []
+        row["duration"] = row["end_ns"] - row["start_ns"]
+        found.append(_shown(row.get("rank"), row.get("device"), row["start_ns"], row["end_ns"], label(row)))
+    return found[:limit]
+
+
+def _shown(rank: int | None, device: int | None, start: int, end: int, label: str) -> Evidence:
+    return Evidence(rank, device, start, end, shortened(label, LONGEST_LABEL))
+
+
+def _heaviest(rows: TableRows, weight: pa.Array, limit: int) -> pa.Array:
+    """Positions of the `limit` rows of the largest weight that is not null, in the order in which they are shown."""
+    # Sorted are only those that may be among them, which is few of a million.
+    size = weight.to_numpy(zero_copy_only=False)
+    size = np.where(np.isnan(size), -np.inf, size)
+    least = np.partition(size, -limit)[-limit] if limit < len(size) else -np.inf
+    near = pa.array(np.flatnonzero(size >= least))
+    keys = {"weight": weight.take(near)}
+    keys |= {name: rows.column(name).take(near) for name in (*GPU_KEYS, "start_ns", "end_ns") if rows.has_column(name)}
     order = [(name, "descending" if name == "weight" else "ascending") for name in keys]
     # The row number last: rows that agree in all else keep the order of the table.
-    keys["row"] = pa.array(np.arange(rows.count))
-    ranked = pa.table(keys).filter(pc.is_valid(keys["weight"]))
-    best = ranked.take(pc.sort_indices(ranked, sort_keys=[*order, ("row", "ascending")])[:limit])["row"]
-    label = _LABELS.get(table, _event)
-    return [
-        Evidence(
-            row.get("rank"),
-            row.get("device"),
-            row["start_ns"],
-            row["end_ns"],
-            shortened(label(row | {"duration": row["end_ns"] - row["start_ns"]}), LONGEST_LABEL),
-        )
-        for row in rows.table.take(best).to_pylist()
-    ]
+    ranked = pa.table(keys | {"row": near}).filter(pc.is_valid(keys["weight"]))
+    return ranked.take(pc.sort_indices(ranked, sort_keys=[*order, ("row", "ascending")])[:limit])["row"]
 
 
 def _gap(row: Row) -> str:
     what = f"{format_duration(row['duration'])} idle, {words(row['cause'])}"
-    detail = row["wait_name"] or row["range_name"]
-    what += f": {_part(detail)}" if detail else ""
+    # A loader's own range says more than what it happens to run.
+    where = row["range_name"] if row["cause"] == "input" else row["place"] or row["range_name"]
+    details = [readable_name(name, _LONGEST_PLACE) for name in (row["wait_name"], where) if name]
+    what += f": {' for '.join(dict.fromkeys(details))}" if details else ""
     return what + (f", before {_part(row['next_op_name'])}" if row["next_op_name"] else "")
 
 
@@ -70,13 +84,73 @@ def _copy(row: Row) -> str:
     return f"{size}{words(row['copy_kind'] or 'unknown')}{memory}{exposed or ', ' + format_duration(row['duration'])}{where}"
 
 
+def _burst(row: Row) -> str:
+    what = "migrations" if row["managed"] else "copies"
+    idle = f", {format_duration(row['idle'])} idle between them" if row["idle"] else ""
+    where = f", in {_part(row['range_name'])}" if row["range_name"] else ""
+    return f"{row['copies']:,} {what} in {format_duration(row['duration'])}, {format_bytes(row['bytes'])}{idle}{where}"
+
+
+def _readback(row: Row) -> str:
+    size = "" if row["bytes"] is None else f"{format_bytes(row['bytes'])} "
+    memory = " pageable" if row["pageable"] else ""
+    idle = f", {format_duration(row['idle'])} idle after it" if row["idle"] else ""
+    where = f", in {_part(row['operator'])}" if row["operator"] else ""
+    where += f" at {_part(row['source'])}" if row["source"] else ""
+    return f"{size}to the host{memory}, {format_duration(row['exposed'])} exposed{idle}{where}"
+
+
+def _pattern(row: Row) -> str:
+    what = f"{_part(row['operator'])} {row['detail'] or ''}".rstrip()
+    times = f", {row['count']:,} times in {format_duration(row['duration'])}" if row["count"] > 1 else ""
+    where = f", at {_part(row['source'])}" if row["source"] else ""
+    return f"{what}{times}, {format_duration(row['gpu_time'])} on the GPU{where}"
+
+
 def _communication(row: Row) -> str:
     exposed = row["exposed"] if row["exposed"] is not None else row["duration"]
     return f"{format_duration(row['duration'])}, {format_duration(exposed)} exposed: {_part(row['name'])}"
 
 
+def _waiting(row: Row) -> str:
+    what = f"waiting: {format_duration(row['duration'])}" + (f" for {row['late']}" if row["late"] else "")
+    return what + (f" in {row['kind']}" if row["kind"] else "")
+
+
+def _late(row: Row) -> str:
+    doing = f", {words(row['late_line'].removeprefix('idle.'))}" if row["late_line"] else ""
+    detail = f": {_part(row['late_doing'])}" if row["late_doing"] else ""
+    return f"late: {row['late']}{doing}{detail}"
+
+
 def _launch(row: Row) -> str:
     return f"{format_duration(row['duration'])} in {_part(row['api_name'])}, queued {format_duration(row['queue_delay'] or 0)}"
+
+
+def _step(row: Row) -> str:
+    what = f"step {row['index']}: {format_duration(row['duration'])}"
+    if row["reason"] is None:
+        return what
+    return f"{what}, {format_duration(row['excess'])} more, mostly {row['reason']}"
+
+
+def _memory(row: Row) -> str:
+    used = row["peak_allocated"]
+    return f"{format_bytes(row['peak_reserved'])} reserved" + ("" if used is None else f", {format_bytes(used)} in use")
+
+
+def _growth(row: Row) -> str:
+    where = f", in {_part(row['place'])}" if row["place"] else ""
+    return f"step {row['index']}: {format_bytes(row['growth'])} more in use, {format_bytes(row['kept'])} kept{where}"
+
+
+def _chain(row: Row) -> str:
+    return f"{row['kernels']:,} kernels, {format_duration(row['busy'])}; the longest: {_part(row['name'])}"
+
+
+def _attention(row: Row) -> str:
+    rest = row["duration"] - row["matmul"]
+    return f"{row['direction']}: {format_duration(rest)} between matrix products of {format_duration(row['matmul'])}"
 
 
 def _event(row: Row) -> str:
@@ -87,8 +161,17 @@ def _event(row: Row) -> str:
 _LABELS: dict[str, Callable[[Row], str]] = {
     "gaps": _gap,
     "copies": _copy,
+    "copy_bursts": _burst,
+    "readbacks": _readback,
+    "patterns": _pattern,
     "communication": _communication,
+    "collective_waits": _waiting,
     "launches": _launch,
+    "kernel_chains": _chain,
+    "attention_blocks": _attention,
+    "step_ledger": _step,
+    "memory_stats": _memory,
+    "memory_growth": _growth,
 }
 
 

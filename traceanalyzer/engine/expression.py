@@ -206,7 +206,7 @@ class _Compiler:
         def contained(rows: Rows) -> Value:
             values = run(rows)
             values = compute.to_float(values) if wanted else values
-            found = pc.is_in(values, value_set=pa.array(allowed, values.type))
+            found = compute.member(values, allowed)
             # A test on a null is false, negated or not.
             return pc.and_(pc.is_valid(values), pc.invert(found)) if negated else found
 

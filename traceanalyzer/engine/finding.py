@@ -47,13 +47,13 @@ class GroupRun:
         if not rows.count:
             return None
         rule, program = self.rule, self.program
-        spans = spans_by_gpu(rows.table) if rule.claims else {}
+        spans = spans_by_gpu(rows.spans()) if rule.claims else {}
         scope = Scope(*(keys[key].as_py() if key in keys else None for key in ("rank", "device")))
         rows.values |= keys | self._context(scope)
         if rule.claims:
             left = sum(self.book.unclaimed(*gpu, gpu_spans, rule.claims) for gpu, gpu_spans in spans.items())
             rows.values["unclaimed"] = pa.scalar(left, pa.int64())
-            rows.add_column("unclaimed", self.book.unclaimed_rows(rows.table, rule.claims))
+            rows.add_column("unclaimed", self.book.unclaimed_rows(rows.spans(), rule.claims))
         for name, expression in program.metrics.items():
             rows.values[name] = expression(rows)
         for condition, reason in program.abstain:

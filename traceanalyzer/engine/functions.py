@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.compute import Value
 from traceanalyzer.engine.kinds import BOOL, NULL, NUMBER, TEXT, Kind, KindError, common, number
-from traceanalyzer.units import COUNT, SHARE
+from traceanalyzer.units import COUNT, SHARE, format_share
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,25 @@ def _chosen(given: list[Kind]) -> Kind:
 def _match(name: str) -> Callable[[Value, pa.Scalar], Value]:
     # Arrow matches with RE2, whose time is linear in the text whatever the pattern.
     def run(text: Value, pattern: pa.Scalar) -> Value:
-        return compute.truth(getattr(pc, name)(text, pattern.as_py()))
+        found = compute.by_name(lambda texts: getattr(pc, name)(texts, pattern.as_py()))
+        return compute.truth(found(text))
 
     return run
+
+
+def _shares(given: list[Kind]) -> Kind:
+    if given[0].type not in ("number", "null") or given[0].unit not in (SHARE, None):
+        raise KindError(f"needs a share but gets {given[0]}")
+    return TEXT
+
+
+def _percent(share: Value) -> Value:
+    def text(one: float | None) -> str | None:
+        return None if one is None else format_share(one)
+
+    if isinstance(share, pa.Scalar):
+        return pa.scalar(text(share.as_py()), pa.string())
+    return pa.array([text(one) for one in share.to_pylist()], pa.string())
 
 
 ROW_FUNCTIONS: dict[str, Function] = {
@@ -80,6 +96,7 @@ ROW_FUNCTIONS: dict[str, Function] = {
     "startswith": Function('startswith(text, "start")', (2, 2), _fixed(BOOL, TEXT, TEXT), _match("starts_with"), 1),
     "matches": Function('matches(text, "regex")', (2, 2), _fixed(BOOL, TEXT, TEXT), _match("match_substring_regex"), 1),
     "plural": Function('plural(count, "gap")', (2, 2), _fixed(TEXT, NUMBER, TEXT), compute.plural, 1),
+    "percent": Function("percent(share)", (1, 1), _shares, _percent),
     "concat": Function("concat(text, text, ...)", (2, MANY), _texts, compute.concat),
     "coalesce": Function("coalesce(a, b, ...)", (2, MANY), _same, compute.coalesce),
     "if_else": Function("if_else(condition, a, b)", (3, 3), _chosen, compute.choose),
@@ -91,23 +108,26 @@ def _weighed(result: Kind) -> Callable[[list[Kind]], Kind]:
 
 
 def _top(names: pa.Array, weights: pa.Array) -> pa.Scalar:
-    named = pc.is_valid(names)
-    totals = (
-        pa.table({"name": names.filter(named), "weight": weights.filter(named)})
-        .group_by("name")
-        .aggregate([("weight", "sum")])
-        .sort_by([("weight_sum", "descending"), ("name", "ascending")])
-    )
+    totals = _weight_by_name(names, weights).sort_by([("weight", "descending"), ("name", "ascending")])
     return totals["name"][0] if len(totals) else pa.scalar(None, pa.string())
+
+
+def _weight_by_name(names: pa.Array, weights: pa.Array) -> pa.Table:
+    """`name` and the sum of its weights (`weight`), one row a distinct name that is not null."""
+    codes = names.dictionary_encode()
+    totals = (
+        pa.table({"code": codes.indices, "weight": weights})
+        .filter(pc.is_valid(codes.indices))
+        .group_by("code", use_threads=False)
+        .aggregate([("weight", "sum")])
+    )
+    return pa.table({"name": codes.dictionary.take(totals["code"]), "weight": totals["weight_sum"]})
 
 
 def _top_share(names: pa.Array, weights: pa.Array) -> pa.Scalar:
     """What the heaviest name holds of all weight, nameless rows included."""
-    top = _top(names, weights)
-    whole = pc.sum(weights, min_count=0)
-    if not top.is_valid:
-        return pa.scalar(None, pa.float64())
-    return compute.divide(pc.sum(weights.filter(compute.truth(pc.equal(names, top))), min_count=0), whole)
+    heaviest = pc.max(_weight_by_name(names, weights)["weight"])
+    return compute.divide(heaviest, pc.sum(weights, min_count=0))
 
 
 def _quantile(values: pa.Array, level: pa.Scalar) -> pa.Scalar:
@@ -132,6 +152,12 @@ def _count(ones: pa.Array) -> pa.Scalar:
     return pa.scalar(len(ones), pa.int64())
 
 
+def _distinct(values: pa.Array) -> pa.Scalar:
+    # Arrow's count_distinct takes ten times as long.
+    codes = values.indices if isinstance(values, pa.DictionaryArray) else values
+    return pa.scalar(len(codes.drop_null().unique()), pa.int64())
+
+
 AGGREGATES: dict[str, Function] = {
     # count takes no argument: it is given one placeholder a row, so that `where=` works on it as on the others.
     "count": Function("count()", (0, 0), _countable, _count),
@@ -141,7 +167,7 @@ AGGREGATES: dict[str, Function] = {
     "mean": Function("mean(number)", (1, 1), _number_like, pc.mean),
     "median": Function("median(number)", (1, 1), _number_like, _median),
     "quantile": Function("quantile(number, 0.95)", (2, 2), _first, _quantile, 1),
-    "count_distinct": Function("count_distinct(column)", (1, 1), _countable, pc.count_distinct),
+    "count_distinct": Function("count_distinct(column)", (1, 1), _countable, _distinct),
     "any": Function("any(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.any(values, min_count=0)),
     "all": Function("all(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.all(values, min_count=0)),
     "top": Function("top(name, weight)", (2, 2), _weighed(TEXT), _top),

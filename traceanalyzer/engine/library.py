@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from traceanalyzer.engine.lint import lint_rule, taken_id
 from traceanalyzer.engine.rule import Problem, Rule
 from traceanalyzer.engine.rulefile import read_rule
+from traceanalyzer.engine.scenarios import FILE as SCENARIOS
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.resources import data_folder
 
 RULE_SUFFIXES = (".yaml", ".yml")
-# The narrower rule claims first; this breaks the ties that `after` leaves. Rules that are not listed come last, by id.
+# The narrower rule claims first; this breaks the ties that `after` leaves. Shipped rules that are not listed come last, by id.
 CLAIM_ORDER = (
     *("INP001", "HST002", "HST003", "LCH002", "MEM001", "MEM002", "SYN002", "SYN001"),
     *("CPY005", "CPY003", "CPY004", "CPY002", "CPY001"),
@@ -34,9 +36,14 @@ def rule_files(folder: Traversable | None = None) -> list[tuple[str, str]]:
     )
 
 
+def shipped_ids() -> dict[str, str]:
+    """Id -> file of every shipped rule."""
+    return {rule.id: rule.file for rule in parse_rules(rule_files())}
+
+
 def read_files(path: Path) -> list[tuple[str, str]]:
     """(name, text) of one rule file, or of every rule file under a folder, sorted. Raises ConfigError when there is none."""
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.suffix in RULE_SUFFIXES)
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if _is_rule(p))
     if not files:
         raise ConfigError(f"{path}: no rule file and no folder of rule files (.yaml)")
     try:
@@ -45,9 +52,21 @@ def read_files(path: Path) -> list[tuple[str, str]]:
         raise ConfigError(f"{path}: cannot be read ({error})") from error
 
 
-def load_rules(folder: Traversable | None = None) -> list[Rule]:
-    """The rules in claim order. Raises ConfigError that names the first mistakes of a wrong file."""
-    return parse_rules(rule_files(folder))
+def load_rules(own: Sequence[Path] = ()) -> list[Rule]:
+    """The shipped rules and those of the user's files and folders, in claim order.
+
+    Raises ConfigError that names the first mistakes of a wrong file: `file:line:column: what`.
+    """
+    shipped = parse_rules(rule_files())
+    # A file that is named twice, by itself and by its folder, is one file.
+    files = {Path(name).resolve(): (name, text) for path in own for name, text in read_files(path)}
+    users = parse_rules(files.values())
+    _refuse([problem for rule in users for problem in lint_rule(rule, tests=False)])
+    by_id = {rule.id: rule for rule in shipped}
+    for rule in users:
+        if taken := by_id.get(rule.id):
+            _refuse([taken_id(rule, taken.file)])
+    return claim_order([*shipped, *users], first={rule.id for rule in users})
 
 
 def parse_rules(files: Iterable[tuple[str, str]]) -> list[Rule]:
@@ -58,17 +77,17 @@ def parse_rules(files: Iterable[tuple[str, str]]) -> list[Rule]:
         rule, found = read_rule(text, name)
         problems += found
         rules += [rule] if rule else []
-    if problems:
-        raise ConfigError("; ".join(str(problem) for problem in problems[:3]))
+    _refuse(problems)
     return claim_order(rules)
 
 
-def claim_order(rules: Iterable[Rule]) -> list[Rule]:
+def claim_order(rules: Iterable[Rule], first: Collection[str] = ()) -> list[Rule]:
     """The rules so that each comes after all that its `after` names; an id that is not loaded is no hindrance.
 
-    Raises ConfigError for a circle and for two rules with one id.
+    `first` are the ids of rules that claim before all others they do not name: a user's rule knows one program, so it is narrower
+    than any that is shipped. Raises ConfigError for a circle and for two rules with one id.
     """
-    waiting = sorted(rules, key=lambda rule: (_place(rule.id), rule.id))
+    waiting = sorted(rules, key=lambda rule: (rule.id not in first, _place(rule.id), rule.id))
     _refuse_doubles(waiting)
     ordered: list[Rule] = []
     while waiting:
@@ -79,6 +98,15 @@ def claim_order(rules: Iterable[Rule]) -> list[Rule]:
         waiting.remove(ready)
         ordered.append(ready)
     return ordered
+
+
+def _is_rule(path: Path) -> bool:
+    return path.suffix in RULE_SUFFIXES and path.name != SCENARIOS
+
+
+def _refuse(problems: list[Problem]) -> None:
+    if problems:
+        raise ConfigError("; ".join(str(problem) for problem in problems[:3]))
 
 
 def _place(rule_id: str) -> int:

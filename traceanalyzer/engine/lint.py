@@ -3,39 +3,63 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
+from traceanalyzer.engine.names import did_you_mean
 from traceanalyzer.engine.program import compile_rule
 from traceanalyzer.engine.rule import Problem, Rule
+from traceanalyzer.engine.rule_schema import CODE, FRAMEWORKS, ID, SLUG
 from traceanalyzer.engine.rulefile import read_rule
 
-_ID = re.compile(r"[A-Z]{3}\d{3}")
-_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
+def lint_rules(files: Iterable[tuple[str, str]], shipped: Mapping[str, str] | None = None) -> list[Problem]:
+    """Every problem of the rule files, given as (name, text), in the order of files and lines.
 
-def lint_rules(files: Iterable[tuple[str, str]]) -> list[Problem]:
-    """Every problem of the rule files, given as (name, text), in the order of files and lines."""
+    `shipped` is {id: file} of the rules beside which they are to run; a rule in a file of that name is that rule itself.
+    """
     problems: list[Problem] = []
     seen: dict[str, str] = {}
     for name, text in files:
         rule, found = read_rule(text, name)
         if rule is not None:
-            found = [*found, *_lint(rule)]
+            found = [*found, *lint_rule(rule)]
             if rule.id in seen:
                 found.append(rule.problem(("id",), f"the id {rule.id} is already that of {seen[rule.id]}"))
+            if (file := (shipped or {}).get(rule.id)) and not Path(name).as_posix().endswith(file):
+                found.append(taken_id(rule, file))
             seen.setdefault(rule.id, name)
         problems += sorted(found, key=lambda problem: (problem.line, problem.column))
     return problems
 
 
-def _lint(rule: Rule) -> list[Problem]:
+def taken_id(rule: Rule, file: str) -> Problem:
+    """A user's rule has the id of a shipped one, which lies in `file`."""
+    message = f"{rule.id} is the id of {file}, which ships with traceanalyzer; choose letters of your own"
+    return rule.problem(("id",), f"{message} (and disable {rule.id} if yours replaces it)")
+
+
+def lint_rule(rule: Rule, tests: bool = True) -> list[Problem]:
+    """What is wrong with a rule that was read; `tests` says whether it must bring some."""
     problems = list(compile_rule(rule)[1])
-    if rule.id and not _ID.fullmatch(rule.id):
+    if rule.id and not re.fullmatch(ID, rule.id):
         problems.append(rule.problem(("id",), "an id is three capital letters and three digits, such as LCH001"))
-    if rule.slug and not _SLUG.fullmatch(rule.slug):
+    if rule.slug and not re.fullmatch(SLUG, rule.slug):
         problems.append(rule.problem(("slug",), "a slug is lower-case words joined by hyphens"))
     if rule.id in rule.after:
         problems.append(rule.problem(("after",), "a rule cannot come after itself"))
+    for key in ("healthy", "weakened_by"):
+        for at, code in enumerate(getattr(rule.requires, key)):
+            if not re.fullmatch(CODE, code):
+                problems.append(
+                    rule.problem(("requires", key, at), f"'{code}' is no health code; they look like TRC001")
+                )
+    for at, step in enumerate(rule.recommend):
+        for name in step.keys() - {"when", *FRAMEWORKS}:
+            hint = did_you_mean(name, FRAMEWORKS) or f"; there are {', '.join(FRAMEWORKS)}"
+            problems.append(rule.problem(("recommend", at, name), f"unknown framework '{name}'{hint}"))
+    if not tests:
+        return problems
     outcomes = {test.expect.outcome for test in rule.tests}
     if "fired" not in outcomes:
         problems.append(rule.problem(("tests",), "no test must fire; add one with expect: fires or {level: ...}"))

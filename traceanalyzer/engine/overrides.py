@@ -1,4 +1,4 @@
-"""Thresholds that a user sets in place of a rule's defaults."""
+"""What a user sets in place of a rule's defaults: thresholds, and whether it runs at all."""
 
 from __future__ import annotations
 
@@ -35,6 +35,16 @@ def with_overrides(rules: Iterable[Rule], overrides: Overrides) -> list[Rule]:
         params = {name: _overridden(rule, name, value) for name, value in values.items()}
         by_id[rule_id] = replace(rule, params={**rule.params, **params})
     return list(by_id.values())
+
+
+def check_disabled(rules: Iterable[Rule], disabled: Mapping[str, str]) -> None:
+    """Raises ConfigError when `disabled` ({rule id: where that was said}) names a rule that is not there."""
+    ids = [rule.id for rule in rules]
+    for rule_id, where in disabled.items():
+        if rule_id not in ids:
+            raise ConfigError(
+                f"there is no rule '{rule_id}' to switch off, as said {where}{did_you_mean(rule_id, ids)}"
+            )
 
 
 def _overridden(rule: Rule, name: str, value: object) -> Param:

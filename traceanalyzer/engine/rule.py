@@ -1,26 +1,14 @@
-"""A rule as data: what each key of its file holds. Expressions stay text here; `program` compiles them."""
+"""A rule as data: what each key of its file (`rule_schema`) holds. Expressions stay text here; `program` compiles them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import PurePath as FilePath
 from typing import Any
 
 from traceanalyzer.engine.kinds import TEXT, Kind, number
 from traceanalyzer.engine.yamlfile import Document, Path
 from traceanalyzer.units import Quantity, parse_quantity
-
-KEYS = (
-    *("id", "slug", "title", "status", "category", "after", "why", "requires", "params", "from", "where", "group_by"),
-    *("metrics", "having", "order_by", "limit", "severity", "claims", "saving", "message", "recommend"),
-    *("false_positives", "references", "tests"),
-)
-REQUIRED = ("id", "slug", "title", "status", "category", "why", "from", "message", "recommend", "references", "tests")
-STATUSES = ("preview", "stable", "deprecated")
-CATEGORIES = (
-    *("compute", "communication", "memcpy", "input", "host", "launch", "synchronization", "memory_management"),
-    *("dependency", "gaps", "health"),
-)
-EVIDENCE_LIMIT = 20
 
 
 @dataclass(frozen=True)
@@ -114,6 +102,11 @@ class Rule:
     tests: tuple[RuleTest, ...]
     file: str
     document: Document = field(repr=False, compare=False)
+
+    @property
+    def family(self) -> str:
+        """The folder in which the file lies."""
+        return FilePath(self.file).parent.name or "."
 
     def problem(self, path: Path, message: str, column: int = 0) -> Problem:
         """A Problem at the value at `path`, `column` characters into it."""

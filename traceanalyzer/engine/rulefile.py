@@ -6,17 +6,13 @@ linter shows them all.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 from typing import Any
 
 from traceanalyzer.engine.kinds import number
 from traceanalyzer.engine.names import did_you_mean
 from traceanalyzer.engine.rule import (
-    CATEGORIES,
-    EVIDENCE_LIMIT,
-    KEYS,
-    REQUIRED,
-    STATUSES,
     Expectation,
     Param,
     Problem,
@@ -26,8 +22,25 @@ from traceanalyzer.engine.rule import (
     Saving,
     literal_of,
 )
+from traceanalyzer.engine.rule_schema import (
+    ABSTAIN,
+    CATEGORIES,
+    EVIDENCE_LIMIT,
+    EXPECT,
+    EXPECTED,
+    MOST_EVIDENCE,
+    PARAM,
+    REQUIRED,
+    REQUIRES,
+    RULE,
+    SAVING,
+    SEVERITY,
+    STATUSES,
+    TEST,
+)
+from traceanalyzer.engine.scenarios import named_scenarios
 from traceanalyzer.engine.yamlfile import Document, Mark, Path, YamlError, read_yaml
-from traceanalyzer.result.document import CONFIDENCES, OUTCOMES, SEVERITIES
+from traceanalyzer.result.document import CONFIDENCES, SEVERITIES
 from traceanalyzer.units import UNITS
 
 
@@ -58,13 +71,13 @@ class _Reader:
         self.problems.append(Problem(self.file, mark.line, mark.column, message))
 
     def check_keys(self) -> None:
-        self.known((), self.data, KEYS)
+        self.known((), self.data, RULE)
         for key in REQUIRED:
             if key not in self.data:
                 self.complain((), f"'{key}' is missing")
-        present = [key for key in self.data if key in KEYS]
-        for before, key in pairwise(present):
-            if KEYS.index(key) < KEYS.index(before):
+        order = list(RULE)
+        for before, key in pairwise(key for key in self.data if key in RULE):
+            if order.index(key) < order.index(before):
                 self.complain((), f"'{key}' comes before '{before}'", self.document.keys[(key,)])
 
     def rule(self) -> Rule:
@@ -101,7 +114,7 @@ class _Reader:
             document=self.document,
         )
 
-    def known(self, path: Path, mapping: dict[str, Any], keys: tuple[str, ...]) -> None:
+    def known(self, path: Path, mapping: dict[str, Any], keys: Collection[str]) -> None:
         for key in mapping:
             if key not in keys:
                 self.complain(path, f"unknown key '{key}'{did_you_mean(key, keys)}", self.document.keys[(*path, key)])
@@ -158,14 +171,14 @@ class _Reader:
         value = self.at(("limit",))
         if value is None:
             return EVIDENCE_LIMIT
-        if not isinstance(value, int) or not 0 < value <= 1000:
-            self.complain(("limit",), "'limit' is a whole number from 1 to 1000")
+        if not isinstance(value, int) or not 0 < value <= MOST_EVIDENCE:
+            self.complain(("limit",), f"'limit' is a whole number from 1 to {MOST_EVIDENCE}")
             return EVIDENCE_LIMIT
         return value
 
     def requires(self) -> Requires:
         value = self.mapping(("requires",), self.at(("requires",)))
-        self.known(("requires",), value, ("tables", "columns", "healthy", "weakened_by", "abstain"))
+        self.known(("requires",), value, REQUIRES)
         columns = self.mapping(("requires", "columns"), value.get("columns"))
         return Requires(
             self.texts(("requires", "tables")),
@@ -179,7 +192,7 @@ class _Reader:
         steps = self.mappings("requires", "abstain")
         for at, step in enumerate(steps):
             path: Path = ("requires", "abstain", at)
-            self.known(path, step, ("when", "reason"))
+            self.known(path, step, ABSTAIN)
             for key in ("when", "reason"):
                 if key not in step:
                     self.complain(path, f"an entry of 'abstain' needs '{key}'")
@@ -196,7 +209,7 @@ class _Reader:
         for name, value in self.mapping(("params",), self.at(("params",))).items():
             path: Path = ("params", name)
             entry = self.mapping(path, value)
-            self.known(path, entry, ("default", "unit", "why"))
+            self.known(path, entry, PARAM)
             if not entry.get("why"):
                 self.complain(path, f"threshold '{name}' needs a 'why'")
             if entry.get("default") is None or isinstance(entry["default"], dict | list):
@@ -214,7 +227,7 @@ class _Reader:
     def severity(self) -> tuple[tuple[str, str], ...]:
         steps = self.mappings("severity")
         for at, step in enumerate(steps):
-            self.known(("severity", at), step, ("when", "level"))
+            self.known(("severity", at), step, SEVERITY)
         return tuple(
             (self.expression(("severity", at, "when")) or "True", self.one_of(("severity", at, "level"), SEVERITIES))
             for at in range(len(steps))
@@ -223,7 +236,7 @@ class _Reader:
     def saving(self) -> Saving | None:
         if self.at(("saving",)) is None:
             return None
-        self.known(("saving",), self.mapping(("saving",), self.at(("saving",))), ("recoverable", "confidence"))
+        self.known(("saving",), self.mapping(("saving",), self.at(("saving",))), SAVING)
         recoverable = self.expression(("saving", "recoverable"))
         if recoverable is None:
             self.complain(("saving",), "'saving' needs 'recoverable'")
@@ -240,21 +253,35 @@ class _Reader:
         tests = []
         for at, test in enumerate(self.mappings("tests")):
             path: Path = ("tests", at)
-            self.known(path, test, ("name", "given", "expect"))
-            if not isinstance(test.get("given"), dict):
-                self.complain(path, "a test needs 'given': the rows of its tables")
+            self.known(path, test, TEST)
+            given = self.given(path, test.get("given"))
+            if given is None:
                 continue
             expectation = self.expectation((*path, "expect"), test.get("expect"))
-            tests.append(RuleTest(test["given"], expectation, str(test.get("name") or at + 1)))
+            name = test.get("name") or (test["given"] if isinstance(test["given"], str) else at + 1)
+            tests.append(RuleTest(given, expectation, str(name)))
         return tuple(tests)
+
+    def given(self, path: Path, value: Any) -> dict[str, Any] | None:
+        """The rows of a test's tables, which may be those of a scenario that ships with the rules."""
+        if isinstance(value, str):
+            scenarios = named_scenarios()
+            if value in scenarios:
+                return scenarios[value].given
+            known = did_you_mean(value, scenarios) or f"; there are {', '.join(scenarios)}"
+            self.complain((*path, "given"), f"there is no scenario '{value}'{known}")
+            return None
+        if isinstance(value, dict):
+            return value
+        self.complain(path, "a test needs 'given': the rows of its tables, or the name of a scenario")
+        return None
 
     def expectation(self, path: Path, value: Any) -> Expectation:
         if isinstance(value, dict):
-            self.known(path, value, ("level", "recoverable", "says"))
+            self.known(path, value, EXPECT)
             level = self.one_of((*path, "level"), SEVERITIES) if "level" in value else None
             amount = literal_of(value["recoverable"])[0] if "recoverable" in value else None
             return Expectation("fired", level, amount if isinstance(amount, int) else None, value.get("says"))
-        outcomes = ("fires", *OUTCOMES[1:])
-        if value not in outcomes:
-            self.complain(path, f"'expect' is one of {', '.join(outcomes)}, or a mapping such as {{level: high}}")
-        return Expectation("fired" if value not in outcomes or value == "fires" else value)
+        if value not in EXPECTED:
+            self.complain(path, f"'expect' is one of {', '.join(EXPECTED)}, or a mapping such as {{level: high}}")
+        return Expectation("fired" if value not in EXPECTED or value == "fires" else value)

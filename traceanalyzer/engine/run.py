@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
-from traceanalyzer.engine.overrides import Overrides, with_overrides
+from traceanalyzer.engine.overrides import Overrides, check_disabled, with_overrides
 from traceanalyzer.engine.program import Program, compile_rule
-from traceanalyzer.engine.rows import TableRows, Windows
+from traceanalyzer.engine.rows import Columns, TableRows, Windows
 from traceanalyzer.engine.rule import Rule
 from traceanalyzer.result.document import Finding, RuleOutcome
 
@@ -58,17 +58,26 @@ def gpu_name(rank: int, device: int) -> str:
 
 
 def run_rules(
-    rules: Sequence[Rule], tables: Tables, overrides: Overrides | None = None, describe: Describe = gpu_name
+    rules: Sequence[Rule],
+    tables: Tables,
+    overrides: Overrides | None = None,
+    describe: Describe = gpu_name,
+    disabled: Mapping[str, str] | None = None,
 ) -> EngineResult:
     """Run the rules, which are in claim order, one after another.
 
-    `overrides` is {rule id: {param: value}}. Ranks in the findings are those of the tables. Raises ConfigError for wrong
-    overrides, and nothing else.
+    `overrides` is {rule id: {param: value}}, `disabled` {rule id: where it was switched off}. Ranks in the findings are those of the
+    tables. Raises ConfigError for wrong overrides and for unknown rules, and nothing else.
     """
     run = _Run(tables, describe)
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
+    off = disabled or {}
+    check_disabled(rules, off)
     for rule in with_overrides(rules, overrides or {}):
+        if rule.id in off:
+            outcomes.append(RuleOutcome(rule.id, "not_applicable", f"switched off {off[rule.id]}"))
+            continue
         restore = run.book.snapshot()
         try:
             found, note = run.rule(rule)
@@ -93,6 +102,7 @@ class _Run:
         self.windows = Windows(tables.table("ledger"))
         self.book = ClaimBook(tables.table("ledger_intervals"))
         self.health = tables.table("health")
+        self.columns: dict[str, Columns] = {}
 
     def rule(self, rule: Rule) -> tuple[list[Finding], str | None]:
         """The findings of one rule and a note about what was left out. Raises _AbstainedError, or anything on a broken rule."""
@@ -147,7 +157,9 @@ class _Run:
 
     def _rows(self, rule: Rule, program: Program, sick: dict[int, str]) -> TableRows:
         values = {f"params.{name}": pa.scalar(param.value) for name, param in rule.params.items()}
-        rows = TableRows(self.tables.table(rule.source), self.windows, values)
+        if rule.source not in self.columns:
+            self.columns[rule.source] = Columns(self.tables.table(rule.source), self.windows)
+        rows = TableRows(self.columns[rule.source], self.windows, values)
         if sick:
             rows = rows.filter(pc.invert(pc.is_in(rows.column("rank"), value_set=pa.array(list(sick), pa.int64()))))
         if program.where:

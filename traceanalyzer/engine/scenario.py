@@ -5,8 +5,9 @@
       gaps: [{cause: input, duration: 30ms, repeat: 10}]  # rows without start_ns are laid one after another
       unavailable: {api_calls: the trace holds no CUDA API calls}
 
-Values may be unit literals. Columns that are not given are null, but for rank and device (0), and for what follows from the rest:
-`gap`, `gap_duration`, `exposed` and `window`'s ledger lines. What the rows leave of the window is compute.
+Instead of the rows, `given` may name one of the `scenarios` that ship with the rules. Values may be unit literals. Columns that are
+not given are null, but for rank and device (0), and for what follows from the rest: `gap`, `gap_duration`, `exposed` and `window`'s
+ledger lines. What the rows leave of the window is compute.
 """
 
 from __future__ import annotations
@@ -112,35 +113,66 @@ def _rows(table: str, given: list[Row], clock: dict[Gpu, int]) -> list[Row]:
                 row.setdefault("end_ns", row["start_ns"] + duration)
                 # A hair of compute in between keeps neighbours apart, as two gaps always are.
                 clock[gpu] = row["end_ns"] + 1
-                row |= _defaults(table, row, len(rows))
+                row = _defaults(table, row, len(rows)) | row
             rows.append(row)
     return rows
 
 
+# Columns that are the whole length of a row unless it says otherwise, and those that number the rows.
+_WHOLE = {
+    "gaps": ("gap_duration",),
+    "copies": ("exposed",),
+    "communication": ("exposed",),
+    "kernels": ("alone",),
+    "kernel_chains": ("busy",),
+    "collective_waits": ("wait", "exposed_wait"),
+}
+_NUMBERED = {"gaps": "gap", "collective_waits": "instance"}
+
+
 def _defaults(table: str, row: Row, number: int) -> Row:
+    """What follows from the rest of a row."""
+    if table == "collective_waits" and "late" not in row:
+        return {}
     duration = row["end_ns"] - row["start_ns"]
-    if table == "gaps":
-        return {"gap": row.get("gap", number), "gap_duration": row.get("gap_duration", duration)}
-    if table in ("copies", "communication"):
-        return {"exposed": row.get("exposed", duration)}
-    return {}
+    defaults: Row = dict.fromkeys(_WHOLE.get(table, ()), duration)
+    if table in _NUMBERED:
+        defaults[_NUMBERED[table]] = number
+    if table == "collective_waits":
+        defaults["spread"] = 0
+    if table in ("copy_bursts", "readbacks"):
+        idle = row.get("idle", 0)
+        defaults |= {"idle": idle, "exposed": duration - idle}
+    return defaults
 
 
 def _gap_stretch(row: Row) -> list[Stretch]:
     return [(row["rank"], row["device"], f"idle.{row['cause']}", row["start_ns"], row["end_ns"])]
 
 
-def _exposed_stretch(line: str) -> Callable[[Row], list[Stretch]]:
+def _exposed_stretch(line: str, column: str = "exposed") -> Callable[[Row], list[Stretch]]:
     def stretch(row: Row) -> list[Stretch]:
-        return [(row["rank"], row["device"], line, row["start_ns"], row["start_ns"] + row["exposed"])]
+        return [(row["rank"], row["device"], line, row["start_ns"], row["start_ns"] + row.get(column, 0))]
 
     return stretch
+
+
+def _copies_and_idle(row: Row) -> list[Stretch]:
+    """The copies of the row first, then the idle time behind them."""
+    middle = row["start_ns"] + row["exposed"]
+    return [
+        (row["rank"], row["device"], "exposed_memcpy", row["start_ns"], middle),
+        (row["rank"], row["device"], "idle.host_work", middle, middle + row["idle"]),
+    ]
 
 
 _LINES: dict[str, Callable[[Row], list[Stretch]]] = {
     "gaps": _gap_stretch,
     "copies": _exposed_stretch("exposed_memcpy"),
+    "copy_bursts": _copies_and_idle,
+    "readbacks": _copies_and_idle,
     "communication": _exposed_stretch("exposed_communication"),
+    "collective_waits": _exposed_stretch("exposed_communication", "exposed_wait"),
 }
 
 

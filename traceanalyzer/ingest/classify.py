@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.names import function_path
+
 _API_SUFFIX = re.compile(r"(?:_v\d+|_ptsz|_ptds|_spt)+$")
 _API_VENDOR = re.compile(r"^(?:cuda|cu|hip)(?=[A-Z])")
 
@@ -91,27 +93,6 @@ def kernel_class(name: str, extra: Iterable[tuple[str, str]] = ()) -> str:
         return COMPUTE
     path = function_path(name)
     return next((result for pattern, result in rules + _KERNEL_RULES if pattern.search(path)), COMPUTE)
-
-
-def function_path(signature: str) -> str:
-    """The qualified name in a C++ signature, without return type, template arguments and parameters."""
-    text = signature.replace("(anonymous namespace)::", "").replace("{anonymous}::", "")
-    if not re.search(r"[<(\s]", text):
-        return text
-    kept: list[str] = []
-    angle = 0
-    # A template argument may hold parentheses, and a stray `>` (as in `operator->`) must not unbalance the count.
-    for piece in re.split(r"([<>()])", text):
-        if piece == "<":
-            angle += 1
-        elif piece == ">":
-            angle = max(angle - 1, 0)
-        elif angle == 0:
-            if piece == "(":
-                break
-            kept.append(piece)
-    words = "".join(kept).split()
-    return words[-1] if words else text
 
 
 _PYTORCH_ANNOTATION = re.compile(r"ProfilerStep\*?#\d|enumerate\(DataLoader\)#|Optimizer\.(?:step|zero_grad)#")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 
-from traceanalyzer.result.document import Device, Evidence, Finding, Result, Steps
+from traceanalyzer.result.document import Device, Evidence, Finding, Result, Saving, Steps
 from traceanalyzer.units import format_count, format_duration, format_share
 
 WIDTH = 100
@@ -164,9 +164,21 @@ def _gain(finding: Finding) -> str:
     )
     if saving.per_step_ns:
         text += f", {format_duration(saving.per_step_ns)} a step"
-    if saving.speedup_ceiling:
+    if saving.predicted_speedup is None and saving.speedup_ceiling:
         text += f": at most {saving.speedup_ceiling:.2f}× faster"
+    text += "".join(f". {said}" for said in (_predicted(saving), saving.prediction_note) if said)
     return f"{text}. Confidence {finding.confidence}."
+
+
+def _predicted(saving: Saving) -> str | None:
+    """What the replayed timeline says of a cause, in words; None when there is no prediction."""
+    if saving.predicted_speedup is None:
+        return None
+    faster = f"{saving.predicted_speedup:.2f}×"
+    if saving.step_ns is None or saving.predicted_step_ns is None:
+        return f"Replayed without it, the same work is done {faster} as fast"
+    now, then = format_duration(saving.step_ns), format_duration(saving.predicted_step_ns)
+    return f"Replayed without it, a step takes {then} instead of {now} ({faster})"
 
 
 def _brief(finding: Finding) -> str:

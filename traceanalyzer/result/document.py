@@ -61,7 +61,11 @@ class Device:
 
 @dataclass(frozen=True)
 class Steps:
-    """Step times on one GPU: `count` steps, times over those that a next step ends. `spread` is (p95 - median) / median."""
+    """Step times on one GPU: `count` steps, times over those that have a step before them. `spread` is (p95 - median) / median.
+
+    `slow_count` of them took much longer than the median; `outside_op_count` operations are in none, such as work queued before the
+    recording began.
+    """
 
     rank: int | None
     device: int
@@ -70,6 +74,8 @@ class Steps:
     median_ns: int
     p95_ns: int
     spread: float
+    slow_count: int = 0
+    outside_op_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,12 +86,20 @@ class Metric:
 
 @dataclass(frozen=True)
 class Saving:
-    """What is to be gained. `speedup_ceiling` = window / (window - recoverable); nulls mean that nothing was estimated."""
+    """What is to be gained. `speedup_ceiling` = window / (window - recoverable); nulls mean that nothing was estimated.
+
+    The prediction comes from replaying the timeline without the cause. `step_ns` is the mean time from one step's end to the next's,
+    `predicted_step_ns` the same without the cause; both are null without steps. Where nothing is predicted, `prediction_note` says why.
+    """
 
     recoverable_ns: int | None
     recoverable_share: float | None
     speedup_ceiling: float | None
     per_step_ns: int | None
+    step_ns: int | None = None
+    predicted_step_ns: int | None = None
+    predicted_speedup: float | None = None
+    prediction_note: str | None = None
 
 
 @dataclass(frozen=True)

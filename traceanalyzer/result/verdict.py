@@ -10,6 +10,8 @@ from traceanalyzer.units import format_share
 
 WORTH_A_SENTENCE = 0.05
 """A loss below this share of the window is no headline."""
+WASTE_WORTH_A_SENTENCE = 0.10
+"""Nor is computing that could be cheaper, which is estimated, below this one."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,16 @@ NO_DURATION = "Could not judge: none of the GPU operations in the trace has a du
 
 @dataclass(frozen=True)
 class Split:
-    """One GPU's window in ns: its name in sentences, its length, its idle time, and all of it by cause or "compute"."""
+    """One GPU's window in ns: its name in sentences, its length, its idle time, and all of it by cause or "compute".
+
+    `waste` is what could be saved of computing, in ns, and what for: the title of the finding that says so.
+    """
 
     name: str
     window: int
     idle: int
     by_cause: Mapping[str, int]
+    waste: tuple[int, str] | None = None
 
     @property
     def compute(self) -> float:
@@ -101,6 +107,9 @@ def _what(split: Split) -> str:
     name, ns = split.main_loss()
     cause, share = CAUSES[name], split.share(ns)
     computes = f"computes {_nearly(split.compute)} of the time"
+    if split.waste and split.waste[0] >= max(ns, WASTE_WORTH_A_SENTENCE * split.window):
+        saved, title = split.waste
+        return f"{computes}, up to {_points(split.share(saved))} points of which could be saved: {_clause_of(title)}"
     if share < WORTH_A_SENTENCE:
         return f"{computes}; nothing else takes as much as {WORTH_A_SENTENCE:.0%}"
     if cause.idle:
@@ -110,6 +119,11 @@ def _what(split: Split) -> str:
     if split.compute > share:
         return f"{computes}, and {_nearly(share)} goes to {words}"
     return f"spends {_nearly(share)} of the time on {words}"
+
+
+def _clause_of(title: str) -> str:
+    """A title within a sentence; one that begins with a name or an abbreviation keeps its capitals."""
+    return title if title[1:2].isupper() else title[:1].lower() + title[1:]
 
 
 def _clause(split: Split, cause: Cause, ns: int) -> str:

@@ -1,0 +1,65 @@
+"""The scenarios that ship with the rules: what the rules say of them, and how a test names one."""
+
+from __future__ import annotations
+
+import pytest
+
+from traceanalyzer.engine.library import load_rules, rule_files
+from traceanalyzer.engine.lint import lint_rules
+from traceanalyzer.engine.run import run_rules
+from traceanalyzer.engine.scenario import Scenario
+from traceanalyzer.engine.scenarios import named_scenarios
+
+RULES = load_rules()
+# What a person would call the main fault of each; None for those that have none.
+FAULT = {
+    "healthy_training": None,
+    "healthy_inference": None,
+    "busy_many_kernels": None,
+    "launch_bound": "LCH001",
+    "input_bound": "INP001",
+    "host_bound": "HST001",
+    "untraced_host": "HST001",
+    "synchronizing": "SYN001",
+    "allocating": "MEM001",
+    "copying_pageable": "CPY002",
+    "communicating": "COM001",
+    "gpu_work_missing": "TRC002",
+}
+
+
+def test_every_scenario_is_judged_here() -> None:
+    assert list(named_scenarios()) == list(FAULT)
+    assert all(scenario.about.endswith(".") for scenario in named_scenarios().values())
+
+
+@pytest.mark.parametrize("name", FAULT)
+def test_the_rules_together_find_its_fault_and_no_other(name: str) -> None:
+    result = run_rules(RULES, Scenario(named_scenarios()[name].given))
+    findings = [f.rule for f in result.findings if f.saving.recoverable_ns or f.rule.startswith("TRC")]
+    assert findings == ([] if FAULT[name] is None else [FAULT[name]])
+    assert not [outcome for outcome in result.outcomes if outcome.outcome == "error"]
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULT.items() if fault is None])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_every_rule_is_silent_where_all_is_well(rule, name) -> None:
+    result = run_rules([rule], Scenario(named_scenarios()[name].given))
+    assert [finding.message for finding in result.findings] == []
+    assert result.outcomes[0].outcome in ("clean", "not_applicable")
+
+
+def test_the_healthy_run_is_judged_and_not_just_passed_over() -> None:
+    result = run_rules(RULES, Scenario(named_scenarios()["healthy_training"].given))
+    clean = {outcome.rule for outcome in result.outcomes if outcome.outcome == "clean"}
+    assert {"INP001", "HST001", "LCH001", "SYN001", "MEM001", "CPY001", "CPY002", "COM001", "GAP001"} <= clean
+
+
+def test_a_name_that_no_scenario_has() -> None:
+    file = "rules/input/INP001-data-loader-stall.yaml"
+    text = dict(rule_files())[file]
+    wrong = text + "  - {given: launch_bond, expect: clean}\n"
+    (problem,) = lint_rules([(file, wrong)])
+    assert problem.message == "there is no scenario 'launch_bond'; did you mean 'launch_bound'?"
+    assert problem.line == wrong.count("\n")
+    assert lint_rules([(file, text + "  - {given: launch_bound, expect: clean}\n")]) == []

@@ -1,0 +1,91 @@
+"""When each host thread was at which of the activities."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.activities import ACTIVITIES, FIRST_USE_NS, Matcher
+from traceanalyzer.derive.frames import NULL
+from traceanalyzer.intervals import EMPTY, Array, Spans, join, subtract, union
+
+_KEYS = ("rank", "process", "thread", "start_ns", "end_ns")
+_KINDS = {"named": ("annotation", "nvtx"), "operators": ("operator",), "frames": ("python",)}
+NAMES: list[str | None] = [activity.name for activity in ACTIVITIES]
+_FIRST_USE = NAMES.index("first_use")
+
+
+class ActivityTimes:
+    """The ranges and calls that stand for an activity; few of all there are."""
+
+    def __init__(
+        self,
+        api_calls: pa.Table,
+        host_ranges: pa.Table,
+        overheads: pa.Table,
+        launches: pa.Table,
+        gpu_ops: pa.Table,
+        real: npt.NDArray[np.bool_],
+    ) -> None:
+        """`real` is false for the rows of `host_ranges` whose times are not to be believed."""
+        found = [_matching(overheads, "overheads"), _matching(api_calls, "calls")]
+        found += [_matching(api_calls, "long_calls", frames.duration(api_calls) >= FIRST_USE_NS)]
+        for kind, categories in _KINDS.items():
+            of_kind = np.logical_or.reduce([frames.equals(host_ranges, "category", c) for c in categories])
+            found.append(_matching(host_ranges, kind, of_kind & real))
+        found.append(_first_launches(launches, gpu_ops))
+        self._events = [np.concatenate(columns) for columns in zip(*found, strict=True)]
+
+    def thread(self, rank: int, process: int, thread: int) -> tuple[Array, Array, Array]:
+        """(start, end, place in `NAMES`) of the stretches of one thread, sorted and disjoint."""
+        ranks, processes, threads, start, end, activity = self._events
+        # What the profiler lists as overhead may have no owner; then it is everybody's.
+        here = (ranks == rank) & np.isin(processes, (process, NULL)) & np.isin(threads, (thread, NULL))
+        taken: Spans = EMPTY
+        parts = [(*EMPTY, np.empty(0, np.int64))]
+        for one in range(len(NAMES)):
+            mine = here & (activity == one)
+            spans = subtract(union(start[mine], end[mine]), taken)
+            taken = join(taken, spans)
+            parts.append((*spans, np.full(len(spans[0]), one, np.int64)))
+        low, high, which = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(low)
+        return low[order], high[order], which[order]
+
+
+def _matching(table: pa.Table, kind: str, which: npt.NDArray[np.bool_] | None = None) -> list[Array]:
+    """The key columns and the activity of the rows whose names match."""
+    name, names = frames.codes(table, "name")
+    used = np.zeros(len(names), bool)
+    used[name if which is None else name[which]] = True
+    matcher, of_name = Matcher(kind), np.full(len(names), -1, np.int64)
+    for at in np.flatnonzero(used).tolist():
+        if (text := names[at]) is not None and (activity := matcher(text)) is not None:
+            of_name[at] = activity
+    of_row = of_name[name]
+    rows = np.flatnonzero((of_row >= 0) if which is None else (of_row >= 0) & which)
+    found = table.take(pa.array(rows)) if len(rows) else table.slice(0, 0)
+    return [*(frames.ints(found, column) for column in _KEYS), of_row[rows]]
+
+
+def _first_launches(launches: pa.Table, gpu_ops: pa.Table) -> list[Array]:
+    """Launch calls that took long because they launched a kernel for the first time: its code had to be loaded.
+
+    The first launch of a CUDA graph is slow for other reasons, and so is one that finds the queue full; that one, though, ends no gap.
+    """
+    start, length = frames.ints(launches, "start_ns"), frames.duration(launches)
+    call, call_names = frames.codes(launches, "api_name")
+    graph = np.array(["Graph" in (name or "") for name in call_names], bool)[call]
+    long = np.flatnonzero((length >= FIRST_USE_NS) & frames.equals(launches, "op_kind", "kernel") & ~graph)
+    if not len(long):
+        return [np.empty(0, np.int64)] * (len(_KEYS) + 1)
+    kernel = frames.codes(gpu_ops, "name")[0][frames.ints(launches, "op")]
+    alike = np.flatnonzero(np.isin(kernel, kernel[long]))
+    same = frames.dense(*(frames.ints(launches, column)[alike] for column in ("rank", "process")), kernel[alike])
+    earliest = np.full(same.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(earliest, same, start[alike])
+    first = np.intersect1d(alike[start[alike] == earliest[same]], long)
+    found = launches.take(pa.array(first))
+    return [*(frames.ints(found, column) for column in _KEYS), np.full(len(first), _FIRST_USE, np.int64)]

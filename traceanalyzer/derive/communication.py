@@ -1,0 +1,308 @@
+"""Communication kernels: what each one carries, and the time that no compute hides.
+
+What a trace says about a collective lies in up to four places, trusted in this order: the arguments on the kernel (`collectives`), the
+operator around its launch (`record_param_comms`, `nccl:all_reduce`, NVTX ranges of NCCL), other kernels of the same name on the same
+stream, and the name of the kernel. Kernels queued before the capture have only the last two.
+
+With the traces of several ranks, `communication` adds what `collectives` finds out about each kernel's counterparts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.busy import Busy
+from traceanalyzer.derive.classes import OPERATOR
+from traceanalyzer.derive.collective_names import bus_factor, in_one_machine, kind_of, message_bytes, nvlink
+from traceanalyzer.derive.collectives import lanes, match
+from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.tables import COMMUNICATION
+from traceanalyzer.derive.transfers import exposed
+from traceanalyzer.intervals import Array, Spans, covered, union
+from traceanalyzer.model.trace import Input
+
+MAIN_STREAM_SHARE = 0.10
+"""A stream with less of the GPU's compute than this prepares buffers; it is not where the program computes."""
+HANDOVER_NS = 50_000
+"""Streams that wait for each other's events hand over within microseconds."""
+
+LARGE_BYTES = 8 << 20
+"""From this size on a collective runs at the speed of its links; below, latency has a part in it."""
+FASTEST, FEW = 0.9, 8
+"""The quantile that stands for what links can do, and how many collectives it takes to say so."""
+
+Flags = npt.NDArray[np.bool_]
+Names = npt.NDArray[np.object_]
+Rates = npt.NDArray[np.float64]
+
+
+def communication(
+    communication_kernels: pa.Table, busy: dict[frames.Key, Busy], devices: pa.Table, inputs: Sequence[Input]
+) -> pa.Table:
+    """Every communication kernel on the ledger, in the order of gpu_ops, with what its counterparts on other ranks tell."""
+    kernels = communication_kernels
+    if not kernels.num_rows:
+        return kernels
+    found = match(kernels, inputs)
+    known = found.instance != NULL
+    start, length = frames.ints(kernels, "start_ns"), frames.ints(kernels, "end_ns") - frames.ints(kernels, "start_ns")
+    wait = np.where(known, length - found.transfer, 0)
+    open_wait = wait.copy()
+    for key, rows in frames.groups(kernels):
+        open_wait[rows] -= covered(start[rows], start[rows] + wait[rows], busy[key].compute)
+    late = {c: kernels[c].take(pa.array(found.late, mask=~known)) for c in ("rank", "device")}
+    rate = _bus_bandwidth(kernels, np.where(known, found.transfer, length), found.ranks)
+    return frames.build(
+        COMMUNICATION,
+        {c: kernels[c] for c in COMMUNICATION.schema.names}
+        | {c: frames.numbers(getattr(found, c)) for c in ("instance", "ranks", "transfer", "spread")}
+        | {"wait": pa.array(wait, mask=~known), "exposed_wait": pa.array(open_wait, mask=~known)}
+        | {
+            "late_rank": late["rank"],
+            "late_device": late["device"],
+            "certainty": frames.names(np.where(known, found.certain, 2), ["low", "medium", None]),
+        }
+        | {
+            "bus_bandwidth": pa.array(rate, from_pandas=True),
+            "link_bandwidth": pa.array(_link_bandwidth(kernels, devices), from_pandas=True),
+            "best_bandwidth": pa.array(_best_bandwidth(kernels, rate), from_pandas=True),
+        },
+    )
+
+
+def _bus_bandwidth(kernels: pa.Table, time: Array, found: Array) -> Rates:
+    """GB/s (bytes per ns) over the busiest link, NaN where size, kind or the number of ranks is not known."""
+    kind, kinds = frames.codes(kernels, "kind")
+    size, told = frames.ints(kernels, "bytes"), frames.ints(kernels, "group_size")
+    ranks = np.where(told != NULL, told, np.where(found != NULL, found, 0))
+    pairs, at = np.unique(np.stack((kind, ranks)), axis=1, return_inverse=True)
+    factor = np.array([bus_factor(kinds[k], n) or np.nan for k, n in pairs.T.tolist()])[at.ravel()]
+    return np.where((size > 0) & (time > 0), factor * size / np.maximum(time, 1), np.nan)
+
+
+def _link_bandwidth(kernels: pa.Table, devices: pa.Table) -> Rates:
+    """Nominal GB/s of the links that join a kernel's GPU to the rest of its group, NaN where that is not known."""
+    rank, device = frames.ints(kernels, "rank"), frames.ints(kernels, "device")
+    group, groups = frames.codes(kernels, "group_ranks")
+    rate = np.full(len(rank), np.nan)
+    gpus = pd.DataFrame({c: devices[c].to_pandas() for c in ("rank", "device", "name")})
+    for one, described in gpus.groupby("rank"):
+        together = np.array([bool(in_one_machine(g, len(described))) for g in groups])
+        names = dict(zip(described["device"], described["name"], strict=True))
+        for number in np.unique(device[rank == one]).tolist():
+            mine = (rank == one) & (device == number) & together[group]
+            rate[mine] = nvlink(names.get(number)) or np.nan
+    return rate
+
+
+def _best_bandwidth(kernels: pa.Table, rate: Rates) -> Rates:
+    """For each large collective what the fastest tenth of those of its lane, group and kind reach; NaN where they are few."""
+    large = (frames.ints(kernels, "bytes") >= LARGE_BYTES) & ~np.isnan(rate)
+    like = frames.dense(lanes(kernels), *(frames.codes(kernels, c)[0] for c in ("group", "group_ranks", "kind")))
+    rates = pd.Series(np.where(large, rate, np.nan)).groupby(like)
+    best = rates.transform("quantile", FASTEST).where(rates.transform("count") >= FEW)
+    return np.where(large, best.to_numpy(), np.nan)
+
+
+def communication_kernels(
+    ledger_ops: pa.Table,
+    busy: dict[frames.Key, Busy],
+    collectives: pa.Table,
+    launches: pa.Table,
+    host_ranges: pa.Table,
+    host_steps: pa.Table,
+) -> pa.Table:
+    """Every communication kernel on the ledger, in the order of gpu_ops; what only several ranks together tell is null."""
+    which = frames.equals(ledger_ops, "class", "communication")
+    if not which.any():
+        return COMMUNICATION.empty()
+    kernels = ledger_ops.filter(pa.array(which)).combine_chunks()
+    calls = _Calls(kernels, launches)
+    told = _described(kernels, collectives)
+    _add_operators(told, calls, host_ranges)
+    _add_relatives(told, kernels)
+    columns = ("rank", "device", "process", "stream", "start_ns", "end_ns", "name")
+    missing = {c.name: pa.nulls(kernels.num_rows, c.type) for c in COMMUNICATION.columns}
+    return frames.build(
+        COMMUNICATION,
+        missing
+        | {c: kernels[c] for c in columns}
+        | {c: pa.array(told[c].to_numpy(), from_pandas=True) for c in ("kind", "group", "group_ranks", "dtype")}
+        | {c: frames.numbers(told[c].to_numpy()) for c in ("group_size", "bytes", "sequence")}
+        | {"step": frames.numbers(_steps(calls, host_steps))}
+        | _placed(ledger_ops, kernels, busy),
+    )
+
+
+class _Calls:
+    """The launch call of each communication kernel: where and when, `NULL` where it was not recorded."""
+
+    def __init__(self, kernels: pa.Table, launches: pa.Table) -> None:
+        self.row = frames.ints(kernels, "row")
+        self.rank, self.process = frames.ints(kernels, "rank"), frames.ints(kernels, "process")
+        self.thread, self.start = (np.full(len(self.row), NULL, np.int64) for _ in range(2))
+        mine = launches.filter(pc.is_in(launches["op"], value_set=pa.array(self.row)))
+        at = np.searchsorted(self.row, frames.ints(mine, "op"))
+        self.thread[at], self.start[at] = frames.ints(mine, "thread"), frames.ints(mine, "start_ns")
+
+    def inside(self, ranges: pa.Table, *lane: str) -> Array:
+        """For each kernel the row of `ranges` during which it was launched, on the same lane; -1 where there is none.
+
+        The lane is rank and process, and thread if `lane` names it; of several ranges the one that began last counts.
+        """
+        found = np.full(len(self.row), -1, np.int64)
+        keys = ("rank", "process", *lane)
+        theirs = np.stack([frames.ints(ranges, key) for key in keys])
+        ours = np.stack([getattr(self, key) for key in keys])
+        start, end = frames.ints(ranges, "start_ns"), frames.ints(ranges, "end_ns")
+        for one in np.unique(ours[:, self.start != NULL], axis=1).T:
+            rows = np.flatnonzero((theirs == one[:, None]).all(axis=0))
+            rows = rows[np.argsort(start[rows], kind="stable")]
+            mine = np.flatnonzero((ours == one[:, None]).all(axis=0) & (self.start != NULL))
+            if not len(rows):
+                continue
+            last = rows[np.maximum(np.searchsorted(start[rows], self.start[mine], side="right") - 1, 0)]
+            hit = (start[last] <= self.start[mine]) & (self.start[mine] < end[last])
+            found[mine[hit]] = last[hit]
+        return found
+
+
+def _described(kernels: pa.Table, collectives: pa.Table) -> pd.DataFrame:
+    """The arguments on the kernels themselves: texts with None and numbers with `NULL` where there are none."""
+    keys = ("rank", "device", "stream", "start_ns", "end_ns")
+    code = frames.dense(*(np.concatenate((frames.ints(kernels, k), frames.ints(collectives, k))) for k in keys))
+    of_kernel, of_collective = code[: kernels.num_rows], code[kernels.num_rows :]
+    place = np.full(int(code.max()) + 1, -1, np.int64)
+    place[of_collective] = np.arange(len(of_collective))
+    at = place[of_kernel]
+    found = collectives.take(pa.array(at, mask=at < 0))
+    texts = {name: _texts(found, name) for name in ("name", "group", "group_ranks", "dtype")}
+    told = pd.DataFrame({**texts, **{name: frames.ints(found, name) for name in ("group_size", "bytes", "sequence")}})
+    told["kind"] = _mapped(told.pop("name"))
+    return told
+
+
+def _add_operators(told: pd.DataFrame, calls: _Calls, host_ranges: pa.Table) -> None:
+    """What the operators around the launches say, where the kernels have no arguments."""
+    if told["kind"].notna().all():
+        return
+    name, names = frames.codes(host_ranges, "name")
+    of_nccl = np.array([n is not None and n.lower().startswith("nccl") for n in names])
+    noted = np.array([n == OPERATOR for n in names])
+    for wanted, column in ((of_nccl, "kind"), (noted, "bytes")):
+        if not wanted.any():
+            continue
+        ranges = host_ranges.filter(pa.array(wanted[name]))
+        at = calls.inside(ranges, "thread")
+        found = ranges.take(pa.array(at, mask=at < 0))
+        if column == "kind":
+            told["kind"] = told["kind"].where(told["kind"].notna(), _mapped(pd.Series(_texts(found, "name"))))
+        else:
+            unknown = told["bytes"].to_numpy() == NULL
+            told["bytes"] = np.where(unknown, _sizes(found), told["bytes"])
+
+
+def _add_relatives(told: pd.DataFrame, kernels: pa.Table) -> None:
+    """What all other kernels of the same name on the same stream agree on; at last, what the kernel's name says."""
+    name, names = frames.codes(kernels, "name")
+    who = [frames.ints(kernels, key) for key in ("rank", "process", "device", "context", "stream")]
+    family = pd.Series(frames.dense(*who, name))
+    for column in ("kind", "group", "group_ranks"):
+        known = told[column].groupby(family)
+        shared = known.transform("first").where(known.transform("nunique") == 1)
+        told[column] = told[column].where(told[column].notna(), shared)
+    size = told["group_size"].where(told["group_size"] != NULL).groupby(family)
+    shared = size.transform("first").where(size.transform("nunique") == 1)
+    told["group_size"] = told["group_size"].where(told["group_size"] != NULL, shared.fillna(NULL)).astype(np.int64)
+    by_name = np.array([kind_of(n) if n else None for n in names], object)[name]
+    told["kind"] = told["kind"].where(told["kind"].notna(), pd.Series(by_name, dtype=object))
+
+
+def _steps(calls: _Calls, steps: pa.Table) -> Array:
+    at = calls.inside(steps)
+    index = frames.ints(steps, "index")
+    return np.where(at >= 0, index[np.maximum(at, 0)], NULL) if len(index) else np.full(len(at), NULL)
+
+
+def _placed(ledger_ops: pa.Table, kernels: pa.Table, busy: dict[frames.Key, Busy]) -> dict[str, pa.Array]:
+    """How each kernel lies beside the compute kernels of its GPU."""
+    first = frames.ints(kernels, "row")
+    alone, shared, ordered = [], [], []
+    for key, ops in frames.split(ledger_ops):
+        row = frames.ints(ops, "row")
+        mine = kernels.slice(*_within(first, int(row[0]), int(row[-1])))
+        if not mine.num_rows:
+            continue
+        start, end = frames.ints(mine, "start_ns"), frames.ints(mine, "end_ns")
+        own = exposed(start, end, busy[key].compute)
+        alone.append(own)
+        shared.append(_on_main_stream(ops, mine))
+        ordered.append(_handed_over(start, end, busy[key].compute) & ~shared[-1])
+    return {
+        "exposed": pa.array(np.concatenate(alone)),
+        "compute_stream": pa.array(np.concatenate(shared)),
+        "serialized": pa.array(np.concatenate(ordered)),
+    }
+
+
+def _within(rows: Array, first: int, last: int) -> tuple[int, int]:
+    """Offset and length of the sorted `rows` from `first` to `last`."""
+    begin, end = np.searchsorted(rows, first), np.searchsorted(rows, last, side="right")
+    return int(begin), int(end - begin)
+
+
+def _on_main_stream(ops: pa.Table, kernels: pa.Table) -> Flags:
+    """For each communication kernel of one GPU, whether the program computes on its stream."""
+    keys = ("process", "context", "stream")
+    code = frames.dense(*(np.concatenate((frames.ints(ops, k), frames.ints(kernels, k))) for k in keys))
+    computes = frames.equals(ops, "class", "compute") & (
+        frames.equals(ops, "kind", "kernel") | frames.equals(ops, "kind", "graph")
+    )
+    length = np.where(computes, frames.ints(ops, "end_ns") - frames.ints(ops, "start_ns"), 0)
+    work = np.bincount(code[: len(length)], weights=length, minlength=int(code.max()) + 1)
+    main: Flags = work >= max(MAIN_STREAM_SHARE * work.sum(), 1)
+    return main[code[len(length) :]]
+
+
+def _handed_over(start: Array, end: Array, compute: Spans) -> Flags:
+    """Whether the stretch of communication around each kernel fills a pause of compute: it begins and ends as the pause does."""
+    if not len(compute[0]):
+        return np.zeros(len(start), bool)
+    low, high = union(start, end + HANDOVER_NS)
+    high = high - HANDOVER_NS
+    before = np.searchsorted(compute[1], low, side="right") - 1
+    after = np.searchsorted(compute[0], high, side="left")
+    tight = (before >= 0) & (after < len(compute[0])) & (covered(low, high, compute) == 0)
+    tight &= low - compute[1][np.maximum(before, 0)] <= HANDOVER_NS
+    tight &= compute[0][np.minimum(after, len(compute[0]) - 1)] - high <= HANDOVER_NS
+    stretch = np.searchsorted(low, start, side="right") - 1
+    inside: Flags = tight[stretch] & (end <= high[stretch])
+    return inside
+
+
+def _texts(table: pa.Table, name: str) -> Names:
+    return np.array(table[name].to_pylist(), object)
+
+
+def _mapped(names: pd.Series) -> pd.Series:
+    """The kind of collective that each name says; each distinct name is looked at once."""
+    kinds = {name: kind_of(name) for name in names.dropna().unique()}
+    return names.map(kinds, na_action="ignore").astype(object)
+
+
+def _sizes(operators: pa.Table) -> Array:
+    """Message size that each operator notes, `NULL` where it notes none."""
+    seen: dict[tuple[str, str], int | None] = {}
+    sizes = []
+    for pair in zip(operators["shapes"].to_pylist(), operators["dtypes"].to_pylist(), strict=True):
+        if pair not in seen:
+            seen[pair] = message_bytes(*pair) if None not in pair else None
+        sizes.append(NULL if seen[pair] is None else seen[pair])
+    return np.array(sizes, np.int64)

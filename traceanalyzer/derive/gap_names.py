@@ -1,0 +1,54 @@
+"""What the launching thread did during the parts of gaps, in names."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.host import Host, Thread
+from traceanalyzer.derive.ranges import mostly
+from traceanalyzer.intervals import Array
+
+NAMES = ("range_name", "operator", "annotation", "frame", "source", "phase", "place", "call_name")
+"""The columns of `gaps` that hold names of the host's list."""
+
+
+def part_names(
+    start: Array,
+    end: Array,
+    asked: Array,
+    is_input: npt.NDArray[np.bool_],
+    launched: Array,
+    thread: Thread,
+    host: Host,
+) -> tuple[dict[str, Array], Array]:
+    """The columns of `NAMES`, and `place_duration` in ns, for some parts of gaps; the outermost operators at `launched`.
+
+    The names are those that hold most of a part, or those around the time at which one `asked`, where that is not `NULL`.
+    """
+    low, high = np.where(asked == NULL, start, asked), np.where(asked == NULL, end, asked + 1)
+    stack = thread.stack.within(np.concatenate((low, launched)), np.concatenate((high, launched + 1)))
+    found = stack.names(low, high, host.place)
+    call_name, in_call = thread.calls.main_name(low, high)
+    # A loader's own range says more than what it happens to run; a call says something where no range does.
+    range_name = np.where(is_input, thread.input.main_name(low, high)[0], found.range)
+    bare = found.place == NULL
+    place, length = np.where(bare, call_name, found.place), np.where(bare, in_call, found.place_length)
+    names = {
+        "range_name": range_name,
+        "operator": found.operator,
+        "annotation": found.annotation,
+        "frame": found.frame,
+        "source": found.source,
+        "phase": found.phase,
+        "place": place,
+        "call_name": mostly(call_name, in_call, high - low),
+        "place_duration": np.where(asked == NULL, length, np.where(place == NULL, 0, end - start)),
+    }
+    return names, stack.outermost_operator(launched)
+
+
+def no_names(count: int) -> dict[str, Array]:
+    """The same for parts about which nothing is known."""
+    return {**{name: np.full(count, NULL, np.int64) for name in NAMES}, "place_duration": np.zeros(count, np.int64)}

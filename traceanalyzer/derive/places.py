@@ -1,0 +1,85 @@
+"""Places in a program as a person reads them: an operator or a Python frame, and the line of the user's code that it was called from.
+
+torch/optim/adam.py(139): _init_group    becomes   adam.py:139 (_init_group)
+<built-in method add_ of Tensor object at 0x7f3bb4f3d840>   becomes   <built-in method add_ of Tensor object>
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+# Packages that programs use rather than consist of, by their top folder or file. The profiler cuts off the path in front of them.
+LIBRARIES = frozenset(
+    (
+        *("torch", "torchvision", "torchaudio", "torchdata", "torchmetrics", "torchgen", "functorch", "triton", "nvtx"),
+        *("numpy", "scipy", "pandas", "sklearn", "PIL", "cv2", "numba", "cupy", "einops", "tqdm", "yaml", "psutil"),
+        *("transformers", "accelerate", "datasets", "diffusers", "peft", "trl", "tokenizers", "huggingface_hub"),
+        *("safetensors", "timm", "sentence_transformers", "lightning", "pytorch_lightning", "lightning_fabric"),
+        *(
+            "lightning_utilities",
+            "deepspeed",
+            "apex",
+            "xformers",
+            "flash_attn",
+            "flashinfer",
+            "bitsandbytes",
+            "fairscale",
+        ),
+        *(
+            "transformer_engine",
+            "nvidia",
+            "pynvml",
+            "vllm",
+            "sglang",
+            "ray",
+            "dask",
+            "distributed",
+            "fsspec",
+            "filelock",
+        ),
+        *("jax", "jaxlib", "flax", "optax", "haiku", "tensorflow", "tensorboard", "keras", "wandb", "mlflow", "hydra"),
+        *("omegaconf", "pydantic", "pydantic_core", "webdataset", "streaming", "ipykernel", "IPython", "traitlets"),
+        *("zmq", "tornado", "cloudpickle", "dill", "pytest", "_pytest", "pluggy"),
+    )
+)
+# Files of the standard library whose names people give to their own scripts as well.
+_OWN_SCRIPTS = frozenset(("code", "profile", "statistics", "this", "trace"))
+_STANDARD = sys.stdlib_module_names - _OWN_SCRIPTS
+_LIBRARY_PATH = re.compile(r"(?:^|/)(?:site-packages|dist-packages|python\d\.\d+|torchinductor_[^/]*)/")
+_FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
+_TYPED = ("<ipython-input", "<stdin>")
+_ADDRESS = re.compile(r"(?: of (?:pybind11_builtins\.\S+|type|module) object)?(?: at 0x[0-9a-fA-F]+)")
+
+
+def is_user_frame(name: str) -> bool:
+    """Whether a Python frame is the user's own code: a file that is no library's, neither built in nor generated."""
+    found = _FRAME.match(name)
+    if not found:
+        return False
+    file = found["file"].replace("\\", "/")
+    if file.startswith("<"):
+        return file.startswith(_TYPED)
+    top = file.lstrip("./").partition("/")[0].removesuffix(".py")
+    return top not in LIBRARIES and top not in _STANDARD and not _LIBRARY_PATH.search(file)
+
+
+def frame_text(name: str) -> str:
+    """A Python frame as `file:line (function)`; what has no line keeps its name, without addresses."""
+    found = _FRAME.match(name)
+    if not found:
+        return _ADDRESS.sub("", name)
+    file = found["file"].replace("\\", "/").rstrip("/").rpartition("/")[2]
+    return f"{file}:{found['line']} ({found['function']})"
+
+
+def place_text(what: str, source: str | None, annotation: str | None) -> str:
+    """What ran and the nearest that is known around it: `aten::item called from train.py:41 (train_step)`."""
+    if source is not None:
+        return what if source == what else f"{what} called from {source}"
+    return what if annotation in (None, what) else f"{what} in {annotation}"
+
+
+def is_internal(operator: str) -> bool:
+    """Whether an operator is a step inside one that people call: `aten::_local_scalar_dense` inside `aten::item`."""
+    return operator.rpartition("::")[2].startswith("_")

@@ -1,0 +1,87 @@
+"""Ranges of one host thread, and which of their names holds most of an interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from traceanalyzer.derive.frames import NULL
+from traceanalyzer.intervals import EMPTY, Array, Spans, innermost, overlaps, union
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Some ranges of one thread, sorted by (start, -end). `name` indexes into a list of names that its owner keeps."""
+
+    start: Array
+    end: Array
+    name: Array
+
+    @cached_property
+    def cover(self) -> Spans:
+        return union(self.start, self.end)
+
+    @cached_property
+    def _innermost(self) -> tuple[Array, Array, Array]:
+        return innermost(self.start, self.end)
+
+    def name_at(self, time: Array) -> Array:
+        """For each time the name of the innermost range around it, `NULL` where there is none."""
+        return self.main_name(time, time + 1)[0]
+
+    def main_name(self, start: Array, end: Array) -> tuple[Array, Array]:
+        """For each interval the name of the innermost range that holds most of it, `NULL` where there is none, and how many ns."""
+        low, high, owner = self._innermost
+        row, stretch, first, last = overlaps(start, end, (low, high))
+        return heaviest(row, self.name[owner[stretch]], last - first, len(start))
+
+
+NO_RANGES = Ranges(*EMPTY, np.empty(0, np.int64))
+
+
+def heaviest(row: Array, name: Array, weight: Array, count: int) -> tuple[Array, Array]:
+    """For each of `count` rows the name with the largest total weight, of equals the first, and that weight.
+
+    `row` is sorted. `NULL` stands for no name; a row without any has `NULL` and 0.
+    """
+    names, weights = np.full(count, NULL, np.int64), np.zeros(count, np.int64)
+    named = name != NULL
+    if not named.all():
+        row, name, weight = row[named], name[named], weight[named]
+    if not len(row):
+        return names, weights
+    first = np.flatnonzero(np.concatenate(([True], np.diff(row) != 0)))
+    # Most rows have one name only, and need no sorting.
+    alike = np.minimum.reduceat(name, first) == np.maximum.reduceat(name, first)
+    names[row[first[alike]]] = name[first[alike]]
+    weights[row[first[alike]]] = np.add.reduceat(weight, first)[alike]
+    mixed = np.repeat(~alike, np.diff(first, append=len(row)))
+    if mixed.any():
+        _weigh(row[mixed], name[mixed], weight[mixed], names, weights)
+    return names, weights
+
+
+def mostly(name: Array, weight: Array, length: Array) -> Array:
+    """The names that have at least half of the length, `NULL` for the others."""
+    return np.where(2 * weight >= length, name, NULL)
+
+
+def _weigh(row: Array, name: Array, weight: Array, names: Array, weights: Array) -> None:
+    """As `heaviest`, for rows of several names each; fills in `names` and `weights`."""
+    # One key, which is nearly sorted already: much faster than sorting by two.
+    order = np.argsort(row * (int(name.max()) + 1) + name, kind="stable")
+    row, name = row[order], name[order]
+    run = np.flatnonzero(np.concatenate(([True], (np.diff(row) != 0) | (np.diff(name) != 0))))
+    sums = np.add.reduceat(weight[order], run)
+    first = np.flatnonzero(np.concatenate(([True], np.diff(row[run]) != 0)))
+    most = np.maximum.reduceat(sums, first)
+    # The sort is stable, so a run begins with the earliest of its name.
+    earliest = np.where(sums == np.repeat(most, np.diff(first, append=len(run))), order[run], len(order))
+    leader = np.minimum.reduceat(earliest, first)
+    rows = row[run[first]]
+    weights[rows] = most
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    names[rows] = name[back[leader]]

@@ -1,0 +1,159 @@
+"""How long a step would take without a cause: what a finding claimed of the ledger, taken out of the replayed timeline.
+
+The ledger tells what a cause costs now; a fix takes away the whole of it. A batch loaded in another process costs the launching thread
+nothing, also where the GPU was still busy; so the host loses the whole ranges and calls behind the claimed idle time, a wait goes with
+the operator that asked for it, and a copy with the time in which its call was held up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.activity_times import NAMES
+from traceanalyzer.derive.host import Host
+from traceanalyzer.derive.replay import NOTHING, Change, Timeline
+from traceanalyzer.intervals import EMPTY, Array, Spans, covered, innermost, join, union
+
+MOST_WRONG = 0.03
+"""A timeline that is played again with nothing taken out must last as long as it did, within this share."""
+MOSTLY = 0.5
+"""An operator that spends this share of its time in what is taken out exists for it, and goes with it."""
+WORK_LINES = ("compute", "exposed_communication", "exposed_memcpy", "exposed_memset")
+HOST_LINES = tuple(
+    f"idle.{cause}"
+    for cause in ("launch_latency", "input", "memory_management", "host_work", "host_untraced", "profiler")
+)
+PAUSE_LINES = ("idle.launch_latency", "idle.dependency", "idle.unattributed", "idle.turnaround")
+PAUSES = [NAMES.index(name) for name in ("garbage_collection", "first_use")]
+DETOURS = [NAMES.index(name) for name in ("compilation", "checkpoint")]
+"""Activities that a fix takes away as a whole; detours with the GPU work that they launch."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A step as it is and as it would be, in ns: the mean from one step's end to the next's; else the window, without two steps."""
+
+    now: int
+    then: int
+    per_step: bool
+
+
+class WhatIf:
+    """The timelines of all GPUs, to be played again."""
+
+    def __init__(
+        self, timelines: Mapping[frames.Key, Timeline], step_stats: pa.Table, host: Host, host_ranges: pa.Table
+    ) -> None:
+        self._timelines = timelines
+        self._ends = {key: frames.ints(steps, "end_ns") for key, steps in frames.split(step_stats)}
+        self._host = host
+        self._operator_ranges = host_ranges.filter(pa.array(frames.equals(host_ranges, "category", "operator")))
+        self._operators_of: dict[tuple[int, int, int], Spans] = {}
+
+    def without(self, key: frames.Key, claimed: Mapping[str, Spans], keep: float) -> Prediction | None:
+        """The prediction for one GPU, without what `claimed` holds of each ledger line; `keep` of its GPU time stays.
+
+        None where the timeline cannot be played again truly, so that nothing can be said.
+        """
+        timeline = self._timelines[key]
+        marks = self._marks(key, timeline)
+        now = timeline.reach[marks] - timeline.start[0]
+        again = timeline.replay(NOTHING, marks)
+        if np.abs(again - now).max() > MOST_WRONG * now[-1]:
+            return None
+        then = timeline.replay(self._change(timeline, claimed, keep), marks)
+        if len(marks) == 1:
+            return Prediction(int(now[0]), int(then[0]), per_step=False)
+        steps = len(marks) - 1
+        return Prediction(int(now[-1] - now[0]) // steps, int(then[-1] - then[0]) // steps, per_step=True)
+
+    def _marks(self, key: frames.Key, timeline: Timeline) -> Array:
+        """The operations with which the steps end; of a trace without steps the last one."""
+        ends = self._ends.get(key, EMPTY[0])
+        if len(ends) < 2:
+            return np.array([len(timeline.reach) - 1])
+        return np.unique(np.searchsorted(timeline.reach, ends))
+
+    def _change(self, timeline: Timeline, claimed: Mapping[str, Spans], keep: float) -> Change:
+        def of(*lines: str) -> Spans:
+            return join(EMPTY, *(claimed.get(line, EMPTY) for line in lines))
+
+        copies = _ran_in(timeline, of("exposed_memcpy"))
+        # The GPU is idle from the end of the operation that the host waited for.
+        drained = timeline.reach[timeline.wait_op]
+        waits = covered(drained, np.maximum(timeline.wait_end, drained + 1), of("idle.synchronization")) > 0
+        waits |= copies[timeline.wait_op]
+        host = [of(*HOST_LINES), _held(timeline, copies)]
+        gone = []
+        for thread in timeline.threads:
+            lane = self._host.thread(*thread)
+            memory = _whole(lane.memory, of("idle.memory_management"))
+            host += [_whole(lane.input.cover, of("idle.input")), self._existing_for(thread, memory)]
+            asking = self._innermost(thread, timeline.wait_start[waits])
+            gone.append(self._existing_for(thread, asking))
+            start, end, activity = lane.activities
+            for names, parts in ((PAUSES, host), (DETOURS, gone)):
+                of_kind = np.isin(activity, names)
+                parts.append(_whole((start[of_kind], end[of_kind]), of("idle.host_work", "idle.host_untraced")))
+        # These go with what they ran on the GPU.
+        called = join(EMPTY, *gone)
+        work = join(of(*WORK_LINES), _launched_in(timeline, called))
+        dropped = union(timeline.wait_start[waits], timeline.wait_end[waits])
+        return Change(join(*host, called), dropped, work, keep, of(*PAUSE_LINES))
+
+    def _operators(self, thread: tuple[int, int, int], times: Array) -> Spans:
+        """The operators of a thread that hold one of `times` (sorted); they may lie in one another, and are sorted by (start, -end)."""
+        if thread not in self._operators_of:
+            table = self._operator_ranges
+            here = np.ones(table.num_rows, bool)
+            for column, value in zip(("rank", "process", "thread"), thread, strict=True):
+                here &= frames.ints(table, column) == value
+            self._operators_of[thread] = frames.ints(table, "start_ns")[here], frames.ints(table, "end_ns")[here]
+        start, end = self._operators_of[thread]
+        hold = np.searchsorted(times, end) > np.searchsorted(times, start)
+        return start[hold], end[hold]
+
+    def _innermost(self, thread: tuple[int, int, int], times: Array) -> Spans:
+        start, end = self._operators(thread, times)
+        low, high, owner = innermost(start, end)
+        if not len(low):
+            return EMPTY
+        at = np.searchsorted(low, times, side="right") - 1
+        inside = (at >= 0) & (times < high[at])
+        found = np.unique(owner[at[inside]])
+        return union(start[found], end[found])
+
+    def _existing_for(self, thread: tuple[int, int, int], spans: Spans) -> Spans:
+        """The spans, and the operators that spend most of their time in them: `aten::index` in the `aten::nonzero` inside it."""
+        start, end = self._operators(thread, spans[0])
+        most = covered(start, end, spans) >= MOSTLY * (end - start)
+        return join(spans, (start[most], end[most]))
+
+
+def _whole(spans: Spans, claimed: Spans) -> Spans:
+    """Those of the spans that the claim touches."""
+    touched = covered(*spans, claimed) > 0
+    return spans[0][touched], spans[1][touched]
+
+
+def _ran_in(timeline: Timeline, spans: Spans) -> npt.NDArray[np.bool_]:
+    """The operations that added to the GPU's busy time in these spans."""
+    return covered(np.maximum(timeline.start, timeline.before), timeline.reach, spans) > 0
+
+
+def _launched_in(timeline: Timeline, spans: Spans) -> Spans:
+    """What the operations launched in these spans added to the GPU's busy time."""
+    called = covered(timeline.call, timeline.call + 1, spans) > 0
+    return union(np.maximum(timeline.start, timeline.before)[called], timeline.reach[called])
+
+
+def _held(timeline: Timeline, copies: npt.NDArray[np.bool_]) -> Spans:
+    """When the calls that started these copies did not return because the copies were running."""
+    low, high = np.maximum(timeline.start, timeline.call), np.minimum(timeline.reach, timeline.back)
+    return union(low[copies], high[copies])
