@@ -63,6 +63,16 @@ def test_scattered_work_is_named_after_the_code_around_it(tmp_path):
     assert row["frame"] is None
 
 
+def test_scattered_operators_are_named_after_the_one_around_them(tmp_path):
+    trace = two_ops().range("forward", 5, 95).range("aten::conv2d", 10, 90, category="cpu_op")
+    for start in range(10, 90, 8):
+        trace.range(f"aten::f{start}", start, start + 7, category="cpu_op")
+    row = work(trace, tmp_path)
+    assert (row["place"], row["place_duration"]) == ("aten::conv2d in forward", 80_000)
+    # An annotation inside the operator is not around it.
+    assert work(trace.range("inside", 11, 90), tmp_path)["place"] == "aten::conv2d"
+
+
 def test_without_stacks_the_annotation_is_the_next_best(tmp_path):
     trace = two_ops().range("ProfilerStep#1", 0, 99).range("step", 0, 99).range("backward", 5, 95)
     row = work(trace.range("aten::mm", 15, 85, category="cpu_op"), tmp_path)
@@ -227,3 +237,31 @@ def test_the_heaviest_name_of_each_row(found):
         # A dict keeps the order in which names were met, and max takes the first of equals.
         best = max(sums, key=lambda n: sums[n]) if sums else None
         assert (names[one], weights[one]) == ((NULL, 0) if best is None else (best, sums[best]))
+
+
+def stalled(api: str, **op) -> KinetoTrace:
+    """Ten kernels of 1 ms; before each the host spends 500 us in a call."""
+    trace = KinetoTrace()
+    for start in range(0, 15_000, 1500):
+        trace.call(api, start - 490, start - 20) if not op else trace.op(
+            start - 500, start - 495, launch=(start - 600, start - 494), api=api, **op
+        )
+        trace.op(start, start + 1000 - 100 * bool(op), launch=(start - 10, start - 5))
+    return trace
+
+
+def fired(trace: KinetoTrace, tmp_path) -> set[str]:
+    return {finding.rule for finding in ta.analyze(ta.load(trace.write(tmp_path / "trace.json"))).findings}
+
+
+@pytest.mark.parametrize(
+    ("api", "rule"),
+    [("cudaHostAlloc", "MEM002"), ("hipHostFree", "MEM002"), ("cudaMalloc", "MEM001"), ("hipFree", "MEM001")],
+)
+def test_pinned_and_device_memory_are_told_apart(tmp_path, api, rule):
+    assert fired(stalled(api), tmp_path) & {"MEM001", "MEM002"} == {rule}
+
+
+def test_synchronous_copies(tmp_path):
+    trace = stalled("cudaMemcpy", category="gpu_memcpy", name="Memcpy HtoD (Pinned -> Device)", bytes=4096)
+    assert fired(trace, tmp_path) & {"SYN001", "SYN002"} == {"SYN002"}

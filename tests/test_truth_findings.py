@@ -27,8 +27,12 @@ def analysed(path: Path) -> Result:
     return ta.analyze(ta.load(path))
 
 
-def trace(name: str) -> Path:
-    return CORPUS / "kineto" / f"{name}.pt.trace.json.gz"
+def trace(section: str, name: str) -> Path:
+    return CORPUS / section / (f"{name}.pt.trace.json.gz" if section == "kineto" else name)
+
+
+SLOW = [(section, name) for section in ("kineto", "multirank") for name in truth(section)]
+FIXED = [(section, name) for section, name in SLOW if "fixed" in truth(section)[name]]
 
 
 def recovered(finding: Finding) -> float:
@@ -44,20 +48,22 @@ def check_slow(result: Result, find: dict[str, Any]) -> None:
     assert not set(find.get("never", ())) & {f.rule for f in findings}
     if "names" in find:
         assert find["names"] in findings[0].message
+    if "names_rank" in find:
+        assert f"rank {find['names_rank']}" in findings[0].message.lower()
     if "never_at_medium" in find:
         assert not [f.rule for f in findings if f.severity in ("medium", "high") and f.rule != "KRN005"]
 
 
 @needs_corpus
-@pytest.mark.parametrize("name", truth("kineto"))
-def test_slow(name):
-    check_slow(analysed(trace(f"{name}.slow")), truth("kineto")[name]["slow_find"])
+@pytest.mark.parametrize(("section", "name"), SLOW)
+def test_slow(section, name):
+    check_slow(analysed(trace(section, f"{name}.slow")), truth(section)[name]["slow_find"])
 
 
 @needs_corpus
-@pytest.mark.parametrize("name", [name for name, entry in truth("kineto").items() if "fixed" in entry])
-def test_fixed(name):
-    entry, result = truth("kineto")[name], analysed(trace(f"{name}.fixed"))
+@pytest.mark.parametrize(("section", "name"), FIXED)
+def test_fixed(section, name):
+    entry, result = truth(section)[name], analysed(trace(section, f"{name}.fixed"))
     assert not [outcome for outcome in result.rules if outcome.outcome == "error"]
     for finding in result.findings:
         assert finding.rule not in entry.get("fixed_never", ()) or recovered(finding) <= MOST_LEFT

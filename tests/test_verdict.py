@@ -112,3 +112,14 @@ def test_files_without_a_rank_are_told_apart_by_name(tmp_path):
     found = analyze(ta.load(tmp_path))
     assert found.verdict.headline.startswith("GPU 0 of worker0.json computes the least of 2 GPUs: ")
     assert [d.rank for d in found.devices] == [None, None]
+
+
+def test_a_sharper_finding_stands_for_its_cause():
+    collecting = ("host", 550_000, "The GPU waits while Python collects garbage")
+    idle = replace(split(compute=20, host=60, launch=20), sharper=(collecting,))
+    assert (
+        judge([idle]).headline
+        == "GPU 0 is idle 80% of the time; for 55 points of that the GPU waits while Python collects garbage."
+    )
+    minor = replace(idle, sharper=(("host", 250_000, "A part"), ("launch", 200_000, "Another")))
+    assert judge([minor]).headline == judge([replace(idle, sharper=())]).headline

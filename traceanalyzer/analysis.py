@@ -37,6 +37,9 @@ LINE_CAUSE = {
     **{f"idle.{cause}": cause for cause in IDLE_CAUSES if cause not in ("launch_latency", "host_work")},
 }
 
+# Rules that say of idle time what its cause says already.
+GENERAL = ("INP001", "HST001", "LCH001", "SYN001", "MEM001", "GAP001")
+
 
 def load(
     paths: Sequence[str | Path] | str | Path, progress: ProgressFactory | None = None, max_bytes: int | None = None
@@ -171,15 +174,36 @@ def _split(row: dict[str, Any], name: str, claimed: list[dict[str, Any]], findin
         by_cause[_cause(claim["category"], claim["line"])] += claim["ns_sum"]
     for line, ns in lines.items():
         by_cause[LINE_CAUSE[line]] += ns
-    return Split(name, row["duration"], row["idle"], by_cause, _waste(row, claimed, findings))
+    return Split(
+        name, row["duration"], row["idle"], by_cause, _waste(row, claimed, findings), _sharper(row, claimed, findings)
+    )
 
 
 def _waste(row: dict[str, Any], claimed: list[dict[str, Any]], findings: list[Finding]) -> tuple[int, str] | None:
     """The largest saving on the GPU that lies in how it computes, and the title of its finding."""
     gpu = (row["rank"], row["device"])
     rules = {c["rule"] for c in claimed if c["line"] == "compute" and (c["rank"], c["device"]) == gpu}
-    here = [f for f in findings if (f.scope.rank, f.scope.device) == gpu and f.rule in rules and f.saving.recoverable_ns]
+    here = [
+        f for f in findings if (f.scope.rank, f.scope.device) == gpu and f.rule in rules and f.saving.recoverable_ns
+    ]
     return (here[0].saving.recoverable_ns or 0, here[0].title) if here else None
+
+
+def _sharper(
+    row: dict[str, Any], claimed: list[dict[str, Any]], findings: list[Finding]
+) -> tuple[tuple[str, int, str], ...]:
+    """What rules on the GPU say of idle time beyond its cause: (cause, ns, title of the finding), the largest first."""
+    titles = {finding.rule: finding.title for finding in findings}
+    found: dict[tuple[str, str], int] = {}
+    for claim in claimed:
+        here = (claim["rank"], claim["device"]) == (row["rank"], row["device"]) and claim["line"].startswith("idle.")
+        cause = CAUSES.get(claim["category"])
+        if here and cause is not None and cause.idle and claim["rule"] in titles and claim["rule"] not in GENERAL:
+            key = (claim["category"], titles[claim["rule"]])
+            found[key] = found.get(key, 0) + claim["ns_sum"]
+    return tuple(
+        (cause, ns, title) for (cause, title), ns in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    )
 
 
 def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:
@@ -194,7 +218,11 @@ def _cause(category: str, line: str) -> str:
     """What a claimed part of a line was lost to. The sentence counts idle time by cause, so idle and busy never mix."""
     cause = CAUSES.get(category)
     # This category only gathers what lies on its lines; the lines say more, but for a launch that the host held up by loading code.
-    if cause is None or cause.idle != line.startswith("idle.") or (category == "host" and line != "idle.launch_latency"):
+    if (
+        cause is None
+        or cause.idle != line.startswith("idle.")
+        or (category == "host" and line != "idle.launch_latency")
+    ):
         return LINE_CAUSE[line]
     return category
 

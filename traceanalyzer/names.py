@@ -53,7 +53,8 @@ def _without_arguments(name: str) -> str:
 def _demangled(name: str) -> str:
     """The leading parts of a mangled name: "_ZN7cutlass6KernelI…" becomes "cutlass::Kernel<…>"."""
     nested = name.startswith("_ZN")
-    parts, at = [], 3 if nested else 2
+    parts: list[str] = []
+    at = 3 if nested else 2
     while (nested or not parts) and (found := _PART.match(name, at)):
         end = found.end() + int(found[1])
         parts.append(name[found.end() : end])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from traceanalyzer.engine.library import load_rules, rule_files
 from traceanalyzer.engine.lint import lint_rules
+from traceanalyzer.engine.page import rule_page
+from traceanalyzer.engine.rulefile import read_rule
 from traceanalyzer.engine.run import run_rules
-from traceanalyzer.engine.scenario import Scenario
+from traceanalyzer.engine.scenario import Scenario, run_test
 from traceanalyzer.engine.scenarios import named_scenarios
 
 RULES = load_rules()
@@ -63,3 +67,30 @@ def test_a_name_that_no_scenario_has() -> None:
     assert problem.message == "there is no scenario 'launch_bond'; did you mean 'launch_bound'?"
     assert problem.line == wrong.count("\n")
     assert lint_rules([(file, text + "  - {given: launch_bound, expect: clean}\n")]) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("{gasp: []}", "unknown table 'gasp'; did you mean 'gaps'?"),
+        ("{gaps: [{caus: input}]}", "'gaps' has no column 'caus'; did you mean 'cause'?"),
+        ("{gaps: 3}", "a row of 'gaps' is a mapping of columns, not '3'"),
+        ("{gaps: [{cause: input, duration: soon}]}", "'duration' of 'gaps' is a time, not 'soon'"),
+        ("{gaps: [{cause: 5, duration: 1ms}]}", "'cause' of 'gaps' is a text, not '5'"),
+        ("{gaps: [{cause: inputs, duration: 1ms}]}", "a gap has one of the causes .*did you mean 'input'"),
+        ("{gaps: [{cause: input, duration: 1e30}]}", "'duration' of 'gaps' cannot be 1e30"),
+        ("{gaps: [{cause: input, repeat: 1000000000}]}", "'gaps' has more than 100,000 rows"),
+        ("{gaps: [{cause: input, duration: 2s}]}", "longer than the window of 1,000,000,000 ns"),
+        ("{window: 5}", "a row of 'ledger' is a mapping"),
+        ("{unavailable: all}", "'unavailable' is a mapping"),
+    ],
+)
+def test_rows_that_make_no_trace_are_found_by_lint_and_test(given: str, says: str) -> None:
+    file = "rules/input/INP001-data-loader-stall.yaml"
+    text = dict(rule_files())[file] + f"  - {{given: {given}, expect: fires}}\n"
+    (problem,) = lint_rules([(file, text)])
+    assert re.search(says, problem.message) and problem.line == text.count("\n")
+    rule, problems = read_rule(text, file)
+    assert rule is not None and not problems
+    assert re.search(says, run_test(rule, rule.tests[-1]) or "")
+    assert rule_page(rule)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
@@ -85,7 +86,7 @@ class Timeline:
         start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
         reach = np.maximum.accumulate(end)
         before = np.concatenate((start[:1], reach[:-1]))
-        own = launches.filter(pa.array(_of(launches, key)))
+        own = launches.filter(pc.and_(pc.equal(launches["rank"], key[0]), pc.equal(launches["device"], key[1])))
         process, launching = _leader(own)
         own = own.filter(pa.array(frames.ints(own, "process") == process))
         call, back = _calls(frames.ints(ops, "row"), own)
@@ -143,11 +144,6 @@ class Timeline:
 def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host) -> dict[frames.Key, Timeline]:
     """The timeline of every GPU."""
     return {key: Timeline.of(ops, launches, host, key) for key, ops in frames.split(ledger_ops)}
-
-
-def _of(launches: pa.Table, key: frames.Key) -> npt.NDArray[np.bool_]:
-    here: npt.NDArray[np.bool_] = frames.ints(launches, "rank") == key[0]
-    return here & (frames.ints(launches, "device") == key[1])
 
 
 def _leader(launches: pa.Table) -> tuple[int, list[int]]:

@@ -87,12 +87,19 @@ class Stretches:
         what = np.maximum(np.maximum(np.where(called >= 0, called, operator), frame), annotation)
         source_name, annotation_name = self._names(source), self._names(annotation)
         place, place_length = heaviest(row, place_of(self._names(what), source_name, annotation_name), length, count)
-        # Where one thing does not take most of the time, say where in the program they all were.
-        scattered = 2 * place_length < end - start
-        some = scattered[row]
-        coarse = np.where(source[some] >= 0, source_name[some], annotation_name[some])
-        coarse, coarse_length = heaviest(row[some], place_of(coarse, coarse, coarse), length[some], count)
-        scattered &= coarse_length > place_length
+        # Where one thing does not take most of the time, say in what operator they all were, or else where in the program.
+        outer = around(*_ANY_OPERATOR, outermost=True)
+        nearest = np.where(source >= 0, source_name, annotation_name)
+        wider_places = (
+            (self._names(outer), *(np.where(at < outer, self._names(at), NULL) for at in (source, annotation))),
+            (nearest, nearest, nearest),
+        )
+        for name, by, within in wider_places:
+            scattered = 2 * place_length < end - start
+            some = scattered[row]
+            wider, wider_length = heaviest(row[some], place_of(name[some], by[some], within[some]), length[some], count)
+            better = wider_length > place_length
+            place, place_length = np.where(better, wider, place), np.where(better, wider_length, place_length)
         range_name, range_length = heaviest(row, self._names(owner), length, count)
         only_operators = np.array_equal(owner, operator)
         return Names(
@@ -102,8 +109,8 @@ class Stretches:
             frame=most(frame),
             source=most(source),
             phase=most(around(ANNOTATION, outermost=True)),
-            place=np.where(scattered, coarse, place),
-            place_length=np.where(scattered, coarse_length, place_length),
+            place=place,
+            place_length=place_length,
         )
 
     def outermost_operator(self, time: Array) -> Array:

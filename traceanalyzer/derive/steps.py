@@ -99,8 +99,8 @@ def _found(rank: int, process: int, calls: pa.Table, units: repetition.Units, la
 def step_stats(host_steps: pa.Table, step_calls: pa.Table) -> pa.Table:
     """One row per (rank, device, step) that launched something.
 
-    A step lasts from the end of the step before it to the end of its own last operation; the first one from its first operation. What is
-    launched ahead (the copy of the next batch) ends early and moves no border.
+    A step lasts from the end of the step before it to the end of its own last operation; the first one from its first operation. What
+    is launched ahead (the copy of the next batch) ends early and moves no border.
     """
     if not host_steps.num_rows or not step_calls.num_rows:
         return STEP_STATS.empty()

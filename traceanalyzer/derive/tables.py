@@ -131,7 +131,9 @@ GAPS = TableSpec(
             None,
             "innermost named range on the launching thread that covers most of this part; null when none",
         ),
-        Column("operator", NAME, None, "innermost operator that covers at least half of this part; null when none does"),
+        Column(
+            "operator", NAME, None, "innermost operator that covers at least half of this part; null when none does"
+        ),
         Column("annotation", NAME, None, "as operator, of annotations and NVTX ranges that mark no step"),
         Column("frame", NAME, None, "as operator, of Python frames"),
         Column("source", NAME, None, "as frame, of the user's own code: train.py:41 (train_step)"),
@@ -151,7 +153,9 @@ GAPS = TableSpec(
         ),
         Column("phase", NAME, None, "as annotation, the outermost instead of the innermost"),
         Column("step", pa.int64(), None, "index of the host step in which it begins; null outside steps"),
-        Column("call_name", NAME, None, "outermost API call that covers at least half of this part; null when none does"),
+        Column(
+            "call_name", NAME, None, "outermost API call that covers at least half of this part; null when none does"
+        ),
         Column(
             "api_name", NAME, None, "call that launched the operation that ends the gap; null without a launch record"
         ),
@@ -210,7 +214,9 @@ COPY_BURSTS = TableSpec(
         Column("median_bytes", pa.int64(), "bytes", "size of the middle one of the run"),
         _ns("exposed", "time of the run in which only copies ran"),
         _ns("idle", "time between the copies in which the GPU waited for the host"),
-        Column("range_name", NAME, None, "innermost named range around the call that started the first; null when none"),
+        Column(
+            "range_name", NAME, None, "innermost named range around the call that started the first; null when none"
+        ),
     ),
 )
 
@@ -226,7 +232,10 @@ READBACKS = TableSpec(
         Column("bytes", pa.int64(), "bytes", "bytes moved"),
         Column("pageable", pa.bool_(), None, "the host side is pageable memory"),
         _ns("exposed", "time of the copy that neither compute, communication nor an earlier one covers"),
-        _ns("idle", "time after it in which the GPU waited for the host, as far as the work before the copy could hide it"),
+        _ns(
+            "idle",
+            "time after it in which the GPU waited for the host, as far as the work before the copy could hide it",
+        ),
         Column("last", pa.bool_(), None, "no kernel ran on the GPU after it"),
         Column("operator", NAME, None, "outermost operator around the call; null when none was recorded"),
         Column("source", NAME, None, "innermost line of the program's own code around the call; null without stacks"),
@@ -288,7 +297,9 @@ COMMUNICATION = TableSpec(
             None,
             "on a stream of its own, but compute ended just before the stretch of communication around it and went on just after it",
         ),
-        Column("instance", pa.int64(), None, "number of the collective that this is one rank's part of; null unmatched"),
+        Column(
+            "instance", pa.int64(), None, "number of the collective that this is one rank's part of; null unmatched"
+        ),
         _count("ranks", "ranks whose parts of the collective were found; null unmatched"),
         Column("certainty", NAME, None, "medium: matched by size and by clocks; low: by clocks alone; null unmatched"),
         _ns("transfer", "shortest duration over the ranks: what the transfer itself takes; null unmatched"),
@@ -303,7 +314,9 @@ COMMUNICATION = TableSpec(
             None,
             "GB/s over the busiest link: size times the factor of its kind over the transfer (the duration, where unmatched)",
         ),
-        Column("link_bandwidth", pa.float64(), None, "nominal GB/s of the GPU's links to its group; null when not known"),
+        Column(
+            "link_bandwidth", pa.float64(), None, "nominal GB/s of the GPU's links to its group; null when not known"
+        ),
         Column("best_bandwidth", pa.float64(), None, "GB/s that the fastest tenth of its like reached; null for a few"),
     ),
 )
@@ -329,7 +342,9 @@ COLLECTIVE_WAITS = TableSpec(
         _ns("late_start_ns", "from when on the others waited for it, on its own clock"),
         _ns("late_end_ns", "when it arrived"),
         Column("late_line", NAME, None, "ledger line on which it spent most of that time"),
-        Column("late_doing", NAME, None, "kernel or host range that took most of such time on that rank; null when none"),
+        Column(
+            "late_doing", NAME, None, "kernel or host range that took most of such time on that rank; null when none"
+        ),
         _ns("imbalance", "part of the wait in which the last rank computed longer since the collective before"),
         Column(
             "score",
@@ -349,7 +364,12 @@ KERNEL_STATS = TableSpec(
         _DEVICE,
         Column("name", NAME, None, "kernel name"),
         Column("class", NAME, None, "compute or communication"),
-        Column("family", NAME, None, "what it does: matmul, convolution, attention, elementwise, ..., communication or other"),
+        Column(
+            "family",
+            NAME,
+            None,
+            "what it does: matmul, convolution, attention, elementwise, ..., communication or other",
+        ),
         _count("count", "how often it ran"),
         _ns("total", "sum of its durations"),
         _ns("mean", "mean duration, rounded down"),
@@ -369,11 +389,20 @@ KERNELS = TableSpec(
         *_SPAN,
         Column("name", NAME, None, "kernel name"),
         Column("family", NAME, None, "what it does: matmul, convolution, attention, elementwise, ... or other"),
-        Column("tensor_cores", pa.bool_(), None, "matrix work on tensor cores; null when the name does not say or it is none"),
-        Column("precision", NAME, None, "type of a matrix kernel's inputs: fp32, tf32, bf16, fp16, ...; null when unknown"),
+        Column(
+            "tensor_cores",
+            pa.bool_(),
+            None,
+            "matrix work on tensor cores; null when the name does not say or it is none",
+        ),
+        Column(
+            "precision", NAME, None, "type of a matrix kernel's inputs: fp32, tf32, bf16, fp16, ...; null when unknown"
+        ),
         Column("compiler_fused", pa.bool_(), None, "made by a compiler that fuses operators"),
         Column("converts", pa.bool_(), None, "only converts a tensor between NCHW and NHWC"),
-        Column("operator", NAME, None, "innermost range around its launch, for matrix work and conversions; null when none"),
+        Column(
+            "operator", NAME, None, "innermost range around its launch, for matrix work and conversions; null when none"
+        ),
         _count("blocks", "blocks of its grid; null when not recorded"),
         _count("sm_count", "streaming multiprocessors of its GPU; null when not recorded"),
         Column("fill", pa.float64(), "share", "blocks over streaming multiprocessors, can exceed 1; null when unknown"),
@@ -426,7 +455,9 @@ STEP_STATS = TableSpec(
         Column("name", NAME, None, "name of the range that marks the step on the host; null when found by repetition"),
         Column("method", NAME, None, "how the steps were found: annotation, nvtx or repetition"),
         *_SPAN,
-        Column("complete", pa.bool_(), None, "it has a step before it; false for the first one, whose beginning is cut off"),
+        Column(
+            "complete", pa.bool_(), None, "it has a step before it; false for the first one, whose beginning is cut off"
+        ),
         _count("gpu_op_count", "GPU operations launched in the step"),
         _count("kernel_count", "kernels among them"),
     ),
@@ -442,15 +473,21 @@ STEP_LEDGER = TableSpec(
         Column("name", NAME, None, "name of the range that marks the step on the host; null when found by repetition"),
         Column("method", NAME, None, "how the steps were found: annotation, nvtx or repetition"),
         *_SPAN,
-        Column("complete", pa.bool_(), None, "it has a step before it; false for the first one, whose beginning is cut off"),
+        Column(
+            "complete", pa.bool_(), None, "it has a step before it; false for the first one, whose beginning is cut off"
+        ),
         _count("gpu_op_count", "GPU operations launched in the step"),
         *(_ns(line.replace(".", "_"), f"time of the step on ledger line {line}") for line in LEDGER_LINES),
         _ns("typical", "median duration of the steps that are compared: complete ones after warm-up; null when none"),
         _ns("excess", "duration beyond the typical one; null for steps that are not compared"),
         Column("slow", pa.bool_(), None, "an outlier: much longer than the typical step"),
-        Column("line", NAME, None, "ledger line on which a slow step has most time beyond the median step; null for others"),
+        Column(
+            "line", NAME, None, "ledger line on which a slow step has most time beyond the median step; null for others"
+        ),
         _ns("line_excess", "that time"),
-        Column("place", NAME, None, "where the host was for most of a slow step's time on that line; null when not known"),
+        Column(
+            "place", NAME, None, "where the host was for most of a slow step's time on that line; null when not known"
+        ),
         Column("reason", NAME, None, "line and place in words; null for steps that are not slow"),
         Column("rhythm", NAME, None, "at what rhythm slow steps come, such as: every 10th; null when at none"),
     ),
@@ -481,12 +518,38 @@ MEMORY_GROWTH = TableSpec(
         Column("allocated", pa.int64(), "bytes", "in use when the next step began"),
         Column("growth", pa.int64(), "bytes", "by how much more than when this one began"),
         Column("kept", pa.int64(), "bytes", "allocated in the step and not released as long as was recorded"),
-        _count("steps_left", "how many more steps like it fit into the device; null when it does not grow or nobody said how large it is"),
-        Column("place", NAME, None, "where most of what was kept was allocated; null when not known, or when nothing grows"),
+        _count(
+            "steps_left",
+            "how many more steps like it fit into the device; null when it does not grow or nobody said how large it is",
+        ),
+        Column(
+            "place", NAME, None, "where most of what was kept was allocated; null when not known, or when nothing grows"
+        ),
     ),
 )
 
 DERIVED_TABLES: dict[str, TableSpec] = {
     spec.name: spec
-    for spec in (LEDGER, LEDGER_INTERVALS, LAUNCHES, CLOCKS, GAPS, COPIES, COPY_BURSTS, READBACKS, OPERATOR_SHAPES, PATTERNS, COMMUNICATION, COLLECTIVE_WAITS, KERNEL_STATS, KERNELS, KERNEL_CHAINS, ATTENTION_BLOCKS, STEP_STATS, STEP_LEDGER, MEMORY_STATS, MEMORY_GROWTH)
+    for spec in (
+        LEDGER,
+        LEDGER_INTERVALS,
+        LAUNCHES,
+        CLOCKS,
+        GAPS,
+        COPIES,
+        COPY_BURSTS,
+        READBACKS,
+        OPERATOR_SHAPES,
+        PATTERNS,
+        COMMUNICATION,
+        COLLECTIVE_WAITS,
+        KERNEL_STATS,
+        KERNELS,
+        KERNEL_CHAINS,
+        ATTENTION_BLOCKS,
+        STEP_STATS,
+        STEP_LEDGER,
+        MEMORY_STATS,
+        MEMORY_GROWTH,
+    )
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from traceanalyzer.engine.names import did_you_mean
@@ -11,6 +11,7 @@ from traceanalyzer.engine.program import compile_rule
 from traceanalyzer.engine.rule import Problem, Rule
 from traceanalyzer.engine.rule_schema import CODE, FRAMEWORKS, ID, SLUG
 from traceanalyzer.engine.rulefile import read_rule
+from traceanalyzer.engine.scenario import Scenario
 
 
 def lint_rules(files: Iterable[tuple[str, str]], shipped: Mapping[str, str] | None = None) -> list[Problem]:
@@ -48,21 +49,29 @@ def lint_rule(rule: Rule, tests: bool = True) -> list[Problem]:
         problems.append(rule.problem(("slug",), "a slug is lower-case words joined by hyphens"))
     if rule.id in rule.after:
         problems.append(rule.problem(("after",), "a rule cannot come after itself"))
+    return [*problems, *_words(rule), *(_tests(rule) if tests else [])]
+
+
+def _words(rule: Rule) -> Iterator[Problem]:
+    """Health codes and frameworks that there are none of."""
     for key in ("healthy", "weakened_by"):
         for at, code in enumerate(getattr(rule.requires, key)):
             if not re.fullmatch(CODE, code):
-                problems.append(
-                    rule.problem(("requires", key, at), f"'{code}' is no health code; they look like TRC001")
-                )
+                yield rule.problem(("requires", key, at), f"'{code}' is no health code; they look like TRC001")
     for at, step in enumerate(rule.recommend):
         for name in step.keys() - {"when", *FRAMEWORKS}:
             hint = did_you_mean(name, FRAMEWORKS) or f"; there are {', '.join(FRAMEWORKS)}"
-            problems.append(rule.problem(("recommend", at, name), f"unknown framework '{name}'{hint}"))
-    if not tests:
-        return problems
+            yield rule.problem(("recommend", at, name), f"unknown framework '{name}'{hint}")
+
+
+def _tests(rule: Rule) -> Iterator[Problem]:
+    for test in rule.tests:
+        try:
+            Scenario(test.given)
+        except ValueError as error:
+            yield rule.problem(test.path, f"the rows make no trace: {error}")
     outcomes = {test.expect.outcome for test in rule.tests}
     if "fired" not in outcomes:
-        problems.append(rule.problem(("tests",), "no test must fire; add one with expect: fires or {level: ...}"))
+        yield rule.problem(("tests",), "no test must fire; add one with expect: fires or {level: ...}")
     if "clean" not in outcomes:
-        problems.append(rule.problem(("tests",), "no test must stay silent; add one with expect: clean"))
-    return problems
+        yield rule.problem(("tests",), "no test must stay silent; add one with expect: clean")

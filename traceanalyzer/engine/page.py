@@ -81,8 +81,11 @@ def _advice(step: Mapping[str, str]) -> list[str]:
 
 def _example(rule: Rule) -> list[str]:
     """The first test that fires, its rows and what the rule says of them."""
-    for test in rule.tests:
-        found = run_rules([rule], Scenario(test.given)).findings if test.expect.outcome == "fired" else []
+    for test in (test for test in rule.tests if test.expect.outcome == "fired"):
+        try:
+            found = run_rules([rule], Scenario(test.given)).findings
+        except ValueError:
+            continue
         if found:
             saved = found[0].saving.recoverable_ns
             gain = f", {format_duration(saved)} to gain" if saved else ""

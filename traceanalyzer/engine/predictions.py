@@ -25,8 +25,9 @@ def with_predictions(findings: Iterable[Finding], claims: pa.Table, what_if: Wha
     for finding in findings:
         rank, device = finding.scope.rank, finding.scope.device
         if rank is not None and device is not None and (own := claimed.get((finding.rule, (rank, device)))):
-            finding = replace(finding, saving=_predicted(finding.saving, (rank, device), own, what_if))
-        result.append(finding)
+            result.append(replace(finding, saving=_predicted(finding.saving, (rank, device), own, what_if)))
+        else:
+            result.append(finding)
     return result
 
 

@@ -70,6 +70,7 @@ class RuleTest:
     given: dict[str, Any]
     expect: Expectation
     name: str
+    path: Path = ()
 
 
 @dataclass(frozen=True)

@@ -259,7 +259,7 @@ class _Reader:
                 continue
             expectation = self.expectation((*path, "expect"), test.get("expect"))
             name = test.get("name") or (test["given"] if isinstance(test["given"], str) else at + 1)
-            tests.append(RuleTest(given, expectation, str(name)))
+            tests.append(RuleTest(given, expectation, str(name), path))
         return tuple(tests)
 
     def given(self, path: Path, value: Any) -> dict[str, Any] | None:

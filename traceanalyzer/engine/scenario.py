@@ -19,13 +19,18 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive.tables import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
+from traceanalyzer.engine.kinds import TEXT, Kind, column_kind, number
 from traceanalyzer.engine.names import did_you_mean
 from traceanalyzer.engine.rows import GPU_KEYS, TABLES
 from traceanalyzer.engine.rule import Expectation, Rule, RuleTest, literal_of
 from traceanalyzer.engine.run import run_rules
 from traceanalyzer.intervals import complement, union
 from traceanalyzer.result.document import Finding
+from traceanalyzer.units import COUNT, NS
 
+# A test is a small trace; a stranger's test must not fill the memory.
+MOST_ROWS = 100_000
+LARGEST = 1 << 60
 Row = dict[str, Any]
 Gpu = tuple[Any, Any]
 Stretch = tuple[int, int, str, int, int]  # rank, device, ledger line, start_ns, end_ns
@@ -37,6 +42,8 @@ class Scenario:
     def __init__(self, given: dict[str, Any]) -> None:
         given = dict(given)
         self._reasons: dict[str, str] = given.pop("unavailable", {})
+        if not isinstance(self._reasons, dict):
+            raise ValueError("'unavailable' is a mapping of tables to reasons")
         window = given.pop("window", {})
         windows = [_values("ledger", row) for row in (window if isinstance(window, list) else [window])]
         # Tables whose rows fill the window share one clock; the others overlap what is there.
@@ -48,7 +55,10 @@ class Scenario:
             row.setdefault("duration", 1_000_000_000)
             rows["ledger_intervals"] += _tiles(row, stretches)
         rows["ledger"] = [_ledger(row, rows["ledger_intervals"]) for row in windows]
-        self._tables = {name: pa.Table.from_pylist(table, schema=TABLES[name].schema) for name, table in rows.items()}
+        try:
+            self._tables = {name: pa.Table.from_pylist(row, schema=TABLES[name].schema) for name, row in rows.items()}
+        except (OverflowError, pa.ArrowException) as error:
+            raise ValueError(str(error)) from None
 
     def table(self, name: str) -> pa.Table:
         return self._tables[name] if name in self._tables else TABLES[name].empty()
@@ -81,19 +91,29 @@ def _difference(expect: Expectation, finding: Finding) -> str | None:
 
 
 def _values(table: str, row: Row) -> Row:
-    known = {*TABLES[table].schema.names, "duration", "repeat"}
-    for name in row:
+    """A row as written, checked: what its columns can hold, unit literals as numbers."""
+    if not isinstance(row, dict):
+        raise ValueError(f"a row of '{table}' is a mapping of columns, not '{row}'")
+    kinds = {column.name: column_kind(column) for column in TABLES[table].columns}
+    known = {**kinds, "duration": kinds.get("duration") or number(NS), "repeat": number(COUNT)}
+    values: Row = {key: 0 for key in GPU_KEYS if key in kinds}
+    for name, value in row.items():
         if name not in known:
             raise ValueError(f"'{table}' has no column '{name}'{did_you_mean(name, known)}")
-    texts = {column.name for column in TABLES[table].columns if pa.types.is_string(_plain_type(column.type))}
-    values = {
-        name: value if name in texts else literal_of(value)[0] for name, value in row.items() if value is not None
-    }
-    return {key: 0 for key in GPU_KEYS if key in known} | values
+        if value is not None:
+            values[name] = _value(value, known[name], f"'{name}' of '{table}'")
+    return values
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def _value(value: Any, kind: Kind | None, what: str) -> Any:
+    if kind is None:  # a list
+        return value
+    plain, found = (value, TEXT) if kind == TEXT and isinstance(value, str) else literal_of(value)
+    if found.type != kind.type:
+        raise ValueError(f"{what} is {kind}, not '{value}'")
+    if isinstance(plain, int | float) and not abs(plain) <= LARGEST:
+        raise ValueError(f"{what} cannot be {value}")
+    return plain
 
 
 def _rows(table: str, given: list[Row], clock: dict[Gpu, int]) -> list[Row]:
@@ -102,9 +122,12 @@ def _rows(table: str, given: list[Row], clock: dict[Gpu, int]) -> list[Row]:
         raise ValueError(f"unknown table '{table}'{did_you_mean(table, TABLES)}")
     spec = TABLES[table]
     rows: list[Row] = []
-    for one in given:
+    for one in given if isinstance(given, list) else [given]:
         values = _values(table, one)
-        for _ in range(int(values.pop("repeat", 1))):
+        repeat = int(values.pop("repeat", 1))
+        if len(rows) + repeat > MOST_ROWS:
+            raise ValueError(f"'{table}' has more than {MOST_ROWS:,} rows")
+        for _ in range(repeat):
             row = dict(values)
             gpu = (row.get("rank"), row.get("device"))
             if spec.column("start_ns"):
@@ -147,6 +170,9 @@ def _defaults(table: str, row: Row, number: int) -> Row:
 
 
 def _gap_stretch(row: Row) -> list[Stretch]:
+    cause = row.get("cause")
+    if cause not in IDLE_CAUSES:
+        raise ValueError(f"a gap has one of the causes {', '.join(IDLE_CAUSES)}{did_you_mean(str(cause), IDLE_CAUSES)}")
     return [(row["rank"], row["device"], f"idle.{row['cause']}", row["start_ns"], row["end_ns"])]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 
-from traceanalyzer.result.document import Device, Evidence, Finding, Result, Saving, Steps
+from traceanalyzer.result.document import LEAST_SPEEDUP, Device, Evidence, Finding, Result, Saving, Steps
 from traceanalyzer.units import format_count, format_duration, format_share
 
 WIDTH = 100
@@ -140,6 +140,9 @@ def _finding(number: int, group: list[Finding]) -> list[str]:
     ]
     if len(group) > 1:
         lines += wrap("The same on " + "; ".join(_brief(finding) for finding in group[1:]) + ".", indent, indent)
+    if all(finding.severity == "info" and finding.saving.recoverable_ns == 0 for finding in group):
+        # The findings that account for this time have said what to do.
+        return lines
     for evidence in first.evidence[:EVIDENCE_ROWS]:
         lines += wrap(_proof(evidence), f"{indent}· ", f"{indent}  ")
     left = len(first.evidence) - EVIDENCE_ROWS
@@ -174,6 +177,8 @@ def _predicted(saving: Saving) -> str | None:
     """What the replayed timeline says of a cause, in words; None when there is no prediction."""
     if saving.predicted_speedup is None:
         return None
+    if saving.predicted_speedup < LEAST_SPEEDUP:
+        return "Replayed without it alone, the same work takes as long: something else sets the pace"
     faster = f"{saving.predicted_speedup:.2f}×"
     if saving.step_ns is None or saving.predicted_step_ns is None:
         return f"Replayed without it, the same work is done {faster} as fast"

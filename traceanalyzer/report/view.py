@@ -15,7 +15,7 @@ from traceanalyzer.report.charts import Segment, StepBar, ledger_segments, step_
 from traceanalyzer.report.lanes import TimelineTables, table_or_none
 from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, SWATCHES, Swatch
 from traceanalyzer.report.timeline import Place
-from traceanalyzer.result.document import Device, Evidence, Finding, Metric, Result, RuleOutcome, Steps
+from traceanalyzer.result.document import LEAST_SPEEDUP, Device, Evidence, Finding, Metric, Result, RuleOutcome, Steps
 from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
 from traceanalyzer.units import format_duration as plain_duration
 
@@ -209,11 +209,13 @@ def _evidence_view(label: str, duration: str, place: Place | None) -> EvidenceVi
 
 
 def saving_words(finding: Finding) -> str | None:
-    """For example "1.52× faster; a step takes 13.2 ms instead of 20.1 ms" from the replayed timeline, else "at most 1.61× faster; 8.1 ms
-    a step"; None when nothing was estimated or nothing is left to claim."""
+    """For example "1.52× faster without it; a step takes 13.2 ms instead of 20.1 ms" from the replayed timeline, else "at most 1.61×
+    faster; 8.1 ms a step"; None when nothing was estimated or nothing is left to claim."""
     saving = finding.saving
     if not saving.recoverable_ns:
         return None
+    if saving.predicted_speedup is not None and saving.predicted_speedup < LEAST_SPEEDUP:
+        return "no faster without it alone: something else sets the pace"
     if saving.predicted_speedup is not None:
         words = [f"{saving.predicted_speedup:.2f}× faster without it"]
         if saving.predicted_step_ns is not None and saving.step_ns is not None:

@@ -13,6 +13,8 @@ import msgspec
 
 SCHEMA_VERSION = "1.0"
 SEVERITIES = ("info", "low", "medium", "high")
+LEAST_SPEEDUP = 1.005
+"""A predicted speedup below this is none."""
 CONFIDENCES = ("low", "medium", "high")
 OUTCOMES = ("fired", "clean", "not_applicable", "could_not_judge", "error")
 

@@ -43,6 +43,8 @@ CAUSES: dict[str, Cause] = {
     "memset": Cause("memcpy", "memsets that no computation covers", idle=False),
     "turnaround": Cause("unknown", "the hardware's hand-over from one operation to the next", idle=False),
 }
+MOST = 0.5
+"""A finding that explains this share of a loss stands for it in the sentence."""
 MIXED_MEMORY = "memory copies and memsets that no computation covers"
 MIXED_HOST = "the host between launches causes {points} points of it, {untraced} of them with nothing recorded"
 NOTHING_TO_JUDGE = "Could not judge: the trace holds no GPU work."
@@ -53,7 +55,8 @@ NO_DURATION = "Could not judge: none of the GPU operations in the trace has a du
 class Split:
     """One GPU's window in ns: its name in sentences, its length, its idle time, and all of it by cause or "compute".
 
-    `waste` is what could be saved of computing, in ns, and what for: the title of the finding that says so.
+    `waste` is what could be saved of computing, in ns, and what for: the title of the finding that says so. `sharper` are findings
+    that say more of idle time than its cause does: by name of the cause, ns and title, the largest first.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Split:
     idle: int
     by_cause: Mapping[str, int]
     waste: tuple[int, str] | None = None
+    sharper: tuple[tuple[str, int, str], ...] = ()
 
     @property
     def compute(self) -> float:
@@ -128,6 +132,9 @@ def _clause_of(title: str) -> str:
 
 def _clause(split: Split, cause: Cause, ns: int) -> str:
     """How much of the idle time the cause takes. What is known and what is not recorded are kept apart."""
+    for name, part, title in split.sharper:
+        if CAUSES[name].bound_by == cause.bound_by and part >= MOST * ns:
+            return f"for {_points(split.share(part))} points of that {_clause_of(title)}"
     mixed = cause.bound_by == "host" and _mixed(split, ns, "host_untraced")
     words = MIXED_HOST if mixed else cause.words
     untraced = split.share(split.by_cause.get("host_untraced", 0))
