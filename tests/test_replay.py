@@ -38,7 +38,20 @@ def timeline(ops: list[tuple[int | None, int, int]], waits: list[tuple[int, int]
     latency = np.where(late, start - call, np.minimum(start - call, 5 * US))
     wait_start, wait_end = (np.array([wait[i] for wait in waits], np.int64) * US for i in (0, 1))
     op = np.searchsorted(reach, wait_end, side="right") - 1
-    return Timeline([(0, 0, 0)], start, call, call, before, reach, late, latency, wait_start, wait_end, op)
+    return Timeline(
+        [(0, 0, 0)],
+        start,
+        call,
+        call,
+        before,
+        reach,
+        late,
+        latency,
+        np.zeros(len(start), bool),
+        wait_start,
+        wait_end,
+        op,
+    )
 
 
 def length(line: Timeline, change: Change = NOTHING) -> int:

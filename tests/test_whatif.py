@@ -49,3 +49,9 @@ def test_a_prediction_is_withheld_where_the_timeline_cannot_be_replayed(monkeypa
     found = saving(analysed("h2d_pageable.slow"), "CPY002")
     assert found.recoverable_ns and found.predicted_speedup is None
     assert "cannot be replayed" in found.prediction_note
+
+
+def test_a_wait_that_is_taken_out_leaves_the_copy_that_it_was_for() -> None:
+    """What GAP001 claims behind pageable copies is a twentieth of the window; the copies, which hold up the host, are not its."""
+    found = saving(ta.analyze(ta.load(FIXTURES / "captured" / "pageable.json.gz")), "GAP001")
+    assert 1 <= found.predicted_speedup < 1.1

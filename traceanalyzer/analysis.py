@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.config import Config
+from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.frameworks import frameworks
 from traceanalyzer.derive.tables import IDLE_CAUSES
@@ -19,12 +21,14 @@ from traceanalyzer.engine.library import load_rules
 from traceanalyzer.engine.predictions import with_predictions
 from traceanalyzer.engine.run import run_rules
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.pipeline import ProgressFactory, ingest
 from traceanalyzer.model.store import is_store, read_store
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.result.document import Device, Evidence, Finding, Health, InputInfo, Result, Scope, Steps
 from traceanalyzer.result.verdict import CAUSES, Split, judge
 from traceanalyzer.version import VERSION
+
+if TYPE_CHECKING:
+    from traceanalyzer.ingest.pipeline import ProgressFactory
 
 # What takes the time of each ledger line, as long as no rule knows better (keys of the verdict's CAUSES, or "compute").
 LINE_CAUSE = {
@@ -51,6 +55,9 @@ def load(
     given = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
     stores = [p for p in given if is_store(p)]
     if not stores:
+        # A store is read without any of the readers.
+        from traceanalyzer.ingest.pipeline import ingest
+
         return ingest(given, progress, max_bytes)
     if len(given) > 1:
         raise InputError(f"{stores[0]}: a store is analysed alone; ingest the traces together into one store instead")
@@ -139,19 +146,16 @@ def _device(trace: Trace, row: dict[str, Any]) -> Device:
 
 def _steps(trace: Trace, table: pa.Table, ledger: list[dict[str, Any]]) -> list[Steps]:
     """Step times per GPU, sorted by (rank, device), over the steps that have one before them (or the only one there is)."""
-    columns = ["rank", "device", "start_ns", "end_ns", "method", "complete", "slow", "gpu_op_count"]
-    frame = table.select(columns).to_pandas()
     ops = {(row["rank"], row["device"]): row["gpu_op_count"] for row in ledger}
     result = []
-    for (rank, device), group in frame.groupby(["rank", "device"], sort=True):
-        timed = group[group["complete"]] if len(group) > 1 else group
-        length = timed["end_ns"] - timed["start_ns"]
-        median, p95 = int(length.median()), int(length.quantile(0.95))
+    for (rank, device), group in frames.split(table):
+        timed = group.filter(group["complete"]) if group.num_rows > 1 else group
+        median, p95 = (int(np.quantile(frames.duration(timed), share)) for share in (0.5, 0.95))
         spread = round((p95 - median) / median, 6) if median else 0.0
-        method = str(group["method"].iloc[0])
-        outside = ops[int(rank), int(device)] - int(group["gpu_op_count"].sum())
-        counts = int(group["slow"].sum()), outside
-        result.append(Steps(trace.rank_of(int(rank)), int(device), len(group), method, median, p95, spread, *counts))
+        outside = ops[rank, device] - pc.sum(group["gpu_op_count"]).as_py()
+        counts = pc.sum(group["slow"]).as_py(), outside
+        method = group["method"][0].as_py()
+        result.append(Steps(trace.rank_of(rank), device, group.num_rows, method, median, p95, spread, *counts))
     return result
 
 

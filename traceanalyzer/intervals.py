@@ -93,6 +93,28 @@ def overlaps(starts: Array, ends: Array, spans: Spans) -> tuple[Array, Array, Ar
     return row, other, np.maximum(starts[row], spans[0][other]), np.minimum(ends[row], spans[1][other])
 
 
+def latest(starts: Array, ends: Array, times: Array) -> Array:
+    """For each time the position of the range that started last until then; -1 where that one is over, or none has started.
+
+    The ranges are sorted by start; of those that start at once the last counts.
+    """
+    at = np.searchsorted(starts, times, side="right") - 1
+    return np.where((at >= 0) & (times < np.append(ends, 0)[at]), at, -1)
+
+
+def latest_of(lanes: Array, starts: Array, ends: Array, lane: Array, times: Array) -> Array:
+    """As `latest`, for each time among the ranges of its own lane. Lanes are numbers from 0 on; the ranges come in any order."""
+    begun, width = np.sort(starts), len(starts) + 1
+    # A lane and how many ranges of any lane have started until then, as one number.
+    key = lanes * width + np.searchsorted(begun, starts, side="right")
+    order = np.argsort(key, kind="stable")
+    asked = lane * width + np.searchsorted(begun, times, side="right")
+    # One more at the end, for times before which no range starts.
+    found = np.append(order, -1)[np.searchsorted(key[order], asked, side="right") - 1]
+    inside = (np.append(lanes, -1)[found] == lane) & (times < np.append(ends, 0)[found])
+    return np.where(inside, found, -1)
+
+
 def covered(starts: Array, ends: Array, spans: Spans) -> Array:
     """For each interval, how many ns of it `spans` covers (shape of `starts`)."""
     return covered_before(ends, spans) - covered_before(starts, spans)

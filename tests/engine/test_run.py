@@ -39,7 +39,7 @@ order_by: {order_by}
 limit: {limit}
 severity: {severity}
 claims: [idle.input, idle.host_work]
-saving: {{recoverable: {recoverable}, confidence: high}}
+saving: {{recoverable: {recoverable}, confidence: high{saving}}}
 message: '{message}'
 recommend: [{{pytorch: do this}}, {{when: lost > 1s, pytorch: do that}}]
 references: [https://example.org]
@@ -56,6 +56,7 @@ DEFAULTS = {
     "limit": "20",
     "severity": "[]",
     "recoverable": "lost",
+    "saving": "",
     "message": "{gpu} loses {lost}, {share:percent}",
 }
 GAPS = [{"cause": "input", "duration": "30ms", "repeat": 10}]
@@ -164,7 +165,10 @@ def test_not_applicable() -> None:
     needs = rule(requires="{tables: [api_calls], columns: {gaps: [draining]}}")
     assert outcome(needs, unavailable={"api_calls": "no API calls"}) == ("not_applicable", "no API calls")
     assert outcome(needs, unavailable={"gaps": "no gaps"}) == ("not_applicable", "no gaps")
-    assert outcome(needs) == ("not_applicable", "the trace does not say 'draining' of gaps")
+    assert outcome(needs) == (
+        "not_applicable",
+        "not recorded for gaps: a host wait drained the GPU: nothing was queued when it returned",
+    )
     assert outcome(needs, gaps=[])[0] == "clean"
 
 
@@ -217,6 +221,19 @@ def test_health_lowers_confidence() -> None:
     careful = rule(requires="{weakened_by: [TRC003]}")
     assert run(careful, health=[health("TRC003")]).findings[0].confidence == "medium"
     assert run(careful, health=[health("TRC003", rank=5)]).findings[0].confidence == "high"
+
+
+def test_what_the_rows_say_lowers_confidence_too() -> None:
+    doubt = rule(saving=", less_sure_when: typical < 10ms")
+    assert [run(doubt, gaps=gaps).findings[0].confidence for gaps in (GAPS, [{**GAPS[0], "duration": "9ms"}])] == [
+        "high",
+        "medium",
+    ]
+
+
+def test_a_rule_can_say_that_nothing_is_predicted() -> None:
+    (finding,) = run(rule(saving=", unpredicted: nobody knows")).findings
+    assert (finding.saving.predicted_speedup, finding.saving.prediction_note) == (None, "nobody knows")
 
 
 def test_a_broken_rule_is_an_error_and_leaves_no_claim() -> None:

@@ -41,10 +41,12 @@ def analyze(
     """
     from traceanalyzer.analysis import analyze as run
     from traceanalyzer.analysis import load
+    from traceanalyzer.ingest.arrow import use_little_memory
     from traceanalyzer.render.text import render_text
 
     check_output(output, inputs)
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
+    use_little_memory()
     with reading() as progress:
         trace = load(inputs, progress, limit)
     result = run(trace, config)

@@ -44,10 +44,12 @@ def report(
     Example: traceanalyzer report trace.json.gz -o report.html
     """
     from traceanalyzer.analysis import analyze_tables, catalog_of, load
+    from traceanalyzer.ingest.arrow import use_little_memory
     from traceanalyzer.report.html import render_html
 
     check_output(output, inputs)
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
+    use_little_memory()
     with reading() as progress:
         trace = load(inputs, progress, limit)
     catalog = catalog_of(trace, config)

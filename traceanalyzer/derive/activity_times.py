@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
@@ -13,7 +12,7 @@ from traceanalyzer.intervals import EMPTY, Array, Spans, join, subtract, union
 
 _KEYS = ("rank", "process", "thread", "start_ns", "end_ns")
 _KINDS = {"named": ("annotation", "nvtx"), "operators": ("operator",), "frames": ("python",)}
-NAMES: list[str | None] = [activity.name for activity in ACTIVITIES]
+NAMES = [activity.name for activity in ACTIVITIES]
 _FIRST_USE = NAMES.index("first_use")
 
 
@@ -27,22 +26,23 @@ class ActivityTimes:
         overheads: pa.Table,
         launches: pa.Table,
         gpu_ops: pa.Table,
-        real: npt.NDArray[np.bool_],
+        real: frames.Flags,
     ) -> None:
         """`real` is false for the rows of `host_ranges` whose times are not to be believed."""
         found = [_matching(overheads, "overheads"), _matching(api_calls, "calls")]
         found += [_matching(api_calls, "long_calls", frames.duration(api_calls) >= FIRST_USE_NS)]
         for kind, categories in _KINDS.items():
-            of_kind = np.logical_or.reduce([frames.equals(host_ranges, "category", c) for c in categories])
+            of_kind = frames.equals(host_ranges, "category", *categories)
             found.append(_matching(host_ranges, kind, of_kind & real))
         found.append(_first_launches(launches, gpu_ops))
-        self._events = [np.concatenate(columns) for columns in zip(*found, strict=True)]
+        ranks, *columns = (np.concatenate(column) for column in zip(*found, strict=True))
+        self._events = {rank: [column[rows] for column in columns] for (rank,), rows in frames.together(ranks)}
 
     def thread(self, rank: int, process: int, thread: int) -> tuple[Array, Array, Array]:
         """(start, end, place in `NAMES`) of the stretches of one thread, sorted and disjoint."""
-        ranks, processes, threads, start, end, activity = self._events
+        processes, threads, start, end, activity = self._events.get(rank, [EMPTY[0]] * 5)
         # What the profiler lists as overhead may have no owner; then it is everybody's.
-        here = (ranks == rank) & np.isin(processes, (process, NULL)) & np.isin(threads, (thread, NULL))
+        here = np.isin(processes, (process, NULL)) & np.isin(threads, (thread, NULL))
         taken: Spans = EMPTY
         parts = [(*EMPTY, np.empty(0, np.int64))]
         for one in range(len(NAMES)):
@@ -55,7 +55,7 @@ class ActivityTimes:
         return low[order], high[order], which[order]
 
 
-def _matching(table: pa.Table, kind: str, which: npt.NDArray[np.bool_] | None = None) -> list[Array]:
+def _matching(table: pa.Table, kind: str, which: frames.Flags | None = None) -> list[Array]:
     """The key columns and the activity of the rows whose names match."""
     name, names = frames.codes(table, "name")
     used = np.zeros(len(names), bool)
@@ -76,8 +76,7 @@ def _first_launches(launches: pa.Table, gpu_ops: pa.Table) -> list[Array]:
     The first launch of a CUDA graph is slow for other reasons, and so is one that finds the queue full; that one, though, ends no gap.
     """
     start, length = frames.ints(launches, "start_ns"), frames.duration(launches)
-    call, call_names = frames.codes(launches, "api_name")
-    graph = np.array(["Graph" in (name or "") for name in call_names], bool)[call]
+    graph = frames.where(launches, "api_name", lambda name: "Graph" in name)
     long = np.flatnonzero((length >= FIRST_USE_NS) & frames.equals(launches, "op_kind", "kernel") & ~graph)
     if not len(long):
         return [np.empty(0, np.int64)] * (len(_KEYS) + 1)

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.host import Host
-from traceanalyzer.derive.kernels import by_name, is_compute, launching_ranges
+from traceanalyzer.derive.kernels import by_name, is_compute
+from traceanalyzer.derive.launches import launching_ranges
 from traceanalyzer.derive.tables import ATTENTION_BLOCKS
 from traceanalyzer.intervals import Array
 
@@ -36,10 +36,8 @@ _PRODUCT, _BETWEEN, _SOFTMAX, _SOFTMAX_BACKWARD, _REDUCTION, _EXP, _OTHER = rang
 
 def attention_blocks(ledger_ops: pa.Table, launches: pa.Table, host: Host, step_stats: pa.Table) -> pa.Table:
     """One row per block, sorted by (rank, device, stream, start)."""
-    steps = {key: rows.num_rows for key, rows in frames.split(step_stats)}
-    tables = [
-        _device_blocks(key, device, launches, host, steps.get(key, 0)) for key, device in frames.split(ledger_ops)
-    ]
+    steps, calls = frames.by_device(step_stats), frames.by_device(launches)
+    tables = [_device_blocks(key, ops, calls[key], host, steps[key].num_rows) for key, ops in frames.split(ledger_ops)]
     return frames.stack(ATTENTION_BLOCKS, [table for table in tables if table.num_rows])
 
 
@@ -47,17 +45,17 @@ def _device_blocks(key: frames.Key, ops: pa.Table, launches: pa.Table, host: Hos
     role = _roles(ops)
     if not np.isin(role, (_SOFTMAX, _SOFTMAX_BACKWARD, _EXP)).any():
         return ATTENTION_BLOCKS.empty()
-    stream = frames.dense(*(frames.ints(ops, c) for c in ("process", "context", "stream")))
+    stream = frames.streams(ops)
     order = np.argsort(stream, kind="stable")
     role, stream = role[order], stream[order]
     whole, written = _candidates(role, stream)
-    row = frames.ints(ops, "row")[order]
-    asked = np.zeros(len(row), bool)
+    asked = np.zeros(len(role), bool)
     before, after = _neighbours(role, stream, role == _PRODUCT)
     for found in (whole, written):
         for products in (found.first, found.last, before[found.first], after[found.last]):
             asked[products] = True
-    batched = _batched(launching_ranges(row, asked, launches, host))
+    batched = np.full(len(role), -1, np.int64)
+    batched[asked] = _batched(launching_ranges(frames.ints(ops, "row")[order][asked], launches, host))
     name, names = frames.codes(ops, "name")
     name = name[order]
     start, end = frames.ints(ops, "start_ns")[order], frames.ints(ops, "end_ns")[order]
@@ -97,15 +95,14 @@ def _device_blocks(key: frames.Key, ops: pa.Table, launches: pa.Table, host: Hos
 
 def _roles(ops: pa.Table) -> Array:
     """What each operation is to the search; copies and memsets lie between, communication does not."""
-    code, names = frames.codes(ops, "name")
-    exponential = np.array([name is not None and _EXPONENTIAL.search(name) is not None for name in names], bool)[code]
+    exponential = frames.where(ops, "name", lambda name: _EXPONENTIAL.search(name) is not None)
     family = by_name(ops, lambda kernel: kernel.family)
     log = by_name(ops, lambda kernel: kernel.log_softmax, bool)
     backward = by_name(ops, lambda kernel: kernel.backward, bool)
     compute = is_compute(ops)
     role = np.full(ops.num_rows, _OTHER, np.int64)
     role[compute & np.isin(family, BETWEEN)] = _BETWEEN
-    role[frames.equals(ops, "kind", "memcpy") | frames.equals(ops, "kind", "memset")] = _BETWEEN
+    role[frames.equals(ops, "kind", "memcpy", "memset")] = _BETWEEN
     role[compute & (family == "elementwise") & exponential] = _EXP
     role[compute & (family == "reduction")] = _REDUCTION
     role[compute & np.isin(family, PRODUCTS)] = _PRODUCT
@@ -122,7 +119,7 @@ class _Found:
     middle: Array
     last: Array
 
-    def take(self, which: Array | npt.NDArray[np.bool_]) -> _Found:
+    def take(self, which: Array | frames.Flags) -> _Found:
         return _Found(self.first[which], self.middle[which], self.last[which])
 
     def join(self, other: _Found) -> _Found:
@@ -149,21 +146,21 @@ def _candidates(role: Array, stream: Array) -> tuple[_Found, _Found]:
     return whole, written.take(reduced & _between_products(role, written, REACH_WRITTEN))
 
 
-def _between_products(role: Array, found: _Found, reach: int) -> npt.NDArray[np.bool_]:
+def _between_products(role: Array, found: _Found, reach: int) -> frames.Flags:
     near = (found.first >= 0) & (found.last >= 0)
     near &= (found.middle - found.first <= reach + 1) & (found.last - found.middle <= reach + 1)
-    products: npt.NDArray[np.bool_] = (role[found.first] == _PRODUCT) & (role[found.last] == _PRODUCT)
+    products: frames.Flags = (role[found.first] == _PRODUCT) & (role[found.last] == _PRODUCT)
     return near & products
 
 
-def _has(wanted: npt.NDArray[np.bool_], first: Array, last: Array) -> Array:
+def _has(wanted: frames.Flags, first: Array, last: Array) -> Array:
     """How many of the wanted lie between two positions, none where the last is -1."""
-    count = np.concatenate(([0], np.cumsum(wanted)))
+    count = np.concatenate(([0], np.cumsum(wanted), [0]))
     between: Array = np.maximum(count[last] - count[first], 0)
     return between
 
 
-def _next(wanted: npt.NDArray[np.bool_]) -> Array:
+def _next(wanted: frames.Flags) -> Array:
     """For each position the next wanted one at or after it, the last position where there is none."""
     count = len(wanted)
     place = np.where(wanted, np.arange(count), count - 1)
@@ -171,7 +168,7 @@ def _next(wanted: npt.NDArray[np.bool_]) -> Array:
     return following
 
 
-def _neighbours(role: Array, stream: Array, wanted: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
+def _neighbours(role: Array, stream: Array, wanted: frames.Flags) -> tuple[Array, Array]:
     """For each position the nearest wanted one before and after it on its stream, -1 where there is none."""
     count = len(role)
     place = np.arange(count)
@@ -195,7 +192,7 @@ def _batched(operators: pa.DictionaryArray) -> Array:
     return known
 
 
-def _accepted(found: _Found, name: Array, batched: Array, length: Array, steps: int) -> npt.NDArray[np.bool_]:
+def _accepted(found: _Found, name: Array, batched: Array, length: Array, steps: int) -> frames.Flags:
     """Which softmaxes are attention: by their operators, else as others of their name are, else by how long and how often they run."""
     first, last = batched[found.first], batched[found.last]
     sure, denied = (first == 1) & (last == 1), (first == 0) | (last == 0)
@@ -204,10 +201,10 @@ def _accepted(found: _Found, name: Array, batched: Array, length: Array, steps: 
     likely = unknown & (length[found.middle] >= LEAST_SOFTMAX * product)
     _, code = np.unique(name[found.middle], return_inverse=True)
 
-    def count(which: npt.NDArray[np.bool_]) -> Array:
+    def count(which: frames.Flags) -> Array:
         return np.bincount(code, weights=which, minlength=1)[code].astype(np.int64)
 
     known = (count(sure) > 0) | (count(denied) > 0)
     often = count(likely) >= max(SEVERAL, 2 * steps)
-    accepted: npt.NDArray[np.bool_] = sure | np.where(known, unknown & (count(sure) > 0), likely & often)
+    accepted: frames.Flags = sure | np.where(known, unknown & (count(sure) > 0), likely & often)
     return accepted

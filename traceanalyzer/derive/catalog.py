@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive.attention import attention_blocks
 from traceanalyzer.derive.busy import busy, ledger_ops
+from traceanalyzer.derive.callers import Callers
 from traceanalyzer.derive.classes import gpu_ops
 from traceanalyzer.derive.clocks import clocks, launches
 from traceanalyzer.derive.communication import communication, communication_kernels
@@ -57,9 +58,10 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "launches", "step_stats", "devices")),
     "copies": (copies, ("ledger_ops", "busy", "launches", "host")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies")),
-    "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "host_ranges")),
+    "callers": (Callers, ("host_ranges",)),
+    "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
     "operator_shapes": (operator_shapes, ("host_ranges",)),
-    "patterns": (patterns, ("host_ranges", "launches", "ledger_ops")),
+    "patterns": (patterns, ("host_ranges", "callers", "launches", "ledger_ops")),
     "communication_kernels": (
         communication_kernels,
         ("ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps"),
@@ -71,7 +73,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     ),
     "step_ledger": (step_ledger, ("step_stats", "ledger_intervals", "gaps")),
     "memory_stats": (memory_stats, ("memory_events", "devices")),
-    "memory_growth": (memory_growth, ("memory_events", "devices", "host_steps", "host_ranges")),
+    "memory_growth": (memory_growth, ("memory_events", "devices", "host_steps", "callers")),
     "kernel_stats": (kernel_stats, ("ledger_ops",)),
     "kernels": (kernels, ("ledger_ops", "devices", "launches", "host")),
     "kernel_chains": (kernel_chains, ("ledger_ops", "step_stats")),
@@ -82,7 +84,10 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 _NO_GPU_WORK = ("gpu_ops", "the trace holds no GPU operations")
 _NO_STEPS = "the trace marks no steps that launched GPU work, and none can be told from its launches"
 _NO_RANGES = "the trace holds no operators, annotations or Python frames"
-_NO_MEMORY = ("memory_events", "the trace holds no memory events")
+_NO_MEMORY = (
+    "memory_events",
+    "the trace holds no memory events; torch.profiler records them with profile_memory=True, nsys with --cuda-memory-usage=true",
+)
 # Table -> the table that must have rows for it to say something about the program, and what to say when it has none.
 NEEDS = {
     "gpu_ops": _NO_GPU_WORK,
@@ -109,7 +114,7 @@ NEEDS = {
     "counters": ("counters", "the trace holds no counters"),
     "memory_events": _NO_MEMORY,
     "memory_stats": _NO_MEMORY,
-    "memory_growth": ("memory_growth", "the trace holds no memory events in steps"),
+    "memory_growth": ("memory_growth", "the trace holds no memory events within known steps"),
     "kernel_stats": ("kernel_stats", "the trace holds no kernels"),
     "kernels": ("kernels", "the trace holds no compute kernels"),
     "kernel_chains": ("kernels", "the trace holds no compute kernels"),

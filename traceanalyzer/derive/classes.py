@@ -22,9 +22,8 @@ def gpu_ops(recorded_ops: pa.Table, host_ranges: pa.Table) -> pa.Table:
         return recorded_ops
     rank, own = frames.ints(recorded_ops, "rank"), frames.ints(recorded_ops, "external_id")
     key = frames.dense(*(np.concatenate((a, frames.ints(calls, c))) for a, c in ((rank, "rank"), (own, "external_id"))))
-    name, names = frames.codes(recorded_ops, "name")
-    foreign = np.array([n is not None and not any(helper in n for helper in _HELPERS) for n in names])
-    launched = np.isin(key[: len(own)], key[len(own) :]) & frames.equals(recorded_ops, "kind", "kernel") & foreign[name]
+    foreign = frames.where(recorded_ops, "name", lambda name: not any(helper in name for helper in _HELPERS))
+    launched = np.isin(key[: len(own)], key[len(own) :]) & frames.equals(recorded_ops, "kind", "kernel") & foreign
     # Profilers of before 2022 wrote the correlation where the operator's id belongs.
     launched &= own != frames.ints(recorded_ops, "correlation")
     unknown = launched & frames.equals(recorded_ops, "class", "compute")

@@ -21,12 +21,12 @@ GRACE_NS = 10_000
 
 def clocks(links: pa.Table, api_calls: pa.Table) -> pa.Table:
     """One row for each rank whose clocks disagree."""
-    rank, lead = frames.ints(links, "rank"), -frames.ints(links, "queue_delay")
-    waits = api_calls.filter(_named(api_calls, _DEVICE_WAITS))
+    lead = -frames.ints(links, "queue_delay")
+    waits = api_calls.filter(pa.array(frames.where(api_calls, "name", lambda name: name.endswith(_DEVICE_WAITS))))
     rows = []
-    for one in np.unique(rank).tolist():
-        early = lead[(rank == one) & (lead > 0)]
-        late = _late(links.filter(pa.array(rank == one)), waits.filter(pc.equal(waits["rank"], one)))
+    for (one,), mine in frames.together(frames.ints(links, "rank")):
+        early = lead[mine][lead[mine] > 0]
+        late = _late(links.take(pa.array(mine)), waits.filter(pc.equal(waits["rank"], one)))
         if len(early) or len(late):
             rows.append(
                 {
@@ -66,8 +66,3 @@ def _late(links: pa.Table, waits: pa.Table) -> Array:
         over = ended[before] - returned
         found.append(over[(before >= 0) & ((over > GRACE_NS) | (begun[before] > returned))])
     return np.concatenate(found)
-
-
-def _named(calls: pa.Table, endings: tuple[str, ...]) -> pa.Array:
-    name, names = frames.codes(calls, "name")
-    return pa.array(np.array([n is not None and n.endswith(endings) for n in names])[name])

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -36,8 +35,6 @@ EPOCH_NS = 10**18
 TAIL, REACH = 256, 64
 """How many collectives are compared to find the shift between two ranks, and how far it may go."""
 
-Flags = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True)
 class Matches:
@@ -48,7 +45,7 @@ class Matches:
     transfer: Array
     spread: Array
     late: Array
-    certain: Flags
+    certain: frames.Flags
 
 
 def lanes(kernels: pa.Table) -> Array:
@@ -67,28 +64,28 @@ def match(kernels: pa.Table, inputs: Sequence[Input]) -> Matches:
     """Match the rows of `communication_kernels`. Ranks without a common clock are matched within their own files only."""
     count = kernels.num_rows
     ends, domain = _absolute(kernels, inputs)
-    kind, kinds = frames.codes(kernels, "kind")
-    usable = np.array([k in SYNCHRONIZING for k in kinds])[kind]
+    usable = frames.equals(kernels, "kind", *SYNCHRONIZING)
     frame = pd.DataFrame(
         {
             "chain": frames.dense(chains(kernels), domain),
             "lane": lanes(kernels),
             "start": frames.ints(kernels, "start_ns"),
             "end": ends,
-            "duration": frames.ints(kernels, "end_ns") - frames.ints(kernels, "start_ns"),
+            "duration": frames.duration(kernels),
             "bytes": frames.ints(kernels, "bytes"),
             "size": frames.ints(kernels, "group_size"),
             "sequence": frames.ints(kernels, "sequence"),
-            "same_size": np.array([k in SAME_SIZE for k in kinds])[kind],
+            "same_size": frames.equals(kernels, "kind", *SAME_SIZE),
         }
     )[usable].sort_values(["chain", "lane", "start"], kind="stable")
-    frame["place"], frame["offset"], frame["lanes"] = NULL, 0, 0
+    place, offset = np.full(len(frame), NULL), np.zeros(len(frame), np.int64)
     for parts in _groups(frame):
-        for rows, (shift, offset) in _aligned([frame.iloc[p] for p in parts]):
-            at = frame.index[parts[rows]]
-            frame.loc[at, "place"] = np.arange(len(at) - 1, -1, -1) + shift
-            frame.loc[at, "offset"] = offset
-    return _instances(frame[frame["place"] != NULL].copy(), count)
+        for which, (shift, apart) in _aligned([frame.iloc[rows] for rows in parts]):
+            rows = parts[which]
+            place[rows] = np.arange(rows.stop - rows.start - 1, -1, -1) + shift
+            offset[rows] = apart
+    frame["place"], frame["end"] = place, frame["end"] - offset
+    return _instances(frame[place != NULL].copy(), count)
 
 
 def _absolute(kernels: pa.Table, inputs: Sequence[Input]) -> tuple[Array, Array]:
@@ -97,13 +94,12 @@ def _absolute(kernels: pa.Table, inputs: Sequence[Input]) -> tuple[Array, Array]
     bases = {i.ordinal: i.clock_base_ns for i in inputs}
     domain = np.zeros(len(rank), np.int64)
     end = end.copy()
-    for one in np.unique(rank).tolist():
-        mine = rank == one
+    for (one,), rows in frames.together(rank):
         base = bases.get(one)
         if base is not None:
-            end[mine] += base
-        elif end[mine].min() < EPOCH_NS:
-            domain[mine] = one + 1
+            end[rows] += base
+        elif end[rows].min() < EPOCH_NS:
+            domain[rows] = one + 1
     return end, domain
 
 
@@ -182,7 +178,6 @@ def _instances(frame: pd.DataFrame, count: int) -> Matches:
         return result
     frame["lanes"] = frame.groupby("chain")["lane"].transform("nunique")
     frame["instance"] = frames.dense(frame["chain"].to_numpy(), frame["place"].to_numpy())
-    frame["end"] -= frame["offset"]
     frame["told"] = frame["bytes"].where(frame["bytes"] != NULL)
     by = frame.groupby("instance", sort=False)
     table = by.agg(

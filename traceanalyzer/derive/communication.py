@@ -9,13 +9,14 @@ With the traces of several ranks, `communication` adds what `collectives` finds 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.busy import Busy
@@ -23,9 +24,11 @@ from traceanalyzer.derive.classes import OPERATOR
 from traceanalyzer.derive.collective_names import bus_factor, in_one_machine, kind_of, message_bytes, nvlink
 from traceanalyzer.derive.collectives import lanes, match
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.launches import call_of
+from traceanalyzer.derive.steps import steps_at
 from traceanalyzer.derive.tables import COMMUNICATION
-from traceanalyzer.derive.transfers import exposed
-from traceanalyzer.intervals import Array, Spans, covered, union
+from traceanalyzer.derive.transfers import computes, exposed
+from traceanalyzer.intervals import Array, Spans, covered, latest_of, union
 from traceanalyzer.model.trace import Input
 
 MAIN_STREAM_SHARE = 0.10
@@ -38,7 +41,6 @@ LARGE_BYTES = 8 << 20
 FASTEST, FEW = 0.9, 8
 """The quantile that stands for what links can do, and how many collectives it takes to say so."""
 
-Flags = npt.NDArray[np.bool_]
 Names = npt.NDArray[np.object_]
 Rates = npt.NDArray[np.float64]
 
@@ -52,7 +54,7 @@ def communication(
         return kernels
     found = match(kernels, inputs)
     known = found.instance != NULL
-    start, length = frames.ints(kernels, "start_ns"), frames.ints(kernels, "end_ns") - frames.ints(kernels, "start_ns")
+    start, length = frames.ints(kernels, "start_ns"), frames.duration(kernels)
     wait = np.where(known, length - found.transfer, 0)
     open_wait = wait.copy()
     for key, rows in frames.groups(kernels):
@@ -89,16 +91,14 @@ def _bus_bandwidth(kernels: pa.Table, time: Array, found: Array) -> Rates:
 
 def _link_bandwidth(kernels: pa.Table, devices: pa.Table) -> Rates:
     """Nominal GB/s of the links that join a kernel's GPU to the rest of its group, NaN where that is not known."""
-    rank, device = frames.ints(kernels, "rank"), frames.ints(kernels, "device")
     group, groups = frames.codes(kernels, "group_ranks")
-    rate = np.full(len(rank), np.nan)
-    gpus = pd.DataFrame({c: devices[c].to_pandas() for c in ("rank", "device", "name")})
-    for one, described in gpus.groupby("rank"):
-        together = np.array([bool(in_one_machine(g, len(described))) for g in groups])
-        names = dict(zip(described["device"], described["name"], strict=True))
-        for number in np.unique(device[rank == one]).tolist():
-            mine = (rank == one) & (device == number) & together[group]
-            rate[mine] = nvlink(names.get(number)) or np.nan
+    rate = np.full(len(group), np.nan)
+    names = {(row["rank"], row["device"]): row["name"] for row in devices.to_pylist()}
+    gpus = Counter(rank for rank, _ in names)
+    for (rank, device), rows in frames.groups(kernels):
+        if fast := nvlink(names.get((rank, device))):
+            near = frames.passing(group[rows], groups, partial(in_one_machine, gpus=gpus[rank]))
+            rate[rows] = np.where(near, fast, np.nan)
     return rate
 
 
@@ -124,9 +124,11 @@ def communication_kernels(
     if not which.any():
         return COMMUNICATION.empty()
     kernels = ledger_ops.filter(pa.array(which)).combine_chunks()
-    calls = _Calls(kernels, launches)
+    at = call_of(frames.ints(kernels, "row"), launches)
+    rank, process = frames.ints(kernels, "rank"), frames.ints(kernels, "process")
+    called = frames.ints_at(launches, "start_ns", at)
     told = _described(kernels, collectives)
-    _add_operators(told, calls, host_ranges)
+    _add_operators(told, launches.take(pa.array(at, mask=at < 0)), host_ranges)
     _add_relatives(told, kernels)
     columns = ("rank", "device", "process", "stream", "start_ns", "end_ns", "name")
     missing = {c.name: pa.nulls(kernels.num_rows, c.type) for c in COMMUNICATION.columns}
@@ -136,42 +138,9 @@ def communication_kernels(
         | {c: kernels[c] for c in columns}
         | {c: pa.array(told[c].to_numpy(), from_pandas=True) for c in ("kind", "group", "group_ranks", "dtype")}
         | {c: frames.numbers(told[c].to_numpy()) for c in ("group_size", "bytes", "sequence")}
-        | {"step": frames.numbers(_steps(calls, host_steps))}
-        | _placed(ledger_ops, kernels, busy),
+        | {"step": frames.numbers(steps_at(host_steps, rank, process, called))}
+        | _placed(ledger_ops, busy),
     )
-
-
-class _Calls:
-    """The launch call of each communication kernel: where and when, `NULL` where it was not recorded."""
-
-    def __init__(self, kernels: pa.Table, launches: pa.Table) -> None:
-        self.row = frames.ints(kernels, "row")
-        self.rank, self.process = frames.ints(kernels, "rank"), frames.ints(kernels, "process")
-        self.thread, self.start = (np.full(len(self.row), NULL, np.int64) for _ in range(2))
-        mine = launches.filter(pc.is_in(launches["op"], value_set=pa.array(self.row)))
-        at = np.searchsorted(self.row, frames.ints(mine, "op"))
-        self.thread[at], self.start[at] = frames.ints(mine, "thread"), frames.ints(mine, "start_ns")
-
-    def inside(self, ranges: pa.Table, *lane: str) -> Array:
-        """For each kernel the row of `ranges` during which it was launched, on the same lane; -1 where there is none.
-
-        The lane is rank and process, and thread if `lane` names it; of several ranges the one that began last counts.
-        """
-        found = np.full(len(self.row), -1, np.int64)
-        keys = ("rank", "process", *lane)
-        theirs = np.stack([frames.ints(ranges, key) for key in keys])
-        ours = np.stack([getattr(self, key) for key in keys])
-        start, end = frames.ints(ranges, "start_ns"), frames.ints(ranges, "end_ns")
-        for one in np.unique(ours[:, self.start != NULL], axis=1).T:
-            rows = np.flatnonzero((theirs == one[:, None]).all(axis=0))
-            rows = rows[np.argsort(start[rows], kind="stable")]
-            mine = np.flatnonzero((ours == one[:, None]).all(axis=0) & (self.start != NULL))
-            if not len(rows):
-                continue
-            last = rows[np.maximum(np.searchsorted(start[rows], self.start[mine], side="right") - 1, 0)]
-            hit = (start[last] <= self.start[mine]) & (self.start[mine] < end[last])
-            found[mine[hit]] = last[hit]
-        return found
 
 
 def _described(kernels: pa.Table, collectives: pa.Table) -> pd.DataFrame:
@@ -189,24 +158,24 @@ def _described(kernels: pa.Table, collectives: pa.Table) -> pd.DataFrame:
     return told
 
 
-def _add_operators(told: pd.DataFrame, calls: _Calls, host_ranges: pa.Table) -> None:
-    """What the operators around the launches say, where the kernels have no arguments."""
+def _add_operators(told: pd.DataFrame, calls: pa.Table, host_ranges: pa.Table) -> None:
+    """What the operators around the launch calls say, where the kernels have no arguments."""
     if told["kind"].notna().all():
         return
-    name, names = frames.codes(host_ranges, "name")
-    of_nccl = np.array([n is not None and n.lower().startswith("nccl") for n in names])
-    noted = np.array([n == OPERATOR for n in names])
-    for wanted, column in ((of_nccl, "kind"), (noted, "bytes")):
-        if not wanted.any():
-            continue
-        ranges = host_ranges.filter(pa.array(wanted[name]))
-        at = calls.inside(ranges, "thread")
-        found = ranges.take(pa.array(at, mask=at < 0))
-        if column == "kind":
-            told["kind"] = told["kind"].where(told["kind"].notna(), _mapped(pd.Series(_texts(found, "name"))))
-        else:
-            unknown = told["bytes"].to_numpy() == NULL
-            told["bytes"] = np.where(unknown, _sizes(found), told["bytes"])
+    of_nccl = _around(calls, host_ranges, frames.where(host_ranges, "name", lambda n: n.lower().startswith("nccl")))
+    noted = _around(calls, host_ranges, frames.equals(host_ranges, "name", OPERATOR))
+    told["kind"] = told["kind"].where(told["kind"].notna(), _mapped(pd.Series(_texts(of_nccl, "name"))))
+    told["bytes"] = np.where(told["bytes"].to_numpy() == NULL, _sizes(noted), told["bytes"])
+
+
+def _around(calls: pa.Table, host_ranges: pa.Table, which: frames.Flags) -> pa.Table:
+    """For each call the range of its thread that began last before it, of `which`; nulls where that one is over or there is none."""
+    ranges = host_ranges.filter(pa.array(which))
+    keys = ("rank", "process", "thread")
+    lane = frames.dense(*(np.concatenate((frames.ints(ranges, key), frames.ints(calls, key))) for key in keys))
+    start, end = frames.ints(ranges, "start_ns"), frames.ints(ranges, "end_ns")
+    at = latest_of(lane[: len(start)], start, end, lane[len(start) :], frames.ints(calls, "start_ns"))
+    return ranges.take(pa.array(at, mask=at < 0))
 
 
 def _add_relatives(told: pd.DataFrame, kernels: pa.Table) -> None:
@@ -225,25 +194,16 @@ def _add_relatives(told: pd.DataFrame, kernels: pa.Table) -> None:
     told["kind"] = told["kind"].where(told["kind"].notna(), pd.Series(by_name, dtype=object))
 
 
-def _steps(calls: _Calls, steps: pa.Table) -> Array:
-    at = calls.inside(steps)
-    index = frames.ints(steps, "index")
-    return np.where(at >= 0, index[np.maximum(at, 0)], NULL) if len(index) else np.full(len(at), NULL)
-
-
-def _placed(ledger_ops: pa.Table, kernels: pa.Table, busy: dict[frames.Key, Busy]) -> dict[str, pa.Array]:
-    """How each kernel lies beside the compute kernels of its GPU."""
-    first = frames.ints(kernels, "row")
+def _placed(ledger_ops: pa.Table, busy: dict[frames.Key, Busy]) -> dict[str, pa.Array]:
+    """How each communication kernel lies beside the compute kernels of its GPU."""
     alone, shared, ordered = [], [], []
     for key, ops in frames.split(ledger_ops):
-        row = frames.ints(ops, "row")
-        mine = kernels.slice(*_within(first, int(row[0]), int(row[-1])))
-        if not mine.num_rows:
+        mine = np.flatnonzero(frames.equals(ops, "class", "communication"))
+        if not len(mine):
             continue
-        start, end = frames.ints(mine, "start_ns"), frames.ints(mine, "end_ns")
-        own = exposed(start, end, busy[key].compute)
-        alone.append(own)
-        shared.append(_on_main_stream(ops, mine))
+        start, end = frames.ints(ops, "start_ns")[mine], frames.ints(ops, "end_ns")[mine]
+        alone.append(exposed(start, end, busy[key].compute))
+        shared.append(_on_main_stream(ops)[mine])
         ordered.append(_handed_over(start, end, busy[key].compute) & ~shared[-1])
     return {
         "exposed": pa.array(np.concatenate(alone)),
@@ -252,26 +212,15 @@ def _placed(ledger_ops: pa.Table, kernels: pa.Table, busy: dict[frames.Key, Busy
     }
 
 
-def _within(rows: Array, first: int, last: int) -> tuple[int, int]:
-    """Offset and length of the sorted `rows` from `first` to `last`."""
-    begin, end = np.searchsorted(rows, first), np.searchsorted(rows, last, side="right")
-    return int(begin), int(end - begin)
+def _on_main_stream(ops: pa.Table) -> frames.Flags:
+    """For each operation of one GPU, whether the program computes on its stream."""
+    stream = frames.streams(ops)
+    work = np.bincount(stream, weights=np.where(computes(ops), frames.duration(ops), 0))
+    main: frames.Flags = work >= max(MAIN_STREAM_SHARE * work.sum(), 1)
+    return main[stream]
 
 
-def _on_main_stream(ops: pa.Table, kernels: pa.Table) -> Flags:
-    """For each communication kernel of one GPU, whether the program computes on its stream."""
-    keys = ("process", "context", "stream")
-    code = frames.dense(*(np.concatenate((frames.ints(ops, k), frames.ints(kernels, k))) for k in keys))
-    computes = frames.equals(ops, "class", "compute") & (
-        frames.equals(ops, "kind", "kernel") | frames.equals(ops, "kind", "graph")
-    )
-    length = np.where(computes, frames.ints(ops, "end_ns") - frames.ints(ops, "start_ns"), 0)
-    work = np.bincount(code[: len(length)], weights=length, minlength=int(code.max()) + 1)
-    main: Flags = work >= max(MAIN_STREAM_SHARE * work.sum(), 1)
-    return main[code[len(length) :]]
-
-
-def _handed_over(start: Array, end: Array, compute: Spans) -> Flags:
+def _handed_over(start: Array, end: Array, compute: Spans) -> frames.Flags:
     """Whether the stretch of communication around each kernel fills a pause of compute: it begins and ends as the pause does."""
     if not len(compute[0]):
         return np.zeros(len(start), bool)
@@ -283,7 +232,7 @@ def _handed_over(start: Array, end: Array, compute: Spans) -> Flags:
     tight &= low - compute[1][np.maximum(before, 0)] <= HANDOVER_NS
     tight &= compute[0][np.minimum(after, len(compute[0]) - 1)] - high <= HANDOVER_NS
     stretch = np.searchsorted(low, start, side="right") - 1
-    inside: Flags = tight[stretch] & (end <= high[stretch])
+    inside: frames.Flags = tight[stretch] & (end <= high[stretch])
     return inside
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,7 +12,6 @@ from traceanalyzer.derive.frameworks import frameworks
 from traceanalyzer.intervals import Array
 from traceanalyzer.result.diagnosis import Contents, GpuWork
 
-Flags = npt.NDArray[np.bool_]
 _NEVER = np.iinfo(np.int64).max
 _TIMED = ("gpu_ops", "api_calls", "host_ranges", "overheads")
 _SAMPLED = ("memory_events", "counters")
@@ -81,7 +79,7 @@ def _gpus(ops: pa.Table, devices: pa.Table) -> list[GpuWork]:
     return result
 
 
-def _launched(ops: pa.Table, launches: pa.Table) -> tuple[Flags, Flags, Flags]:
+def _launched(ops: pa.Table, launches: pa.Table) -> tuple[frames.Flags, frames.Flags, frames.Flags]:
     """Which operations have a launch record; of the others, which are migrations and which were queued before recording began.
 
     A stream runs its operations in order. So what has no record and starts before the first one with a record on its stream was queued
@@ -98,7 +96,7 @@ def _launched(ops: pa.Table, launches: pa.Table) -> tuple[Flags, Flags, Flags]:
     return linked, moved, ~linked & ~moved & (first < _NEVER) & (start < first)
 
 
-def _first(group: Array, start: Array, wanted: Flags) -> Array:
+def _first(group: Array, start: Array, wanted: frames.Flags) -> Array:
     """For each row the earliest start among the wanted rows of its group, `_NEVER` when there is none."""
     earliest = np.full(int(group.max(initial=-1)) + 1, _NEVER)
     np.minimum.at(earliest, group[wanted], start[wanted])

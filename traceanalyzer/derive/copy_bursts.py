@@ -24,7 +24,7 @@ SWEEP_LINES = (*PAUSE_LINES, "idle.unattributed")
 
 def copy_bursts(ledger_ops: pa.Table, ledger_intervals: pa.Table, copies: pa.Table) -> pa.Table:
     """Runs of two copies or more between host and device, sorted by (rank, device, start); see COPY_BURSTS."""
-    moved, tiles = dict(frames.split(copies)), dict(frames.split(ledger_intervals))
+    moved, tiles = frames.by_device(copies), frames.by_device(ledger_intervals)
     tables = []
     for key, device in frames.split(ledger_ops):
         if key in moved:
@@ -36,9 +36,8 @@ def copy_bursts(ledger_ops: pa.Table, ledger_intervals: pa.Table, copies: pa.Tab
 
 def _runs(copies: pa.Table, place: Array, tiles: pa.Table, managed: bool) -> pa.Table:
     """The runs of one GPU's copies; `place` is the position of each copy among all operations of the GPU, in order of start."""
-    kind, kinds = frames.codes(copies, "copy_kind")
     prefix = "uvm_" if managed else ""
-    to_device, to_host = (np.array([k == prefix + way for k in kinds])[kind] for way in ("htod", "dtoh"))
+    to_device, to_host = (frames.equals(copies, "copy_kind", prefix + way) for way in ("htod", "dtoh"))
     size = frames.ints(copies, "bytes")
     # The driver chooses the size of a migration, so a large one is as much part of a run as a small one.
     large = (to_device | to_host) & (size >= LARGE_BYTES) & (not managed)
@@ -66,23 +65,22 @@ def _runs(copies: pa.Table, place: Array, tiles: pa.Table, managed: bool) -> pa.
         "copies": count,
         "bytes": np.add.reduceat(size, first),
         "median_bytes": median,
-        "exposed": covered(begin, stop, _line(tiles, ("exposed_memcpy",))),
-        "idle": covered(begin, stop, _line(tiles, SWEEP_LINES if managed else PAUSE_LINES)),
+        "exposed": covered(begin, stop, _on(tiles, "exposed_memcpy")),
+        "idle": covered(begin, stop, _on(tiles, *(SWEEP_LINES if managed else PAUSE_LINES))),
     }
     return frames.build(COPY_BURSTS, columns).filter(pa.array(count > 1))
 
 
 def _launch_start(start: Array, tiles: pa.Table) -> Array:
     """When the wait for the launch began that ends at `start`; `start` itself where no such wait does."""
-    low, high = _line(tiles, ("idle.launch_latency",))
+    low, high = _on(tiles, "idle.launch_latency")
     if not len(high):
         return start
     index = np.minimum(np.searchsorted(high, start), len(high) - 1)
     return np.where(high[index] == start, low[index], start)
 
 
-def _line(tiles: pa.Table, lines: tuple[str, ...]) -> Spans:
+def _on(tiles: pa.Table, *lines: str) -> Spans:
     """The stretches of one GPU's window on these lines, in order. They do not overlap, but may touch."""
-    line, names = frames.codes(tiles, "line")
-    here = np.array([name in lines for name in names])[line]
+    here = frames.equals(tiles, "line", *lines)
     return frames.ints(tiles, "start_ns")[here], frames.ints(tiles, "end_ns")[here]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,12 +17,22 @@ from traceanalyzer.model.schema import TableSpec
 NULL = np.iinfo(np.int64).min
 """What a null integer is in numpy; no real id or time has this value."""
 
+K = TypeVar("K")
+Flags = npt.NDArray[np.bool_]
 Key = tuple[int, int]
+"""(rank, device)."""
+ThreadKey = tuple[int, int, int]
+"""(rank, process, thread)."""
 
 
 def ints(table: pa.Table, name: str) -> Array:
     """An integer column as int64, `NULL` where it is null."""
     return pc.fill_null(table[name].cast(pa.int64()), NULL).to_numpy()  # type: ignore[no-any-return]
+
+
+def ints_at(table: pa.Table, name: str, rows: Array) -> Array:
+    """An integer column at these rows, `NULL` for -1."""
+    return np.append(ints(table, name), NULL)[rows]
 
 
 def duration(table: pa.Table) -> Array:
@@ -38,11 +48,25 @@ def codes(table: pa.Table, name: str) -> tuple[Array, list[str | None]]:
     return index.to_numpy(zero_copy_only=False), values
 
 
-def equals(table: pa.Table, name: str, value: str) -> npt.NDArray[np.bool_]:
-    """Where a dictionary column has `value`."""
-    index, values = codes(table, name)
-    wanted = np.array([v == value for v in values], bool)
-    return wanted[index]
+def equals(table: pa.Table, name: str, *wanted: str) -> Flags:
+    """Where a dictionary column has one of these values."""
+    return passing(*codes(table, name), lambda value: value in wanted)
+
+
+def where(table: pa.Table, name: str, test: Callable[[str], bool | None]) -> Flags:
+    """Where the value of a dictionary column passes the test; nulls do not."""
+    return passing(*codes(table, name), test)
+
+
+def passing(
+    index: Array, values: list[str | None], test: Callable[[str], bool | None], rows: Flags | None = None
+) -> Flags:
+    """As `where`, for a column as `codes` gives it. Each value is tested once, and only those that `rows` use."""
+    used = np.ones(len(values), bool)
+    if rows is not None:
+        used[:] = False
+        used[index[rows]] = True
+    return np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)[index]
 
 
 def numbers(values: Array) -> pa.Array:
@@ -50,34 +74,76 @@ def numbers(values: Array) -> pa.Array:
     return pa.array(values, mask=values == NULL)
 
 
-def names(index: Array, values: list[str | None]) -> pa.DictionaryArray:
-    """The reverse of `codes`. `values` may repeat; the dictionary holds each used value once."""
-    seen = np.zeros(len(values), bool)
-    seen[index] = True
+def names(index: Array, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> pa.DictionaryArray:
+    """The reverse of `codes`; `NULL` is a null too. `values` may repeat; the dictionary holds each used value once, as `read` tells."""
+    at = np.where(index == NULL, len(values), index)
+    seen = np.zeros(len(values) + 1, bool)
+    seen[at] = True
     position: dict[str, int] = {}
-    kept = np.full(len(values), -1, np.int32)
-    for i in np.flatnonzero(seen).tolist():
+    kept = np.full(len(values) + 1, -1, np.int32)
+    for i in np.flatnonzero(seen[:-1]).tolist():
         if (value := values[i]) is not None:
-            kept[i] = position.setdefault(value, len(position))
-    code = kept[index]
+            kept[i] = position.setdefault(read(value) if read else value, len(position))
+    code = kept[at]
     return pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(list(position), pa.string()))
 
 
 def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, slice]]:
     """The (first, second) groups of a table and their rows; rows of one group are contiguous."""
     left, right = ints(table, first), ints(table, second)
-    if not len(left):
-        return
-    change = np.flatnonzero((np.diff(left) != 0) | (np.diff(right) != 0)) + 1
-    bounds = [0, *change.tolist(), len(left)]
-    for start, stop in pairwise(bounds):
-        yield (int(left[start]), int(right[start])), slice(start, stop)
+    for rows in _runs(left, right):
+        yield (int(left[rows.start]), int(right[rows.start])), rows
 
 
-def split(table: pa.Table) -> Iterator[tuple[Key, pa.Table]]:
-    """The part of each (rank, device), whose rows are contiguous."""
-    for key, rows in groups(table):
+def threads(table: pa.Table) -> Iterator[tuple[ThreadKey, slice]]:
+    """Each (rank, process, thread) and its rows, which the table keeps contiguous."""
+    rank, process, thread = (ints(table, c) for c in ("rank", "process", "thread"))
+    for rows in _runs(rank, process, thread):
+        at = rows.start
+        yield (int(rank[at]), int(process[at]), int(thread[at])), rows
+
+
+def _runs(*columns: Array) -> Iterator[slice]:
+    """The stretches of rows in which no column changes."""
+    if len(columns[0]):
+        changes = np.flatnonzero(np.logical_or.reduce([np.diff(column) != 0 for column in columns])) + 1
+        for start, stop in pairwise([0, *changes.tolist(), len(columns[0])]):
+            yield slice(start, stop)
+
+
+def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """The combinations of values in some columns, in the order in which they first occur, and the rows of each, ascending."""
+    code = dense(*columns)
+    order = np.argsort(code, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(order) else ():
+        yield tuple(int(column[rows[0]]) for column in columns), rows
+
+
+def split(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, pa.Table]]:
+    """As `groups`, the rows as tables."""
+    for key, rows in groups(table, first, second):
         yield key, table.slice(rows.start, rows.stop - rows.start)
+
+
+def by_device(table: pa.Table) -> dict[Key, pa.Table]:
+    """The part of each (rank, device), whose rows are contiguous; asked for any other, an empty table."""
+    return _Parts(split(table), table.slice(0, 0))
+
+
+def by_rank(table: pa.Table) -> dict[int, pa.Table]:
+    """As `by_device`, for each rank."""
+    rank = ints(table, "rank")
+    parts = ((int(rank[r.start]), table.slice(r.start, r.stop - r.start)) for r in _runs(rank))
+    return _Parts(parts, table.slice(0, 0))
+
+
+class _Parts(dict[K, pa.Table], Generic[K]):
+    def __init__(self, parts: Iterable[tuple[K, pa.Table]], none: pa.Table) -> None:
+        super().__init__(parts)
+        self._none = none
+
+    def __missing__(self, key: K) -> pa.Table:
+        return self._none
 
 
 def build(spec: TableSpec, columns: dict[str, pa.Array | pa.ChunkedArray | Array]) -> pa.Table:
@@ -96,15 +162,47 @@ def stack(spec: TableSpec, tables: list[pa.Table]) -> pa.Table:
 
 
 def dense(*columns: Array) -> Array:
-    """One small integer per row that tells apart the combinations of the given columns."""
-    code = pd.factorize(columns[0])[0]
-    for column in columns[1:]:
-        inverse, values = pd.factorize(column)
-        code = pd.factorize(code * len(values) + inverse)[0]
+    """One small integer per row that tells apart the combinations of the given columns, numbered as they come."""
+    code = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        if len(column) and (column[0] != column).any():
+            own = _numbered(column)
+            code = _numbered(code * (own.max() + 1) + own) if code.any() else own
     return code
+
+
+def _numbered(column: Array) -> Array:
+    """A number for each distinct value, in the order in which they come."""
+    indices = pa.array(column).dictionary_encode().indices
+    return indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
+def commonest(values: Array) -> int:
+    """The value that occurs most often, of equals the smallest; there is at least one."""
+    distinct, counts = np.unique(values, return_counts=True)
+    return int(distinct[np.argmax(counts)])
+
+
+def top_name(table: pa.Table, name: str, weight: Array) -> str | None:
+    """The value of a dictionary column with the largest total weight, None without any; of equals the first in the dictionary."""
+    code, values = codes(table, name)
+    total = np.bincount(code, weight, len(values))[:-1]
+    return values[int(total.argmax())] if total.max(initial=0) > 0 else None
+
+
+def streams(ops: pa.Table) -> Array:
+    """A number for each operation that tells apart the streams of all GPUs."""
+    return dense(*(ints(ops, c) for c in ("rank", "device", "process", "context", "stream")))
 
 
 def latest_before(group: Array, ends: Array) -> Array:
     """For each row the latest end among the rows of its group before it, `NULL` for the first of a group."""
-    reach = pd.Series(ends).groupby(group, sort=False).cummax()
-    return reach.groupby(group, sort=False).shift(1, fill_value=NULL).to_numpy()
+    count, before = len(ends), np.full(len(ends), NULL)
+    # Sorted by group, the latest end so far of every group in one pass: a later group outranks all of an earlier one.
+    rows, by_end = np.argsort(group, kind="stable"), np.argsort(ends, kind="stable")
+    place = np.empty(count, np.int64)
+    place[by_end] = np.arange(count)
+    latest = np.maximum.accumulate(group[rows] * count + place[rows]) % max(count, 1)
+    follows = np.flatnonzero(group[rows][1:] == group[rows][:-1]) + 1
+    before[rows[follows]] = ends[by_end[latest[follows - 1]]]
+    return before

@@ -9,15 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.derive import activity_times, frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.gap_names import NAMES, no_names, part_names
 from traceanalyzer.derive.host import Host, Thread
+from traceanalyzer.derive.launches import call_of
+from traceanalyzer.derive.steps import steps_at
 from traceanalyzer.derive.tables import GAPS, IDLE_CAUSES
-from traceanalyzer.intervals import Array, Spans, complement, join, pieces, union
+from traceanalyzer.intervals import Array, Spans, complement, join, latest, pieces, union
 
 CAUSE = {cause: index for index, cause in enumerate(IDLE_CAUSES)}
 AFTER_WAIT_NS = 50_000
@@ -30,34 +32,9 @@ MAX_LAUNCH_DELAY_NS = 1_000_000
 
 def gaps(ledger_ops: pa.Table, launches: pa.Table, host: Host, host_steps: pa.Table) -> pa.Table:
     """The parts of all gaps, sorted by (rank, device, start); the parts of one gap tile it."""
-    calls = _Calls.of(ledger_ops, launches)
-    steps = dict(frames.groups(host_steps, "rank", "process"))
-    whose = {key: host_steps.slice(rows.start, rows.stop - rows.start) for key, rows in steps.items()}
-    parts = [_device_gaps(key, ops, calls, host, whose) for key, ops in frames.split(ledger_ops)]
+    calls = frames.by_device(launches)
+    parts = [_device_gaps(key, ops, calls[key], host, host_steps) for key, ops in frames.split(ledger_ops)]
     return frames.stack(GAPS, [p for p in parts if p.num_rows])
-
-
-@dataclass(frozen=True)
-class _Calls:
-    """The launch call of each row of gpu_ops; `NULL` where there is none."""
-
-    thread: Array
-    start: Array
-    end: Array
-    name: Array
-    names: list[str | None]
-
-    @classmethod
-    def of(cls, ledger_ops: pa.Table, launches: pa.Table) -> _Calls:
-        count = ledger_ops["row"][-1].as_py() + 1 if ledger_ops.num_rows else 0
-        name, names = frames.codes(launches, "api_name")
-        columns = [frames.ints(launches, c) for c in ("thread", "start_ns", "end_ns")]
-        filled = []
-        for values in (*columns, name):
-            full = np.full(count, NULL, np.int64)
-            full[frames.ints(launches, "op")] = values
-            filled.append(full)
-        return cls(filled[0], filled[1], filled[2], np.where(filled[3] == NULL, len(names) - 1, filled[3]), names)
 
 
 @dataclass(frozen=True)
@@ -89,13 +66,11 @@ class _Parts:
     def take(self, rows: Array) -> _Parts:
         return _Parts(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    def is_cause(self, *causes: str) -> npt.NDArray[np.bool_]:
+    def is_cause(self, *causes: str) -> frames.Flags:
         return np.isin(self.cause, [CAUSE[cause] for cause in causes])
 
 
-def _device_gaps(
-    key: frames.Key, ops: pa.Table, calls: _Calls, host: Host, steps: dict[frames.Key, pa.Table]
-) -> pa.Table:
+def _device_gaps(key: frames.Key, ops: pa.Table, launches: pa.Table, host: Host, host_steps: pa.Table) -> pa.Table:
     rank, device = key
     op_start, op_end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
     reach = np.maximum.accumulate(op_end)
@@ -104,12 +79,11 @@ def _device_gaps(
         return GAPS.empty()
     start, end = reach[after - 1], op_start[after]
     last = np.maximum.accumulate(np.where(op_end >= reach, np.arange(len(op_end)), 0))[after - 1]
-    op_row = frames.ints(ops, "row")[after]
-    process, thread = frames.ints(ops, "process")[after], calls.thread[op_row]
-    call_start, call_end = calls.start[op_row], calls.end[op_row]
+    process, call = frames.ints(ops, "process")[after], call_of(frames.ints(ops, "row")[after], launches)
+    thread, call_start, call_end = (frames.ints_at(launches, c, call) for c in ("thread", "start_ns", "end_ns"))
 
     parts: list[_Parts] = []
-    known = call_start != NULL
+    known = call >= 0
     parts.append(_some(np.flatnonzero(~known), start, end, "unattributed"))
 
     same_stream = _latest_before(ops, op_end, ("process", "context", "stream"))[after] == start
@@ -127,9 +101,9 @@ def _device_gaps(
     parts = [_Parts.joined(parts)]
     names = [no_names(len(parts[0].gap))]
     operator = np.full(len(start), NULL, np.int64)
-    for who in _threads(process, thread, late):
-        mine = np.flatnonzero(late & (process == who[0]) & (thread == who[1]))
-        lane = host.thread(rank, *who)
+    for (one, launching), rows in frames.together(process[late], thread[late]):
+        mine = np.flatnonzero(late)[rows]
+        lane = host.thread(rank, one, launching)
         own = _Parts.joined(
             [_host_parts(mine, start, host_end, lane), _some(mine, host_end, launch_end, "launch_latency", host_end)]
         )
@@ -143,10 +117,10 @@ def _device_gaps(
     order = np.argsort(found.start, kind="stable")
     found, named = found.take(order), {column: values[order] for column, values in named.items()}
     gap = found.gap
+    steps = host_steps.filter(pc.equal(host_steps["rank"], rank))
     op_name, op_names = frames.codes(ops, "name")
     op_kind, op_kinds = frames.codes(ops, "kind")
     following = after[gap]
-    activity = np.where(found.activity == NULL, len(activity_times.NAMES), found.activity)
     return frames.build(
         GAPS,
         {
@@ -154,7 +128,7 @@ def _device_gaps(
             "device": np.full(len(gap), device),
             "start_ns": found.start,
             "end_ns": found.end,
-            "cause": frames.names(found.cause, list(IDLE_CAUSES)),
+            "cause": frames.names(found.cause, IDLE_CAUSES),
             "gap": gap,
             "gap_duration": (end - start)[gap],
             "draining": np.isin(gap, gap[found.cause == CAUSE["synchronization"]]),
@@ -162,10 +136,10 @@ def _device_gaps(
             "thread": frames.numbers(thread[gap]),
             **{column: host.named(named[column]) for column in NAMES if column != "source"},
             "source": host.texts(named["source"]),
-            "step": _steps_at(found.start, process[gap], {p: table for (r, p), table in steps.items() if r == rank}),
+            "step": frames.numbers(steps_at(steps, np.full(len(gap), rank), process[gap], found.start)),
             "place_duration": named["place_duration"],
-            "activity": frames.names(activity, [*activity_times.NAMES, None]),
-            "api_name": frames.names(calls.name[op_row][gap], calls.names),
+            "activity": frames.names(found.activity, activity_times.NAMES),
+            "api_name": launches["api_name"].take(pa.array(call[gap], mask=call[gap] < 0)),
             "launching_operator": host.named(operator[gap]),
             "wait_name": host.named(found.wait),
             "previous_op_name": frames.names(op_name[last[gap]], op_names),
@@ -174,28 +148,6 @@ def _device_gaps(
             "next_op_duration": (op_end - op_start)[following],
         },
     )
-
-
-def _steps_at(time: Array, process: Array, steps: dict[int, pa.Table]) -> pa.Array:
-    """The index of the step of each process in which each time lies."""
-    result = np.full(len(time), NULL, np.int64)
-    for one, table in steps.items():
-        start, end = frames.ints(table, "start_ns"), frames.ints(table, "end_ns")
-        order = np.argsort(start, kind="stable")
-        at = np.searchsorted(start[order], time, side="right") - 1
-        step = order[np.maximum(at, 0)]
-        inside = (process == one) & (at >= 0) & (time < end[step])
-        result[inside] = frames.ints(table, "index")[step[inside]]
-    return frames.numbers(result)
-
-
-def _threads(process: Array, thread: Array, which: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """The (process, thread) pairs among some gaps, sorted."""
-    rows = np.flatnonzero(which)
-    group = frames.dense(process[rows], thread[rows])
-    # The groups are numbered as they come.
-    first = rows[np.flatnonzero(np.diff(np.maximum.accumulate(group), prepend=-1))]
-    return sorted(zip(process[first].tolist(), thread[first].tolist(), strict=True))
 
 
 def _latest_before(ops: pa.Table, op_end: Array, columns: tuple[str, ...]) -> Array:
@@ -252,10 +204,8 @@ def _by_activity(parts: _Parts, thread: Thread) -> _Parts:
     # What lies between the activities is a tile as well.
     bounds = np.unique(np.concatenate((low, high, [parts.start.min(), parts.end.max()])))
     row, first, last = pieces(parts.start, parts.end, (bounds[:-1], bounds[1:]))
-    at = np.maximum(np.searchsorted(low, first, side="right") - 1, 0)
-    inside = (low[at] <= first) & (first < high[at])
     cut = replace(parts.take(row), start=first, end=last)
-    cut.activity[:] = np.where(inside, activity[at], NULL)
+    cut.activity[:] = np.append(activity, NULL)[latest(low, high, first)]
     return cut
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fnmatch import translate
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,14 +42,20 @@ INPUT_PATTERNS = (
 INPUT_FRAMES = ("*utils/data/dataloader.py(*): __next__",)
 # How the profiler names frames of functions without source, and how far apart it closes those that are open when it stops.
 _BUILTIN, _STOP_NS = "<built-in", 1000
-# What the driver does on its own account although the profiler lists it under overhead.
-DRIVER_OVERHEAD = re.compile(r"lazy function loading|module loading|driver compiler|command buffer full", re.IGNORECASE)
+_DRIVER_OVERHEAD = re.compile(
+    r"lazy function loading|module loading|driver compiler|command buffer full", re.IGNORECASE
+)
 
 
 def matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     """A test of a name against shell-style patterns, without regard to case."""
     expression = re.compile("|".join(translate(p) for p in patterns), re.IGNORECASE)
     return lambda name: expression.match(name) is not None
+
+
+def is_driver_overhead(name: str) -> bool:
+    """Whether what the profiler lists under overhead is what the driver does on its own account."""
+    return _DRIVER_OVERHEAD.search(name) is not None
 
 
 @dataclass(frozen=True)
@@ -116,35 +121,37 @@ class Host:
         self._range_name, self._call_name = range_name, call_name + len(range_names)
         step_names = set(pc.unique(steps["name"].cast(pa.string())).to_pylist())
         self._ranges = (frames.ints(host_ranges, "start_ns"), frames.ints(host_ranges, "end_ns"))
-        named, nvtx, frame, operator = (
-            frames.equals(host_ranges, "category", c) for c in ("annotation", "nvtx", "python", "operator")
+        named, frame, operator = (
+            frames.equals(host_ranges, "category", *c) for c in (("annotation", "nvtx"), ("python",), ("operator",))
         )
-        named |= nvtx
-        is_step = _where(lambda name: name in step_names or is_step_name(name), range_name, range_names)
+
+        def passing(test: Callable[[str], bool], rows: frames.Flags | None = None) -> frames.Flags:
+            return frames.passing(range_name, range_names, test, rows)
+
+        is_step = passing(lambda name: name in step_names or is_step_name(name))
         self._kind = np.full(host_ranges.num_rows, stack.OTHER, np.int8)
         for kind, rows in (
             (stack.OPERATOR, operator),
-            (stack.INTERNAL, operator & _where(is_internal, range_name, range_names, operator)),
+            (stack.INTERNAL, operator & passing(is_internal, operator)),
             (stack.ANNOTATION, named),
             (stack.FRAME, frame),
-            (stack.USER_FRAME, frame & _where(is_user_frame, range_name, range_names, frame)),
+            (stack.USER_FRAME, frame & passing(is_user_frame, frame)),
         ):
             self._kind[rows] = kind
-        self._is_input = (named & _where(matcher(input_patterns), range_name, range_names, named)) | (
-            frame & _where(matcher(INPUT_FRAMES), range_name, range_names, frame)
-        )
-        builtin = frame & _where(lambda name: name.startswith(_BUILTIN), range_name, range_names, frame)
+        self._is_input = named & passing(matcher(input_patterns), named) | frame & passing(matcher(INPUT_FRAMES), frame)
+        builtin = frame & passing(lambda name: name.startswith(_BUILTIN), frame)
         closed = ~_left_open(host_ranges, frame, builtin)
         self._is_work = ~is_step & closed
         self._calls = (frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns"))
         self._is_memory = frames.equals(api_calls, "class", "memory")
         self._is_wait = frames.equals(api_calls, "class", "sync") | _blocking_copies(api_calls, launches, gpu_ops)
-        self._range_rows = _by_thread(host_ranges)
-        self._call_rows = _by_thread(api_calls)
+        self._range_rows = dict(frames.threads(host_ranges))
+        self._call_rows = dict(frames.threads(api_calls))
         self._activities = ActivityTimes(api_calls, host_ranges, overheads, launches, gpu_ops, closed)
-        drivers = _where(lambda name: DRIVER_OVERHEAD.search(name) is not None, *frames.codes(overheads, "name"))
-        self._overheads = overheads.filter(pa.array(~drivers))
-        self._threads: dict[tuple[int, int, int], Thread] = {}
+        own = overheads.filter(pa.array(~frames.where(overheads, "name", is_driver_overhead)))
+        columns = [frames.ints(own, c) for c in ("rank", "process", "thread", "start_ns", "end_ns")]
+        self._overheads = {rank: [c[rows] for c in columns[1:]] for (rank,), rows in frames.together(columns[0])}
+        self._threads: dict[frames.ThreadKey, Thread] = {}
 
     def thread(self, rank: int, process: int, thread: int) -> Thread:
         """What (rank, process, thread) did; an empty one when nothing was recorded."""
@@ -155,14 +162,11 @@ class Host:
 
     def named(self, index: Array) -> pa.DictionaryArray:
         """Names by the indices that threads give; null for `NULL`."""
-        return frames.names(np.where(index == frames.NULL, len(self._values), index), [*self._values, None])
+        return frames.names(index, self._values)
 
     def texts(self, index: Array) -> pa.DictionaryArray:
         """As `named`, with Python frames as a person reads them."""
-        used = np.zeros(len(self._values), bool)
-        used[index[index != frames.NULL]] = True
-        values = [frame_text(v) if u and v is not None else v for u, v in zip(used.tolist(), self._values, strict=True)]
-        return frames.names(np.where(index == frames.NULL, len(values), index), [*values, None])
+        return frames.names(index, self._values, frame_text)
 
     def place(self, what: Array, source: Array, annotation: Array) -> Array:
         """The names of places: what ran, in the user's frame or else in the annotation around it; `NULL` where nothing did."""
@@ -189,7 +193,7 @@ class Host:
                 self._values.append(place_text(frame_text(text), near if by_frame else None, near))
         return self._places[key]
 
-    def _build(self, key: tuple[int, int, int]) -> Thread:
+    def _build(self, key: frames.ThreadKey) -> Thread:
         ranges, calls = self._range_rows.get(key), self._call_rows.get(key)
         work = source = outer = NO_RANGES
         doing, memory, waits = NO_STACK, EMPTY, NO_WAITS
@@ -205,16 +209,15 @@ class Host:
         activities = self._activities.thread(*key)
         return Thread(work, doing, source, outer, memory, waits, self._profiler(key), activities)
 
-    def _select(self, rows: slice, which: npt.NDArray[np.bool_]) -> Ranges:
+    def _select(self, rows: slice, which: frames.Flags) -> Ranges:
         keep = which[rows]
         return Ranges(self._ranges[0][rows][keep], self._ranges[1][rows][keep], self._range_name[rows][keep])
 
-    def _profiler(self, key: tuple[int, int, int]) -> Spans:
+    def _profiler(self, key: frames.ThreadKey) -> Spans:
         """The profiler's own overhead on the thread, or on an unknown one."""
-        table = self._overheads
-        rank, process, thread = (frames.ints(table, c) for c in ("rank", "process", "thread"))
-        here = (rank == key[0]) & np.isin(process, (key[1], frames.NULL)) & np.isin(thread, (key[2], frames.NULL))
-        return union(frames.ints(table, "start_ns")[here], frames.ints(table, "end_ns")[here])
+        process, thread, start, end = self._overheads.get(key[0], (*EMPTY, *EMPTY))
+        here = np.isin(process, (key[1], frames.NULL)) & np.isin(thread, (key[2], frames.NULL))
+        return union(start[here], end[here])
 
 
 def _outermost(start: Array, end: Array, name: Array) -> Ranges:
@@ -226,21 +229,7 @@ def _outermost(start: Array, end: Array, name: Array) -> Ranges:
     return Ranges(start[top], end[top], name[top])
 
 
-def _where(
-    test: Callable[[str], bool],
-    index: Array,
-    values: list[str | None],
-    rows: npt.NDArray[np.bool_] | None = None,
-) -> npt.NDArray[np.bool_]:
-    """Where a column of names (as `frames.codes` gives it) passes the test; nulls do not. Only names of `rows` are tested."""
-    used = np.ones(len(values), bool)
-    if rows is not None:
-        used[:] = False
-        used[index[rows]] = True
-    return np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)[index]
-
-
-def _left_open(ranges: pa.Table, frame: npt.NDArray[np.bool_], builtin: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _left_open(ranges: pa.Table, frame: frames.Flags, builtin: frames.Flags) -> frames.Flags:
     """The calls of built-in functions that the profiler closed only when it stopped, although they were over long before.
 
     They end with the last Python frame. A thread is in one such call at a time: the one that began last may be true.
@@ -257,23 +246,12 @@ def _left_open(ranges: pa.Table, frame: npt.NDArray[np.bool_], builtin: npt.NDAr
     return result
 
 
-def _by_thread(table: pa.Table) -> dict[tuple[int, int, int], slice]:
-    """Rows of each (rank, process, thread); the tables keep them contiguous."""
-    result: dict[tuple[int, int, int], slice] = {}
-    for (rank, process), rows in frames.groups(table, "rank", "process"):
-        part = table.slice(rows.start, rows.stop - rows.start)
-        for (_, thread), inner in frames.groups(part, "process", "thread"):
-            result[rank, process, thread] = slice(rows.start + inner.start, rows.start + inner.stop)
-    return result
-
-
-def _blocking_copies(api_calls: pa.Table, launches: pa.Table, gpu_ops: pa.Table) -> npt.NDArray[np.bool_]:
+def _blocking_copies(api_calls: pa.Table, launches: pa.Table, gpu_ops: pa.Table) -> frames.Flags:
     """Copies and memsets whose call waited for the GPU: to the host or not asynchronous, and back only after them."""
     if not launches.num_rows:
         return np.zeros(api_calls.num_rows, bool)
     to_host = frames.equals(gpu_ops, "copy_kind", "dtoh")[frames.ints(launches, "op")]
-    call, call_names = frames.codes(launches, "api_name")
-    synchronous = ~np.array(["Async" in (v or "") for v in call_names], bool)[call]
+    synchronous = ~frames.where(launches, "api_name", lambda name: "Async" in name)
     copy, memset = (frames.equals(launches, "op_kind", kind) for kind in ("memcpy", "memset"))
     blocking = copy & (to_host | synchronous) | memset & synchronous
     late = frames.ints(launches, "end_ns") >= frames.ints(launches, "op_end_ns")

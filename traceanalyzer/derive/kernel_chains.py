@@ -25,7 +25,7 @@ def kernel_chains(ledger_ops: pa.Table, step_stats: pa.Table) -> pa.Table:
 
 def _device_chains(key: frames.Key, ops: pa.Table, steps: Array) -> pa.Table:
     start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-    stream = frames.dense(*(frames.ints(ops, c) for c in ("process", "context", "stream")))
+    stream = frames.streams(ops)
     order = np.argsort(stream, kind="stable")
     fusible = by_name(ops, lambda kernel: kernel.family in FUSIBLE and not kernel.compiler_fused, bool) & is_compute(
         ops

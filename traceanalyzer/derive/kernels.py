@@ -13,6 +13,7 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.kernel_names import Kernel, kernel_of
+from traceanalyzer.derive.launches import launching_ranges
 from traceanalyzer.derive.tables import KERNEL_STATS, KERNELS
 from traceanalyzer.intervals import Array, covered, union
 
@@ -29,7 +30,7 @@ def by_name(ops: pa.Table, read: Callable[[Kernel], Any], kind: type = object) -
     return np.array([read(kernel_of(name) if name else UNNAMED) for name in names], kind)[code]
 
 
-def is_compute(ops: pa.Table) -> npt.NDArray[np.bool_]:
+def is_compute(ops: pa.Table) -> frames.Flags:
     """Where an operation is a compute kernel."""
     return frames.equals(ops, "kind", "kernel") & frames.equals(ops, "class", "compute")
 
@@ -37,35 +38,34 @@ def is_compute(ops: pa.Table) -> npt.NDArray[np.bool_]:
 def kernels(ledger_ops: pa.Table, devices: pa.Table, launches: pa.Table, host: Host) -> pa.Table:
     """One row per compute kernel on the ledger, sorted by (rank, device, start)."""
     gpus = {(r["rank"], r["device"]): r for r in devices.to_pylist()}
-    tables = [
-        _device_kernels(key, device, gpus.get(key, {}), launches, host) for key, device in frames.split(ledger_ops)
-    ]
+    calls = frames.by_device(launches)
+    tables = [_device_kernels(ops, gpus.get(key, {}), calls[key], host) for key, ops in frames.split(ledger_ops)]
     return frames.stack(KERNELS, [table for table in tables if table.num_rows])
 
 
-def _device_kernels(key: frames.Key, ops: pa.Table, gpu: dict[str, Any], launches: pa.Table, host: Host) -> pa.Table:
+def _device_kernels(ops: pa.Table, gpu: dict[str, Any], launches: pa.Table, host: Host) -> pa.Table:
     found = ops.filter(pa.array(is_compute(ops)))
     count = found.num_rows
     if not count:
         return KERNELS.empty()
     start, end = frames.ints(found, "start_ns"), frames.ints(found, "end_ns")
-    family = _named(found, lambda kernel: kernel.family)
+    family = by_name(found, lambda kernel: kernel.family)
     tensor_cores = by_name(found, lambda kernel: kernel.tensor_cores)
     capability = _capability(gpu)
     blocks, sms = _blocks(found), gpu.get("sm_count") or 0
-    kind = by_name(found, lambda kernel: kernel.family)
-    converts = _converts(found, kind, end - start)
-    asked = np.isin(kind, _WITH_OPERATOR) | converts
+    converts = _converts(found, family, end - start)
+    asked = np.isin(family, _WITH_OPERATOR) | converts
+    operators = launching_ranges(frames.ints(found, "row")[asked], launches, host)
     return frames.build(
         KERNELS,
         {
             **{name: found[name] for name in ("rank", "device", "process", "stream", "start_ns", "end_ns", "name")},
-            "family": family,
+            "family": _named(found, lambda kernel: kernel.family),
             "tensor_cores": pa.array(tensor_cores, pa.bool_()),
             "precision": _named(found, lambda kernel: kernel.precision),
             "compiler_fused": by_name(found, lambda kernel: kernel.compiler_fused, bool),
             "converts": converts,
-            "operator": launching_ranges(frames.ints(found, "row"), asked, launches, host),
+            "operator": operators.take(pa.array(np.cumsum(asked) - 1, mask=~asked)),
             "blocks": frames.numbers(blocks),
             "sm_count": pa.array(np.full(count, sms), mask=np.full(count, not sms)),
             "fill": pa.array(blocks / max(sms, 1), mask=(blocks == frames.NULL) | (not sms)),
@@ -84,14 +84,14 @@ def _named(ops: pa.Table, read: Callable[[Kernel], str | None]) -> pa.Dictionary
     return frames.names(code, [read(kernel_of(name) if name else UNNAMED) for name in names])
 
 
-def _converts(found: pa.Table, family: npt.NDArray[Any], length: Array) -> npt.NDArray[np.bool_]:
+def _converts(found: pa.Table, family: npt.NDArray[Any], length: Array) -> frames.Flags:
     """Where a kernel only changes the order of a tensor's elements between NCHW and NHWC.
 
     Where convolutions are the main work, copies that change the order do the same, by a call of `contiguous` or the like.
     """
     images = length[np.isin(family, ("convolution", "depthwise"))].sum()
     others = length[np.isin(family, ("matmul", "attention"))].sum()
-    result: npt.NDArray[np.bool_] = family == "layout"
+    result: frames.Flags = family == "layout"
     return result | by_name(found, lambda kernel: kernel.strided_copy, bool) if images > others else result
 
 
@@ -119,31 +119,11 @@ def _blocks(ops: pa.Table) -> Array:
 
 def _shared(ops: pa.Table, start: Array, end: Array) -> Array:
     """For each interval, how many ns of it two or more kernels of the GPU run at once, communication included."""
-    running = frames.equals(ops, "kind", "kernel") | frames.equals(ops, "kind", "graph")
+    running = frames.equals(ops, "kind", "kernel", "graph")
     first, last = frames.ints(ops, "start_ns")[running], frames.ints(ops, "end_ns")[running]
     # Sorted by start, so a kernel begins together with others where the latest end before it lies behind its start.
     reach = np.maximum.accumulate(last)[:-1]
     return covered(start, end, union(first[1:], np.minimum(last[1:], reach)))
-
-
-def launching_ranges(op: Array, asked: npt.NDArray[np.bool_], launches: pa.Table, host: Host) -> pa.DictionaryArray:
-    """For each operation (its row in gpu_ops) the innermost range around the call that started it, where it is asked for.
-
-    Null where there is none; a CUDA graph's operations have the range of its launch.
-    """
-    name = np.full(len(op), frames.NULL, np.int64)
-    call = frames.ints(launches, "op")
-    order = np.argsort(call, kind="stable")
-    if len(order):
-        at = order[np.minimum(np.searchsorted(call[order], op), len(order) - 1)]
-        rows = np.flatnonzero(asked & (call[at] == op))
-        rank, process, thread, start = (
-            frames.ints(launches, c)[at[rows]] for c in ("rank", "process", "thread", "start_ns")
-        )
-        for who in np.unique(np.stack((rank, process, thread), axis=1), axis=0).tolist():
-            mine = (rank == who[0]) & (process == who[1]) & (thread == who[2])
-            name[rows[mine]] = host.thread(*who).work.name_at(start[mine])
-    return host.named(name)
 
 
 def kernel_stats(ledger_ops: pa.Table) -> pa.Table:
@@ -159,7 +139,7 @@ def kernel_stats(ledger_ops: pa.Table) -> pa.Table:
 
 def _device_stats(key: frames.Key, kernels: pa.Table, window: int) -> pa.Table:
     name, names = frames.codes(kernels, "name")
-    length = frames.ints(kernels, "end_ns") - frames.ints(kernels, "start_ns")
+    length = frames.duration(kernels)
     used, first, code = np.unique(name, return_index=True, return_inverse=True)
     count = np.bincount(code)
     total, longest = np.zeros(len(used), np.int64), np.zeros(len(used), np.int64)

@@ -1,4 +1,4 @@
-"""Which host call started which GPU operation.
+"""Which host call started which GPU operation, and in which range.
 
 A correlation id is a key only within a process, and one call can start many operations (CUDA graphs). Operations queued before the
 capture, or whose records were dropped, have no call and no row here.
@@ -11,11 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
+from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.tables import LAUNCHES
+from traceanalyzer.intervals import Array
 
 
 def links(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
-    """Join on (rank, process, correlation). Of several calls with one id (a runtime call and the driver call inside it) the first."""
+    """Join on (rank, process, correlation), in the order of the operations, of which each has one row at most.
+
+    Of several calls with one id (a runtime call and the driver call inside it) the first counts.
+    """
     ops, calls = (table.filter(pc.is_valid(table["correlation"])) for table in (ledger_ops, api_calls))
     if not ops.num_rows or not calls.num_rows:
         return LAUNCHES.empty()
@@ -53,3 +58,26 @@ def links(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
             "first": first,
         },
     ).combine_chunks()
+
+
+def call_of(op: Array, launches: pa.Table) -> Array:
+    """For each operation, given by its row in gpu_ops, the row in `launches` of its call; -1 where there is none."""
+    launched = frames.ints(launches, "op")
+    at = np.searchsorted(launched, op)
+    known = at < len(launched)
+    known[known] = launched[at[known]] == op[known]
+    return np.where(known, at, -1)
+
+
+def launching_ranges(op: Array, launches: pa.Table, host: Host) -> pa.DictionaryArray:
+    """For each operation, given by its row in gpu_ops, the innermost named range around the call that started it.
+
+    Null where there is none; a CUDA graph's operations have the range of its launch.
+    """
+    at = call_of(op, launches)
+    known = np.flatnonzero(at >= 0)
+    calls = launches.take(pa.array(at[known]))
+    name, start = np.full(len(op), frames.NULL, np.int64), frames.ints(calls, "start_ns")
+    for who, rows in frames.together(*(frames.ints(calls, c) for c in ("rank", "process", "thread"))):
+        name[known[rows]] = host.thread(*who).work.name_at(start[rows])
+    return host.named(name)

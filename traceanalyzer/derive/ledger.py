@@ -19,7 +19,7 @@ from traceanalyzer.intervals import complement, total
 def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table) -> pa.Table:
     """The tiles of every window, sorted by (rank, device, start)."""
     tables = []
-    idle = dict(frames.split(gaps))
+    idle = frames.by_device(gaps)
     for key, unions in busy.items():
         lines = unions.exposed()
         start = np.concatenate([spans[0] for spans in lines.values()])
@@ -59,27 +59,23 @@ def ledger(
 ) -> pa.Table:
     """One row per (rank, device) with GPU work."""
     names = {(r["rank"], r["device"]): r["name"] for r in devices.to_pylist()}
-    tiles, none = dict(frames.split(ledger_intervals)), LEDGER_INTERVALS.empty()
+    tiles, calls, steps = (frames.by_device(table) for table in (ledger_intervals, launches, step_stats))
     rows = [
-        {"name": names.get(key), **_row(key, ops, busy[key], tiles.get(key, none), launches, step_stats)}
+        {"name": names.get(key), **_row(key, ops, busy[key], tiles[key], calls[key], steps[key].num_rows)}
         for key, ops in frames.split(ledger_ops)
     ]
     return pa.Table.from_pylist(rows, schema=LEDGER.schema)
 
 
-def _row(
-    key: frames.Key, ops: pa.Table, busy: Busy, tiles: pa.Table, launches: pa.Table, step_stats: pa.Table
-) -> dict[str, Any]:
+def _row(key: frames.Key, ops: pa.Table, busy: Busy, tiles: pa.Table, launches: pa.Table, steps: int) -> dict[str, Any]:
     start, end = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
     line, lines = frames.codes(tiles, "line")
-    length = frames.ints(tiles, "end_ns") - frames.ints(tiles, "start_ns")
     sums = np.zeros(len(lines), np.int64)
-    np.add.at(sums, line, length)
+    np.add.at(sums, line, frames.duration(tiles))
     by_line = {n: int(v) for n, v in zip(lines, sums, strict=True) if n is not None}
     gaps = complement(busy.everything, start, end)
     kernels = int(frames.equals(ops, "kind", "kernel").sum())
-    calls = _count(launches, key, "first")
-    steps = _count(step_stats, key)
+    calls = int(launches["first"].to_numpy().sum())
     idle = {f"idle_{cause}": by_line.get(f"idle.{cause}", 0) for cause in IDLE_CAUSES}
     return {
         "rank": key[0],
@@ -104,10 +100,3 @@ def _row(
         "kernels_per_step": kernels / steps if steps else None,
         "launches_per_step": calls / steps if steps else None,
     }
-
-
-def _count(table: pa.Table, key: frames.Key, flag: str | None = None) -> int:
-    here = (frames.ints(table, "rank") == key[0]) & (frames.ints(table, "device") == key[1])
-    if flag is not None:
-        here &= table[flag].to_numpy()
-    return int(here.sum())

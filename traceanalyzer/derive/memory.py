@@ -18,7 +18,7 @@ from traceanalyzer.derive.callers import Callers
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.places import place_text
 from traceanalyzer.derive.tables import MEMORY_GROWTH, MEMORY_STATS
-from traceanalyzer.intervals import Array
+from traceanalyzer.intervals import Array, latest
 
 MOST_BLOCKS = 1000
 """How many blocks are traced back to where they were allocated."""
@@ -30,13 +30,13 @@ def memory_stats(memory_events: pa.Table, devices: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=MEMORY_STATS.schema)
 
 
-def memory_growth(memory_events: pa.Table, devices: pa.Table, host_steps: pa.Table, host_ranges: pa.Table) -> pa.Table:
+def memory_growth(memory_events: pa.Table, devices: pa.Table, host_steps: pa.Table, callers: Callers) -> pa.Table:
     """One row per (rank, device, step of the host), sorted so."""
     tables = []
     for events in _by_device(memory_events, devices):
         steps = _steps_of(events, host_steps)
         if steps.num_rows:
-            tables.append(_growth(events, steps, host_ranges))
+            tables.append(_growth(events, steps, callers))
     return frames.stack(MEMORY_GROWTH, tables)
 
 
@@ -113,26 +113,24 @@ def _peak(events: _Events) -> dict[str, int | None]:
 
 def _steps_of(events: _Events, host_steps: pa.Table) -> pa.Table:
     """The steps of the process that allocates most often on the device."""
-    process, counts = np.unique(frames.ints(events.table, "process"), return_counts=True)
-    owner = process[np.argmax(counts)]
+    owner = frames.commonest(frames.ints(events.table, "process"))
     mine = (frames.ints(host_steps, "rank") == events.key[0]) & (frames.ints(host_steps, "process") == owner)
     return host_steps.filter(pa.array(mine)).sort_by("start_ns")
 
 
-def _growth(events: _Events, steps: pa.Table, host_ranges: pa.Table) -> pa.Table:
+def _growth(events: _Events, steps: pa.Table, callers: Callers) -> pa.Table:
     start, end = frames.ints(steps, "start_ns"), frames.ints(steps, "end_ns")
     # What lies between two steps belongs to the first of them, as on the GPU.
     end = np.append(np.maximum(end[:-1], start[1:]), end[-1])
     level = events.level_at(np.append(start, end[-1]))
     growth = np.diff(level)
     kept = events.kept
-    step = np.searchsorted(start, events.time[kept], side="right") - 1
-    inside = (step >= 0) & (events.time[kept] < end[np.maximum(step, 0)])
-    kept, step = kept[inside], step[inside]
+    step = latest(start, end, events.time[kept])
+    kept, step = kept[step >= 0], step[step >= 0]
     total = np.bincount(step, events.size[kept], len(start)).astype(np.int64)
     place: list[str | None] = [None] * len(start)
     if len(growth) > 1 and growth[1:].min() > 0:
-        place = _places(events.table.take(pa.array(kept)), step, len(start), host_ranges)
+        place = _places(events.table.take(pa.array(kept)), step, len(start), callers)
     return frames.build(
         MEMORY_GROWTH,
         {
@@ -156,16 +154,11 @@ def _steps_left(level: Array, growth: Array, capacity: int | None) -> pa.Array:
     return frames.numbers(np.where(growth > 0, np.maximum(capacity - level, 0) // np.maximum(growth, 1), NULL))
 
 
-def _places(kept: pa.Table, step: Array, count: int, host_ranges: pa.Table) -> list[str | None]:
+def _places(kept: pa.Table, step: Array, count: int, callers: Callers) -> list[str | None]:
     """For each step where the largest share of what it kept was allocated, as far as the largest blocks of all tell."""
     largest = np.sort(np.argsort(-frames.ints(kept, "bytes"), kind="stable")[:MOST_BLOCKS])
     kept, step = kept.take(pa.array(largest)), step[largest]
-    callers = Callers(host_ranges)
-    row = np.full(kept.num_rows, -1, np.int64)
-    process, thread, time = (frames.ints(kept, c) for c in ("process", "thread", "time_ns"))
-    for one, other in set(zip(process.tolist(), thread.tolist(), strict=True)):
-        mine = (process == one) & (thread == other)
-        row[mine] = callers.around(int(kept["rank"][0].as_py()), one, other, time[mine])
+    row = callers.around(*(frames.ints(kept, c) for c in ("rank", "process", "thread", "time_ns")))
     what, source = callers.names(callers.outermost_operator(row)).to_pylist(), callers.sources(row).to_pylist()
     found: list[str | None] = [None] * count
     best: dict[tuple[int, str], int] = {}

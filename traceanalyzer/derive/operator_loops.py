@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceanalyzer.derive.operators import Flags, Operators
+from traceanalyzer.derive.frames import Flags
+from traceanalyzer.derive.operators import Operators
 from traceanalyzer.intervals import Array
 
 LEAST_ROUNDS = 10

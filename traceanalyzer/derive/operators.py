@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.callers import Callers
+from traceanalyzer.derive.frames import Flags
 from traceanalyzer.intervals import Array
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -97,15 +93,6 @@ class Operators:
     def dtypes(self, at: Array) -> list[str]:
         """The input types recorded at these positions (JSON), "" where there are none."""
         return self.callers.texts("dtypes", self.row[at])
-
-
-def threads(host_ranges: pa.Table) -> Iterator[tuple[tuple[int, int, int], slice]]:
-    """Each (rank, process, thread) and its rows, which the table keeps contiguous."""
-    rank, process, thread = (frames.ints(host_ranges, c) for c in ("rank", "process", "thread"))
-    if len(rank):
-        changes = np.flatnonzero((np.diff(rank) != 0) | (np.diff(process) != 0) | (np.diff(thread) != 0)) + 1
-        for start, stop in pairwise([0, *changes.tolist(), len(rank)]):
-            yield (int(rank[start]), int(process[start]), int(thread[start])), slice(start, stop)
 
 
 def _top(start: Array, end: Array) -> Flags:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.callers import Callers
 from traceanalyzer.derive.operator_patterns import FINDERS, LEADING, Found, role_of
-from traceanalyzer.derive.operators import GpuWork, Operators, threads
+from traceanalyzer.derive.operators import GpuWork, Operators
 from traceanalyzer.derive.tables import OPERATOR_SHAPES, PATTERNS
 
 
@@ -25,31 +25,34 @@ def operator_shapes(host_ranges: pa.Table) -> pa.Table:
     return frames.build(OPERATOR_SHAPES, {"rank": rank, "count": count})
 
 
-def patterns(host_ranges: pa.Table, launches: pa.Table, ledger_ops: pa.Table) -> pa.Table:
+def patterns(host_ranges: pa.Table, callers: Callers, launches: pa.Table, ledger_ops: pa.Table) -> pa.Table:
     """Occurrences that started GPU work, sorted by (rank, process, thread, start); see PATTERNS."""
     name, names = frames.codes(host_ranges, "name")
     role = np.array([role_of(value) for value in names], np.int64)[name]
     leading = np.isin(role, LEADING)
     if not launches.num_rows or not leading.any():
         return PATTERNS.empty()
-    callers = Callers(host_ranges)
     copied = frames.ints(ledger_ops, "row")[frames.equals(ledger_ops, "copy_kind", "htod")]
     inbound = np.isin(frames.ints(launches, "op"), copied)
-    launchers = [frames.ints(launches, c) for c in ("rank", "process", "thread")]
+    launchers = frames.together(*(frames.ints(launches, c) for c in ("rank", "process", "thread")))
     tables = []
-    for who, rows in threads(host_ranges):
-        mine = np.all([key == one for key, one in zip(launchers, who, strict=True)], axis=0)
-        if not leading[rows].any() or not mine.any():
+    for (rank, process, thread), mine in launchers:
+        rows = callers.threads.get((rank, process, thread), slice(0, 0))
+        if not leading[rows].any():
             continue
-        operators = Operators(
-            callers, rows, name[rows], role[rows], GpuWork.of(launches.filter(pa.array(mine)), inbound[mine])
-        )
-        tables += [_table(who, pattern, find(operators), operators) for pattern, find in FINDERS.items()]
+        work = GpuWork.of(launches.take(pa.array(mine)), inbound[mine])
+        operators = Operators(callers, rows, name[rows], role[rows], work)
+        found = {pattern: find(operators) for pattern, find in FINDERS.items()}
+        tables += [
+            _table((rank, process, thread), pattern, occurrences, operators)
+            for pattern, occurrences in found.items()
+            if len(occurrences.at)
+        ]
     order = [(column, "ascending") for column in ("rank", "process", "thread", "start_ns")]
     return frames.stack(PATTERNS, tables).sort_by(order)
 
 
-def _table(who: tuple[int, int, int], pattern: str, found: Found, operators: Operators) -> pa.Table:
+def _table(who: frames.ThreadKey, pattern: str, found: Found, operators: Operators) -> pa.Table:
     gpu, count = operators.gpu, len(found.at)
     columns = {
         **{key: np.full(count, value) for key, value in zip(("rank", "process", "thread"), who, strict=True)},

@@ -7,15 +7,14 @@ beside the GPU's next work. So what can be hidden after a copy is at most as lon
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.busy import Busy
 from traceanalyzer.derive.callers import Callers
 from traceanalyzer.derive.copies import pageable
 from traceanalyzer.derive.host import Host
+from traceanalyzer.derive.launches import call_of
 from traceanalyzer.derive.tables import READBACKS
 from traceanalyzer.derive.transfers import apart, exposed
 from traceanalyzer.intervals import Array, Spans, covered, covered_before, join, total
@@ -30,20 +29,21 @@ def readbacks(
     launches: pa.Table,
     gaps: pa.Table,
     host: Host,
-    host_ranges: pa.Table,
+    callers: Callers,
 ) -> pa.Table:
     """The copies to the host that stopped their thread, sorted by (rank, device, start); see READBACKS."""
     copies = _waited_for(launches, host, frames.equals(ledger_ops, "copy_kind", "dtoh"), frames.ints(ledger_ops, "row"))
     if not copies.num_rows:
         return READBACKS.empty()
-    callers, pauses = Callers(host_ranges), dict(frames.split(gaps))
+    calls, pauses = frames.by_device(copies), frames.by_device(gaps)
     tables = []
     for key, ops in frames.split(ledger_ops):
-        found = ops.filter(pc.is_in(ops["row"], value_set=copies["op"]))
-        if found.num_rows:
-            calls = copies.take(pc.index_in(found["row"], value_set=copies["op"].combine_chunks()))
+        at = call_of(frames.ints(ops, "row"), calls[key])
+        found = np.flatnonzero(at >= 0)
+        if len(found):
             kernels = join(busy[key].compute, busy[key].communication)
-            tables.append(_readbacks(found, calls, kernels, pauses.get(key, gaps.slice(0, 0)), callers))
+            own = calls[key].take(pa.array(at[found]))
+            tables.append(_readbacks(ops.take(pa.array(found)), own, kernels, pauses[key], callers))
     return frames.stack(READBACKS, tables)
 
 
@@ -51,10 +51,9 @@ def _readbacks(copies: pa.Table, calls: pa.Table, kernels: Spans, gaps: pa.Table
     start, end = frames.ints(copies, "start_ns"), frames.ints(copies, "end_ns")
     pause = _pause_after(end, gaps)
     stop = end + np.minimum(pause, _hideable(covered_before(start, kernels), pause))
-    cause, causes = frames.codes(gaps, "cause")
-    blamed = np.array([c in HOST_CAUSES for c in causes])[cause]
+    blamed = frames.equals(gaps, "cause", *HOST_CAUSES)
     idle = frames.ints(gaps, "start_ns")[blamed], frames.ints(gaps, "end_ns")[blamed]
-    row = _call_rows(callers, calls)
+    row = callers.around(*(frames.ints(calls, c) for c in ("rank", "process", "thread", "start_ns")))
     columns = {
         **{c: copies[c] for c in ("rank", "device", "process", "bytes")},
         "thread": calls["thread"],
@@ -70,15 +69,16 @@ def _readbacks(copies: pa.Table, calls: pa.Table, kernels: Spans, gaps: pa.Table
     return frames.build(READBACKS, columns)
 
 
-def _waited_for(launches: pa.Table, host: Host, to_host: npt.NDArray[np.bool_], row: Array) -> pa.Table:
+def _waited_for(launches: pa.Table, host: Host, to_host: frames.Flags, row: Array) -> pa.Table:
     """The launches of copies to the host after which their thread launched nothing else before it had waited for the copy."""
     copying = np.isin(frames.ints(launches, "op"), row[to_host])
-    rank, process, thread, call = (frames.ints(launches, c) for c in ("rank", "process", "thread", "start_ns"))
+    call = frames.ints(launches, "start_ns")
     stopped = np.zeros(launches.num_rows, bool)
-    for who in np.unique(np.stack((rank, process, thread), axis=1)[copying], axis=0).tolist():
-        mine = (rank == who[0]) & (process == who[1]) & (thread == who[2])
-        here = np.flatnonzero(mine & copying)
-        other = np.append(np.sort(call[mine & ~copying]), NEVER)
+    for who, mine in frames.together(*(frames.ints(launches, c) for c in ("rank", "process", "thread"))):
+        here = mine[copying[mine]]
+        if not len(here):
+            continue
+        other = np.append(np.sort(call[mine[~copying[mine]]]), NEVER)
         following = other[np.searchsorted(other, call[here], side="right")]
         waits = host.thread(*who).waits
         if len(waits.start):
@@ -110,13 +110,3 @@ def _hideable(done: Array, pause: Array) -> Array:
     spent = np.cumsum(pause) - pause
     left: Array = np.repeat(work[group] + spent[group], sizes) - spent
     return np.maximum(left, 0)
-
-
-def _call_rows(callers: Callers, calls: pa.Table) -> Array:
-    """The innermost host range around each call, -1 where there is none."""
-    rank, process, thread, start = (frames.ints(calls, c) for c in ("rank", "process", "thread", "start_ns"))
-    row = np.full(len(start), -1, np.int64)
-    for who in np.unique(np.stack((rank, process, thread), axis=1), axis=0).tolist():
-        mine = (rank == who[0]) & (process == who[1]) & (thread == who[2])
-        row[mine] = callers.around(who[0], who[1], who[2], start[mine])
-    return row

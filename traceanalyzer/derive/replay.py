@@ -16,13 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.host import Host
+from traceanalyzer.derive.launches import call_of
 from traceanalyzer.intervals import EMPTY, Array, Spans, clip, covered, covered_before, join, union
 
 NEVER = -(1 << 60)
@@ -59,18 +58,19 @@ class Timeline:
 
     `call` and `back` are the start and the return of the launch call, `NULL` where the operation has none. `before` is the end of the
     union of all operations before each, `reach` that of all up to it. `late`: the GPU was idle because the host had not launched yet.
-    `latency`: from call to start. `wait_start`, `wait_end` and `wait_op` are the host's waits that the GPU ended, sorted by start, and
-    the operation each waited for. `threads` are the (rank, process, thread) of the host.
+    `latency`: from call to start; `copies`: memory copies. `wait_start`, `wait_end` and `wait_op` are the host's waits that the GPU
+    ended, sorted by start, and the operation each waited for. `threads` are the (rank, process, thread) of the host.
     """
 
-    threads: list[tuple[int, int, int]]
+    threads: list[frames.ThreadKey]
     start: Array
     call: Array
     back: Array
     before: Array
     reach: Array
-    late: npt.NDArray[np.bool_]
+    late: frames.Flags
     latency: Array
+    copies: frames.Flags
     wait_start: Array
     wait_end: Array
     wait_op: Array
@@ -81,15 +81,14 @@ class Timeline:
         return int(self.reach[-1] - self.start[0])
 
     @classmethod
-    def of(cls, ops: pa.Table, launches: pa.Table, host: Host, key: frames.Key) -> Timeline:
-        """From the operations of one (rank, device) and all launches; the process that launches most of them is the host."""
+    def of(cls, ops: pa.Table, launches: pa.Table, host: Host) -> Timeline:
+        """From the operations of one (rank, device) and their launches; the process that launches most of them is the host."""
         start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
         reach = np.maximum.accumulate(end)
         before = np.concatenate((start[:1], reach[:-1]))
-        own = launches.filter(pc.and_(pc.equal(launches["rank"], key[0]), pc.equal(launches["device"], key[1])))
-        process, launching = _leader(own)
-        own = own.filter(pa.array(frames.ints(own, "process") == process))
-        call, back = _calls(frames.ints(ops, "row"), own)
+        own, threads = _led(launches)
+        at = call_of(frames.ints(ops, "row"), own)
+        call, back = (frames.ints_at(own, column, at) for column in ("start_ns", "end_ns"))
 
         group = frames.dense(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
         same_call = (frames.latest_before(group, end) == before) & (call != NULL)
@@ -98,7 +97,6 @@ class Timeline:
         usual = int(np.median(latency[late])) if late.any() else LATENCY_NS
         latency = np.where(late, latency, np.minimum(latency, usual))
 
-        threads = [(key[0], process, thread) for thread in launching]
         waits = [host.thread(*thread).waits for thread in threads]
         queued = np.arange(len(start)) - np.searchsorted(start, call)
         full = (call != NULL) & (back - call > LONG_CALL_NS) & (queued > QUEUED) & ~same_call
@@ -107,9 +105,9 @@ class Timeline:
         op = np.searchsorted(reach, wait_end, side="right") - 1
         ended = (op >= 0) & (reach[op] > wait_start)
         order = np.flatnonzero(ended)[np.argsort(wait_start[ended], kind="stable")]
-        return cls(
-            threads, start, call, back, before, reach, late, latency, wait_start[order], wait_end[order], op[order]
-        )
+        copies = frames.equals(ops, "kind", "memcpy")
+        waits_by_start = wait_start[order], wait_end[order], op[order]
+        return cls(threads, start, call, back, before, reach, late, latency, copies, *waits_by_start)
 
     def replay(self, change: Change, marks: Array) -> Array:
         """When each of the operations `marks` (positions, ascending) and all before it are done, from the window's start, with
@@ -143,27 +141,18 @@ class Timeline:
 
 def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host) -> dict[frames.Key, Timeline]:
     """The timeline of every GPU."""
-    return {key: Timeline.of(ops, launches, host, key) for key, ops in frames.split(ledger_ops)}
+    calls = frames.by_device(launches)
+    return {key: Timeline.of(ops, calls[key], host) for key, ops in frames.split(ledger_ops)}
 
 
-def _leader(launches: pa.Table) -> tuple[int, list[int]]:
-    """The process with most of the launches, and its launching threads."""
-    process, count = np.unique(frames.ints(launches, "process"), return_counts=True)
-    if not len(process):
-        return NULL, []
-    leader = int(process[np.argmax(count)])
-    thread = frames.ints(launches, "thread")[frames.ints(launches, "process") == leader]
-    return leader, [int(t) for t in np.unique(thread) if t != NULL]
-
-
-def _calls(row: Array, launches: pa.Table) -> tuple[Array, Array]:
-    """Start and return of the call that launched each of the operations, given by their rows in gpu_ops."""
-    found = []
-    for column in ("start_ns", "end_ns"):
-        values = np.full(row[-1] + 1, NULL, np.int64)
-        values[frames.ints(launches, "op")] = frames.ints(launches, column)
-        found.append(values[row])
-    return found[0], found[1]
+def _led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
+    """The launches of the process that has most of them, and its launching threads."""
+    if not launches.num_rows:
+        return launches, []
+    process = frames.ints(launches, "process")
+    own = launches.filter(pa.array(process == frames.commonest(process)))
+    keys = (frames.ints(own, c) for c in ("rank", "process", "thread"))
+    return own, sorted((rank, one, thread) for (rank, one, thread), _ in frames.together(*keys) if thread != NULL)
 
 
 def _play(arrival: Array, own: Array, wait_op: Array, wait_time: Array, over: Array, marks: Array) -> Array:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.tables import LEDGER_LINES, STEP_LEDGER
-from traceanalyzer.intervals import Array, covered_before
+from traceanalyzer.intervals import Array, covered
 
 MIN_JUDGED = 5
 """Among fewer steps a median says little."""
@@ -29,7 +28,6 @@ WORDS = {
     "idle.unattributed": "idle time without a launch record",
 }
 """What a ledger line is called in a sentence, where its name does not do."""
-Bools = npt.NDArray[np.bool_]
 
 
 def step_ledger(step_stats: pa.Table, ledger_intervals: pa.Table, gaps: pa.Table) -> pa.Table:
@@ -37,14 +35,11 @@ def step_ledger(step_stats: pa.Table, ledger_intervals: pa.Table, gaps: pa.Table
 
     Not judged, nor compared with: the first step and those that follow it as slowly (warm-up).
     """
-    tiles, idle = dict(frames.split(ledger_intervals)), dict(frames.split(gaps))
-    none = gaps.schema.empty_table()
-    return frames.stack(
-        STEP_LEDGER, [_device(key, steps, tiles[key], idle.get(key, none)) for key, steps in frames.split(step_stats)]
-    )
+    tiles, idle = frames.by_device(ledger_intervals), frames.by_device(gaps)
+    return frames.stack(STEP_LEDGER, [_device(steps, tiles[key], idle[key]) for key, steps in frames.split(step_stats)])
 
 
-def _device(key: frames.Key, steps: pa.Table, tiles: pa.Table, gaps: pa.Table) -> pa.Table:
+def _device(steps: pa.Table, tiles: pa.Table, gaps: pa.Table) -> pa.Table:
     start, end = frames.ints(steps, "start_ns"), frames.ints(steps, "end_ns")
     lines = _lines(start, end, tiles)
     length = end - start
@@ -94,12 +89,11 @@ def _lines(start: Array, end: Array, tiles: pa.Table) -> Array:
     for column, name in enumerate(LEDGER_LINES):
         if name in values:
             mine = code == values.index(name)
-            spans = low[mine], high[mine]
-            result[:, column] = covered_before(end, spans) - covered_before(start, spans)
+            result[:, column] = covered(start, end, (low[mine], high[mine]))
     return result
 
 
-def _slow(length: Array, judged: Bools) -> Bools:
+def _slow(length: Array, judged: frames.Flags) -> frames.Flags:
     """Which of the judged steps are much longer than their median, by the modified z-score."""
     if judged.sum() < MIN_JUDGED:
         return np.zeros(len(length), bool)
@@ -125,7 +119,6 @@ def _reason(line: str, place: str | None) -> str:
 
 def _places(start: Array, end: Array, lines: list[str], gaps: pa.Table) -> list[str | None]:
     """Where the host was for most of the idle time on the given line in each step; None for other lines and where it is not known."""
-    column = next(c for c in ("place", "range_name") if c in gaps.column_names)
     cause, causes = frames.codes(gaps, "cause")
     begin = frames.ints(gaps, "start_ns")
     first, last = np.searchsorted(begin, start), np.searchsorted(begin, end)
@@ -135,8 +128,5 @@ def _places(start: Array, end: Array, lines: list[str], gaps: pa.Table) -> list[
         name = line.removeprefix("idle.")
         mine = np.flatnonzero(cause[low:high] == causes.index(name)) + low if name in causes else []
         part = gaps.take(pa.array(mine, pa.int64()))
-        code, values = frames.codes(part, column)
-        length = frames.ints(part, "end_ns") - frames.ints(part, "start_ns")
-        weight = np.bincount(code, length, len(values))[:-1]
-        found.append(values[int(np.argmax(weight))] if weight.max(initial=0) > 0 else None)
+        found.append(frames.top_name(part, "place", frames.duration(part)))
     return found

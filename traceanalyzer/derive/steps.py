@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames, repetition
 from traceanalyzer.derive.tables import LAUNCHES, STEP_STATS
+from traceanalyzer.intervals import Array, latest, latest_of
 from traceanalyzer.model.schema import STEPS
 
 
@@ -45,33 +46,28 @@ def host_steps(steps: pa.Table, step_calls: pa.Table, ledger_ops: pa.Table) -> p
         return steps
     calls = calls.sort_by([(c, "ascending") for c in ("rank", "process", "start_ns", "op_start_ns", "op")])
     found = [steps]
-    for (rank, process), rows in frames.groups(calls, "rank", "process"):
-        own = calls.slice(rows.start, rows.stop - rows.start)
-        device = frames.ints(own, "device")
-        values, counts = np.unique(device, return_counts=True)
-        own = own.filter(pa.array(device == values[np.argmax(counts)]))
-        end = int(frames.ints(own, "end_ns").max())
-        ops = ledger_ops.take(pa.array(np.searchsorted(frames.ints(ledger_ops, "row"), frames.ints(own, "op"))))
+    row = frames.ints(ledger_ops, "row")
+    for (rank, process), launched in frames.split(calls, "rank", "process"):
+        device = frames.ints(launched, "device")
+        own = launched.filter(pa.array(device == frames.commonest(device)))
+        ops = ledger_ops.take(pa.array(np.searchsorted(row, frames.ints(own, "op"))))
         # Results that are read back are what differs between steps: a metric here, a checkpoint there.
         kept = pa.array(~frames.equals(ops, "copy_kind", "dtoh"))
-        own, ops = own.filter(kept), ops.filter(kept)
-        units = repetition.find(_launched(ops))
+        units = repetition.find(_launched(ops.filter(kept)))
         if units is not None:
-            found.append(_found(rank, process, own, units, end))
+            found.append(_found(rank, process, own.filter(kept), units, int(frames.ints(own, "end_ns").max())))
     return frames.stack(STEPS, found)
 
 
 def _launched(ops: pa.Table) -> repetition.Launches:
     """The launches, each given by its first operation; a graph launch is known by the graph as well."""
-    name, names = frames.codes(ops, "name")
-    symbol = frames.dense(name, frames.ints(ops, "graph_id"))
+    symbol = frames.dense(frames.codes(ops, "name")[0], frames.ints(ops, "graph_id"))
     _, at = np.unique(symbol, return_index=True)
-    kernel = ~(frames.equals(ops, "kind", "memcpy") | frames.equals(ops, "kind", "memset"))[at]
-    update, backward = (
-        kernel & np.array([bool(n and pattern.search(n)) for n in names])[name[at]]
-        for pattern in (repetition.UPDATE, repetition.BACKWARD)
-    )
-    return repetition.Launches(symbol, len(at), kernel, update, backward | frames.equals(ops, "copy_kind", "htod")[at])
+    kernel = ~frames.equals(ops, "kind", "memcpy", "memset")
+    update = kernel & frames.where(ops, "name", lambda name: repetition.UPDATE.search(name) is not None)
+    backward = kernel & frames.where(ops, "name", lambda name: repetition.BACKWARD.search(name) is not None)
+    material = backward | frames.equals(ops, "copy_kind", "htod")
+    return repetition.Launches(symbol, len(at), kernel[at], update[at], material[at])
 
 
 def _found(rank: int, process: int, calls: pa.Table, units: repetition.Units, last: int) -> pa.Table:
@@ -104,33 +100,36 @@ def step_stats(host_steps: pa.Table, step_calls: pa.Table) -> pa.Table:
     """
     if not host_steps.num_rows or not step_calls.num_rows:
         return STEP_STATS.empty()
-    tables = []
     calls = step_calls.sort_by([("rank", "ascending"), ("device", "ascending"), ("op_start_ns", "ascending")])
-    for key, rows in frames.groups(calls):
-        table = _device_steps(key, host_steps, calls.slice(rows.start, rows.stop - rows.start))
-        if table is not None:
-            tables.append(table)
-    return frames.stack(STEP_STATS, tables)
+    tables = [_device_steps(key, host_steps, own) for key, own in frames.split(calls)]
+    return frames.stack(STEP_STATS, [table for table in tables if table.num_rows])
 
 
-def _device_steps(key: frames.Key, steps: pa.Table, launches: pa.Table) -> pa.Table | None:
-    mine = steps.filter(pa.array(frames.ints(steps, "rank") == key[0]))
+def steps_at(host_steps: pa.Table, rank: Array, process: Array, time: Array) -> Array:
+    """The index of the host's step in which each time of a process lies, `NULL` outside of all."""
+    keys = ((rank, "rank"), (process, "process"))
+    lane = frames.dense(*(np.concatenate((frames.ints(host_steps, c), own)) for own, c in keys))
+    start, end = frames.ints(host_steps, "start_ns"), frames.ints(host_steps, "end_ns")
+    return frames.ints_at(host_steps, "index", latest_of(lane[: len(start)], start, end, lane[len(start) :], time))
+
+
+def _device_steps(key: frames.Key, steps: pa.Table, launches: pa.Table) -> pa.Table:
+    mine = steps.filter(pc.equal(steps["rank"], key[0]))
     # A device shared by processes is counted in the steps of the process that launches most on it.
     process = frames.ints(launches, "process")
-    counts = {int(p): int((process == p).sum()) for p in np.unique(frames.ints(mine, "process"))}
-    if not counts or not max(counts.values()):
-        return None
-    leader = max(sorted(counts), key=lambda p: counts[p])
+    stepping = process[np.isin(process, frames.ints(mine, "process"))]
+    if not len(stepping):
+        return STEP_STATS.empty()
+    leader = frames.commonest(stepping)
     mine = mine.filter(pa.array(frames.ints(mine, "process") == leader))
     launches = launches.filter(pa.array(process == leader))
 
     start, end = frames.ints(mine, "start_ns"), frames.ints(mine, "end_ns")
-    called = frames.ints(launches, "start_ns")
-    step = np.searchsorted(start, called, side="right") - 1
-    inside = (step >= 0) & (called < end[np.maximum(step, 0)])
+    step = latest(start, end, frames.ints(launches, "start_ns"))
+    inside = step >= 0
     step, launches = step[inside], launches.filter(pa.array(inside))
     if not len(step):
-        return None
+        return STEP_STATS.empty()
     op_start, op_end = frames.ints(launches, "op_start_ns"), frames.ints(launches, "op_end_ns")
     first, last = np.full(len(start), np.iinfo(np.int64).max), np.full(len(start), frames.NULL)
     np.minimum.at(first, step, op_start)

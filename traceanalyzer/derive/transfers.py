@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
@@ -22,10 +21,12 @@ def exposed(start: Array, end: Array, cover: Spans) -> Array:
     return end - start - covered(start, end, cover)
 
 
-def on_compute_stream(device: pa.Table) -> npt.NDArray[np.bool_]:
-    """For each operation of one GPU, whether compute kernels run on its stream too."""
-    stream = frames.dense(*(frames.ints(device, c) for c in ("process", "context", "stream")))
-    compute = frames.equals(device, "class", "compute") & (
-        frames.equals(device, "kind", "kernel") | frames.equals(device, "kind", "graph")
-    )
-    return np.isin(stream, stream[compute])
+def computes(ops: pa.Table) -> frames.Flags:
+    """Where an operation is a compute kernel or a graph-level execution."""
+    return frames.equals(ops, "class", "compute") & frames.equals(ops, "kind", "kernel", "graph")
+
+
+def on_compute_stream(ops: pa.Table) -> frames.Flags:
+    """For each operation, whether compute kernels run on its stream too."""
+    stream = frames.streams(ops)
+    return np.isin(stream, stream[computes(ops)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.busy import Busy
 from traceanalyzer.derive.collectives import chains, lanes
+from traceanalyzer.derive.ranges import heaviest
 from traceanalyzer.derive.tables import COLLECTIVE_WAITS
-from traceanalyzer.intervals import Array, covered, covered_before, pieces, union
+from traceanalyzer.intervals import Array, Spans, covered, covered_before, overlaps, union
 from traceanalyzer.model.trace import Input
 
 JITTER = 0.01
@@ -62,7 +63,7 @@ def collective_waits(
     )
 
 
-def _late(parts: pa.Table, wait: Array, known: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
+def _late(parts: pa.Table, wait: Array, known: frames.Flags) -> tuple[Array, Array]:
     """For each part the row of the part that arrived last, which is the one that did not wait, and the longest wait for it."""
     instance = np.where(known, frames.ints(parts, "instance"), -1)
     late = np.arange(len(instance))
@@ -84,7 +85,7 @@ def _windows(ledger: pa.Table, parts: pa.Table) -> int:
 
 
 def _compute(
-    parts: pa.Table, busy: dict[frames.Key, Busy], wait: Array, known: npt.NDArray[np.bool_], late: Array
+    parts: pa.Table, busy: dict[frames.Key, Busy], wait: Array, known: frames.Flags, late: Array
 ) -> tuple[Array, Floats]:
     """Which part of each wait is the last rank's longer compute, and how unlike the others' its compute is.
 
@@ -116,7 +117,7 @@ def _compute(
 
 def _meanwhile(
     parts: pa.Table,
-    known: npt.NDArray[np.bool_],
+    known: frames.Flags,
     late: Array,
     since: Array,
     until: Array,
@@ -124,41 +125,24 @@ def _meanwhile(
 ) -> tuple[Names, Names]:
     """On which ledger line the last rank spent most of the time that others waited for it, and what most of all such time went to."""
     line, doing = np.full(len(late), None, object), np.full(len(late), None, object)
-    intervals, ops, gaps = tables
-    keys = [(frames.ints(parts, "rank")[late], frames.ints(parts, "device")[late])]
-    for rank, device in np.unique(np.stack(keys[0])[:, known & (until > since)], axis=1).T.tolist():
-        rows = np.flatnonzero(known & (until > since) & (keys[0][0] == rank) & (keys[0][1] == device))
-        mine = _of(intervals, rank, device)
-        for at, name in _longest_lines(mine, since[rows], until[rows]):
-            line[rows[at]] = name
-        times = union(since[rows], until[rows])
-        busiest = _top(_of(ops, rank, device), "name", *times)
-        idlest = _top(_of(gaps, rank, device), "range_name", *times)
-        for row in rows.tolist():
-            doing[row] = idlest if str(line[row]).startswith("idle.") else busiest
+    waited = np.flatnonzero(known & (until > since))
+    tiles, ops, gaps = (frames.by_device(table) for table in tables)
+    for (rank, device), rows in frames.together(*(frames.ints(parts, c)[late[waited]] for c in ("rank", "device"))):
+        mine, gpu = waited[rows], (rank, device)
+        line[mine] = _longest_lines(tiles[gpu], since[mine], until[mine])
+        times = union(since[mine], until[mine])
+        busiest, idlest = _top(ops[gpu], "name", times), _top(gaps[gpu], "range_name", times)
+        doing[mine] = [idlest if str(name).startswith("idle.") else busiest for name in line[mine]]
     return line, doing
 
 
-def _of(table: pa.Table, rank: int, device: int) -> pa.Table:
-    return table.filter(pc.and_(pc.equal(table["rank"], rank), pc.equal(table["device"], device)))
+def _longest_lines(tiles: pa.Table, start: Array, end: Array) -> list[str | None]:
+    """The ledger line that covers most of each span; None outside the window, which the tiles cover in order."""
+    code, names = frames.codes(tiles, "line")
+    row, tile, low, high = overlaps(start, end, (frames.ints(tiles, "start_ns"), frames.ints(tiles, "end_ns")))
+    return [None if at == frames.NULL else names[at] for at in heaviest(row, code[tile], high - low, len(start))[0]]
 
 
-def _longest_lines(intervals: pa.Table, start: Array, end: Array) -> Iterator[tuple[int, str]]:
-    """For each span its position and the ledger line that covers most of it."""
-    order = np.argsort(frames.ints(intervals, "start_ns"), kind="stable")
-    code, names = frames.codes(intervals, "line")
-    begin, stop = (frames.ints(intervals, c)[order] for c in ("start_ns", "end_ns"))
-    # The intervals tile the window, so the one that a piece lies in is the last to begin before it does.
-    row, low, high = pieces(start, end, (begin, stop))
-    owner = code[order][np.searchsorted(begin, low, side="right") - 1]
-    spent = pd.Series(high - low).groupby([row, owner]).sum()
-    for at, name in spent.groupby(level=0).idxmax():
-        yield at, names[name] or ""
-
-
-def _top(table: pa.Table, column: str, start: Array, end: Array) -> str | None:
+def _top(table: pa.Table, column: str, spans: Spans) -> str | None:
     """The name in `column` whose rows cover most of the spans."""
-    code, names = frames.codes(table, column)
-    time = covered(frames.ints(table, "start_ns"), frames.ints(table, "end_ns"), (start, end))
-    spent = np.bincount(code, weights=time, minlength=len(names))[:-1]
-    return names[int(spent.argmax())] if len(spent) and spent.max() > 0 else None
+    return frames.top_name(table, column, covered(frames.ints(table, "start_ns"), frames.ints(table, "end_ns"), spans))

@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.activity_times import NAMES
+from traceanalyzer.derive.gaps import AFTER_WAIT_NS
 from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.replay import NOTHING, Change, Timeline
-from traceanalyzer.intervals import EMPTY, Array, Spans, covered, innermost, join, union
+from traceanalyzer.intervals import EMPTY, Array, Spans, covered, innermost, join, subtract, union
 
 MOST_WRONG = 0.03
 """A timeline that is played again with nothing taken out must last as long as it did, within this share."""
 MOSTLY = 0.5
-"""An operator that spends this share of its time in what is taken out exists for it, and goes with it."""
+"""An operator that spends this share of its time in what is taken out exists for it, and goes with it. So it is with a wait."""
 WORK_LINES = ("compute", "exposed_communication", "exposed_memcpy", "exposed_memset")
 HOST_LINES = tuple(
     f"idle.{cause}"
@@ -70,8 +70,10 @@ class WhatIf:
         then = timeline.replay(self._change(timeline, claimed, keep), marks)
         if len(marks) == 1:
             return Prediction(int(now[0]), int(then[0]), per_step=False)
+        # What is taken out before the first step's end lengthens nothing after it.
+        whole, left = int(now[-1] - now[0]), min(int(then[-1] - then[0]), int(now[-1] - now[0]))
         steps = len(marks) - 1
-        return Prediction(int(now[-1] - now[0]) // steps, int(then[-1] - then[0]) // steps, per_step=True)
+        return Prediction(whole // steps, left // steps, per_step=True)
 
     def _marks(self, key: frames.Key, timeline: Timeline) -> Array:
         """The operations with which the steps end; of a trace without steps the last one."""
@@ -85,27 +87,28 @@ class WhatIf:
             return join(EMPTY, *(claimed.get(line, EMPTY) for line in lines))
 
         copies = _ran_in(timeline, of("exposed_memcpy"))
-        # The GPU is idle from the end of the operation that the host waited for.
-        drained = timeline.reach[timeline.wait_op]
-        waits = covered(drained, np.maximum(timeline.wait_end, drained + 1), of("idle.synchronization")) > 0
-        waits |= copies[timeline.wait_op]
+        waits = _drained(timeline, of("idle.synchronization")) | copies[timeline.wait_op]
         host = [of(*HOST_LINES), _held(timeline, copies)]
-        gone = []
+        asking: list[Spans] = []
+        detours: list[Spans] = []
         for thread in timeline.threads:
             lane = self._host.thread(*thread)
             memory = _whole(lane.memory, of("idle.memory_management"))
             host += [_whole(lane.input.cover, of("idle.input")), self._existing_for(thread, memory)]
-            asking = self._innermost(thread, timeline.wait_start[waits])
-            gone.append(self._existing_for(thread, asking))
+            asking.append(self._existing_for(thread, self._innermost(thread, timeline.wait_start[waits])))
             start, end, activity = lane.activities
-            for names, parts in ((PAUSES, host), (DETOURS, gone)):
+            for names, parts in ((PAUSES, host), (DETOURS, detours)):
                 of_kind = np.isin(activity, names)
                 parts.append(_whole((start[of_kind], end[of_kind]), of("idle.host_work", "idle.host_untraced")))
-        # These go with what they ran on the GPU.
-        called = join(EMPTY, *gone)
-        work = join(of(*WORK_LINES), _launched_in(timeline, called))
+        # Detours go with all that they ran on the GPU. Operators that asked for a wait leave their copies, which are still needed, and
+        # the time in which those hold up the host.
+        asked = subtract(join(EMPTY, *asking), _held(timeline, timeline.copies & ~copies))
+        work = [
+            _launched_in(timeline, join(EMPTY, *detours), np.ones(len(timeline.start), bool)),
+            _launched_in(timeline, asked, ~timeline.copies),
+        ]
         dropped = union(timeline.wait_start[waits], timeline.wait_end[waits])
-        return Change(join(*host, called), dropped, work, keep, of(*PAUSE_LINES))
+        return Change(join(*host, asked, *detours), dropped, join(of(*WORK_LINES), *work), keep, of(*PAUSE_LINES))
 
     def _operators(self, thread: tuple[int, int, int], times: Array) -> Spans:
         """The operators of a thread that hold one of `times` (sorted); they may lie in one another, and are sorted by (start, -end)."""
@@ -142,18 +145,26 @@ def _whole(spans: Spans, claimed: Spans) -> Spans:
     return spans[0][touched], spans[1][touched]
 
 
-def _ran_in(timeline: Timeline, spans: Spans) -> npt.NDArray[np.bool_]:
+def _drained(timeline: Timeline, claimed: Spans) -> frames.Flags:
+    """The waits whose idle time was mostly claimed: from the end of what the host waited for, as long as the wait counts."""
+    following = np.append(timeline.start, timeline.reach[-1])[timeline.wait_op + 1]
+    begin = timeline.reach[timeline.wait_op]
+    idle = np.clip(timeline.wait_end + AFTER_WAIT_NS, begin, np.maximum(following, begin)) - begin
+    return (idle > 0) & (covered(begin, begin + idle, claimed) >= MOSTLY * idle)
+
+
+def _ran_in(timeline: Timeline, spans: Spans) -> frames.Flags:
     """The operations that added to the GPU's busy time in these spans."""
     return covered(np.maximum(timeline.start, timeline.before), timeline.reach, spans) > 0
 
 
-def _launched_in(timeline: Timeline, spans: Spans) -> Spans:
-    """What the operations launched in these spans added to the GPU's busy time."""
-    called = covered(timeline.call, timeline.call + 1, spans) > 0
+def _launched_in(timeline: Timeline, spans: Spans, which: frames.Flags) -> Spans:
+    """What those of the operations that were launched in these spans added to the GPU's busy time."""
+    called = which & (covered(timeline.call, timeline.call + 1, spans) > 0)
     return union(np.maximum(timeline.start, timeline.before)[called], timeline.reach[called])
 
 
-def _held(timeline: Timeline, copies: npt.NDArray[np.bool_]) -> Spans:
+def _held(timeline: Timeline, copies: frames.Flags) -> Spans:
     """When the calls that started these copies did not return because the copies were running."""
     low, high = np.maximum(timeline.start, timeline.call), np.minimum(timeline.reach, timeline.back)
     return union(low[copies], high[copies])

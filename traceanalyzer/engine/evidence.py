@@ -22,6 +22,7 @@ LONGEST_LABEL = 120
 _LONGEST_PART = 50
 # What the host did comes before what followed; of that the start says enough.
 _LONGEST_PLACE = 75
+_WAYS = {"htod": "from host to GPU", "dtoh": "from GPU to host", "dtod": "within the GPU", "ptop": "from GPU to GPU"}
 Row = dict[str, Any]
 
 
@@ -78,10 +79,11 @@ def _gap(row: Row) -> str:
 
 def _copy(row: Row) -> str:
     size = "" if row["bytes"] is None else f"{format_bytes(row['bytes'])} "
-    memory = " pageable" if row["pageable"] else ""
+    way = _WAYS.get(row["copy_kind"] or "", words(row["copy_kind"] or "unknown"))
+    memory = ", pageable" if row["pageable"] else ""
     exposed = f", {format_duration(row['exposed'])} exposed" if row["exposed"] is not None else ""
     where = f", in {_part(row['range_name'])}" if row["range_name"] else ""
-    return f"{size}{words(row['copy_kind'] or 'unknown')}{memory}{exposed or ', ' + format_duration(row['duration'])}{where}"
+    return f"{size}{way}{memory}{exposed or ', ' + format_duration(row['duration'])}{where}"
 
 
 def _burst(row: Row) -> str:
@@ -93,7 +95,7 @@ def _burst(row: Row) -> str:
 
 def _readback(row: Row) -> str:
     size = "" if row["bytes"] is None else f"{format_bytes(row['bytes'])} "
-    memory = " pageable" if row["pageable"] else ""
+    memory = ", pageable" if row["pageable"] else ""
     idle = f", {format_duration(row['idle'])} idle after it" if row["idle"] else ""
     where = f", in {_part(row['operator'])}" if row["operator"] else ""
     where += f" at {_part(row['source'])}" if row["source"] else ""
@@ -109,7 +111,8 @@ def _pattern(row: Row) -> str:
 
 def _communication(row: Row) -> str:
     exposed = row["exposed"] if row["exposed"] is not None else row["duration"]
-    return f"{format_duration(row['duration'])}, {format_duration(exposed)} exposed: {_part(row['name'])}"
+    much = "all of it" if exposed == row["duration"] else format_duration(exposed)
+    return f"{format_duration(row['duration'])}, {much} exposed: {_part(row['name'])}"
 
 
 def _waiting(row: Row) -> str:

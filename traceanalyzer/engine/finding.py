@@ -74,7 +74,7 @@ class GroupRun:
             slug=rule.slug,
             title=rule.title,
             severity=self._severity(rows, recoverable / window if window else 0.0),
-            confidence=self._confidence(gpus, scope),
+            confidence=self._confidence(rows, gpus, scope),
             message=_sentence(program.message(rows)) + _accounted(already, wanted, recoverable),
             scope=scope,
             metrics=metrics,
@@ -125,11 +125,11 @@ class GroupRun:
             return next((level for when, level in self.program.severity if when(rows).as_py()), "info")
         return next((level for least, level in LADDER if share >= least), "info")
 
-    def _confidence(self, gpus: list[tuple[int, int]], scope: Scope) -> str:
+    def _confidence(self, rows: TableRows, gpus: list[tuple[int, int]], scope: Scope) -> str:
         confidence = self.rule.saving.confidence if self.rule.saving else "high"
-        if self.weak & {scope.rank, *(rank for rank, _ in gpus)}:
-            return CONFIDENCES[max(0, CONFIDENCES.index(confidence) - 1)]
-        return confidence
+        weak = bool(self.weak & {scope.rank, *(rank for rank, _ in gpus)})
+        unsure = self.program.less_sure is not None and bool(self.program.less_sure(rows).as_py())
+        return CONFIDENCES[max(0, CONFIDENCES.index(confidence) - weak - unsure)]
 
     def _saving(self, recoverable: int, window: int, gpus: list[tuple[int, int]]) -> Saving:
         if not self.rule.saving and self.rule.category != "health":
@@ -140,6 +140,7 @@ class GroupRun:
             recoverable_share=round(recoverable / window, 6) if window else 0.0,
             speedup_ceiling=round(window / (window - recoverable), 6) if window > recoverable else None,
             per_step_ns=recoverable // steps if steps else None,
+            prediction_note=self.rule.saving.unpredicted if self.rule.saving and recoverable else None,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def load_rules(own: Sequence[Path] = ()) -> list[Rule]:
 
     Raises ConfigError that names the first mistakes of a wrong file: `file:line:column: what`.
     """
-    shipped = parse_rules(rule_files())
+    shipped = _shipped()
     # A file that is named twice, by itself and by its folder, is one file.
     files = {Path(name).resolve(): (name, text) for path in own for name, text in read_files(path)}
     users = parse_rules(files.values())
@@ -67,6 +68,11 @@ def load_rules(own: Sequence[Path] = ()) -> list[Rule]:
         if taken := by_id.get(rule.id):
             _refuse([taken_id(rule, taken.file)])
     return claim_order([*shipped, *users], first={rule.id for rule in users})
+
+
+@cache
+def _shipped() -> tuple[Rule, ...]:
+    return tuple(parse_rules(rule_files()))
 
 
 def parse_rules(files: Iterable[tuple[str, str]]) -> list[Rule]:

@@ -32,7 +32,7 @@ def with_predictions(findings: Iterable[Finding], claims: pa.Table, what_if: Wha
 
 
 def _predicted(saving: Saving, key: frames.Key, claimed: Claimed, what_if: WhatIf) -> Saving:
-    if not saving.recoverable_ns:
+    if not saving.recoverable_ns or saving.prediction_note:
         return saving
     # A rule that estimates takes a share of what it claimed; the rest of that GPU time stays.
     keep = 1 - saving.recoverable_ns / sum(total(spans) for spans in claimed.values())
@@ -47,8 +47,8 @@ def _predicted(saving: Saving, key: frames.Key, claimed: Claimed, what_if: WhatI
 
 def _by_finding(claims: pa.Table) -> dict[tuple[str, frames.Key], Claimed]:
     """What each rule claimed on each GPU, by ledger line."""
-    columns = [np.unique(claims[c].to_numpy(), return_inverse=True) for c in ("rule", "line")]
-    (rules, rule), (lines, line) = columns
+    texts = pa.table({c: claims[c].combine_chunks().dictionary_encode() for c in ("rule", "line")})
+    (rule, rules), (line, lines) = (frames.codes(texts, c) for c in ("rule", "line"))
     rank, device = frames.ints(claims, "rank"), frames.ints(claims, "device")
     start, end = frames.ints(claims, "start_ns"), frames.ints(claims, "end_ns")
     code = frames.dense(rule, rank, device, line) if len(rule) else rule

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from traceanalyzer.derive.tables import LEDGER, LEDGER_LINES
@@ -32,10 +33,12 @@ class Program:
     order_by: Expression | None
     severity: tuple[tuple[Expression, str], ...]
     recoverable: Expression | None
+    less_sure: Expression | None
     message: Message | None
     recommend: tuple[tuple[Expression | None, dict[str, str]], ...]
 
 
+@lru_cache(maxsize=512)
 def compile_rule(rule: Rule) -> tuple[Program | None, list[Problem]]:
     """The program, or None with every problem found."""
     compiler = _RuleCompiler(rule)
@@ -111,6 +114,8 @@ class _RuleCompiler:
         if recoverable and recoverable.kind != number(NS):
             self.complain(("saving", "recoverable"), f"what is recoverable is a time, but this is {recoverable.kind}")
         values |= {"recoverable": number(NS)}
+        doubt = rule.saving.less_sure_when if rule.saving else None
+        less_sure = self._condition(("saving", "less_sure_when"), doubt, group)
         order = self._expression(("order_by",), rule.order_by, row_of_group)
         if order and order.kind.type != "number":
             self.complain(("order_by",), f"rows are ordered by a number, but this is {order.kind}")
@@ -128,7 +133,16 @@ class _RuleCompiler:
         ]
         message = self._compiled(compile_message, ("message",), rule.message, group)
         return Program(
-            where, metrics, tuple(abstain), having, order, tuple(severity), recoverable, message, tuple(recommend)
+            where=where,
+            metrics=metrics,
+            abstain=tuple(abstain),
+            having=having,
+            order_by=order,
+            severity=tuple(severity),
+            recoverable=recoverable,
+            less_sure=less_sure,
+            message=message,
+            recommend=tuple(recommend),
         )
 
     def _expression(self, path: Path, text: str | None, names: Names) -> Expression | None:

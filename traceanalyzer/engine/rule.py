@@ -49,8 +49,12 @@ class Param:
 
 @dataclass(frozen=True)
 class Saving:
+    """What a rule recovers. `unpredicted` is why no replay can say what that would give; None where it can."""
+
     recoverable: str
     confidence: str
+    less_sure_when: str | None = None
+    unpredicted: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,12 @@ class RuleTest:
     path: Path = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """One rule. Field names are the file's keys, but for `from`, which Python keeps for itself."""
+    """One rule. Field names are the file's keys, but for `from`, which Python keeps for itself.
+
+    A rule is equal only to itself, so that what is made from it can be remembered.
+    """
 
     id: str
     slug: str

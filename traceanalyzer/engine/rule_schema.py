@@ -88,6 +88,8 @@ SEVERITY = {
 SAVING = {
     "recoverable": _expression("the time that could be saved; never more than what is claimed"),
     "confidence": _one_of("how sure that is on a healthy trace", CONFIDENCES),
+    "less_sure_when": _expression("condition on the group that lowers the confidence by one"),
+    "unpredicted": _text("why replaying the timeline can say nothing of this cause; then there is no prediction"),
 }
 EXPECT = {
     "level": _one_of("severity of the first finding", SEVERITIES),

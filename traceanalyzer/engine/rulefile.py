@@ -240,7 +240,12 @@ class _Reader:
         recoverable = self.expression(("saving", "recoverable"))
         if recoverable is None:
             self.complain(("saving",), "'saving' needs 'recoverable'")
-        return Saving(recoverable or "0ns", self.one_of(("saving", "confidence"), CONFIDENCES))
+        return Saving(
+            recoverable or "0ns",
+            self.one_of(("saving", "confidence"), CONFIDENCES),
+            self.expression(("saving", "less_sure_when")),
+            self.text("saving", "unpredicted") or None,
+        )
 
     def recommend(self) -> tuple[dict[str, str], ...]:
         steps = self.mappings("recommend")

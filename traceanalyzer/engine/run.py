@@ -15,7 +15,7 @@ from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
 from traceanalyzer.engine.overrides import Overrides, check_disabled, with_overrides
 from traceanalyzer.engine.program import Program, compile_rule
-from traceanalyzer.engine.rows import Columns, TableRows, Windows
+from traceanalyzer.engine.rows import TABLES, Columns, TableRows, Windows
 from traceanalyzer.engine.rule import Rule
 from traceanalyzer.result.document import Finding, RuleOutcome
 
@@ -142,7 +142,7 @@ class _Run:
             table = self.tables.table(name)
             for column in columns:
                 if len(table) and table[column].null_count == len(table):
-                    raise _AbstainedError("not_applicable", f"the trace does not say '{column}' of {name}")
+                    raise _AbstainedError("not_applicable", f"not recorded for {name}: {_about(name, column)}")
 
     def _sick(self, codes: Sequence[str]) -> dict[int, str]:
         """Rank -> message of the first health row with one of these codes; what is only `info` harms no rule."""
@@ -169,3 +169,9 @@ class _Run:
 
 def _key(number: int | None) -> int:
     return -1 if number is None else number
+
+
+def _about(table: str, column: str) -> str:
+    """What a column holds, in the words of its declaration."""
+    declared = TABLES[table].column(column)
+    return declared.doc.split(";")[0] if declared else column
