@@ -117,7 +117,7 @@ def test_nothing_but_impossible_times_cannot_be_judged(tmp_path):
     assert found.verdict.headline.startswith("Could not judge: every GPU operation has impossible times")
 
 
-REAL = ("kineto", "multirank", "nsys", "public/kineto", "public/kineto_multirank", "public/nsys")
+REAL = ("kineto", "multirank", "nsys", "pairs", "public/kineto", "public/kineto_multirank", "public/nsys")
 
 
 def inputs(root) -> list:
@@ -125,7 +125,9 @@ def inputs(root) -> list:
     for part in REAL:
         folder = root / part
         found += (
-            sorted(p for p in folder.rglob("*") if p.suffix in (".gz", ".json", ".sqlite")) if folder.is_dir() else []
+            sorted(p for p in folder.rglob("*") if p.suffix in (".gz", ".xz", ".json", ".sqlite"))
+            if folder.is_dir()
+            else []
         )
     return [str(p.relative_to(root)) for p in found]
 

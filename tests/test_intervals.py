@@ -122,3 +122,24 @@ def test_a_long_chain_of_crossing_ranges_takes_no_longer_than_its_length():
     assert parent.tolist() == [-1, *range(49_999)]
     low, _, owner = intervals.innermost(starts, starts + 15)
     assert (low.tolist(), owner.tolist()) == (starts.tolist(), list(range(50_000)))
+
+
+@given(
+    ranges=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 9)), max_size=8),
+    asked=st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 30)), max_size=6),
+)
+def test_the_range_of_a_lane_that_began_last_counts_while_it_lasts(ranges, asked):
+    lanes, starts, lengths = (np.array([r[i] for r in ranges], np.int64) for i in range(3))
+    lane, times = (np.array([a[i] for a in asked], np.int64) for i in range(2))
+    ends = starts + lengths
+    expected = []
+    for own, time in asked:
+        begun = [i for i, (of, start, _) in enumerate(ranges) if of == own and start <= time]
+        last = max(begun, key=lambda i: (ranges[i][1], i), default=-1)
+        expected.append(last if last >= 0 and time < ends[last] else -1)
+    assert intervals.latest_of(lanes, starts, ends, lane, times).tolist() == expected
+    one = np.flatnonzero(lanes == 0)[np.argsort(starts[lanes == 0], kind="stable")]
+    found = intervals.latest(starts[one], ends[one], times[lane == 0])
+    assert [int(one[at]) if at >= 0 else -1 for at in found] == [
+        e for (o, _), e in zip(asked, expected, strict=True) if o == 0
+    ]

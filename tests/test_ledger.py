@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.tables import IDLE_CAUSES
+from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
 
 KINDS = {
     "kernel": "gemm",
@@ -126,8 +126,14 @@ def test_operations_without_duration_have_an_empty_ledger():
     assert (row["duration"], row["busy"], row["idle"], row["gpu_op_count"]) == (0, 0, 0, 1)
 
 
+def test_steps_whose_operations_have_no_duration():
+    catalog = tables(KinetoTrace().op(5, 5, launch=(1, 2)).range("ProfilerStep#1", 0, 8))
+    (step,) = catalog.table("step_ledger").to_pylist()
+    assert (step["start_ns"], step["end_ns"], step["compute"]) == (5_000, 5_000, 0)
+
+
 def test_steps_at_negative_times():
     trace = KinetoTrace().op(-500, -490, launch=(-505, -503)).op(-300, -290, launch=(-305, -304))
     trace.range("ProfilerStep#1", -510, -400).range("ProfilerStep#2", -400, -200)
     found = tables(trace).table("step_stats").select(["start_ns", "end_ns"]).to_pylist()
-    assert [(r["start_ns"], r["end_ns"]) for r in found] == [(-500_000, -300_000), (-300_000, -290_000)]
+    assert [(r["start_ns"], r["end_ns"]) for r in found] == [(-500_000, -490_000), (-490_000, -290_000)]

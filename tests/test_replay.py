@@ -9,18 +9,13 @@ from hypothesis import strategies as st
 
 import traceanalyzer as ta
 from tests.support.places import FIXTURES
+from tests.test_findings import inputs
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.replay import HANDOVER_NS, NOTHING, Change, Timeline
 from traceanalyzer.intervals import EMPTY, Spans, clip, union
 
-TRACES = sorted(
-    [
-        *(path for folder in ("kineto", "captured") for path in (FIXTURES / folder).glob("*.json.gz")),
-        *(FIXTURES / "nsys").glob("*.sqlite"),
-        FIXTURES / "multirank" / "pipeline_bubble.slow",
-    ]
-)
+TRACES = [FIXTURES / file for file in inputs(FIXTURES)]
 US = 1_000
 
 

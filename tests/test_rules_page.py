@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.places import FIXTURES
 from traceanalyzer.cli.app import main
-from traceanalyzer.derive.tables import LEDGER_LINES
+from traceanalyzer.derive.tables.ledger import LEDGER_LINES
 from traceanalyzer.engine.functions import AGGREGATES, ROW_FUNCTIONS
 from traceanalyzer.engine.message import FORMATS, TEXT_FORMATS
 from traceanalyzer.engine.rows import TABLES

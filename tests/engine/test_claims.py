@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.derive.tables import LEDGER_INTERVALS
+from traceanalyzer.derive.tables.ledger import LEDGER_INTERVALS
 from traceanalyzer.engine.claims import CLAIMS_SCHEMA, ClaimBook, spans_by_gpu
 from traceanalyzer.intervals import Spans, intersect, total, union
 
@@ -64,7 +64,7 @@ def test_a_snapshot_takes_back_what_came_after() -> None:
     claims.claim("B", "input", 0, 0, spans((0, 60)), ["idle.input"])
     restore()
     assert claims.unclaimed(0, 0, spans((0, 60)), ["idle.input"]) == 50
-    assert [claim.rule for claim in claims.claims] == ["A"]
+    assert [claim.rule for claim in claims.claims[0, 0]] == ["A"]
 
 
 def test_rows_without_a_gpu_have_no_spans() -> None:
@@ -95,7 +95,7 @@ def test_no_two_claims_overlap_and_their_sum_is_within_the_window(
         assert got == free
         assert claims.unclaimed(0, 0, asked, sorted(wanted)) == 0
         taken += got
-    made = claims.claims
+    made = claims.claims.get((0, 0), [])
     assert taken == sum(total(claim.spans) for claim in made) <= WINDOW
     for at, claim in enumerate(made):
         assert all(total(intersect(claim.spans, other.spans)) == 0 for other in made[at + 1 :])

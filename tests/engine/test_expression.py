@@ -40,7 +40,7 @@ def rows(**columns: list[Any]) -> TableRows:
 
 
 def windows() -> Windows:
-    from traceanalyzer.derive.tables import LEDGER
+    from traceanalyzer.derive.tables.ledger import LEDGER
 
     return Windows(
         pa.Table.from_pylist([{"rank": 0, "device": 0, "duration": 1000, "step_count": 0}], schema=LEDGER.schema)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from traceanalyzer.derive.tables import GAPS, LEDGER
+from traceanalyzer.derive.tables.ledger import GAPS, LEDGER
 from traceanalyzer.engine.kinds import TEXT, number
 from traceanalyzer.engine.message import compile_message
 from traceanalyzer.engine.names import Names
