@@ -16,33 +16,20 @@ from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.frameworks import frameworks
-from traceanalyzer.derive.tables import IDLE_CAUSES
+from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
 from traceanalyzer.engine.library import load_rules
 from traceanalyzer.engine.predictions import with_predictions
 from traceanalyzer.engine.run import run_rules
+from traceanalyzer.engine.splits import splits
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.store import is_store, read_store
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.result.document import Device, Evidence, Finding, Health, InputInfo, Result, Scope, Steps
-from traceanalyzer.result.verdict import CAUSES, Split, judge
+from traceanalyzer.result.verdict import judge
 from traceanalyzer.version import VERSION
 
 if TYPE_CHECKING:
     from traceanalyzer.ingest.pipeline import ProgressFactory
-
-# What takes the time of each ledger line, as long as no rule knows better (keys of the verdict's CAUSES, or "compute").
-LINE_CAUSE = {
-    "compute": "compute",
-    "exposed_communication": "communication",
-    "exposed_memcpy": "memcpy",
-    "exposed_memset": "memset",
-    "idle.launch_latency": "launch",
-    "idle.host_work": "host",
-    **{f"idle.{cause}": cause for cause in IDLE_CAUSES if cause not in ("launch_latency", "host_work")},
-}
-
-# Rules that say of idle time what its cause says already.
-GENERAL = ("INP001", "HST001", "LCH001", "SYN001", "MEM001", "GAP001")
 
 
 def load(
@@ -83,8 +70,6 @@ def analyze_tables(trace: Trace, catalog: Catalog, config: Config | None = None)
     found = with_predictions(engine.findings, engine.claims, catalog.table("what_if"))
     health = _health(trace, catalog.table("health"))
     ledger = catalog.table("ledger").to_pylist()
-    claimed = _claimed(engine.claims)
-    splits = [_split(row, describe(row["rank"], row["device"]), claimed, engine.findings) for row in ledger]
     return Result(
         tool={"name": "traceanalyzer", "version": VERSION},
         inputs=[InputInfo(i.path, i.sha256, i.bytes, i.format, i.producer, i.rank, i.world_size) for i in trace.inputs],
@@ -93,7 +78,9 @@ def analyze_tables(trace: Trace, catalog: Catalog, config: Config | None = None)
         steps=_steps(trace, catalog.table("step_ledger"), ledger),
         findings=[_with_job_ranks(trace, _in_words_of(seen, finding)) for finding in found],
         rules=engine.outcomes,
-        verdict=judge(splits, hidden=_hidden(health)),
+        verdict=judge(
+            splits(catalog.table("ledger"), engine.claims, engine.findings, describe), hidden=_hidden(health)
+        ),
     )
 
 
@@ -159,76 +146,12 @@ def _steps(trace: Trace, table: pa.Table, ledger: list[dict[str, Any]]) -> list[
     return result
 
 
-def _claimed(claims: pa.Table) -> list[dict[str, Any]]:
-    """Claimed ns by (rank, device, line, category, rule)."""
-    length = pc.subtract(claims["end_ns"], claims["start_ns"])
-    keys = ["rank", "device", "line", "category", "rule"]
-    table = pa.table({**{k: claims[k].cast(pa.string()) if k in keys[2:] else claims[k] for k in keys}, "ns": length})
-    return table.group_by(keys).aggregate([("ns", "sum")]).to_pylist()  # type: ignore[no-any-return]
-
-
-def _split(row: dict[str, Any], name: str, claimed: list[dict[str, Any]], findings: list[Finding]) -> Split:
-    """Every ns of one GPU's window by cause: the claiming rule's category, else what its ledger line says."""
-    lines = {line: row[line.replace("idle.", "idle_")] for line in LINE_CAUSE}
-    by_cause: dict[str, int] = dict.fromkeys(("compute", *CAUSES), 0)
-    for claim in claimed:
-        if (claim["rank"], claim["device"]) != (row["rank"], row["device"]):
-            continue
-        lines[claim["line"]] -= claim["ns_sum"]
-        by_cause[_cause(claim["category"], claim["line"])] += claim["ns_sum"]
-    for line, ns in lines.items():
-        by_cause[LINE_CAUSE[line]] += ns
-    return Split(
-        name, row["duration"], row["idle"], by_cause, _waste(row, claimed, findings), _sharper(row, claimed, findings)
-    )
-
-
-def _waste(row: dict[str, Any], claimed: list[dict[str, Any]], findings: list[Finding]) -> tuple[int, str] | None:
-    """The largest saving on the GPU that lies in how it computes, and the title of its finding."""
-    gpu = (row["rank"], row["device"])
-    rules = {c["rule"] for c in claimed if c["line"] == "compute" and (c["rank"], c["device"]) == gpu}
-    here = [
-        f for f in findings if (f.scope.rank, f.scope.device) == gpu and f.rule in rules and f.saving.recoverable_ns
-    ]
-    return (here[0].saving.recoverable_ns or 0, here[0].title) if here else None
-
-
-def _sharper(
-    row: dict[str, Any], claimed: list[dict[str, Any]], findings: list[Finding]
-) -> tuple[tuple[str, int, str], ...]:
-    """What rules on the GPU say of idle time beyond its cause: (cause, ns, title of the finding), the largest first."""
-    titles = {finding.rule: finding.title for finding in findings}
-    found: dict[tuple[str, str], int] = {}
-    for claim in claimed:
-        here = (claim["rank"], claim["device"]) == (row["rank"], row["device"]) and claim["line"].startswith("idle.")
-        cause = CAUSES.get(claim["category"])
-        if here and cause is not None and cause.idle and claim["rule"] in titles and claim["rule"] not in GENERAL:
-            key = (claim["category"], titles[claim["rule"]])
-            found[key] = found.get(key, 0) + claim["ns_sum"]
-    return tuple(
-        (cause, ns, title) for (cause, title), ns in sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    )
-
-
 def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:
     """Keep the advice for the frameworks in use; all of it when there is none for them."""
     kept = [
         {name: text for name, text in advice.items() if name in seen or name == "any"} for advice in finding.recommend
     ]
     return replace(finding, recommend=[advice for advice in kept if advice] or finding.recommend)
-
-
-def _cause(category: str, line: str) -> str:
-    """What a claimed part of a line was lost to. The sentence counts idle time by cause, so idle and busy never mix."""
-    cause = CAUSES.get(category)
-    # This category only gathers what lies on its lines; the lines say more, but for a launch that the host held up by loading code.
-    if (
-        cause is None
-        or cause.idle != line.startswith("idle.")
-        or (category == "host" and line != "idle.launch_latency")
-    ):
-        return LINE_CAUSE[line]
-    return category
 
 
 def _with_job_ranks(trace: Trace, finding: Finding) -> Finding:

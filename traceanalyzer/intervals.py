@@ -6,7 +6,6 @@ functions that return Spans return them in that form.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
@@ -21,14 +20,19 @@ EMPTY: Spans = (np.empty(0, np.int64), np.empty(0, np.int64))
 def union(starts: Array, ends: Array) -> Spans:
     """Cover of any intervals, in any order; empty and reversed ones count for nothing."""
     keep = ends > starts
-    starts, ends = starts[keep], ends[keep]
+    if not keep.all():
+        starts, ends = starts[keep], ends[keep]
     if not len(starts):
         return EMPTY
-    order = np.argsort(starts, kind="stable")
-    starts, reach = starts[order], np.maximum.accumulate(ends[order])
-    first = np.concatenate(([True], starts[1:] > reach[:-1]))
-    last = np.concatenate((first[1:], [True]))
-    return starts[first], reach[last]
+    # Most are in order, and many are a union already.
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+    reach = np.maximum.accumulate(ends)
+    apart = starts[1:] > reach[:-1]
+    if apart.all():
+        return starts, ends
+    return starts[np.concatenate(([True], apart))], reach[np.concatenate((apart, [True]))]
 
 
 def join(*parts: Spans) -> Spans:
@@ -61,8 +65,10 @@ def intersect(a: Spans, b: Spans) -> Spans:
     """What lies in both."""
     if not len(a[0]) or not len(b[0]):
         return EMPTY
-    _, starts, ends = pieces(a[0], a[1], b)
-    return union(starts, ends)
+    few, many = (a, b) if len(a[0]) <= len(b[0]) else (b, a)
+    # No two pieces touch: where they would, one of the sets would have a border in itself.
+    _, starts, ends = pieces(*few, many)
+    return starts, ends
 
 
 def subtract(a: Spans, b: Spans) -> Spans:
@@ -138,18 +144,13 @@ def nesting(starts: Array, ends: Array) -> tuple[Array, Array]:
     """
     # An empty range ends where it starts and must not close itself.
     ends = np.maximum(ends, starts + 1)
-    count = len(starts)
-    depth = np.arange(count, dtype=np.int64) - np.searchsorted(np.sort(ends), starts, side="right")
-    parent = np.full(count, -1, np.int64)
-    if not count:
-        return depth, parent
-    previous = np.flatnonzero(depth == 0)
-    for level in range(1, int(depth.max()) + 1):
-        here = np.flatnonzero(depth == level)
-        above = np.searchsorted(previous, here, side="left") - 1
-        parent[here] = np.where(above >= 0, previous[np.maximum(above, 0)], -1)
-        previous = here
-    return (depth, _sweep(starts, ends)[0]) if _cross(ends, parent) else (depth, parent)
+    depth = _open_before(starts, ends)
+    parent = _last_above(depth)
+    if _cross(ends, parent):
+        ends, crossed, by = _cut(starts, ends)
+        parent = _last_above(_open_before(starts, ends))
+        np.maximum.at(parent, by, crossed)
+    return depth, parent
 
 
 def innermost(starts: Array, ends: Array, parent: Array | None = None) -> tuple[Array, Array, Array]:
@@ -160,7 +161,8 @@ def innermost(starts: Array, ends: Array, parent: Array | None = None) -> tuple[
     """
     parent = nesting(starts, ends)[1] if parent is None else parent
     if _cross(ends, parent):
-        return _sweep(starts, ends)[1]
+        ends, *_ = _cut(starts, ends)
+        parent = nesting(starts, ends)[1]
     # At its start a range takes over, at its end the one around it does. At one instant ends come first, the inner before the
     # outer, then starts, the outer before the inner, so that the last of them has the time that follows.
     here = np.flatnonzero(ends > starts)
@@ -173,41 +175,60 @@ def innermost(starts: Array, ends: Array, parent: Array | None = None) -> tuple[
     return low[keep], high[keep], owner[keep]
 
 
+def _open_before(starts: Array, ends: Array) -> Array:
+    """For each range how many that come before it are not over when it starts."""
+    return np.arange(len(starts), dtype=np.int64) - np.searchsorted(np.sort(ends), starts, side="right")
+
+
+def _last_above(depth: Array) -> Array:
+    """For each range the last one before it that is one level higher, -1 where there is none."""
+    parent = np.full(len(depth), -1, np.int64)
+    order = np.argsort(depth, kind="stable")
+    levels = np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
+    for previous, here in pairwise(levels):
+        above = np.searchsorted(previous, here, side="left") - 1
+        parent[here] = np.where(above >= 0, previous[np.maximum(above, 0)], -1)
+    return parent
+
+
 def _cross(ends: Array, parent: Array) -> bool:
     """Whether a range outlasts the one around it."""
     inner = np.flatnonzero(parent >= 0)
     return bool((ends[inner] > ends[parent[inner]]).any())
 
 
-def _sweep(starts: Array, ends: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-    """Parents and stretches of ranges that cross, in n log n steps.
+def _cut(starts: Array, ends: Array) -> tuple[Array, Array, Array]:
+    """Ranges that cross made to nest: each ends at the first start of a later one that outlasts it, which hides what is left.
 
-    A loop, because what lies around such a range is not told by counting; few threads have any, and those few of them.
+    Returns the ends, the ranges that are cut, and what each is cut by. A loop, over those few that may take part in a crossing.
     """
-    last = ends.tolist()
-    parent = np.full(len(last), -1, np.int64)
-    begins: dict[int, list[int]] = {}
-    for position, start in enumerate(starts.tolist()):
-        begins.setdefault(start, []).append(position)
-    unfinished: list[int] = []  # a heap of negated positions: the last to start is on top
+    outlasted = np.flatnonzero(_outlasted(starts, ends))
+    over = np.sort(ends[outlasted])
+    longer = np.searchsorted(over, starts, side="right") < np.searchsorted(over, ends, side="left")
+    some = np.union1d(outlasted, np.flatnonzero(longer))
+    unfinished: list[tuple[int, int]] = []
+    cuts: list[tuple[int, int]] = []
+    for one, start, end in zip(some.tolist(), starts[some].tolist(), ends[some].tolist(), strict=True):
+        while unfinished and unfinished[-1][1] < end:
+            above, until = unfinished.pop()
+            if start < until:
+                cuts.append((above, one))
+        unfinished.append((one, end))
+    crossed, by = np.array(cuts, np.int64).reshape(-1, 2).T
+    ends = ends.copy()
+    ends[crossed] = starts[by]
+    return ends, crossed, by
 
-    def top(time: int) -> int:
-        while unfinished and last[-unfinished[0]] <= time:
-            heappop(unfinished)
-        return -unfinished[0] if unfinished else -1
 
-    low: list[int] = []
-    high: list[int] = []
-    owner: list[int] = []
-    for time, following in pairwise(sorted({*begins, *last})):
-        for position in begins.get(time, ()):
-            parent[position] = top(time)
-            heappush(unfinished, -position)
-        leader = top(time)
-        if leader >= 0 and owner and owner[-1] == leader and high[-1] == time:
-            high[-1] = following
-        elif leader >= 0:
-            low.append(time)
-            high.append(following)
-            owner.append(leader)
-    return parent, (np.array(low, np.int64), np.array(high, np.int64), np.array(owner, np.int64))
+def _outlasted(starts: Array, ends: Array) -> npt.NDArray[np.bool_]:
+    """Whether a later range starts within each one and ends after it."""
+    stop = np.searchsorted(starts, ends, side="left")
+    inside = stop - np.arange(1, len(starts) + 1)
+    found = np.zeros(len(starts), bool)
+    # The latest end among the `width` ranges from each one on: two such stretches cover what lies inside a range.
+    latest, width = ends, 1
+    while width <= inside.max(initial=0):
+        rows = np.flatnonzero((inside >= width) & (inside < 2 * width))
+        found[rows] = np.maximum(latest[rows + 1], latest[stop[rows] - width]) > ends[rows]
+        latest, width = np.maximum(latest[:-width], latest[width:]), 2 * width
+    return found

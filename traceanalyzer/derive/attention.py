@@ -12,7 +12,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.kernels import by_name, is_compute
 from traceanalyzer.derive.launches import launching_ranges
-from traceanalyzer.derive.tables import ATTENTION_BLOCKS
+from traceanalyzer.derive.tables.kernels import ATTENTION_BLOCKS
 from traceanalyzer.intervals import Array
 
 REACH, REACH_WRITTEN = 8, 16

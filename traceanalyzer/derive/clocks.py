@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.tables import CLOCKS
+from traceanalyzer.derive.tables.ledger import CLOCKS
 from traceanalyzer.intervals import Array
 
 _DEVICE_WAITS = ("DeviceSynchronize", "CtxSynchronize")

@@ -171,7 +171,7 @@ def _apart(reference: Array, ends: Array, shift: int) -> tuple[float, float, int
 
 
 def _instances(frame: pd.DataFrame, count: int) -> Matches:
-    """Collectives that every lane of their chain took part in and whose ends, and sizes where they must, agree."""
+    """Collectives in which every rank took part that should, and whose ends, and sizes where they must, agree."""
     none = np.full(count, NULL, np.int64)
     result = Matches(none, none.copy(), none.copy(), none.copy(), none.copy(), np.zeros(count, bool))
     if not len(frame):
@@ -192,9 +192,11 @@ def _instances(frame: pd.DataFrame, count: int) -> Matches:
         largest=("told", "max"),
         sized=("told", "count"),
         same_size=("same_size", "first"),
+        size=("size", "max"),
     )
     table["spread"] = table["last"] - table["first"]
-    whole = table["ranks"] == table["lanes"]
+    # Without the trace of one of its ranks, what a collective takes cannot be told from waiting for that rank.
+    whole = (table["ranks"] == table["lanes"]) & ((table["size"] == NULL) | (table["size"] == table["ranks"]))
     agree = whole & (table["spread"] <= ENDS_NS + ENDS_SHARE * table["transfer"])
     agree &= ~(table["same_size"] & (table["smallest"] != table["largest"]) & (table["sized"] > 0))
     checked = agree & table["same_size"] & (table["sized"] > 1)

@@ -26,7 +26,7 @@ from traceanalyzer.derive.collectives import lanes, match
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.launches import call_of
 from traceanalyzer.derive.steps import steps_at
-from traceanalyzer.derive.tables import COMMUNICATION
+from traceanalyzer.derive.tables.communication import COMMUNICATION
 from traceanalyzer.derive.transfers import computes, exposed
 from traceanalyzer.intervals import Array, Spans, covered, latest_of, union
 from traceanalyzer.model.trace import Input

@@ -9,7 +9,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.busy import Busy
 from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.launches import launching_ranges
-from traceanalyzer.derive.tables import COPIES
+from traceanalyzer.derive.tables.copies import COPIES
 from traceanalyzer.derive.transfers import apart, exposed, on_compute_stream
 from traceanalyzer.intervals import join
 

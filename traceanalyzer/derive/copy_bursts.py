@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.tables import COPY_BURSTS
+from traceanalyzer.derive.tables.copies import COPY_BURSTS
 from traceanalyzer.intervals import Array, Spans, covered
 
 LARGE_BYTES = 1 << 20

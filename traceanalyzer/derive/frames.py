@@ -16,6 +16,7 @@ from traceanalyzer.model.schema import TableSpec
 
 NULL = np.iinfo(np.int64).min
 """What a null integer is in numpy; no real id or time has this value."""
+_LARGEST = 1 << 62
 
 K = TypeVar("K")
 Flags = npt.NDArray[np.bool_]
@@ -27,7 +28,8 @@ ThreadKey = tuple[int, int, int]
 
 def ints(table: pa.Table, name: str) -> Array:
     """An integer column as int64, `NULL` where it is null."""
-    return pc.fill_null(table[name].cast(pa.int64()), NULL).to_numpy()  # type: ignore[no-any-return]
+    column = table[name].cast(pa.int64())
+    return (pc.fill_null(column, NULL) if column.null_count else column).to_numpy()  # type: ignore[no-any-return]
 
 
 def ints_at(table: pa.Table, name: str, rows: Array) -> Array:
@@ -44,8 +46,9 @@ def codes(table: pa.Table, name: str) -> tuple[Array, list[str | None]]:
     """A dictionary column as (index into values, values); a null is an index to a None at the end."""
     column = table[name].combine_chunks()
     values: list[str | None] = [*column.dictionary.to_pylist(), None]
-    index = pc.fill_null(column.indices.cast(pa.int64()), len(values) - 1)
-    return index.to_numpy(zero_copy_only=False), values
+    index = column.indices.cast(pa.int64())
+    index = pc.fill_null(index, len(values) - 1) if index.null_count else index
+    return index.to_numpy(), values
 
 
 def equals(table: pa.Table, name: str, *wanted: str) -> Flags:
@@ -163,18 +166,49 @@ def stack(spec: TableSpec, tables: list[pa.Table]) -> pa.Table:
 
 def dense(*columns: Array) -> Array:
     """One small integer per row that tells apart the combinations of the given columns, numbered as they come."""
-    code = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        if len(column) and (column[0] != column).any():
-            own = _numbered(column)
-            code = _numbered(code * (own.max() + 1) + own) if code.any() else own
-    return code
+    code, size = _packed(columns)
+    return _numbered(code, size)
 
 
-def _numbered(column: Array) -> Array:
-    """A number for each distinct value, in the order in which they come."""
-    indices = pa.array(column).dictionary_encode().indices
-    return indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+def packed(*columns: Array) -> Array:
+    """As `dense`, with numbers in no particular order, which are found sooner."""
+    return _packed(columns)[0]
+
+
+def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
+    """One number from 0 to below the one returned for each combination."""
+    code, size = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns if len(code) else ():
+        low, high = int(column.min()), int(column.max())
+        own, span = column - low, high - low + 1
+        if size * span > _LARGEST:
+            code, own = _numbered(code, size), _numbered(own, span)
+            size, span = int(code.max()) + 1, int(own.max()) + 1
+        if span > 1:
+            code, size = code * span + own, size * span
+    return code, size
+
+
+def _numbered(code: Array, size: int) -> Array:
+    """The values, all of them from 0 to below `size`, numbered as they come."""
+    count = len(code)
+    if size == 1:
+        return code
+    if size > 2 * count:
+        return pa.array(code).dictionary_encode().indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+    # So few values that a table of all of them is quicker than hashing: first where each occurs first, then its number.
+    table = np.full(size, -1)
+    table[code[::-1]] = np.arange(count - 1, -1, -1)
+    used = np.flatnonzero(table >= 0)
+    table[used[np.argsort(table[used], kind="stable")]] = np.arange(len(used))
+    return table[code]
+
+
+def among(values: Array, others: Array) -> Flags:
+    """Which values occur among the others; much faster than np.isin where these are many and nearly in order."""
+    others = np.sort(others)
+    found: Flags = np.append(others, NULL)[np.searchsorted(others, values)] == values
+    return found
 
 
 def commonest(values: Array) -> int:

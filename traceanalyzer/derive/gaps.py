@@ -18,7 +18,7 @@ from traceanalyzer.derive.gap_names import NAMES, no_names, part_names
 from traceanalyzer.derive.host import Host, Thread
 from traceanalyzer.derive.launches import call_of
 from traceanalyzer.derive.steps import steps_at
-from traceanalyzer.derive.tables import GAPS, IDLE_CAUSES
+from traceanalyzer.derive.tables.ledger import GAPS, IDLE_CAUSES
 from traceanalyzer.intervals import Array, Spans, complement, join, latest, pieces, union
 
 CAUSE = {cause: index for index, cause in enumerate(IDLE_CAUSES)}
@@ -98,8 +98,7 @@ def _device_gaps(key: frames.Key, ops: pa.Table, launches: pa.Table, host: Host,
     host_end = np.clip(call_start, start, end)
     launch_end = np.clip(call_end + MAX_LAUNCH_DELAY_NS, host_end, end)
     parts.append(_some(np.flatnonzero(late), launch_end, end, "dependency"))
-    parts = [_Parts.joined(parts)]
-    names = [no_names(len(parts[0].gap))]
+    names: list[tuple[Array, dict[str, Array]]] = []
     operator = np.full(len(start), NULL, np.int64)
     for (one, launching), rows in frames.together(process[late], thread[late]):
         mine = np.flatnonzero(late)[rows]
@@ -108,14 +107,19 @@ def _device_gaps(key: frames.Key, ops: pa.Table, launches: pa.Table, host: Host,
             [_host_parts(mine, start, host_end, lane), _some(mine, host_end, launch_end, "launch_latency", host_end)]
         )
         own = _by_activity(own, lane)
+        some, of_some, operator[mine] = _names(own, call_start[mine], lane, host)
+        names.append((some + sum(len(part.gap) for part in parts), of_some))
         parts.append(own)
-        of_own, operator[mine] = _names(own, call_start[mine], lane, host)
-        names.append(of_own)
 
     found = _Parts.joined(parts)
-    named = {column: np.concatenate([of_part[column] for of_part in names]) for column in (*NAMES, "place_duration")}
     order = np.argsort(found.start, kind="stable")
-    found, named = found.take(order), {column: values[order] for column, values in named.items()}
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    named = no_names(len(order))
+    for rows, of_rows in names:
+        for column, values in of_rows.items():
+            named[column][place[rows]] = values
+    found = found.take(order)
     gap = found.gap
     steps = host_steps.filter(pc.equal(host_steps["rank"], rank))
     op_name, op_names = frames.codes(ops, "name")
@@ -204,23 +208,20 @@ def _by_activity(parts: _Parts, thread: Thread) -> _Parts:
     # What lies between the activities is a tile as well.
     bounds = np.unique(np.concatenate((low, high, [parts.start.min(), parts.end.max()])))
     row, first, last = pieces(parts.start, parts.end, (bounds[:-1], bounds[1:]))
-    cut = replace(parts.take(row), start=first, end=last)
+    cut = replace(parts.take(row), start=first, end=last) if len(row) > len(parts.gap) else parts
     cut.activity[:] = np.append(activity, NULL)[latest(low, high, first)]
     return cut
 
 
-def _names(parts: _Parts, launched: Array, thread: Thread, host: Host) -> tuple[dict[str, Array], Array]:
-    """The names of the parts of one thread, and of the operators that launched at some times.
+def _names(parts: _Parts, launched: Array, thread: Thread, host: Host) -> tuple[Array, dict[str, Array], Array]:
+    """Which parts of one thread have names, these names, and those of the operators that launched at some times.
 
     Nothing was recorded where it is untraced, and what the profiler did is its own.
     """
     some = np.flatnonzero(~parts.is_cause("host_untraced", "profiler"))
     one = parts.take(some)
     found, operators = part_names(one.start, one.end, one.asked, one.is_cause("input"), launched, thread, host)
-    result = no_names(len(parts.gap))
-    for column, values in found.items():
-        result[column][some] = values
-    return result, operators
+    return some, found, operators
 
 
 def _pieces(parts: tuple[Array, Array, Array], spans: Spans) -> tuple[Array, Array, Array]:

@@ -150,8 +150,8 @@ def _nested(calls: pa.Table) -> frames.Flags:
 def _answered(calls: pa.Table, links: pa.Table) -> frames.Flags:
     """Which calls started at least one operation, of whatever kind: a graph may begin with a copy."""
     columns = ("rank", "process", "thread", "start_ns")
-    key = frames.dense(*(np.concatenate((frames.ints(calls, c), frames.ints(links, c))) for c in columns))
-    return np.isin(key[: calls.num_rows], key[calls.num_rows :])
+    key = frames.packed(*(np.concatenate((frames.ints(calls, c), frames.ints(links, c))) for c in columns))
+    return frames.among(key[: calls.num_rows], key[calls.num_rows :])
 
 
 def _row(rank: int, code: str, severity: str, message: str, count: int) -> dict[str, object]:

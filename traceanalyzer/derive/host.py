@@ -256,6 +256,8 @@ def _blocking_copies(api_calls: pa.Table, launches: pa.Table, gpu_ops: pa.Table)
     blocking = copy & (to_host | synchronous) | memset & synchronous
     late = frames.ints(launches, "end_ns") >= frames.ints(launches, "op_end_ns")
     waited = launches.filter(pa.array(blocking & late))
-    columns = ("rank", "process", "thread", "start_ns")
-    key = frames.dense(*(np.concatenate((frames.ints(waited, c), frames.ints(api_calls, c))) for c in columns))
-    return np.isin(key[waited.num_rows :], key[: waited.num_rows]) & frames.equals(api_calls, "class", "copy")
+    result = frames.equals(api_calls, "class", "copy")
+    calls, columns = api_calls.filter(pa.array(result)), ("rank", "process", "thread", "start_ns")
+    key = frames.packed(*(np.concatenate((frames.ints(waited, c), frames.ints(calls, c))) for c in columns))
+    result[result] = frames.among(key[waited.num_rows :], key[: waited.num_rows])
+    return result

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.kernels import by_name, is_compute
-from traceanalyzer.derive.tables import KERNEL_CHAINS
+from traceanalyzer.derive.tables.kernels import KERNEL_CHAINS
 from traceanalyzer.intervals import Array
 
 # What a compiler fuses with its neighbours: a value of the result needs one value, or one row, of each input.

@@ -14,7 +14,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.kernel_names import Kernel, kernel_of
 from traceanalyzer.derive.launches import launching_ranges
-from traceanalyzer.derive.tables import KERNEL_STATS, KERNELS
+from traceanalyzer.derive.tables.kernels import KERNEL_STATS, KERNELS
 from traceanalyzer.intervals import Array, covered, union
 
 UNNAMED = Kernel("other")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.host import Host
-from traceanalyzer.derive.tables import LAUNCHES
+from traceanalyzer.derive.tables.ledger import LAUNCHES
 from traceanalyzer.intervals import Array
 
 
@@ -25,7 +25,7 @@ def links(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
     if not ops.num_rows or not calls.num_rows:
         return LAUNCHES.empty()
 
-    key = frames.dense(
+    key = frames.packed(
         *(np.concatenate((frames.ints(ops, c), frames.ints(calls, c))) for c in ("rank", "process", "correlation"))
     )
     op_key, call_key = key[: ops.num_rows], key[ops.num_rows :]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.busy import Busy
-from traceanalyzer.derive.tables import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
+from traceanalyzer.derive.tables.ledger import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
 from traceanalyzer.intervals import complement, total
 
 

@@ -17,7 +17,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.callers import Callers
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.places import place_text
-from traceanalyzer.derive.tables import MEMORY_GROWTH, MEMORY_STATS
+from traceanalyzer.derive.tables.memory import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.intervals import Array, latest
 
 MOST_BLOCKS = 1000

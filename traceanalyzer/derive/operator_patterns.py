@@ -84,9 +84,12 @@ def extra_copies(operators: Operators) -> Found:
     made[made] = gpu.count(start[maker[made]], start[at[made]]) == 0
     at, maker = at[made], maker[made]
     shape = [_first_shape(text) for text in operators.shapes(at)]
-    inner = [operators.shapes(np.arange(low, high)) for low, high in zip(maker.tolist(), at.tolist(), strict=True)]
-    keep = [s is not None and any(s in text for text in texts) for s, texts in zip(shape, inner, strict=True)]
-    which = np.flatnonzero(keep)
+    # The maker and the operators inside it, of all candidates at once.
+    count = at - maker
+    owner = np.repeat(np.arange(len(at)), count)
+    inner = np.arange(count.sum()) + np.repeat(maker - np.cumsum(count) + count, count)
+    told = zip(owner.tolist(), operators.shapes(inner), strict=True)
+    which = np.unique([one for one, text in told if (wanted := shape[one]) is not None and wanted in text]).astype(int)
     at, maker = at[which], maker[which]
     return Found(maker, start[maker], end[at], np.ones(len(at), np.int64), [_product(shape[i]) for i in which])
 
@@ -99,8 +102,9 @@ def loop_indexing(operators: Operators) -> Found:
     works = operators.gpu.count(start, end) >= rounds
     first, last, rounds, start, end = first[works], last[works], rounds[works], start[works], end[works]
     at, detail, keep = [], [], []
-    for low, high in zip(first.tolist(), last.tolist(), strict=True):
-        taken = indexing[(indexing >= low) & (indexing <= high)]
+    begin, stop = np.searchsorted(indexing, first), np.searchsorted(indexing, last, side="right")
+    for low, a, b in zip(first.tolist(), begin.tolist(), stop.tolist(), strict=True):
+        taken = indexing[a:b]
         taken = taken[operators.parent[taken] == operators.parent[low]]
         shapes = set(operators.shapes(taken))
         at.append(int(taken[0]))

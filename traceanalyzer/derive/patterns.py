@@ -15,7 +15,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.callers import Callers
 from traceanalyzer.derive.operator_patterns import FINDERS, LEADING, Found, role_of
 from traceanalyzer.derive.operators import GpuWork, Operators
-from traceanalyzer.derive.tables import OPERATOR_SHAPES, PATTERNS
+from traceanalyzer.derive.tables.operators import OPERATOR_SHAPES, PATTERNS
 
 
 def operator_shapes(host_ranges: pa.Table) -> pa.Table:

@@ -15,7 +15,7 @@ from traceanalyzer.derive.callers import Callers
 from traceanalyzer.derive.copies import pageable
 from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.launches import call_of
-from traceanalyzer.derive.tables import READBACKS
+from traceanalyzer.derive.tables.copies import READBACKS
 from traceanalyzer.derive.transfers import apart, exposed
 from traceanalyzer.intervals import Array, Spans, covered, covered_before, join, total
 

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.tables import LEDGER_LINES, STEP_LEDGER
+from traceanalyzer.derive.tables.ledger import LEDGER_LINES
+from traceanalyzer.derive.tables.steps import STEP_LEDGER
 from traceanalyzer.intervals import Array, covered
 
 MIN_JUDGED = 5

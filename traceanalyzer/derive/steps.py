@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames, repetition
-from traceanalyzer.derive.tables import LAUNCHES, STEP_STATS
+from traceanalyzer.derive.tables.ledger import LAUNCHES
+from traceanalyzer.derive.tables.steps import STEP_STATS
 from traceanalyzer.intervals import Array, latest, latest_of
 from traceanalyzer.model.schema import STEPS
 

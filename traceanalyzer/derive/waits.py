@@ -14,7 +14,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.busy import Busy
 from traceanalyzer.derive.collectives import chains, lanes
 from traceanalyzer.derive.ranges import heaviest
-from traceanalyzer.derive.tables import COLLECTIVE_WAITS
+from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS
 from traceanalyzer.intervals import Array, Spans, covered, covered_before, overlaps, union
 from traceanalyzer.model.trace import Input
 

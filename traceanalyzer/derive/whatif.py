@@ -18,12 +18,14 @@ from traceanalyzer.derive.activity_times import NAMES
 from traceanalyzer.derive.gaps import AFTER_WAIT_NS
 from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.replay import NOTHING, Change, Timeline
-from traceanalyzer.intervals import EMPTY, Array, Spans, covered, innermost, join, subtract, union
+from traceanalyzer.intervals import EMPTY, Array, Spans, clip, covered, innermost, join, latest, subtract, total, union
 
 MOST_WRONG = 0.03
 """A timeline that is played again with nothing taken out must last as long as it did, within this share."""
 MOSTLY = 0.5
 """An operator that spends this share of its time in what is taken out exists for it, and goes with it. So it is with a wait."""
+HARDLY = 0.1
+"""A cause with less than this share of its time between the ends of the first and the last step says nothing of steps."""
 WORK_LINES = ("compute", "exposed_communication", "exposed_memcpy", "exposed_memset")
 HOST_LINES = tuple(
     f"idle.{cause}"
@@ -53,8 +55,10 @@ class WhatIf:
         self._timelines = timelines
         self._ends = {key: frames.ints(steps, "end_ns") for key, steps in frames.split(step_stats)}
         self._host = host
-        self._operator_ranges = host_ranges.filter(pa.array(frames.equals(host_ranges, "category", "operator")))
-        self._operators_of: dict[tuple[int, int, int], Spans] = {}
+        columns = host_ranges.select(["rank", "process", "thread", "start_ns", "end_ns"])
+        operators = columns.filter(pa.array(frames.equals(host_ranges, "category", "operator")))
+        self._operator_rows = dict(frames.threads(operators))
+        self._operator_times = frames.ints(operators, "start_ns"), frames.ints(operators, "end_ns")
 
     def without(self, key: frames.Key, claimed: Mapping[str, Spans], keep: float) -> Prediction | None:
         """The prediction for one GPU, without what `claimed` holds of each ledger line; `keep` of its GPU time stays.
@@ -62,7 +66,7 @@ class WhatIf:
         None where the timeline cannot be played again truly, so that nothing can be said.
         """
         timeline = self._timelines[key]
-        marks = self._marks(key, timeline)
+        marks = self._marks(key, timeline, join(EMPTY, *claimed.values()))
         now = timeline.reach[marks] - timeline.start[0]
         again = timeline.replay(NOTHING, marks)
         if np.abs(again - now).max() > MOST_WRONG * now[-1]:
@@ -75,12 +79,12 @@ class WhatIf:
         steps = len(marks) - 1
         return Prediction(whole // steps, left // steps, per_step=True)
 
-    def _marks(self, key: frames.Key, timeline: Timeline) -> Array:
-        """The operations with which the steps end; of a trace without steps the last one."""
+    def _marks(self, key: frames.Key, timeline: Timeline, claimed: Spans) -> Array:
+        """The operations with which the steps end; the last one alone without two steps, or if the claim lies outside them."""
         ends = self._ends.get(key, EMPTY[0])
-        if len(ends) < 2:
-            return np.array([len(timeline.reach) - 1])
-        return np.unique(np.searchsorted(timeline.reach, ends))
+        if len(ends) >= 2 and total(clip(claimed, int(ends[0]), int(ends[-1]))) >= HARDLY * total(claimed):
+            return np.unique(np.searchsorted(timeline.reach, ends))
+        return np.array([len(timeline.reach) - 1])
 
     def _change(self, timeline: Timeline, claimed: Mapping[str, Spans], keep: float) -> Change:
         def of(*lines: str) -> Spans:
@@ -110,29 +114,21 @@ class WhatIf:
         dropped = union(timeline.wait_start[waits], timeline.wait_end[waits])
         return Change(join(*host, asked, *detours), dropped, join(of(*WORK_LINES), *work), keep, of(*PAUSE_LINES))
 
-    def _operators(self, thread: tuple[int, int, int], times: Array) -> Spans:
+    def _operators(self, thread: frames.ThreadKey, times: Array) -> Spans:
         """The operators of a thread that hold one of `times` (sorted); they may lie in one another, and are sorted by (start, -end)."""
-        if thread not in self._operators_of:
-            table = self._operator_ranges
-            here = np.ones(table.num_rows, bool)
-            for column, value in zip(("rank", "process", "thread"), thread, strict=True):
-                here &= frames.ints(table, column) == value
-            self._operators_of[thread] = frames.ints(table, "start_ns")[here], frames.ints(table, "end_ns")[here]
-        start, end = self._operators_of[thread]
+        rows = self._operator_rows.get(thread, slice(0, 0))
+        start, end = (column[rows] for column in self._operator_times)
         hold = np.searchsorted(times, end) > np.searchsorted(times, start)
         return start[hold], end[hold]
 
-    def _innermost(self, thread: tuple[int, int, int], times: Array) -> Spans:
+    def _innermost(self, thread: frames.ThreadKey, times: Array) -> Spans:
         start, end = self._operators(thread, times)
         low, high, owner = innermost(start, end)
-        if not len(low):
-            return EMPTY
-        at = np.searchsorted(low, times, side="right") - 1
-        inside = (at >= 0) & (times < high[at])
-        found = np.unique(owner[at[inside]])
+        at = latest(low, high, times)
+        found = np.unique(owner[at[at >= 0]])
         return union(start[found], end[found])
 
-    def _existing_for(self, thread: tuple[int, int, int], spans: Spans) -> Spans:
+    def _existing_for(self, thread: frames.ThreadKey, spans: Spans) -> Spans:
         """The spans, and the operators that spend most of their time in them: `aten::index` in the `aten::nonzero` inside it."""
         start, end = self._operators(thread, spans[0])
         most = covered(start, end, spans) >= MOSTLY * (end - start)

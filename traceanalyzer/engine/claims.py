@@ -9,17 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.derive.frames import dense
+from traceanalyzer.derive.frames import together
 from traceanalyzer.intervals import EMPTY, Spans, covered, intersect, join, subtract, total, union
 
 Ints = npt.NDArray[np.int64]
+NAME = pa.dictionary(pa.int32(), pa.string())
 CLAIMS_SCHEMA = pa.schema(
     [
-        ("rule", pa.string()),
-        ("category", pa.string()),
+        ("rule", NAME),
+        ("category", NAME),
         ("rank", pa.int32()),
         ("device", pa.int32()),
-        ("line", pa.string()),
+        ("line", NAME),
         ("start_ns", pa.int64()),
         ("end_ns", pa.int64()),
     ]
@@ -39,11 +40,11 @@ class Claim:
 
 
 class ClaimBook:
-    """The unclaimed intervals of each ledger line of each GPU, and the claims made so far, in order."""
+    """The unclaimed intervals of each ledger line of each GPU, and the claims made so far on each, in order."""
 
     def __init__(self, ledger_intervals: pa.Table) -> None:
         """`ledger_intervals`: columns rank, device, line, start_ns and end_ns; the rows of a GPU do not overlap."""
-        self.claims: list[Claim] = []
+        self.claims: dict[tuple[int, int], list[Claim]] = {}
         lines = ledger_intervals["line"].cast(pa.string()).combine_chunks().dictionary_encode()
         spans = _spans_by(ledger_intervals, lines.indices.to_numpy(zero_copy_only=False).astype(np.int64))
         self._free: dict[tuple[int, int, str], Spans] = {
@@ -58,9 +59,8 @@ class ClaimBook:
         """For each row (rank, device, start_ns, end_ns), how many ns of it on these lines nobody has claimed yet."""
         rank, device, start, end = (_array(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
         left = np.zeros(len(rank), np.int64)
-        for gpu in sorted({(free_rank, free_device) for free_rank, free_device, _ in self._free}):
-            here = (rank == gpu[0]) & (device == gpu[1])
-            left[here] = covered(start[here], end[here], self._unclaimed(*gpu, lines))
+        for (one, other), here in together(rank, device):
+            left[here] = covered(start[here], end[here], self._unclaimed(one, other, lines))
         return pa.array(left)
 
     def _unclaimed(self, rank: int, device: int, lines: Iterable[str]) -> Spans:
@@ -76,7 +76,7 @@ class ClaimBook:
             spans = intersect(free, intervals)
             if len(spans[0]):
                 self._free[rank, device, line] = subtract(free, spans)
-                self.claims.append(Claim(rule, category, rank, device, line, spans))
+                self.claims.setdefault((rank, device), []).append(Claim(rule, category, rank, device, line, spans))
                 taken += total(spans)
         return taken
 
@@ -84,8 +84,8 @@ class ClaimBook:
         """Rule -> ns of `intervals` on these lines that it holds, the largest first."""
         held: dict[str, int] = {}
         wanted = set(lines)
-        for claim in self.claims:
-            if (claim.rank, claim.device) == (rank, device) and claim.line in wanted:
+        for claim in self.claims.get((rank, device), ()):
+            if claim.line in wanted:
                 shared = total(intersect(claim.spans, intervals))
                 if shared:
                     held[claim.rule] = held.get(claim.rule, 0) + shared
@@ -93,16 +93,15 @@ class ClaimBook:
 
     def snapshot(self) -> Callable[[], None]:
         """A function that puts the book back as it is now: a rule that fails halfway must leave no claim behind."""
-        free, count = dict(self._free), len(self.claims)
+        free, claims = dict(self._free), {gpu: list(made) for gpu, made in self.claims.items()}
 
         def restore() -> None:
-            self._free = free
-            del self.claims[count:]
+            self._free, self.claims = free, claims
 
         return restore
 
     def table(self) -> pa.Table:
-        """All claims in CLAIMS_SCHEMA, one row a stretch, in the order they were made."""
+        """All claims in CLAIMS_SCHEMA, one row a stretch, by GPU and in the order they were made."""
         parts = [
             pa.table(
                 [
@@ -115,9 +114,10 @@ class ClaimBook:
                 ],
                 schema=CLAIMS_SCHEMA,
             )
-            for claim in self.claims
+            for made in self.claims.values()
+            for claim in made
         ]
-        return pa.concat_tables(parts) if parts else CLAIMS_SCHEMA.empty_table()
+        return pa.concat_tables(parts).unify_dictionaries() if parts else CLAIMS_SCHEMA.empty_table()
 
 
 def spans_by_gpu(rows: pa.Table) -> dict[tuple[int, int], Spans]:
@@ -129,10 +129,7 @@ def spans_by_gpu(rows: pa.Table) -> dict[tuple[int, int], Spans]:
 def _spans_by(rows: pa.Table, label: Ints) -> dict[tuple[int, int, int], Spans]:
     """The union of the rows' intervals by (rank, device, label), in their order."""
     rank, device, start, end = (_array(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
-    code = dense(rank, device, label)
-    order = np.argsort(code, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(order) else []
-    spans = {(int(rank[g[0]]), int(device[g[0]]), int(label[g[0]])): union(start[g], end[g]) for g in groups}
+    spans = {(key[0], key[1], key[2]): union(start[at], end[at]) for key, at in together(rank, device, label)}
     return dict(sorted(spans.items()))
 
 

@@ -71,7 +71,8 @@ def divide(a: Value, b: Value) -> Value:
 
 def truth(condition: Value) -> Value:
     """The condition with its nulls counted as false."""
-    return pc.fill_null(condition, False)
+    # Without nulls there is nothing to fill, and no copy to make.
+    return condition if isinstance(condition, pa.Array) and not condition.null_count else pc.fill_null(condition, False)
 
 
 def compare(operation: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -56,15 +55,15 @@ def _shown(rank: int | None, device: int | None, start: int, end: int, label: st
 def _heaviest(rows: TableRows, weight: pa.Array, limit: int) -> pa.Array:
     """Positions of the `limit` rows of the largest weight that is not null, in the order in which they are shown."""
     # Sorted are only those that may be among them, which is few of a million.
-    size = weight.to_numpy(zero_copy_only=False)
-    size = np.where(np.isnan(size), -np.inf, size)
-    least = np.partition(size, -limit)[-limit] if limit < len(size) else -np.inf
-    near = pa.array(np.flatnonzero(size >= least))
+    near = pc.is_valid(weight)
+    if limit < len(weight) - weight.null_count:
+        near = pc.greater_equal(weight, weight[pc.top_k_unstable(weight, limit)[-1].as_py()])
+    near = pc.indices_nonzero(near)
     keys = {"weight": weight.take(near)}
     keys |= {name: rows.column(name).take(near) for name in (*GPU_KEYS, "start_ns", "end_ns") if rows.has_column(name)}
     order = [(name, "descending" if name == "weight" else "ascending") for name in keys]
     # The row number last: rows that agree in all else keep the order of the table.
-    ranked = pa.table(keys | {"row": near}).filter(pc.is_valid(keys["weight"]))
+    ranked = pa.table(keys | {"row": near})
     return ranked.take(pc.sort_indices(ranked, sort_keys=[*order, ("row", "ascending")])[:limit])["row"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 
@@ -62,7 +63,6 @@ class GroupRun:
         if program.having and not program.having(rows).as_py():
             return None
         metrics = {name: metric(rows.values[name], program.metrics[name].kind) for name in program.metrics}
-        already = self._already_claimed(spans)
         wanted = self._estimate(rows)
         recoverable = min(wanted, self._claim(spans))
         rows.values["recoverable"] = pa.scalar(recoverable, pa.int64())
@@ -75,7 +75,7 @@ class GroupRun:
             title=rule.title,
             severity=self._severity(rows, recoverable / window if window else 0.0),
             confidence=self._confidence(rows, gpus, scope),
-            message=_sentence(program.message(rows)) + _accounted(already, wanted, recoverable),
+            message=_sentence(program.message(rows)) + self._accounted(spans, wanted, recoverable),
             scope=scope,
             metrics=metrics,
             saving=self._saving(recoverable, window, gpus),
@@ -100,15 +100,6 @@ class GroupRun:
             if scope.rank in (None, rank) and scope.device in (None, device)
         ]
 
-    def _already_claimed(self, spans: dict[tuple[int, int], Spans]) -> dict[str, int]:
-        held: dict[str, int] = {}
-        for gpu, gpu_spans in spans.items():
-            for rule, amount in self.book.who(*gpu, gpu_spans, self.rule.claims).items():
-                held[rule] = held.get(rule, 0) + amount
-        # Another group of this very rule is no other account.
-        held.pop(self.rule.id, None)
-        return held
-
     def _estimate(self, rows: TableRows) -> int:
         """What the rule says could be saved, in ns; the claim caps it."""
         estimate = self.program.recoverable(rows).as_py() if self.program.recoverable else None
@@ -119,6 +110,22 @@ class GroupRun:
         return sum(
             self.book.claim(rule.id, rule.category, *gpu, gpu_spans, rule.claims) for gpu, gpu_spans in spans.items()
         )
+
+    def _accounted(self, spans: dict[tuple[int, int], Spans], wanted: int, recoverable: int) -> str:
+        """The sentence that says which other rules already account for what this one could not claim, or nothing."""
+        missing = wanted - recoverable
+        if missing <= _WORTH_SAYING * wanted:
+            return ""
+        held: Counter[str] = Counter()
+        for gpu, gpu_spans in spans.items():
+            held.update(self.book.who(*gpu, gpu_spans, self.rule.claims))
+        # Another group of this very rule is no other account.
+        held.pop(self.rule.id, None)
+        if not held:
+            return ""
+        *others, last = held
+        rules = f"{', '.join(others)} and {last} already account" if others else f"{last} already accounts"
+        return f" {rules} for {format_duration(missing) + ' of ' if recoverable else ''}this time."
 
     def _severity(self, rows: TableRows, share: float) -> str:
         if self.rule.severity:
@@ -157,13 +164,3 @@ def metric(value: pa.Scalar, kind: Kind) -> Metric:
 def _sentence(message: str) -> str:
     # A message may begin with a GPU's name, and some of those ("rank 2 …") begin with an ordinary word.
     return message[:1].upper() + message[1:]
-
-
-def _accounted(already: dict[str, int], wanted: int, recoverable: int) -> str:
-    """The sentence that says who already accounts for what the rule could not claim, or nothing."""
-    missing = wanted - recoverable
-    if not already or missing <= _WORTH_SAYING * wanted:
-        return ""
-    *others, last = already
-    rules = f"{', '.join(others)} and {last} already account" if others else f"{last} already accounts"
-    return f" {rules} for {format_duration(missing) + ' of ' if recoverable else ''}this time."

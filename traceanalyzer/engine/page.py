@@ -69,7 +69,8 @@ def _abstains(rule: Rule) -> list[str]:
 def _claims(rule: Rule) -> list[str]:
     if not rule.claims or not rule.saving:
         return []
-    after = [f"after {', '.join(rule.after)}, which know better"] if rule.after else []
+    know = "knows" if len(rule.after) == 1 else "know"
+    after = [f"after {', '.join(rule.after)}, which {know} better"] if rule.after else []
     saving = f"recovers {' '.join(rule.saving.recoverable.split())}, with {rule.saving.confidence} confidence"
     return [", ".join(rule.claims), *after, saving]
 

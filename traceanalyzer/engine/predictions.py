@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
@@ -15,19 +15,23 @@ from traceanalyzer.result.document import Finding, Saving
 from traceanalyzer.units import format_share
 
 WITHHELD = f"No prediction: the timeline cannot be replayed within {format_share(MOST_WRONG)} of itself"
+SHARED = "No prediction: the rule has several findings on this GPU, and what each of them claimed is not told apart"
 Claimed = dict[str, Spans]
 
 
-def with_predictions(findings: Iterable[Finding], claims: pa.Table, what_if: WhatIf) -> list[Finding]:
+def with_predictions(findings: Sequence[Finding], claims: pa.Table, what_if: WhatIf) -> list[Finding]:
     """The findings with a prediction for each that claimed time on one GPU; `claims` as in CLAIMS_SCHEMA."""
-    claimed = _by_finding(claims)
+    claimed = _by_rule(claims)
+    count = Counter((finding.rule, finding.scope) for finding in findings)
     result = []
     for finding in findings:
-        rank, device = finding.scope.rank, finding.scope.device
+        rank, device, saving = finding.scope.rank, finding.scope.device, finding.saving
         if rank is not None and device is not None and (own := claimed.get((finding.rule, (rank, device)))):
-            result.append(replace(finding, saving=_predicted(finding.saving, (rank, device), own, what_if)))
-        else:
-            result.append(finding)
+            if count[finding.rule, finding.scope] > 1:
+                saving = replace(saving, prediction_note=saving.prediction_note or SHARED)
+            else:
+                saving = _predicted(saving, (rank, device), own, what_if)
+        result.append(replace(finding, saving=saving))
     return result
 
 
@@ -45,17 +49,13 @@ def _predicted(saving: Saving, key: frames.Key, claimed: Claimed, what_if: WhatI
     return replace(saving, step_ns=found.now, predicted_step_ns=found.then, predicted_speedup=speedup)
 
 
-def _by_finding(claims: pa.Table) -> dict[tuple[str, frames.Key], Claimed]:
+def _by_rule(claims: pa.Table) -> dict[tuple[str, frames.Key], Claimed]:
     """What each rule claimed on each GPU, by ledger line."""
     texts = pa.table({c: claims[c].combine_chunks().dictionary_encode() for c in ("rule", "line")})
     (rule, rules), (line, lines) = (frames.codes(texts, c) for c in ("rule", "line"))
-    rank, device = frames.ints(claims, "rank"), frames.ints(claims, "device")
-    start, end = frames.ints(claims, "start_ns"), frames.ints(claims, "end_ns")
-    code = frames.dense(rule, rank, device, line) if len(rule) else rule
-    order = np.argsort(code, kind="stable")
+    rank, device, start, end = (frames.ints(claims, c) for c in ("rank", "device", "start_ns", "end_ns"))
     result: dict[tuple[str, frames.Key], Claimed] = {}
-    for rows in np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(order) else []:
-        first = rows[0]
-        own = result.setdefault((str(rules[rule[first]]), (int(rank[first]), int(device[first]))), {})
-        own[str(lines[line[first]])] = union(start[rows], end[rows])
+    for (one, on, number, other), rows in frames.together(rule, line, rank, device):
+        own = result.setdefault((str(rules[one]), (number, other)), {})
+        own[str(lines[on])] = union(start[rows], end[rows])
     return result

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-from traceanalyzer.derive.tables import LEDGER, LEDGER_LINES
+from traceanalyzer.derive.tables.ledger import LEDGER, LEDGER_LINES
 from traceanalyzer.engine.expression import compile_condition, compile_expression
 from traceanalyzer.engine.kinds import TEXT, Kind, number
 from traceanalyzer.engine.message import Message, compile_message

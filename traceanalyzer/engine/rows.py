@@ -13,7 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive.tables import DERIVED_TABLES, LEDGER
+from traceanalyzer.derive.frames import together
+from traceanalyzer.derive.tables import DERIVED_TABLES
+from traceanalyzer.derive.tables.ledger import LEDGER
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.kinds import Kind, column_kind, number
 from traceanalyzer.model.schema import EVENT_TABLES
@@ -67,8 +69,8 @@ class Windows:
         """The ledger's row for each (rank, device) given; null for a GPU without a window."""
         rank, device = (pc.fill_null(keys, -1).to_numpy(zero_copy_only=False) for keys in (ranks, devices))
         rows = np.full(len(rank), -1, np.int64)
-        for (gpu_rank, gpu_device), row in self._row.items():
-            rows[(rank == gpu_rank) & (device == gpu_device)] = row
+        for (one, other), here in together(rank, device):
+            rows[here] = self._row.get((one, other), -1)
         return pa.array(rows, mask=rows < 0)
 
 

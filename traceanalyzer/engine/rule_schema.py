@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from traceanalyzer.derive.tables import LEDGER, LEDGER_LINES
+from traceanalyzer.derive.tables.ledger import LEDGER, LEDGER_LINES
 from traceanalyzer.engine.rows import TABLES
 from traceanalyzer.engine.scenarios import named_scenarios
 from traceanalyzer.model.schema import TableSpec

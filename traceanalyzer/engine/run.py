@@ -115,9 +115,10 @@ class _Run:
             raise _AbstainedError("could_not_judge", next(iter(sick.values())))
         rows = self._rows(rule, program, sick)
         weak = self._sick(rule.requires.weakened_by)
-        groups = list(islice(rows.groups(rule.group_by), MAX_GROUPS + 1))
-        if len(groups) > MAX_GROUPS:
-            raise ValueError(f"more than {MAX_GROUPS:,} groups; group_by names a column with too many values")
+        most = max(MAX_GROUPS, len(self.windows.gpus))
+        groups = list(islice(rows.groups(rule.group_by), most + 1))
+        if len(groups) > most:
+            raise ValueError(f"more than {most:,} groups; group_by names a column with too many values")
         findings: list[Finding] = []
         unjudged: list[str] = []
         for keys, group in groups:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive.tables import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
+from traceanalyzer.derive.tables.ledger import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
 from traceanalyzer.engine.kinds import TEXT, Kind, column_kind, number
 from traceanalyzer.engine.names import did_you_mean
 from traceanalyzer.engine.rows import GPU_KEYS, TABLES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -51,4 +52,8 @@ class Trace:
 
     def rank_of(self, ordinal: int) -> int | None:
         """The job's rank behind a value of the `rank` column, None when no file says it."""
-        return next((i.rank for i in self.inputs if i.ordinal == ordinal), None)
+        return self._ranks.get(ordinal)
+
+    @cached_property
+    def _ranks(self) -> dict[int, int | None]:
+        return {i.ordinal: i.rank for i in self.inputs}

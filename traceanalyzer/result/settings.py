@@ -114,7 +114,7 @@ REMEDY = {
     "collectives": "collectives",
     "counters": "counters",
     "memory_events": "memory",
-    "memory_growth": "steps",
+    "memory_growth": "memory",
     "TRC001": "whole_file",
     "TRC002": "lost_records",
     "TRC003": "lost_records",

@@ -1,0 +1,47 @@
+"""The derived tables: what the rules read beside the event tables. Declared here by family; each is computed in one module of `derive`.
+
+A table with `start_ns` and `end_ns` also has a virtual column `duration` (ns) in rule expressions.
+"""
+
+from __future__ import annotations
+
+from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS, COMMUNICATION
+from traceanalyzer.derive.tables.copies import COPIES, COPY_BURSTS, READBACKS
+from traceanalyzer.derive.tables.kernels import ATTENTION_BLOCKS, KERNEL_CHAINS, KERNEL_STATS, KERNELS
+from traceanalyzer.derive.tables.ledger import (
+    CLOCKS,
+    GAPS,
+    LAUNCHES,
+    LEDGER,
+    LEDGER_INTERVALS,
+)
+from traceanalyzer.derive.tables.memory import MEMORY_GROWTH, MEMORY_STATS
+from traceanalyzer.derive.tables.operators import OPERATOR_SHAPES, PATTERNS
+from traceanalyzer.derive.tables.steps import STEP_LEDGER, STEP_STATS
+from traceanalyzer.model.schema import TableSpec
+
+DERIVED_TABLES: dict[str, TableSpec] = {
+    spec.name: spec
+    for spec in (
+        LEDGER,
+        LEDGER_INTERVALS,
+        LAUNCHES,
+        CLOCKS,
+        GAPS,
+        COPIES,
+        COPY_BURSTS,
+        READBACKS,
+        OPERATOR_SHAPES,
+        PATTERNS,
+        COMMUNICATION,
+        COLLECTIVE_WAITS,
+        KERNEL_STATS,
+        KERNELS,
+        KERNEL_CHAINS,
+        ATTENTION_BLOCKS,
+        STEP_STATS,
+        STEP_LEDGER,
+        MEMORY_STATS,
+        MEMORY_GROWTH,
+    )
+}

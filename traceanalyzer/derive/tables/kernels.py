@@ -1,0 +1,97 @@
+"""Compute kernels, alone and in patterns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from traceanalyzer.derive.tables.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, count, ns
+from traceanalyzer.model.schema import NAME, Column, TableSpec
+
+KERNEL_STATS = TableSpec(
+    "kernel_stats",
+    "one kernel name on one GPU",
+    (
+        RANK,
+        DEVICE,
+        Column("name", NAME, None, "kernel name"),
+        Column("class", NAME, None, "compute or communication"),
+        Column(
+            "family",
+            NAME,
+            None,
+            "what it does: matmul, convolution, attention, elementwise, ..., communication or other",
+        ),
+        count("count", "how often it ran"),
+        ns("total", "sum of its durations"),
+        ns("mean", "mean duration, rounded down"),
+        ns("longest", "longest duration"),
+        Column("share", pa.float64(), "share", "total over the window (sums can exceed 1 when kernels overlap)"),
+    ),
+)
+
+KERNELS = TableSpec(
+    "kernels",
+    "one compute kernel on the ledger, with what its name says about it",
+    (
+        RANK,
+        DEVICE,
+        PROCESS,
+        STREAM,
+        *SPAN,
+        Column("name", NAME, None, "kernel name"),
+        Column("family", NAME, None, "what it does: matmul, convolution, attention, elementwise, ... or other"),
+        Column(
+            "tensor_cores",
+            pa.bool_(),
+            None,
+            "matrix work on tensor cores; null when the name does not say or it is none",
+        ),
+        Column(
+            "precision", NAME, None, "type of a matrix kernel's inputs: fp32, tf32, bf16, fp16, ...; null when unknown"
+        ),
+        Column("compiler_fused", pa.bool_(), None, "made by a compiler that fuses operators"),
+        Column("converts", pa.bool_(), None, "only converts a tensor between NCHW and NHWC"),
+        Column(
+            "operator", NAME, None, "innermost range around its launch, for matrix work and conversions; null when none"
+        ),
+        count("blocks", "blocks of its grid; null when not recorded"),
+        count("sm_count", "streaming multiprocessors of its GPU; null when not recorded"),
+        Column("fill", pa.float64(), "share", "blocks over streaming multiprocessors, can exceed 1; null when unknown"),
+        ns("alone", "time in which no other kernel ran on the GPU"),
+        count("compute_capability", "of the GPU, times ten (90 for sm_90); null when not recorded"),
+        Column("gpu_has_tensor_cores", pa.bool_(), None, "whether the GPU has tensor cores; null when nothing says"),
+    ),
+)
+
+KERNEL_CHAINS = TableSpec(
+    "kernel_chains",
+    "neighbouring kernels on one stream, within a step, that only read and write memory and that no compiler has fused",
+    (
+        RANK,
+        DEVICE,
+        PROCESS,
+        STREAM,
+        *SPAN,
+        count("kernels", "kernels of the chain"),
+        count("distinct", "different kernel names among them"),
+        ns("busy", "sum of their durations"),
+        ns("longest_two", "durations of the two longest"),
+        Column("name", NAME, None, "name of the longest"),
+    ),
+)
+
+ATTENTION_BLOCKS = TableSpec(
+    "attention_blocks",
+    "one attention computed in pieces: from the first of its matrix products to the end of the last, on one stream",
+    (
+        RANK,
+        DEVICE,
+        PROCESS,
+        STREAM,
+        *SPAN,
+        Column("direction", NAME, None, "forward or backward"),
+        count("kernels", "operations of the block: matrix products, softmax and what lies between"),
+        ns("matmul", "time of the matrix products among them"),
+        Column("name", NAME, None, "name of the softmax kernel, or of the exponential where softmax is written out"),
+    ),
+)

@@ -1,0 +1,52 @@
+"""Steps as the GPU saw them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from traceanalyzer.derive.tables.columns import DEVICE, RANK, SPAN, count, ns
+from traceanalyzer.derive.tables.ledger import LEDGER_LINES
+from traceanalyzer.model.schema import NAME, Column, TableSpec
+
+_STEP = (
+    RANK,
+    DEVICE,
+    Column("index", pa.int32(), None, "0-based order"),
+    Column("name", NAME, None, "name of the range that marks the step on the host; null when found by repetition"),
+    Column("method", NAME, None, "how the steps were found: annotation, nvtx or repetition"),
+    *SPAN,
+    Column(
+        "complete", pa.bool_(), None, "it has a step before it; false for the first one, whose beginning is cut off"
+    ),
+    count("gpu_op_count", "GPU operations launched in the step"),
+)
+
+STEP_STATS = TableSpec(
+    "step_stats",
+    "one step as the GPU saw it: the operations launched in the host's step",
+    (
+        *_STEP,
+        count("kernel_count", "kernels among them"),
+    ),
+)
+
+STEP_LEDGER = TableSpec(
+    "step_ledger",
+    "one step as the GPU saw it, line by line, compared with the other steps of that GPU",
+    (
+        *_STEP,
+        *(ns(line.replace(".", "_"), f"time of the step on ledger line {line}") for line in LEDGER_LINES),
+        ns("typical", "median duration of the steps that are compared: complete ones after warm-up; null when none"),
+        ns("excess", "duration beyond the typical one; null for steps that are not compared"),
+        Column("slow", pa.bool_(), None, "an outlier: much longer than the typical step"),
+        Column(
+            "line", NAME, None, "ledger line on which a slow step has most time beyond the median step; null for others"
+        ),
+        ns("line_excess", "that time"),
+        Column(
+            "place", NAME, None, "where the host was for most of a slow step's time on that line; null when not known"
+        ),
+        Column("reason", NAME, None, "line and place in words; null for steps that are not slow"),
+        Column("rhythm", NAME, None, "at what rhythm slow steps come, such as: every 10th; null when at none"),
+    ),
+)

@@ -1,0 +1,97 @@
+"""What took each GPU's window, for the verdict: every ns by the category of the rule that claimed it, else by its ledger line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
+from traceanalyzer.engine.finding import Describe
+from traceanalyzer.result.document import Finding
+from traceanalyzer.result.verdict import CAUSES, Split
+
+# What takes the time of each ledger line, as long as no rule knows better (keys of the verdict's CAUSES, or "compute").
+LINE_CAUSE = {
+    "compute": "compute",
+    "exposed_communication": "communication",
+    "exposed_memcpy": "memcpy",
+    "exposed_memset": "memset",
+    "idle.launch_latency": "launch",
+    "idle.host_work": "host",
+    **{f"idle.{cause}": cause for cause in IDLE_CAUSES if cause not in ("launch_latency", "host_work")},
+}
+# Rules that say of idle time what its cause says already.
+GENERAL = ("INP001", "HST001", "LCH001", "SYN001", "MEM001", "GAP001")
+Row = dict[str, Any]
+
+
+def splits(ledger: pa.Table, claims: pa.Table, findings: Sequence[Finding], describe: Describe) -> list[Split]:
+    """The windows in the order of `ledger`. `claims` as in CLAIMS_SCHEMA, `findings` the largest saving first, as of the same run."""
+    claimed: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in _claimed(claims):
+        claimed[row["rank"], row["device"]].append(row)
+    found: dict[tuple[int | None, int | None], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        found[finding.scope.rank, finding.scope.device].append(finding)
+    titles = {finding.rule: finding.title for finding in findings}
+    result = []
+    for row in ledger.to_pylist():
+        gpu = (row["rank"], row["device"])
+        waste, sharper = _waste(claimed[gpu], found[gpu]), _sharper(claimed[gpu], titles)
+        result.append(Split(describe(*gpu), row["duration"], row["idle"], _by_cause(row, claimed[gpu]), waste, sharper))
+    return result
+
+
+def _claimed(claims: pa.Table) -> list[Row]:
+    """Claimed ns (`ns_sum`) by rank, device, line, category and rule."""
+    keys = ["rank", "device", "line", "category", "rule"]
+    table = pa.table({**{k: claims[k] for k in keys}, "ns": pc.subtract(claims["end_ns"], claims["start_ns"])})
+    return table.group_by(keys).aggregate([("ns", "sum")]).to_pylist()  # type: ignore[no-any-return]
+
+
+def _by_cause(row: Row, claimed: list[Row]) -> dict[str, int]:
+    lines = {line: row[line.replace("idle.", "idle_")] for line in LINE_CAUSE}
+    by_cause: dict[str, int] = dict.fromkeys(("compute", *CAUSES), 0)
+    for claim in claimed:
+        lines[claim["line"]] -= claim["ns_sum"]
+        by_cause[_cause(claim["category"], claim["line"])] += claim["ns_sum"]
+    for line, ns in lines.items():
+        by_cause[LINE_CAUSE[line]] += ns
+    return by_cause
+
+
+def _cause(category: str, line: str) -> str:
+    """What a claimed part of a line was lost to. The sentence counts idle time by cause, so idle and busy never mix."""
+    cause = CAUSES.get(category)
+    # This category only gathers what lies on its lines; the lines say more, but for a launch that the host held up by loading code.
+    if (
+        cause is None
+        or cause.idle != line.startswith("idle.")
+        or (category == "host" and line != "idle.launch_latency")
+    ):
+        return LINE_CAUSE[line]
+    return category
+
+
+def _waste(claimed: list[Row], findings: list[Finding]) -> tuple[int, str] | None:
+    """The largest saving on the GPU that lies in how it computes, and the title of its finding."""
+    rules = {claim["rule"] for claim in claimed if claim["line"] == "compute"}
+    here = [finding for finding in findings if finding.rule in rules and finding.saving.recoverable_ns]
+    return (here[0].saving.recoverable_ns or 0, here[0].title) if here else None
+
+
+def _sharper(claimed: list[Row], titles: dict[str, str]) -> tuple[tuple[str, int, str], ...]:
+    """What rules on the GPU say of idle time beyond its cause: (cause, ns, title of the finding), the largest first."""
+    found: dict[tuple[str, str], int] = defaultdict(int)
+    for claim in claimed:
+        cause = CAUSES.get(claim["category"])
+        told = claim["rule"] in titles and claim["rule"] not in GENERAL
+        if told and claim["line"].startswith("idle.") and cause is not None and cause.idle:
+            found[claim["category"], titles[claim["rule"]]] += claim["ns_sum"]
+    return tuple(
+        (cause, ns, title) for (cause, title), ns in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    )
