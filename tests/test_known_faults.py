@@ -44,7 +44,8 @@ def only(result: Result) -> Device:
 
 
 def health(result: Result) -> Health:
-    return [(note.code, note.severity, note.count) for note in result.health]
+    """What health says, but for TRC010: these traces are short on purpose."""
+    return [(note.code, note.severity, note.count) for note in result.health if note.code != "TRC010"]
 
 
 class TestTimes:
@@ -274,7 +275,8 @@ class TestTracks:
         for n in range(10):
             trace.op(n * 10, n * 10 + 10, stream=7 + n % 2, launch=(n * 10 - 5, n * 10 - 4))
         _, result = run(trace)
-        assert (only(result).window_ns, only(result).idle_ns, result.findings) == (100_000, 0, [])
+        assert (only(result).window_ns, only(result).idle_ns) == (100_000, 0)
+        assert [finding.rule for finding in result.findings] == ["TRC010"]
 
     def test_threads_that_wait_at_the_same_time_count_once(self, run):
         """Summed over threads, waits take more time than there is."""
