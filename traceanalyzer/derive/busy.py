@@ -15,7 +15,14 @@ from traceanalyzer.intervals import Spans, join, subtract, union
 def ledger_ops(gpu_ops: pa.Table) -> pa.Table:
     """The operations that count, with their row in `gpu_ops` as column `row`; contiguous by (rank, device), sorted by start."""
     rows = gpu_ops.append_column("row", pa.array(np.arange(gpu_ops.num_rows), pa.int64()))
-    return rows.filter(pc.and_(pc.invert(rows["quarantined"]), pc.is_valid(rows["device"])))
+    counts = pc.and_(pc.invert(rows["quarantined"]), pc.is_valid(rows["device"]))
+    # Nearly always all of them do.
+    return rows if pc.all(counts).as_py() else rows.filter(counts).combine_chunks()
+
+
+def communication_ops(ledger_ops: pa.Table) -> pa.Table:
+    """Those of communication libraries."""
+    return ledger_ops.filter(pa.array(frames.equals(ledger_ops, "class", "communication"))).combine_chunks()
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,16 @@ Each derived table is a function of the inputs it declares and gets nothing else
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
 from traceanalyzer.derive.attention import attention_blocks
-from traceanalyzer.derive.busy import busy, ledger_ops
+from traceanalyzer.derive.busy import busy, communication_ops, ledger_ops
 from traceanalyzer.derive.callers import Callers
 from traceanalyzer.derive.classes import gpu_ops
 from traceanalyzer.derive.clocks import clocks, launches
-from traceanalyzer.derive.communication import communication, communication_kernels
 from traceanalyzer.derive.copies import copies
 from traceanalyzer.derive.copy_bursts import copy_bursts
 from traceanalyzer.derive.gaps import gaps
@@ -31,9 +31,22 @@ from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
 from traceanalyzer.derive.step_ledger import step_ledger
 from traceanalyzer.derive.steps import host_steps, step_calls, step_stats
-from traceanalyzer.derive.waits import collective_waits
+from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS, COMMUNICATION
 from traceanalyzer.derive.whatif import WhatIf
+from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.trace import Trace
+
+
+def _of_collectives(module: str, name: str, spec: TableSpec) -> Callable[..., pa.Table]:
+    """The function `name` of a module that only traces with collectives import: it needs pandas, which takes long to import."""
+
+    def table(kernels: pa.Table, *others: Any) -> pa.Table:
+        if not kernels.num_rows:
+            return spec.empty()
+        return getattr(import_module(f"traceanalyzer.derive.{module}"), name)(kernels, *others)
+
+    return table
+
 
 # What each derived table is made from. Not tables for rules, but shared by several: the threads' interval sets (`host`), the unions of
 # each GPU's operations (`busy`), the operations on the ledger, which keep the columns of gpu_ops, and `links`, which are the launches
@@ -62,13 +75,17 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
     "operator_shapes": (operator_shapes, ("host_ranges",)),
     "patterns": (patterns, ("host_ranges", "callers", "launches", "ledger_ops")),
+    "communication_ops": (communication_ops, ("ledger_ops",)),
     "communication_kernels": (
-        communication_kernels,
-        ("ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps"),
+        _of_collectives("communication", "communication_kernels", COMMUNICATION),
+        ("communication_ops", "ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps"),
     ),
-    "communication": (communication, ("communication_kernels", "busy", "devices", "inputs")),
+    "communication": (
+        _of_collectives("communication", "communication", COMMUNICATION),
+        ("communication_kernels", "busy", "devices", "inputs"),
+    ),
     "collective_waits": (
-        collective_waits,
+        _of_collectives("waits", "collective_waits", COLLECTIVE_WAITS),
         ("communication", "busy", "ledger", "ledger_intervals", "ledger_ops", "gaps", "inputs"),
     ),
     "step_ledger": (step_ledger, ("step_stats", "ledger_intervals", "gaps")),

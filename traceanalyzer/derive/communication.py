@@ -50,8 +50,6 @@ def communication(
 ) -> pa.Table:
     """Every communication kernel on the ledger, in the order of gpu_ops, with what its counterparts on other ranks tell."""
     kernels = communication_kernels
-    if not kernels.num_rows:
-        return kernels
     found = match(kernels, inputs)
     known = found.instance != NULL
     start, length = frames.ints(kernels, "start_ns"), frames.duration(kernels)
@@ -112,6 +110,7 @@ def _best_bandwidth(kernels: pa.Table, rate: Rates) -> Rates:
 
 
 def communication_kernels(
+    communication_ops: pa.Table,
     ledger_ops: pa.Table,
     busy: dict[frames.Key, Busy],
     collectives: pa.Table,
@@ -120,10 +119,7 @@ def communication_kernels(
     host_steps: pa.Table,
 ) -> pa.Table:
     """Every communication kernel on the ledger, in the order of gpu_ops; what only several ranks together tell is null."""
-    which = frames.equals(ledger_ops, "class", "communication")
-    if not which.any():
-        return COMMUNICATION.empty()
-    kernels = ledger_ops.filter(pa.array(which)).combine_chunks()
+    kernels = communication_ops
     at = call_of(frames.ints(kernels, "row"), launches)
     rank, process = frames.ints(kernels, "rank"), frames.ints(kernels, "process")
     called = frames.ints_at(launches, "start_ns", at)

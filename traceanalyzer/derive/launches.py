@@ -15,13 +15,19 @@ from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.tables.ledger import LAUNCHES
 from traceanalyzer.intervals import Array
 
+_OF_OPS = ["rank", "process", "correlation", "row", "device", "stream", "start_ns", "end_ns", "kind"]
+_OF_CALLS = ["rank", "process", "correlation", "thread", "start_ns", "end_ns", "name"]
+
 
 def links(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
     """Join on (rank, process, correlation), in the order of the operations, of which each has one row at most.
 
     Of several calls with one id (a runtime call and the driver call inside it) the first counts.
     """
-    ops, calls = (table.filter(pc.is_valid(table["correlation"])) for table in (ledger_ops, api_calls))
+    ops, calls = (
+        table.select(columns).filter(pc.is_valid(table["correlation"]))
+        for table, columns in ((ledger_ops, _OF_OPS), (api_calls, _OF_CALLS))
+    )
     if not ops.num_rows or not calls.num_rows:
         return LAUNCHES.empty()
 

@@ -37,8 +37,6 @@ def collective_waits(
     inputs: Sequence[Input],
 ) -> pa.Table:
     """Every communication kernel, in the order of `communication`."""
-    if not communication.num_rows:
-        return COLLECTIVE_WAITS.empty()
     parts = communication.combine_chunks()
     start = frames.ints(parts, "start_ns")
     wait = pc.fill_null(parts["wait"], 0).to_numpy()

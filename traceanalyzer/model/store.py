@@ -235,7 +235,7 @@ def _read_table(folder: Path, name: str) -> pa.Table:
         tables.append(rows.add_column(0, "rank", rank))
     if not tables:
         return spec.empty()
-    return pa.concat_tables(tables).select(spec.schema.names).cast(spec.schema).unify_dictionaries()
+    return pa.concat_tables(tables).select(spec.schema.names).cast(spec.schema).unify_dictionaries().combine_chunks()
 
 
 def _rank_in_path(part: Path) -> int:
