@@ -18,6 +18,7 @@ from benchmarks.nsys import nsys
 from benchmarks.tile import tile
 
 FIXTURE = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
+STACKS = Path("tests/fixtures/kineto/gc_stack.slow.pt.trace.json.gz")
 MEGABYTES = int(os.environ.get("BENCH_MB", "340"))
 TOOL = (sys.executable, "-m", "traceanalyzer")
 # Parsing one rank and breaking its time down: what Holistic Trace Analysis does first.
@@ -41,7 +42,7 @@ def kineto(folder: Path) -> None:
     hta = measure("HTA: parse and break down", sys.executable, "-c", HTA, str(trace)) if find_spec("hta") else None
     ingest = measure("ingest", *TOOL, "ingest", str(trace), "-o", str(store))
     unpacked = measure("ingest, from .gz", *TOOL, "ingest", str(packed), "-o", str(store))
-    measure("analyze the store", *TOOL, "analyze", str(store), "-f", "json")
+    analyze = measure("analyze the store", *TOOL, "analyze", str(store), "-f", "json")
     report = measure("report from the trace", *TOOL, "report", str(trace), "-o", str(folder / "report.html"))
     if orjson:
         ratio("CPU of ingest to orjson.loads", ingest.cpu / orjson.cpu, 0.8)
@@ -50,6 +51,11 @@ def kineto(folder: Path) -> None:
         ratio("CPU of ingest to HTA", ingest.cpu / hta.cpu, 0.17)
         ratio("CPU of report to HTA", report.cpu / hta.cpu, 0.3)
     ratio("CPU of .gz to plain", unpacked.cpu / ingest.cpu, 1.15)
+    ratio("CPU of analyze to ingest", analyze.cpu / ingest.cpu, 1.0)
+    tile(STACKS, trace, MEGABYTES)
+    ingest = measure("ingest, with Python stacks", *TOOL, "ingest", str(trace), "-o", str(store))
+    analyze = measure("analyze the store", *TOOL, "analyze", str(store), "-f", "json")
+    ratio("CPU of analyze to ingest, with Python stacks", analyze.cpu / ingest.cpu, 1.0)
     trace.unlink()
     packed.unlink()
     small, large = (_ingest_of(folder, int(MEGABYTES * factor)) for factor in (0.25, 3.5))

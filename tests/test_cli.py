@@ -312,9 +312,10 @@ def test_a_library_that_fails_while_it_is_stopped_is_no_fault(capsysbinary, monk
     assert (code, out, err) == (ends, "", "error: interrupted\n" if ends == 130 else "")
 
 
-def test_ingest_does_without_pandas(tmp_path, trace):
+@pytest.mark.parametrize(("verb", "output"), [("ingest", "store"), ("analyze", "text"), ("report", "report.html")])
+def test_pandas_is_not_loaded_without_need(tmp_path, trace, verb, output):
     script = "import sys\nfrom traceanalyzer.cli.app import main\ntry:\n    main()\nfinally:\n    print('pandas' in sys.modules)"
-    command = [sys.executable, "-c", script, "ingest", str(trace), "-o", str(tmp_path / "store")]
+    command = [sys.executable, "-c", script, verb, str(trace), "-o", str(tmp_path / output)]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
 
 

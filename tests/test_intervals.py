@@ -81,6 +81,23 @@ def test_innermost_gives_every_covered_nanosecond_one_owner(pairs):
     assert (ends[owner] >= high).all()
 
 
+@given(raw)
+def test_what_started_last_is_around_and_innermost(pairs):
+    starts, ends = arrays([(min(p), max(p)) for p in pairs])
+    order = np.lexsort((-ends, starts))
+    starts, ends = starts[order], ends[order]
+    ranges = list(zip(starts.tolist(), ends.tolist(), strict=True))
+    # An empty range is around what starts with it.
+    unfinished = [
+        [j for j in range(i) if max(ranges[j][1], ranges[j][0] + 1) > start] for i, (start, _) in enumerate(ranges)
+    ]
+    depth, parent, (low, high, owner) = intervals.flattened(starts, ends)
+    assert depth.tolist() == [len(others) for others in unfinished]
+    assert parent.tolist() == [max(others, default=-1) for others in unfinished]
+    for start, end, one in zip(low.tolist(), high.tolist(), owner.tolist(), strict=True):
+        assert {max(i for i, (a, b) in enumerate(ranges) if a <= time < b) for time in range(start, end)} == {one}
+
+
 def test_nesting_finds_the_innermost_range_around():
     starts = np.array([0, 1, 1, 5, 20], np.int64)
     ends = np.array([10, 4, 3, 9, 30], np.int64)

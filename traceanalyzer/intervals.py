@@ -142,37 +142,45 @@ def nesting(starts: Array, ends: Array) -> tuple[Array, Array]:
 
     `depth` counts the ranges open when one starts, `parent` is the position of the one of them that started last, -1 at the top.
     """
+    return _nested(starts, ends)[:2]
+
+
+def innermost(starts: Array, ends: Array) -> tuple[Array, Array, Array]:
+    """Flatten the ranges of one thread: (start, end, range) of the stretches where each is the one that started last.
+
+    The ranges are sorted by (start, -end). Stretches are sorted, disjoint and non-empty, and cover all that the ranges cover.
+    """
+    return flattened(starts, ends)[2]
+
+
+def flattened(starts: Array, ends: Array) -> tuple[Array, Array, tuple[Array, Array, Array]]:
+    """Depth and parent as `nesting` tells them, and the stretches of `innermost`."""
+    depth, parent, until, inside = _nested(starts, ends)
+    until = np.minimum(until, ends)
+    # At its start a range takes over, at its end the one around it does. At one instant ends come first, the inner before the
+    # outer, then starts, the outer before the inner, so that the last of them has the time that follows.
+    here = np.flatnonzero(until > starts)
+    last = here[::-1]
+    time = np.concatenate((until[last], starts[here]))
+    order = np.argsort(time, kind="stable")
+    time, owner = time[order], np.concatenate((inside[last], here))[order]
+    low, high, owner = time[:-1], time[1:], owner[:-1]
+    keep = (high > low) & (owner >= 0)
+    return depth, parent, (low[keep], high[keep], owner[keep])
+
+
+def _nested(starts: Array, ends: Array) -> tuple[Array, Array, Array, Array]:
+    """Depth and parent; and the ends and parents that the ranges have when those that cross are made to nest."""
     # An empty range ends where it starts and must not close itself.
     ends = np.maximum(ends, starts + 1)
     depth = _open_before(starts, ends)
-    parent = _last_above(depth)
+    parent = inside = _last_above(depth)
     if _cross(ends, parent):
         ends, crossed, by = _cut(starts, ends)
-        parent = _last_above(_open_before(starts, ends))
+        inside = _last_above(_open_before(starts, ends))
+        parent = inside.copy()
         np.maximum.at(parent, by, crossed)
-    return depth, parent
-
-
-def innermost(starts: Array, ends: Array, parent: Array | None = None) -> tuple[Array, Array, Array]:
-    """Flatten the ranges of one thread: (start, end, range) of the stretches where each is the one that started last.
-
-    The ranges are sorted by (start, -end); `parent` is what `nesting` says of them, for those who have it. Stretches are sorted,
-    disjoint and non-empty, and cover all that the ranges cover.
-    """
-    parent = nesting(starts, ends)[1] if parent is None else parent
-    if _cross(ends, parent):
-        ends, *_ = _cut(starts, ends)
-        parent = nesting(starts, ends)[1]
-    # At its start a range takes over, at its end the one around it does. At one instant ends come first, the inner before the
-    # outer, then starts, the outer before the inner, so that the last of them has the time that follows.
-    here = np.flatnonzero(ends > starts)
-    last = here[::-1]
-    time = np.concatenate((ends[last], starts[here]))
-    order = np.argsort(time, kind="stable")
-    time, owner = time[order], np.concatenate((parent[last], here))[order]
-    low, high, owner = time[:-1], time[1:], owner[:-1]
-    keep = (high > low) & (owner >= 0)
-    return low[keep], high[keep], owner[keep]
+    return depth, parent, ends, inside
 
 
 def _open_before(starts: Array, ends: Array) -> Array:

@@ -47,8 +47,3 @@ def part_names(
         "place_duration": np.where(asked == NULL, length, np.where(place == NULL, 0, end - start)),
     }
     return names, stack.outermost_operator(launched)
-
-
-def no_names(count: int) -> dict[str, Array]:
-    """The same for parts about which nothing is known."""
-    return {**{name: np.full(count, NULL, np.int64) for name in NAMES}, "place_duration": np.zeros(count, np.int64)}

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.derive import activity_times, frames
 from traceanalyzer.derive.frames import NULL
-from traceanalyzer.derive.gap_names import NAMES, no_names, part_names
+from traceanalyzer.derive.gap_names import NAMES, part_names
 from traceanalyzer.derive.host import Host, Thread
 from traceanalyzer.derive.launches import call_of
 from traceanalyzer.derive.steps import steps_at
@@ -112,15 +112,20 @@ def _device_gaps(key: frames.Key, ops: pa.Table, launches: pa.Table, host: Host,
         parts.append(own)
 
     found = _Parts.joined(parts)
+    parts.clear()
     order = np.argsort(found.start, kind="stable")
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    named = no_names(len(order))
-    for rows, of_rows in names:
-        for column, values in of_rows.items():
-            named[column][place[rows]] = values
     found = found.take(order)
     gap = found.gap
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    placed = [(place[rows], of_rows) for rows, of_rows in names]
+
+    def named(column: str) -> Array:
+        values = np.full(len(order), 0 if column == "place_duration" else NULL)
+        for rows, of_rows in placed:
+            values[rows] = of_rows[column]
+        return values
+
     steps = host_steps.filter(pc.equal(host_steps["rank"], rank))
     op_name, op_names = frames.codes(ops, "name")
     op_kind, op_kinds = frames.codes(ops, "kind")
@@ -138,10 +143,10 @@ def _device_gaps(key: frames.Key, ops: pa.Table, launches: pa.Table, host: Host,
             "draining": np.isin(gap, gap[found.cause == CAUSE["synchronization"]]),
             "process": frames.numbers(process[gap]),
             "thread": frames.numbers(thread[gap]),
-            **{column: host.named(named[column]) for column in NAMES if column != "source"},
-            "source": host.texts(named["source"]),
+            **{column: host.named(named(column)) for column in NAMES if column != "source"},
+            "source": host.texts(named("source")),
             "step": frames.numbers(steps_at(steps, np.full(len(gap), rank), process[gap], found.start)),
-            "place_duration": named["place_duration"],
+            "place_duration": named("place_duration"),
             "activity": frames.names(found.activity, activity_times.NAMES),
             "api_name": launches["api_name"].take(pa.array(call[gap], mask=call[gap] < 0)),
             "launching_operator": host.named(operator[gap]),

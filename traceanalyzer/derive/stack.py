@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.ranges import heaviest, mostly
-from traceanalyzer.intervals import Array, innermost, nesting, overlaps, union
+from traceanalyzer.intervals import Array, flattened, overlaps, union
 
 Bools = npt.NDArray[np.bool_]
 # What a range is. Internal operators are steps inside those that people call.
@@ -59,8 +59,7 @@ class Stretches:
 
     def __init__(self, start: Array, end: Array, name: Array, kind: Array) -> None:
         self._name, self._kind = name, kind
-        depth, parent = nesting(start, end)
-        self._low, self._high, self._owner = innermost(start, end, parent)
+        depth, parent, (self._low, self._high, self._owner) = flattened(start, end)
         # Of ranges that cross, the one that ends first is not around the other: its own parent may be.
         self._parent = parent.copy()
         while len(crossing := np.flatnonzero((self._parent >= 0) & (end[self._parent] < end))):

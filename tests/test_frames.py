@@ -1,0 +1,41 @@
+"""The numpy side of derived tables against the plain way to say it."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.frames import NULL
+
+numbers = st.sampled_from([NULL, -(2**62), -1, 0, 1, 2, 3, 40, 2**62])
+rows = st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=12)
+
+
+def columns(table):
+    return [np.array(column, np.int64) for column in zip(*table, strict=True)]
+
+
+@given(rows)
+def test_combinations_are_numbered_as_they_come(table):
+    seen: dict[tuple[int, ...], int] = {}
+    expected = [seen.setdefault(row, len(seen)) for row in table]
+    assert frames.dense(*columns(table)).tolist() == expected
+    packed = frames.packed(*columns(table)).tolist()
+    assert [packed.index(code) for code in packed] == [table.index(row) for row in table]
+
+
+@given(rows)
+def test_the_latest_end_before_in_the_same_group(table):
+    group, ends, _ = columns(table)
+    before = [[e for g, e in zip(group[:at], ends, strict=False) if g == group[at]] for at in range(len(table))]
+    found = frames.latest_before(frames.dense(group), ends)
+    assert found.tolist() == [max(earlier, default=NULL) for earlier in before]
+
+
+@given(rows)
+def test_which_values_occur_among_others(table):
+    values, others, _ = columns(table)
+    values = np.where(values == NULL, 7, values)
+    assert frames.among(values, others).tolist() == np.isin(values, others).tolist()
