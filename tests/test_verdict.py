@@ -8,7 +8,9 @@ import pytest
 
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
+from tests.support.places import CORPUS, needs_corpus
 from traceanalyzer.analysis import analyze, can_judge
+from traceanalyzer.result.document import Saving
 from traceanalyzer.result.verdict import Split, judge
 
 
@@ -123,3 +125,19 @@ def test_a_sharper_finding_stands_for_its_cause():
     )
     minor = replace(idle, sharper=(("host", 250_000, "A part"), ("launch", 200_000, "Another")))
     assert judge([minor]).headline == judge([replace(idle, sharper=())]).headline
+
+
+@pytest.mark.parametrize(
+    ("recoverable", "speedup", "pays"),
+    [(0, None, False), (None, None, False), (1000, None, True), (1000, 1.0, False), (1000, 1.2, True)],
+)
+def test_a_saving_pays_unless_the_replay_denies_it(recoverable, speedup, pays):
+    assert Saving(recoverable, 0.1, 1.1, None, predicted_speedup=speedup).pays is pays
+
+
+@needs_corpus
+def test_the_headline_promises_nothing_that_the_replay_denies():
+    """Fusing its small kernels would free a sixth of the GPU's time, but the host sets the pace."""
+    result = ta.analyze(ta.load(CORPUS / "kineto" / "conv_layout.fixed.pt.trace.json.gz"))
+    assert result.findings[0].rule == "KRN005" and not result.findings[0].saving.pays
+    assert "could be saved" not in result.verdict.headline

@@ -78,9 +78,7 @@ def analyze_tables(trace: Trace, catalog: Catalog, config: Config | None = None)
         steps=_steps(trace, catalog.table("step_ledger"), ledger),
         findings=[_with_job_ranks(trace, _in_words_of(seen, finding)) for finding in found],
         rules=engine.outcomes,
-        verdict=judge(
-            splits(catalog.table("ledger"), engine.claims, engine.findings, describe), hidden=_hidden(health)
-        ),
+        verdict=judge(splits(catalog.table("ledger"), engine.claims, found, describe), hidden=_hidden(health)),
     )
 
 

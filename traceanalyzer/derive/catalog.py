@@ -6,7 +6,6 @@ Each derived table is a function of the inputs it declares and gets nothing else
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -33,19 +32,32 @@ from traceanalyzer.derive.step_ledger import step_ledger
 from traceanalyzer.derive.steps import host_steps, step_calls, step_stats
 from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS, COMMUNICATION
 from traceanalyzer.derive.whatif import WhatIf
-from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.trace import Trace
 
 
-def _of_collectives(module: str, name: str, spec: TableSpec) -> Callable[..., pa.Table]:
-    """The function `name` of a module that only traces with collectives import: it needs pandas, which takes long to import."""
+# The modules about collectives need pandas, which takes long to import; only traces that hold any import them.
+def _communication_kernels(communication_ops: pa.Table, *others: Any) -> pa.Table:
+    if not communication_ops.num_rows:
+        return COMMUNICATION.empty()
+    from traceanalyzer.derive.communication import communication_kernels
 
-    def table(kernels: pa.Table, *others: Any) -> pa.Table:
-        if not kernels.num_rows:
-            return spec.empty()
-        return getattr(import_module(f"traceanalyzer.derive.{module}"), name)(kernels, *others)
+    return communication_kernels(communication_ops, *others)
 
-    return table
+
+def _communication(kernels: pa.Table, *others: Any) -> pa.Table:
+    if not kernels.num_rows:
+        return kernels
+    from traceanalyzer.derive.communication import communication
+
+    return communication(kernels, *others)
+
+
+def _collective_waits(communication: pa.Table, *others: Any) -> pa.Table:
+    if not communication.num_rows:
+        return COLLECTIVE_WAITS.empty()
+    from traceanalyzer.derive.waits import collective_waits
+
+    return collective_waits(communication, *others)
 
 
 # What each derived table is made from. Not tables for rules, but shared by several: the threads' interval sets (`host`), the unions of
@@ -77,15 +89,15 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "patterns": (patterns, ("host_ranges", "callers", "launches", "ledger_ops")),
     "communication_ops": (communication_ops, ("ledger_ops",)),
     "communication_kernels": (
-        _of_collectives("communication", "communication_kernels", COMMUNICATION),
+        _communication_kernels,
         ("communication_ops", "ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps"),
     ),
     "communication": (
-        _of_collectives("communication", "communication", COMMUNICATION),
+        _communication,
         ("communication_kernels", "busy", "devices", "inputs"),
     ),
     "collective_waits": (
-        _of_collectives("waits", "collective_waits", COLLECTIVE_WAITS),
+        _collective_waits,
         ("communication", "busy", "ledger", "ledger_intervals", "ledger_ops", "gaps", "inputs"),
     ),
     "step_ledger": (step_ledger, ("step_stats", "ledger_intervals", "gaps")),

@@ -7,7 +7,8 @@ tells a right match from a wrong one. Then
 
     transfer = shortest duration over the ranks        wait = duration - transfer
 
-With some ranks missing, the wait is a lower bound. Sends and receives do not pair by order and are left alone.
+Where a rank of the group is missing, nothing is told, because waiting for it looks like transfer; in a trace that does not say how
+large its groups are, the wait is a lower bound. Sends and receives do not pair by order and are left alone.
 """
 
 from __future__ import annotations

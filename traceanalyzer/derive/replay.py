@@ -39,8 +39,8 @@ QUEUED = 500
 
 @dataclass(frozen=True)
 class Change:
-    """What is taken out of a timeline: host time; waits of the host for the GPU; `keep` is the share that stays of what the GPU ran
-    in the stretches `work`; idle time of the GPU that no longer belongs to an operation (`pauses`)."""
+    """What is taken out of a timeline: time of the host, its waits for the GPU, what the GPU ran in the stretches `work` but for the
+    share `keep` of it, and the GPU's `pauses` before operations."""
 
     host: Spans = EMPTY
     waits: Spans = EMPTY

@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 def splits(ledger: pa.Table, claims: pa.Table, findings: Sequence[Finding], describe: Describe) -> list[Split]:
-    """The windows in the order of `ledger`. `claims` as in CLAIMS_SCHEMA, `findings` the largest saving first, as of the same run."""
+    """The windows in the order of `ledger`. `claims` as in CLAIMS_SCHEMA, `findings` with their predictions, largest saving first."""
     claimed: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in _claimed(claims):
         claimed[row["rank"], row["device"]].append(row)
@@ -80,7 +80,7 @@ def _cause(category: str, line: str) -> str:
 def _waste(claimed: list[Row], findings: list[Finding]) -> tuple[int, str] | None:
     """The largest saving on the GPU that lies in how it computes, and the title of its finding."""
     rules = {claim["rule"] for claim in claimed if claim["line"] == "compute"}
-    here = [finding for finding in findings if finding.rule in rules and finding.saving.recoverable_ns]
+    here = [finding for finding in findings if finding.rule in rules and finding.saving.pays]
     return (here[0].saving.recoverable_ns or 0, here[0].title) if here else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 
-from traceanalyzer.result.document import LEAST_SPEEDUP, Device, Evidence, Finding, Result, Saving, Steps
+from traceanalyzer.result.document import Device, Evidence, Finding, Result, Saving, Steps
 from traceanalyzer.units import format_count, format_duration, format_share
 
 WIDTH = 100
@@ -177,7 +177,7 @@ def _predicted(saving: Saving) -> str | None:
     """What the replayed timeline says of a cause, in words; None when there is no prediction."""
     if saving.predicted_speedup is None:
         return None
-    if saving.predicted_speedup < LEAST_SPEEDUP:
+    if not saving.pays:
         return "Replayed without it alone, the same work takes as long: something else sets the pace"
     faster = f"{saving.predicted_speedup:.2f}×"
     if saving.step_ns is None or saving.predicted_step_ns is None:

@@ -48,7 +48,7 @@ def render_html(result: Result, tables: TimelineTables | None, *, title: str | N
         legend=view.ledger_legend(devices),
         swatches=SWATCHES,
         groups=view.finding_groups(findings),
-        best=next((finding for finding in findings if finding.saving), None),
+        best=next((finding for finding in findings if finding.finding.saving.pays), None),
         steps=view.steps_views(result, tables),
         kernels=kernels,
         kernel_count=kernel_count,

@@ -15,7 +15,7 @@ from traceanalyzer.report.charts import Segment, StepBar, ledger_segments, step_
 from traceanalyzer.report.lanes import TimelineTables, table_or_none
 from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, SWATCHES, Swatch
 from traceanalyzer.report.timeline import Place
-from traceanalyzer.result.document import LEAST_SPEEDUP, Device, Evidence, Finding, Metric, Result, RuleOutcome, Steps
+from traceanalyzer.result.document import Device, Evidence, Finding, Metric, Result, RuleOutcome, Steps
 from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
 from traceanalyzer.units import format_duration as plain_duration
 
@@ -214,7 +214,7 @@ def saving_words(finding: Finding) -> str | None:
     saving = finding.saving
     if not saving.recoverable_ns:
         return None
-    if saving.predicted_speedup is not None and saving.predicted_speedup < LEAST_SPEEDUP:
+    if not saving.pays:
         return "no faster without it alone: something else sets the pace"
     if saving.predicted_speedup is not None:
         words = [f"{saving.predicted_speedup:.2f}× faster without it"]

@@ -103,6 +103,11 @@ class Saving:
     predicted_speedup: float | None = None
     prediction_note: str | None = None
 
+    @property
+    def pays(self) -> bool:
+        """Whether there is something to gain: time to recover, and no replay that says that something else sets the pace."""
+        return bool(self.recoverable_ns) and (self.predicted_speedup is None or self.predicted_speedup >= LEAST_SPEEDUP)
+
 
 @dataclass(frozen=True)
 class Evidence:
