@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
+from benchmarks.ranks import ranks
 from benchmarks.tile import tile
 
 FIXTURE = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
@@ -74,6 +75,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_TMP")) as folder:
         kineto(Path(folder))
         nsys(Path(folder))
+        ranks(Path(folder))
 
 
 if __name__ == "__main__":

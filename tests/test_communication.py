@@ -83,8 +83,9 @@ def test_three_ranks_wait_for_the_fourth(tmp_path):
 def test_the_finding_names_the_late_rank_and_shows_both_sides(tmp_path):
     result = analyze(ta.load(write_job(tmp_path)))
     by_rule = {f.rule: f for f in result.findings}
-    assert "Rank 2 computes longer" in by_rule["COM005"].message
-    assert "100% of it for rank 2" in by_rule["COM002"].message
+    assert "for rank 2, which computes 4 ms more a step than the median rank" in by_rule["COM005"].message
+    assert "for rank 2 to come, which computes 4 ms more" in by_rule["COM002"].message
+    assert {by_rule[rule].scope.rank for rule in ("COM002", "COM005")} == {2}
     assert by_rule["COM005"].saving.recoverable_ns > 0
     labels = [(e.label.split(":")[0], e.rank) for e in by_rule["COM005"].evidence]
     assert labels[0] == ("late", 2)

@@ -18,6 +18,11 @@ def test_the_nearest_file_with_our_table_counts(tmp_path):
     assert find_config(inner) == Config(("read_shard*",))
 
 
+def test_names_of_a_communication_library_of_our_own(tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.traceanalyzer]\ncommunication_patterns = ["*my_ring*"]\n')
+    assert find_config(tmp_path) == Config(communication_patterns=("*my_ring*",))
+
+
 def test_defaults_without_one(tmp_path):
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
     assert find_config(tmp_path).input_patterns == ()
@@ -30,7 +35,10 @@ def test_defaults_without_one(tmp_path):
         ("[tool.traceanalyzer]\ninput_patterns = 'x'\n", "must be a list of strings"),
         ("[tool.traceanalyzer]\nrules = 'perf'\n", "rules in .* must be a list of strings"),
         ("[tool.traceanalyzer]\ndisable = [1]\n", "disable in .* must be a list of strings"),
-        ("[tool.traceanalyzer]\ndisabled = []\n", "it knows input_patterns, rules, disable and params"),
+        (
+            "[tool.traceanalyzer]\ndisabled = []\n",
+            "it knows input_patterns, communication_patterns, rules, disable and params",
+        ),
         ("[tool]\ntraceanalyzer = 1\n", "must be a table"),
         ("[tool.traceanalyzer.params]\nshort = '50us'\n", "LCH001.short"),
         ("[tool.traceanalyzer\n", "not valid TOML"),

@@ -28,11 +28,12 @@ import traceanalyzer as ta
 from tests.nsys import nsys_export as export
 from tests.support import slices
 from tests.support.chrome import AROUND, every_kind
-from traceanalyzer.analysis import analyze_tables, catalog_of
+from traceanalyzer.analysis import Shown, analyze_parts, parts_of
 from traceanalyzer.cli.common import Severity, exit_code
+from traceanalyzer.config import Config
 from traceanalyzer.doctor import diagnose
 from traceanalyzer.errors import TraceAnalyzerError
-from traceanalyzer.ingest.pipeline import ingest_to_store
+from traceanalyzer.ingest.storing import ingest_to_store
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.render.doctor import render_diagnosis
 from traceanalyzer.render.text import render_text
@@ -238,10 +239,11 @@ def outcome_of(path: Path, number: int) -> int:
             again = ta.load(stored)
             assert all(again.table(name).equals(table) for name, table in trace.tables.items())
         if number % JUDGED == 0:
-            catalog = catalog_of(trace)
-            result = analyze_tables(trace, catalog)
+            parts = parts_of(trace)
+            analysis = analyze_parts(parts)
+            result = analysis.result
             assert [rule for rule in result.rules if rule.outcome == "error"] == []
-            render_html(result, catalog)
+            render_html(result, Shown(parts, Config(), analysis.tables))
             render_text(result)
             return exit_code(result, Severity.INFO)
         if number % JUDGED == JUDGED // 2:

@@ -34,7 +34,7 @@ from tests.test_fuzz import write_case
 from traceanalyzer.ingest import spool
 from traceanalyzer.ingest.kineto import splitter
 from traceanalyzer.ingest.order import KEYS, key_columns
-from traceanalyzer.ingest.pipeline import ingest_to_store
+from traceanalyzer.ingest.storing import ingest_to_store
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -248,15 +248,6 @@ def test_calls_of_an_unnamed_process(tmp_path):
     assert loaded.table("processes")["process"].to_pylist() == [100]
 
 
-def test_two_files_that_claim_one_rank_are_refused(tmp_path):
-    trace = KinetoTrace().op(0, 10)
-    trace.metadata["distributedInfo"] = {"rank": 1, "world_size": 2}
-    trace.write(tmp_path / "a.json")
-    trace.write(tmp_path / "b.json")
-    with pytest.raises(ta.InputError, match=r"b\.json: says it is rank 1, and so does .*a\.json"):
-        ta.load(tmp_path)
-
-
 def test_files_without_a_rank_get_free_numbers(tmp_path):
     trace = KinetoTrace().op(0, 10)
     trace.write(tmp_path / "b.json")

@@ -98,7 +98,7 @@ def test_elements_beyond_64_bits(read):
     loaded = read(KinetoTrace().op(0, 10, **about))
     (row,) = loaded.table("collectives").to_pylist()
     assert (row["elements"], row["bytes"], row["group_size"], row["sequence"]) == (2**62, None, 8, None)
-    assert health(loaded)[LOST][1] == 2
+    assert health(loaded)[LOST][1] == 3
 
 
 def test_graph_ids_of_zero_are_none(read):

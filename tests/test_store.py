@@ -14,10 +14,10 @@ import pytest
 import traceanalyzer as ta
 from tests.support.places import FIXTURES
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.pipeline import ingest_to_store
+from traceanalyzer.ingest.storing import ingest_to_store
 from traceanalyzer.model import store
 from traceanalyzer.model.schema import EVENT_TABLES
-from traceanalyzer.model.store import check_place, is_store, read_store
+from traceanalyzer.model.store import check_place, is_store, read_rank, read_store, store_inputs
 
 KINETO = FIXTURES / "kineto" / "dataloader.slow.pt.trace.json.gz"
 RANKS = FIXTURES / "multirank" / "pipeline_bubble.slow"
@@ -96,7 +96,7 @@ def test_a_failed_write_changes_nothing(monkeypatch, kept, tmp_path, there):
 
     monkeypatch.setattr(store.pq, "ParquetWriter", full)
     with pytest.raises(InputError, match=r"store: cannot be written \(No space left"):
-        ingest_to_store([KINETO], target, "test")
+        ingest_to_store([RANKS], target, "test")
     assert contents(tmp_path) == before
     assert [p.name for p in tmp_path.iterdir()] == (["store"] if there else [])
 
@@ -113,7 +113,28 @@ def test_an_interrupt_at_the_last_step_keeps_the_old_store(monkeypatch, copy):
     with pytest.raises(KeyboardInterrupt):
         ingest_to_store([RANKS], copy, "test")
     assert contents(copy) == before
+    assert sorted(p.name for p in copy.parent.iterdir()) == [".store.parts", "store"]
+    monkeypatch.undo()
+    assert ingest_to_store([RANKS], copy, "test").there_already == 4
     assert [p.name for p in copy.parent.iterdir()] == ["store"]
+
+
+def test_one_rank_is_read_alone(tmp_path):
+    ingest_to_store([RANKS], tmp_path / "s", "test")
+    whole, rank = read_store(tmp_path / "s"), read_rank(tmp_path / "s", 2)
+    assert store_inputs(tmp_path / "s") == whole.inputs and rank.inputs == (whole.inputs[2],)
+    for name, table in rank.tables.items():
+        assert table.schema == whole.table(name).schema
+        assert table.to_pylist() == [row for row in whole.table(name).to_pylist() if row["rank"] == 2]
+    with pytest.raises(KeyError, match="has no rank 7"):
+        read_rank(tmp_path / "s", 7)
+
+
+def test_what_is_damaged_is_read_again(copy):
+    flip(copy)
+    assert ingest_to_store([KINETO], copy, "test").there_already == 0
+    assert read_store(copy).table("gpu_ops").num_rows
+    assert ingest_to_store([KINETO], copy, "test").there_already == 1
 
 
 def test_nothing_of_others_is_replaced(tmp_path, copy):
@@ -148,6 +169,11 @@ def no_inputs(folder: Path) -> None:
     spoil_manifest(folder, json.dumps(manifest))
 
 
+def no_parts(folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    spoil_manifest(folder, json.dumps(manifest | {"parts": []}))
+
+
 def flip(folder: Path) -> None:
     part = folder / "gpu_ops" / "rank=0" / "part-0.parquet"
     data = bytearray(part.read_bytes())
@@ -167,7 +193,8 @@ def cut(folder: Path) -> None:
         (lambda f: spoil_manifest(f, "xx"), "manifest.json is missing or not readable"),
         (lambda f: spoil_manifest(f, "[]"), "not readable"),
         (other_schema, "schema 99.0"),
-        (no_inputs, "'inputs' is missing"),
+        (no_inputs, "missing required field `inputs`"),
+        (no_parts, "inputs or parts are missing"),
         (lambda f: shutil.rmtree(f / "gpu_ops"), "rows missing in gpu_ops"),
         (cut, "magic bytes"),
         (flip, "damaged store"),

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 import traceanalyzer as ta
+from tests.support.job_results import job_result
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
-from traceanalyzer.render.text import WIDTH, render_text
+from traceanalyzer.render.lines import WIDTH
+from traceanalyzer.render.text import render_text
 from traceanalyzer.result.document import Device, Evidence, Finding, InputInfo, Result, Saving, Scope, Verdict
 
 
@@ -55,7 +57,115 @@ def test_many_gpus_stand_beside_each_other():
     ]
     assert "and 5 more" in text  # inputs
     assert max(map(len, text.splitlines())) <= WIDTH
-    assert "and 9 more GPUs" in render_text(result(30))
+    assert render_text(result(16)).count("share of the window") == 3
+
+
+def test_of_many_gpus_the_spread_is_shown_and_those_that_differ_most():
+    text = render_text(job_result(512, late=300, pieces=20))
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= WIDTH and len(lines) < 70
+    (head,) = [line for line in lines if "share of the window" in line]
+    assert head.split()[4:] == ["least", "median", "most", "rank", "0", "rank", "1", "rank", "300"]
+    (compute,) = [line for line in lines if line.startswith("  compute")]
+    assert compute.split()[1:] == ["40%", "rank", "0", "46%", "90%", "rank", "300", "40%", "50%", "90%"]
+    # where all GPUs have the same, none of them is at an end
+    assert (
+        "  window                                 1 s      1 s               1 s       1 s      1 s      1 s" in lines
+    )
+
+
+def test_several_gpus_a_rank_have_short_names():
+    devices = [
+        replace(one, rank=one.rank // 8, device=one.rank % 8) for one in job_result(64).devices if one.rank is not None
+    ]
+    text = render_text(replace(job_result(64), devices=devices))
+    assert "90% r0/GPU2" in text and max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_the_job_says_who_is_there_and_who_is_late():
+    lines = render_text(job_result(4)).splitlines()
+    section = lines[lines.index("JOB") : lines.index("FINDINGS")]
+    text = " ".join(line.strip() for line in section)
+    assert "4 of 4 ranks; data parallel over 4 (all-reduce, 896 MiB a step); clocks agree within 1 us" in text
+    assert "Ranks wait for late ones 36% of the GPUs' time." in text
+    assert "rank 2 comes last to 66 of 68 collectives, typically 499 us late, at most 25.3 ms" in text
+    assert "others wait 1.4 s for it, 97% of all waiting. It computes 25.3 ms more a step" in text
+    assert "rank 0 comes" not in text  # 3% of the waiting
+    rows = [line.split() for line in section]
+    assert ["all-reduce,", "data", "parallel", "4", "64", "MiB", "42", "393", "us", "257", "288", "ms"] in rows
+    assert ["all-gather", "-", "-", "3", "-", "-", "-"] in rows
+    assert len(section) <= 12
+
+
+def test_missing_and_doubled_ranks_are_named():
+    given = job_result(4)
+    assert given.job
+    job = replace(given.job, world_size=12, missing_ranks=[4, 6, 7, 8, 9, 10, 11], doubled_ranks=[1])
+    text = " ".join(render_text(replace(given, job=job)).split())
+    assert "4 of 12 ranks; " in text
+    assert "No recording of ranks 4, 6-11: what they did is not known." in text
+    assert "Recorded more than once: rank 1." in text
+
+
+def test_a_little_waiting_names_nobody():
+    given = job_result(4)
+    assert given.job
+    late = [replace(one, waited_ns=one.waited_ns // 1000) for one in given.job.late_ranks]
+    text = render_text(replace(given, job=replace(given.job, late_ranks=late)))
+    assert "Ranks hardly wait for one another: <0.1% of the GPUs' time." in text and "comes last" not in text
+
+
+def test_without_matches_nothing_is_said_of_waiting_and_bandwidths_are_lower_bounds():
+    given = job_result(4)
+    assert given.job
+    alone = replace(given.job.collectives[0], wait_ns=None, median_transfer_ns=None)
+    job = replace(given.job, matched_share=0.0, late_ranks=[], collectives=[alone])
+    text = " ".join(render_text(replace(given, job=job)).split())
+    assert "none of the communication time could be matched" in text
+    assert "wait for" not in text.partition("JOB")[2].partition("FINDINGS")[0]
+    assert "42 - ≥ 257 -" in text
+
+
+def test_a_prediction_for_the_job_is_a_conditional_sentence():
+    text = " ".join(render_text(job_result(4)).split())
+    assert (
+        "Had the last rank come to each collective with the one before it, a step would take 23 ms instead of 44 ms (1.91×)."
+        in text
+    )
+    assert "Replayed" not in text
+    first = job_result(4).findings[0]
+    cases = [
+        ({"step_ns": None, "predicted_step_ns": None}, "before it, the same work would be done 1.91× as fast."),
+        ({"predicted_speedup": 1.0}, "before it, the same work would take as long: something else sets the pace."),
+    ]
+    for change, words in cases:
+        found = replace(first, saving=replace(first.saving, **change))
+        assert words in " ".join(render_text(replace(job_result(4), findings=[found])).split())
+
+
+def test_many_findings_alike_are_cut_to_a_range():
+    text = " ".join(render_text(job_result(512)).split())
+    assert "rank 3, GPU 0 (12%); and on 508 more GPUs (12 to 17%)." in text
+
+
+def test_health_notes_of_many_ranks_are_said_once():
+    text = render_text(job_result(512))
+    notes = [line for line in text.splitlines() if line.startswith("health")]
+    assert len(notes) == 3
+    assert notes[0].endswith("TRC001 0 events were cut off (171×) [ranks 0, 3, 6, 9, 12, 15 and 165 more]")
+    given = job_result(64)
+    each = [replace(note, message=f"{note.rank} events were cut off") for note in given.health]
+    text = render_text(replace(given, health=each))
+    assert "TRC001 more of this kind, with other figures (60×) [ranks 4-63]" in text
+
+
+def test_names_cannot_command_the_terminal():
+    given = job_result(4)
+    hostile = [replace(one, path="rank0\x1b[2J.json") for one in given.inputs]
+    assert given.job
+    late = [replace(given.job.late_ranks[0], why="runs \x1b]0;owned\x07")]
+    text = render_text(replace(given, inputs=hostile, job=replace(given.job, late_ranks=late)))
+    assert "\x1b" not in text and "\x07" not in text and "rank0?[2J.json" in text
 
 
 def test_a_finding_on_many_gpus_is_said_once():
@@ -88,4 +198,4 @@ def test_real_traces_fit(name):
 @needs_corpus
 def test_a_job_of_four_fits_one_screen():
     text = render_text(ta.analyze(ta.load(CORPUS / "multirank" / "comm_not_overlapped.slow")))
-    assert len(text.splitlines()) < 50
+    assert len(text.splitlines()) < 60

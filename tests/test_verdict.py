@@ -109,10 +109,10 @@ def test_a_trace_of_memsets(tmp_path):
 
 
 def test_files_without_a_rank_are_told_apart_by_name(tmp_path):
-    for n in range(2):
-        KinetoTrace().op(0, 10, launch=(-5, -2)).op(100, 110 + n, launch=(90, 95)).write(tmp_path / f"worker{n}.json")
+    for n, name in enumerate(("first", "second")):
+        KinetoTrace().op(0, 10, launch=(-5, -2)).op(100, 110 + n, launch=(90, 95)).write(tmp_path / f"{name}.json")
     found = analyze(ta.load(tmp_path))
-    assert found.verdict.headline.startswith("GPU 0 of worker0.json computes the least of 2 GPUs: ")
+    assert found.verdict.headline.startswith("GPU 0 of first.json computes the least of 2 GPUs: ")
     assert [d.rank for d in found.devices] == [None, None]
 
 

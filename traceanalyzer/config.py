@@ -2,6 +2,7 @@
 
 [tool.traceanalyzer]
 input_patterns = ["read_shard*"]      # more names of data-loader ranges, shell-style, without regard to case
+communication_patterns = ["*my_ring*"] # more names of kernels that communicate, likewise
 rules = ["perf/rules"]                # rule files or folders of them beside the shipped ones, relative to this file
 disable = ["KRN005"]                  # rules that are not run
 
@@ -21,16 +22,18 @@ from traceanalyzer.errors import ConfigError
 
 @dataclass(frozen=True)
 class Config:
-    """`input_patterns` are name patterns of data-loader ranges beside the built-in ones, `params` thresholds by rule id, `rules` files
-    and folders of rules beside the shipped ones, `disable` the ids of rules that are not run and where that was said."""
+    """`input_patterns` are name patterns of data-loader ranges and `communication_patterns` of kernels that communicate, beside the
+    built-in ones, `params` thresholds by rule id, `rules` files and folders of rules beside the shipped ones, `disable` the ids of
+    rules that are not run and where that was said."""
 
     input_patterns: tuple[str, ...] = ()
     params: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     rules: tuple[Path, ...] = ()
     disable: Mapping[str, str] = field(default_factory=dict)
+    communication_patterns: tuple[str, ...] = ()
 
 
-_LISTS = ("input_patterns", "rules", "disable")
+_LISTS = ("input_patterns", "communication_patterns", "rules", "disable")
 
 
 def find_config(start: Path) -> Config:
@@ -57,12 +60,12 @@ def _read(found: object, file: Path) -> Config:
     if unknown:
         known = f"{', '.join(_LISTS)} and params"
         raise ConfigError(f"{file}: [tool.traceanalyzer] has no key '{unknown[0]}'; it knows {known}")
-    patterns, rules, disable = (_texts(found.get(key, []), key, file) for key in _LISTS)
+    inputs, communication, rules, disable = (_texts(found.get(key, []), key, file) for key in _LISTS)
     params = found.get("params", {})
     if not isinstance(params, dict) or not all(isinstance(values, dict) for values in params.values()):
         raise ConfigError(f'{file}: [tool.traceanalyzer.params] holds lines such as LCH001.short = "50us"')
     places = tuple(file.parent / Path(rule).expanduser() for rule in rules)
-    return Config(patterns, params, places, dict.fromkeys(disable, "in pyproject.toml"))
+    return Config(inputs, params, places, dict.fromkeys(disable, "in pyproject.toml"), communication)
 
 
 def _texts(value: object, key: str, file: Path) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-import pyarrow.compute as pc
-
-from traceanalyzer.analysis import analyze_tables, can_judge, catalog_of
+from traceanalyzer.analysis import analyze_parts, can_judge, parts_of
+from traceanalyzer.analysis.parts import MemoryPart
+from traceanalyzer.config import Config
 from traceanalyzer.derive.catalog import NEEDS
 from traceanalyzer.derive.contents import contents, extent
 from traceanalyzer.ingest.archives import kind_of
@@ -18,7 +18,7 @@ from traceanalyzer.ingest.containers import codec_of
 from traceanalyzer.ingest.pipeline import ProgressFactory, ingest_sources
 from traceanalyzer.ingest.sources import Source, find_sources
 from traceanalyzer.model.store import is_store, read_store
-from traceanalyzer.model.trace import Input, Trace
+from traceanalyzer.model.trace import Input
 from traceanalyzer.result.diagnosis import (
     Diagnosis,
     Duplicate,
@@ -50,18 +50,18 @@ def diagnose(paths: Sequence[Path], progress: ProgressFactory | None = None, max
     `progress` and `max_bytes` are those of `ingest`. Raises InputError for what cannot be read at all.
     """
     found = (part for path in paths for part in _traces(path, progress, max_bytes))
-    read = [(_examine(trace, container), trace.inputs[0]) for trace, container in found]
+    read = [(_examine(part, container), part.input) for part, container in found]
     recordings = [recording for recording, _ in read]
     return Diagnosis({"name": "traceanalyzer", "version": VERSION}, _job(read), recordings)
 
 
-def _traces(path: Path, progress: ProgressFactory | None, max_bytes: int | None) -> Iterator[tuple[Trace, str]]:
+def _traces(path: Path, progress: ProgressFactory | None, max_bytes: int | None) -> Iterator[tuple[MemoryPart, str]]:
     """The recordings behind a path, one at a time, each with its container."""
     if is_store(path):
-        yield from ((part, "store") for part in _parts(read_store(path)))
+        yield from ((part, "store") for part in parts_of(read_store(path)))
         return
     for source in find_sources([path], max_bytes):
-        yield ingest_sources([source], progress), _container(path, source)
+        yield MemoryPart(ingest_sources([source], progress)), _container(path, source)
 
 
 def _container(given: Path, source: Source) -> str:
@@ -74,20 +74,9 @@ def _container(given: Path, source: Source) -> str:
     return codec.name if codec else kind_of(start) or "plain"
 
 
-def _parts(trace: Trace) -> list[Trace]:
-    """One trace a recording."""
-    return [
-        Trace(
-            (source,),
-            {name: table.filter(pc.equal(table["rank"], source.ordinal)) for name, table in trace.tables.items()},
-        )
-        for source in trace.inputs
-    ]
-
-
-def _examine(trace: Trace, container: str) -> Recording:
-    source, catalog = trace.inputs[0], catalog_of(trace)
-    held, result = contents(catalog), analyze_tables(trace, catalog)
+def _examine(part: MemoryPart, container: str) -> Recording:
+    source, catalog = part.input, part.catalog(Config())
+    result, held = analyze_parts([part]).result, contents(catalog)
     file = _file(source, container, extent(catalog))
     health = [
         HealthNote(row["code"], row["severity"], row["message"], row["count"], row["example"])

@@ -15,3 +15,7 @@ class InputError(TraceAnalyzerError):
 
 class ConfigError(TraceAnalyzerError):
     """A rule file, parameter or configuration value that is wrong."""
+
+
+class WorkerError(TraceAnalyzerError):
+    """Other processes or machines that cannot be had, or that were lost while they worked."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from traceanalyzer.engine.library import claim_order
-from traceanalyzer.engine.overrides import parse_overrides
+from traceanalyzer.engine.overrides import parse_overrides, with_overrides
 from traceanalyzer.engine.rule import Rule
 from traceanalyzer.engine.rulefile import read_rule
 from traceanalyzer.engine.run import EngineResult, run_rules
@@ -70,7 +70,7 @@ def rule(**changes: str) -> Rule:
 
 def run(*rules: Rule, overrides: Any = None, **given: Any) -> EngineResult:
     given = {"window": {"duration": "1s", "step_count": 10}, "gaps": GAPS} | given
-    return run_rules(rules or [rule()], Scenario(given), overrides)
+    return run_rules(with_overrides(rules or [rule()], overrides or {}), Scenario(given))
 
 
 def outcome(*rules: Rule, **given: Any) -> tuple[str, str | None]:

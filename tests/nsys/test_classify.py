@@ -79,6 +79,13 @@ COMMUNICATION = [
     "void deep_ep::internode_ll::combine<true>(void*)",
     "void deep_ep::internode::notify_dispatch<false, 4>(int const*)",
     "nvshmemi_barrier_kernel(int)",
+    "rocshmem_put_kernel(int)",
+    "hcom_allReduce__503_1_1",
+    "HcclAllreduce",
+    "c10d::symmetric_memory::barrier_kernel(unsigned int**, unsigned long, int, int, unsigned long)",
+    "void tensorrt_llm::kernels::moe_alltoall::moeA2ADispatchKernel<8>(int const*)",
+    "void flashinfer::trtllm_mnnvl_allreduce::twoshotAllreduceKernel<1, __half>(int)",
+    "void userbuffers_fp16_sum_inplace_gpu_rw_ag<2>(int)",
     "void nvshmem::put<int>(int)",
 ]
 COMPUTE = [
@@ -87,6 +94,9 @@ COMPUTE = [
     "dispatch",
     "combine",
     "void moe::dispatch<int>(int)",
+    "void vllm::moe::moe_align_block_size_kernel<int>(int)",
+    "void c10d::symmetric_memory::async_input_mm<int>(int)",
+    "kernel_fused_moe_all",
     "void deep_ep::layout::get_dispatch_layout<256>(int)",
     "triton_poi_fused_all_reduce_0",
     "triton_red_fused_nccl_0",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,9 @@ from report_sample import HOSTILE, HOSTILE_TOO, sample
 
 pytest.importorskip("playwright")
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.support.job_results import job_result
+from traceanalyzer.report.html import render_html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
@@ -225,3 +229,24 @@ def test_a_phone_shows_everything_without_sideways_scrolling(tab: Page) -> None:
     tab.set_viewport_size({"width": 390, "height": 844})
     tab.wait_for_timeout(200)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("ranks", [4, 512])
+def test_the_job_fits_a_phone_in_the_dark_and_its_tables_sort(tab: Page, tmp_path: Path, ranks: int) -> None:
+    file = tmp_path / "job.html"
+    file.write_bytes(render_html(job_result(ranks, steps=3 if ranks == 4 else 40), None))
+    tab.emulate_media(color_scheme="dark")
+    tab.set_viewport_size({"width": 390, "height": 844})
+    tab.goto(file.as_uri())
+    for summary in tab.locator("#ledger > details summary").all():
+        summary.click()
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    shades = "[...document.querySelectorAll('#heat-2 ~ table td[class^=h]')].map((cell) => getComputedStyle(cell).backgroundColor)"
+    assert len(set(tab.evaluate(shades))) == 2  # the late rank, and those that wait for it
+    tab.click("#collective-table th:nth-child(5) button")
+    assert tab.locator("#collective-table tbody th").all_inner_texts() == ["all-reduce", "all-gather"]
+    tab.click("#collective-table th:nth-child(5) button")
+    assert tab.locator("#collective-table tbody th").all_inner_texts() == ["all-gather", "all-reduce"]
+    if ranks == 512:
+        tab.click("#gpu-table th:nth-child(3) button")
+        assert tab.locator("#gpu-table tbody th").first.inner_text() == "rank 2"

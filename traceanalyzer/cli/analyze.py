@@ -12,14 +12,17 @@ from traceanalyzer.cli.common import (
     Format,
     FormatOption,
     Inputs,
+    Jobs,
     MaxSize,
     Output,
     RuleFolders,
+    Scheduler,
+    Store,
     Thresholds,
+    analyzed,
     check_output,
     configuration,
     exit_code,
-    reading,
     size_limit,
     write,
 )
@@ -33,22 +36,27 @@ def analyze(
     thresholds: Thresholds = None,
     rules: RuleFolders = None,
     disabled: Disabled = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    store: Store = None,
     max_size: MaxSize = None,
 ) -> None:
     """Say where the GPU time went and what to change, as text or JSON.
 
+    The files of a job, one a rank, are judged together: name their folder.
+
     Example: traceanalyzer analyze trace.json.gz --format json -o result.json --fail-on high
+
+    Example: traceanalyzer analyze s3://bucket/run/ --store s3://bucket/run.store --scheduler tcp://host:8786
     """
-    from traceanalyzer.analysis import analyze as run
-    from traceanalyzer.analysis import load
-    from traceanalyzer.ingest.arrow import use_little_memory
+    from traceanalyzer.analysis.opening import How
+    from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.render.text import render_text
 
     check_output(output, inputs)
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     use_little_memory()
-    with reading() as progress:
-        trace = load(inputs, progress, limit)
-    result = run(trace, config)
+    with analyzed(inputs, config, How(jobs, scheduler, store, limit)) as (_, found):
+        result = found.result
     write(result.to_json() if format_ is Format.JSON else render_text(result).encode(), output)
     raise typer.Exit(exit_code(result, fail_on))

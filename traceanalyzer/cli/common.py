@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,9 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.files import set_usual_mode
 
 if TYPE_CHECKING:
+    from traceanalyzer.analysis import Analysis
+    from traceanalyzer.analysis.opening import How
+    from traceanalyzer.analysis.parts import Part
     from traceanalyzer.config import Config
     from traceanalyzer.ingest.sources import Source
     from traceanalyzer.result.document import Result
@@ -85,6 +89,38 @@ MaxSize = Annotated[
         metavar="SIZE",
         help="Read files up to this size, unpacked, such as 200GiB.",
         show_default="64GiB, and 2,000 times the packed size",
+    ),
+]
+
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        metavar="N",
+        min=1,
+        help="Read files in so many processes.",
+        show_default="one a CPU and a file, where the files are large enough to pay for it",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Let the workers of a Dask scheduler do the work, such as tcp://host:8786, or those of a Dask cluster of --jobs "
+        "processes on this machine: local. They need traceanalyzer too, and must see the files and the store under the "
+        "same names: on a shared disk, or behind URLs such as s3://bucket/run/.",
+        show_default="this machine alone",
+    ),
+]
+
+Store = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="STORE",
+        help="Keep the tables of the traces there, as ingest does: a folder or a URL. What was read before is not read again.",
+        show_default="memory, or a temporary folder for large jobs",
     ),
 ]
 
@@ -219,3 +255,38 @@ def reading() -> Iterator[Callable[[Source], Callable[[int], None]] | None]:
             return lambda count: bar.advance(task, count)
 
         yield start
+
+
+@contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A progress bar over so many files, on a terminal only: what it gives is called after each."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
+
+
+@contextmanager
+def analyzed(inputs: list[Path], config: Config, how: How) -> Iterator[tuple[Sequence[Part], Analysis]]:
+    """The parts of a job and what was found in them."""
+    from traceanalyzer.analysis import analyze_parts
+    from traceanalyzer.analysis.opening import opened
+
+    with ExitStack() as stack:
+        with reading() as progress:
+            parts, executor = stack.enter_context(opened(inputs, replace(how, progress=progress)))
+        bars = stack.enter_context(ExitStack())
+
+        def count(what: str) -> Callable[[], None]:
+            bars.close()
+            return bars.enter_context(counting(what, len(parts))) if len(parts) > 1 else lambda: None
+
+        found = analyze_parts(parts, config, executor, count)
+        bars.close()
+        yield parts, found

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from traceanalyzer.cli.common import Inputs, MaxSize, reading, size_limit
+from traceanalyzer.cli.common import Inputs, Jobs, MaxSize, Scheduler, counting, reading, size_limit
 
 
 def ingest(
     inputs: Inputs,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="STORE", help="Folder to write the tables to.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="STORE", help="Folder or URL to write the tables to.")
+    ],
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     max_size: MaxSize = None,
 ) -> None:
     """Read traces into a store: Parquet event tables and a manifest.
@@ -20,17 +25,33 @@ def ingest(
     A store is read much faster than the traces, by every other command and by pandas, polars, duckdb or Dask. One that
     is there already is replaced; another folder or file is not.
 
+    Name all traces of a job at once. What was read before is not read again, as long as the file has the same content: after an
+    interrupt, a failure or with one rank more, give the same command again.
+
+    Traces and stores may be behind URLs that fsspec knows (s3://, gs://, ...), with traceanalyzer[cluster] installed.
+
     Example: traceanalyzer ingest trace.json.gz -o trace.store
+
+    Example: traceanalyzer ingest s3://bucket/run/ -o s3://bucket/run.store --scheduler tcp://host:8786
     """
-    from traceanalyzer.ingest.arrow import use_little_memory
-    from traceanalyzer.ingest.pipeline import ingest_to_store
+    from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.ingest.storing import find_inputs, write_store
     from traceanalyzer.model.store import check_place
+    from traceanalyzer.urls import shown
     from traceanalyzer.version import VERSION
+    from traceanalyzer.workers import jobs_for, workers
 
     check_place(output, inputs)
     limit = size_limit(max_size)
     use_little_memory()
-    with reading() as progress:
-        count, rows = ingest_to_store(inputs, output, VERSION, progress, limit)
-    files = "1 file" if count == 1 else f"{count} files"
-    typer.echo(f"{output}: {rows:,} rows from {files}", err=True)
+    found = find_inputs(inputs, limit)
+    if jobs is None and scheduler is None:
+        jobs = jobs_for(one.size for one in found)
+    with ExitStack() as stack:
+        executor = stack.enter_context(workers(jobs, scheduler))
+        progress = stack.enter_context(reading()) if executor is None else None
+        done = stack.enter_context(counting("files", len(found))) if executor is not None else None
+        stored = write_store(found, output, VERSION, progress, executor, done)
+    files = "1 file" if stored.files == 1 else f"{stored.files} files"
+    there = f" ({stored.there_already} of them were there already)" if stored.there_already else ""
+    typer.echo(f"{shown(output)}: {stored.rows:,} rows from {files}{there}", err=True)

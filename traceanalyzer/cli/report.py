@@ -11,16 +11,23 @@ from traceanalyzer.cli.common import (
     Disabled,
     FailOn,
     Inputs,
+    Jobs,
     MaxSize,
     RuleFolders,
+    Scheduler,
+    Store,
     Thresholds,
+    analyzed,
     check_output,
     configuration,
     exit_code,
-    reading,
     size_limit,
     write,
 )
+
+
+RANKS_SHOWN = 8
+"""More than that on one timeline no one looks through, and no page should carry."""
 
 
 def report(
@@ -35,6 +42,9 @@ def report(
     thresholds: Thresholds = None,
     rules: RuleFolders = None,
     disabled: Disabled = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    store: Store = None,
     max_size: MaxSize = None,
 ) -> None:
     """Write an HTML report: verdict, ledger, findings, timeline, fixes.
@@ -43,18 +53,19 @@ def report(
 
     Example: traceanalyzer report trace.json.gz -o report.html
     """
-    from traceanalyzer.analysis import analyze_tables, catalog_of, load
-    from traceanalyzer.ingest.arrow import use_little_memory
+    from traceanalyzer.analysis import Shown
+    from traceanalyzer.analysis.opening import How
+    from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.report.html import render_html
+    from traceanalyzer.report.selection import ranks_to_show
 
     check_output(output, inputs)
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     use_little_memory()
-    with reading() as progress:
-        trace = load(inputs, progress, limit)
-    catalog = catalog_of(trace, config)
-    result = analyze_tables(trace, catalog, config)
-    write(render_html(result, catalog, title=title), output)
+    with analyzed(inputs, config, How(jobs, scheduler, store, limit)) as (parts, found):
+        result = found.result
+        shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
+        write(render_html(result, Shown(shown, config, found.tables), title=title), output)
     typer.echo(result.verdict.headline, err=True)
     if str(output) != "-":
         typer.echo(f"report: {output}", err=True)

@@ -40,6 +40,20 @@ class Callers:
             row[at] = np.where(index >= 0, mine.start + index, -1)
         return self._up(row, lambda row, at: self.end[row] <= time[at])
 
+    def those_around(self, row: Array) -> frames.Flags:
+        """Which of all ranges are around at least one of these rows, these among them; -1 is no row."""
+        found = np.zeros(len(self.parent), bool)
+        row = np.unique(row[row >= 0])
+        while len(row := row[~found[row]]):
+            found[row] = True
+            row = np.unique(self.parent[row])
+            row = row[row >= 0]
+        return found
+
+    def nearest(self, row: Array, wanted: frames.Flags) -> Array:
+        """The innermost of some ranges around each row, itself among them; -1 where there is none."""
+        return self._up(row, lambda row, _: ~wanted[row])
+
     def outermost_operator(self, row: Array) -> Array:
         """The outermost operator around each row, with no range of another kind in between; -1 where the row is in no operator."""
         row = self._up(row, lambda row, _: ~self.operator[row])

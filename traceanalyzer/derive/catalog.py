@@ -5,7 +5,7 @@ Each derived table is a function of the inputs it declares and gets nothing else
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -22,15 +22,19 @@ from traceanalyzer.derive.health import health
 from traceanalyzer.derive.host import INPUT_PATTERNS, Host
 from traceanalyzer.derive.kernel_chains import kernel_chains
 from traceanalyzer.derive.kernels import kernel_stats, kernels
+from traceanalyzer.derive.late import late_names, late_work
 from traceanalyzer.derive.launches import links
-from traceanalyzer.derive.ledger import ledger, ledger_intervals
+from traceanalyzer.derive.ledger import ledger, ledger_intervals, windows
 from traceanalyzer.derive.memory import memory_growth, memory_stats
 from traceanalyzer.derive.patterns import operator_shapes, patterns
+from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
 from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
 from traceanalyzer.derive.step_ledger import step_ledger
 from traceanalyzer.derive.steps import host_steps, step_calls, step_stats
-from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS, COMMUNICATION
+from traceanalyzer.derive.tables.communication import COMMUNICATION, LATE_WINDOWS, MATCHES, PROCESS_GROUPS
+from traceanalyzer.derive.waited import own_intervals, waited_intervals
+from traceanalyzer.derive.waits import collective_waits
 from traceanalyzer.derive.whatif import WhatIf
 from traceanalyzer.model.trace import Trace
 
@@ -44,6 +48,22 @@ def _communication_kernels(communication_ops: pa.Table, *others: Any) -> pa.Tabl
     return communication_kernels(communication_ops, *others)
 
 
+def _matches(kernels: pa.Table, *others: Any) -> pa.Table:
+    if not kernels.num_rows:
+        return MATCHES.empty()
+    from traceanalyzer.derive.matches import matches
+
+    return matches(kernels, *others)
+
+
+def _late_windows(matches: pa.Table) -> pa.Table:
+    if not matches.num_rows:
+        return LATE_WINDOWS.empty()
+    from traceanalyzer.derive.matches import late_windows
+
+    return late_windows(matches)
+
+
 def _communication(kernels: pa.Table, *others: Any) -> pa.Table:
     if not kernels.num_rows:
         return kernels
@@ -52,19 +72,19 @@ def _communication(kernels: pa.Table, *others: Any) -> pa.Table:
     return communication(kernels, *others)
 
 
-def _collective_waits(communication: pa.Table, *others: Any) -> pa.Table:
+def _process_groups(communication: pa.Table) -> pa.Table:
     if not communication.num_rows:
-        return COLLECTIVE_WAITS.empty()
-    from traceanalyzer.derive.waits import collective_waits
+        return PROCESS_GROUPS.empty()
+    from traceanalyzer.derive.parallel_groups import process_groups
 
-    return collective_waits(communication, *others)
+    return process_groups(communication)
 
 
 # What each derived table is made from. Not tables for rules, but shared by several: the threads' interval sets (`host`), the unions of
 # each GPU's operations (`busy`), the operations on the ledger, which keep the columns of gpu_ops, and `links`, which are the launches
 # before those that the clocks contradict are left out.
 DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "gpu_ops": (gpu_ops, ("recorded_ops", "host_ranges")),
+    "gpu_ops": (gpu_ops, ("recorded_ops", "host_ranges", "communication_patterns")),
     "ledger_ops": (ledger_ops, ("gpu_ops",)),
     "busy": (busy, ("ledger_ops",)),
     "links": (links, ("ledger_ops", "api_calls")),
@@ -77,6 +97,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "host": (Host, ("api_calls", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns")),
     "gaps": (gaps, ("ledger_ops", "launches", "host", "host_steps")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
+    "windows": (windows, ("ledger_ops", "devices")),
     "step_calls": (step_calls, ("steps", "launches", "ledger_ops")),
     "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
     "step_stats": (step_stats, ("host_steps", "step_calls")),
@@ -90,16 +111,23 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "communication_ops": (communication_ops, ("ledger_ops",)),
     "communication_kernels": (
         _communication_kernels,
-        ("communication_ops", "ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps"),
+        ("communication_ops", "ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps", "callers"),
     ),
-    "communication": (
-        _communication,
-        ("communication_kernels", "busy", "devices", "inputs"),
-    ),
+    "matches": (_matches, ("communication_kernels", "inputs")),
+    "rank_work": (rank_work, ("ledger_ops", "step_stats")),
+    "extra_work": (extra_work, ("rank_work",)),
+    "late_windows": (_late_windows, ("matches",)),
+    "late_work": (late_work, ("late_windows", "ledger_intervals", "communication")),
+    "late_names": (late_names, ("late_windows", "ledger_intervals", "ledger_ops", "gaps")),
+    "excess": (excess, ("step_ledger",)),
+    "communication": (_communication, ("communication_kernels", "matches", "busy", "devices")),
+    "process_groups": (_process_groups, ("communication",)),
     "collective_waits": (
-        _collective_waits,
-        ("communication", "busy", "ledger", "ledger_intervals", "ledger_ops", "gaps", "inputs"),
+        collective_waits,
+        ("communication", "matches", "late_work", "late_names", "extra_work", "excess", "ledger", "inputs"),
     ),
+    "own_intervals": (own_intervals, ("ledger_intervals", "communication")),
+    "waited_intervals": (waited_intervals, ("ledger_intervals", "communication")),
     "step_ledger": (step_ledger, ("step_stats", "ledger_intervals", "gaps")),
     "memory_stats": (memory_stats, ("memory_events", "devices")),
     "memory_growth": (memory_growth, ("memory_events", "devices", "host_steps", "callers")),
@@ -138,6 +166,7 @@ NEEDS = {
     ),
     "patterns": ("host_ranges", _NO_RANGES),
     "communication": ("communication", "the trace holds no communication kernels"),
+    "process_groups": ("communication", "the trace holds no communication kernels"),
     "collective_waits": ("communication", "the trace holds no communication kernels"),
     "collectives": ("collectives", "the trace describes no collectives"),
     "counters": ("counters", "the trace holds no counters"),
@@ -152,16 +181,32 @@ NEEDS = {
 
 
 class Catalog:
-    """The tables of one trace. `input_patterns` are extra name patterns of data-loader ranges."""
+    """The tables of one trace. `input_patterns` are extra name patterns of data-loader ranges, `communication_patterns` of kernels that
+    communicate.
 
-    def __init__(self, trace: Trace, input_patterns: tuple[str, ...] = ()) -> None:
+    `given` are derived tables that somebody who knows more than this trace has made already: what all ranks together tell.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        input_patterns: tuple[str, ...] = (),
+        given: Mapping[str, pa.Table] | None = None,
+        communication_patterns: tuple[str, ...] = (),
+    ) -> None:
         self._trace = trace
         self._made: dict[str, Any] = {
             "input_patterns": (*INPUT_PATTERNS, *input_patterns),
+            "communication_patterns": communication_patterns,
             "inputs": trace.inputs,
             "recorded_health": trace.table("health"),
             "recorded_ops": trace.table("gpu_ops"),
         }
+        self.give(given or {})
+
+    def give(self, tables: Mapping[str, pa.Table]) -> None:
+        """Use these tables, of which nothing that was asked for so far may be made."""
+        self._made.update(tables)
 
     def table(self, name: str) -> pa.Table:
         """An event or derived table. Raises KeyError for an unknown name."""

@@ -30,6 +30,8 @@ _KINDS = (
 )
 SYNCHRONIZING = frozenset({"barrier", "all-reduce", "all-gather", "reduce-scatter", "all-to-all"})
 """Kinds that no rank can leave before every rank has arrived. A broadcast or a send may end where others have not begun."""
+ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
+"""Kinds with a root. Ranks may leave them before others arrive; those whose parts end together waited for the last one all the same."""
 SAME_SIZE = frozenset({"all-reduce", "all-gather", "reduce-scatter"})
 """Kinds for which all ranks give the same size."""
 
@@ -54,7 +56,8 @@ _NVLINK = (
 
 def kind_of(name: str) -> str | None:
     """all-reduce, all-gather, reduce-scatter, ..., from the name of a collective, an operator or a kernel; None when it says none."""
-    letters = re.sub(r"[^a-z]", "", re.split(r"[(<]", name, maxsplit=1)[0].lower())
+    own = re.split(r"[(<]", name.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
+    letters = re.sub(r"[^a-z]", "", own.lower())
     return next((kind for part, kind in _KINDS if part in letters), None)
 
 

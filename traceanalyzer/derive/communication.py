@@ -4,32 +4,35 @@ What a trace says about a collective lies in up to four places, trusted in this 
 operator around its launch (`record_param_comms`, `nccl:all_reduce`, NVTX ranges of NCCL), other kernels of the same name on the same
 stream, and the name of the kernel. Kernels queued before the capture have only the last two.
 
-With the traces of several ranks, `communication` adds what `collectives` finds out about each kernel's counterparts.
+`communication` adds what `matches` finds out about each kernel's counterparts on other ranks.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.busy import Busy
+from traceanalyzer.derive.callers import Callers
 from traceanalyzer.derive.classes import OPERATOR
 from traceanalyzer.derive.collective_names import bus_factor, in_one_machine, kind_of, message_bytes, nvlink
-from traceanalyzer.derive.collectives import lanes, match
+from traceanalyzer.derive.collectives import lanes
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.grouped_sends import continue_back, describe
 from traceanalyzer.derive.launches import call_of
+from traceanalyzer.derive.parallelism import parallelism
+from traceanalyzer.derive.peers import peers
 from traceanalyzer.derive.steps import steps_at
-from traceanalyzer.derive.tables.communication import COMMUNICATION
+from traceanalyzer.derive.tables.communication import COMMUNICATION, MATCHES
 from traceanalyzer.derive.transfers import computes, exposed
-from traceanalyzer.intervals import Array, Spans, covered, latest_of, union
-from traceanalyzer.model.trace import Input
+from traceanalyzer.intervals import Array, Spans, covered, covered_before, latest_of, union
 
 MAIN_STREAM_SHARE = 0.10
 """A stream with less of the GPU's compute than this prepares buffers; it is not where the program computes."""
@@ -41,40 +44,50 @@ LARGE_BYTES = 8 << 20
 FASTEST, FEW = 0.9, 8
 """The quantile that stands for what links can do, and how many collectives it takes to say so."""
 
+NUMBERS = ("group_size", "bytes", "in_bytes", "out_bytes", "peer", "sequence")
+"""What a kernel's arguments say in numbers."""
+TEXTS = ("kind", "group", "group_ranks", "dtype", "sends", "receives")
+
 Names = npt.NDArray[np.object_]
 Rates = npt.NDArray[np.float64]
 
 
 def communication(
-    communication_kernels: pa.Table, busy: dict[frames.Key, Busy], devices: pa.Table, inputs: Sequence[Input]
+    communication_kernels: pa.Table, matches: pa.Table, busy: dict[frames.Key, Busy], devices: pa.Table
 ) -> pa.Table:
     """Every communication kernel on the ledger, in the order of gpu_ops, with what its counterparts on other ranks tell."""
     kernels = communication_kernels
-    found = match(kernels, inputs)
-    known = found.instance != NULL
-    start, length = frames.ints(kernels, "start_ns"), frames.duration(kernels)
-    wait = np.where(known, length - found.transfer, 0)
+    known = matches["instance"].is_valid().to_numpy()
+    start = frames.ints(kernels, "start_ns")
+    wait, transfer = (np.where(known, frames.ints(matches, c), 0) for c in ("wait", "transfer"))
     open_wait = wait.copy()
     for key, rows in frames.groups(kernels):
         open_wait[rows] -= covered(start[rows], start[rows] + wait[rows], busy[key].compute)
-    late = {c: kernels[c].take(pa.array(found.late, mask=~known)) for c in ("rank", "device")}
-    rate = _bus_bandwidth(kernels, np.where(known, found.transfer, length), found.ranks)
+    alone = frames.ints(kernels, "exposed")
+    sent = np.where(
+        known, np.maximum(alone - open_wait, 0), np.minimum(alone, _usual_transfer(kernels, known, transfer))
+    )
+    took = np.where(known, transfer, frames.duration(kernels))
+    rate = _bus_bandwidth(kernels, took, frames.ints(matches, "ranks"))
     return frames.build(
         COMMUNICATION,
         {c: kernels[c] for c in COMMUNICATION.schema.names}
-        | {c: frames.numbers(getattr(found, c)) for c in ("instance", "ranks", "transfer", "spread")}
-        | {"wait": pa.array(wait, mask=~known), "exposed_wait": pa.array(open_wait, mask=~known)}
+        | {c: matches[c] for c in MATCHES.schema.names if c in COMMUNICATION.schema.names}
         | {
-            "late_rank": late["rank"],
-            "late_device": late["device"],
-            "certainty": frames.names(np.where(known, found.certain, 2), ["low", "medium", None]),
-        }
-        | {
+            "exposed_wait": pa.array(open_wait, mask=~known),
+            "exposed_transfer": sent,
             "bus_bandwidth": pa.array(rate, from_pandas=True),
             "link_bandwidth": pa.array(_link_bandwidth(kernels, devices), from_pandas=True),
             "best_bandwidth": pa.array(_best_bandwidth(kernels, rate), from_pandas=True),
         },
     )
+
+
+def _usual_transfer(kernels: pa.Table, known: frames.Flags, transfer: Array) -> Array:
+    """The longest transfer of the matched kernels of the same name on the same GPU; without any, no bound."""
+    family = pd.Series(frames.dense(lanes(kernels), frames.codes(kernels, "name")[0]))
+    longest = pd.Series(np.where(known, transfer, NULL)).groupby(family).transform("max").to_numpy()
+    return np.where(longest == NULL, np.iinfo(np.int64).max, longest)
 
 
 def _bus_bandwidth(kernels: pa.Table, time: Array, found: Array) -> Rates:
@@ -117,30 +130,39 @@ def communication_kernels(
     launches: pa.Table,
     host_ranges: pa.Table,
     host_steps: pa.Table,
+    callers: Callers,
 ) -> pa.Table:
     """Every communication kernel on the ledger, in the order of gpu_ops; what only several ranks together tell is null."""
     kernels = communication_ops
     at = call_of(frames.ints(kernels, "row"), launches)
     rank, process = frames.ints(kernels, "rank"), frames.ints(kernels, "process")
     called = frames.ints_at(launches, "start_ns", at)
+    calls = launches.take(pa.array(at, mask=at < 0))
+    step = steps_at(host_steps, rank, process, called)
     told = _described(kernels, collectives)
-    _add_operators(told, launches.take(pa.array(at, mask=at < 0)), host_ranges)
+    describe(told, calls, host_ranges, collectives)
+    _add_operators(told, rank, calls, host_ranges)
+    continue_back(told, kernels, called, step)
     _add_relatives(told, kernels)
     columns = ("rank", "device", "process", "stream", "start_ns", "end_ns", "name")
     missing = {c.name: pa.nulls(kernels.num_rows, c.type) for c in COMMUNICATION.columns}
-    return frames.build(
+    table = frames.build(
         COMMUNICATION,
         missing
         | {c: kernels[c] for c in columns}
-        | {c: pa.array(told[c].to_numpy(), from_pandas=True) for c in ("kind", "group", "group_ranks", "dtype")}
-        | {c: frames.numbers(told[c].to_numpy()) for c in ("group_size", "bytes", "sequence")}
-        | {"step": frames.numbers(steps_at(host_steps, rank, process, called))}
+        | {c: pa.array(told[c].to_numpy(), from_pandas=True) for c in TEXTS}
+        | {c: frames.numbers(told[c].to_numpy()) for c in NUMBERS}
+        | {"step": frames.numbers(step)}
         | _placed(ledger_ops, busy),
     )
+    at_column = table.schema.get_field_index("parallelism")
+    served = parallelism(table, calls, collectives, host_ranges, callers)
+    return table.set_column(at_column, table.schema.field(at_column), served)
 
 
 def _described(kernels: pa.Table, collectives: pa.Table) -> pd.DataFrame:
     """The arguments on the kernels themselves: texts with None and numbers with `NULL` where there are none."""
+    collectives = collectives.filter(pc.is_null(collectives["thread"]))
     keys = ("rank", "device", "stream", "start_ns", "end_ns")
     code = frames.dense(*(np.concatenate((frames.ints(kernels, k), frames.ints(collectives, k))) for k in keys))
     of_kernel, of_collective = code[: kernels.num_rows], code[kernels.num_rows :]
@@ -149,12 +171,12 @@ def _described(kernels: pa.Table, collectives: pa.Table) -> pd.DataFrame:
     at = place[of_kernel]
     found = collectives.take(pa.array(at, mask=at < 0))
     texts = {name: _texts(found, name) for name in ("name", "group", "group_ranks", "dtype")}
-    told = pd.DataFrame({**texts, **{name: frames.ints(found, name) for name in ("group_size", "bytes", "sequence")}})
+    told = pd.DataFrame({**texts, **{name: frames.ints(found, name) for name in NUMBERS}})
     told["kind"] = _mapped(told.pop("name"))
-    return told
+    return told.assign(sends=None, receives=None)
 
 
-def _add_operators(told: pd.DataFrame, calls: pa.Table, host_ranges: pa.Table) -> None:
+def _add_operators(told: pd.DataFrame, rank: Array, calls: pa.Table, host_ranges: pa.Table) -> None:
     """What the operators around the launch calls say, where the kernels have no arguments."""
     if told["kind"].notna().all():
         return
@@ -162,6 +184,8 @@ def _add_operators(told: pd.DataFrame, calls: pa.Table, host_ranges: pa.Table) -
     noted = _around(calls, host_ranges, frames.equals(host_ranges, "name", OPERATOR))
     told["kind"] = told["kind"].where(told["kind"].notna(), _mapped(pd.Series(_texts(of_nccl, "name"))))
     told["bytes"] = np.where(told["bytes"].to_numpy() == NULL, _sizes(noted), told["bytes"])
+    named = peers(of_nccl["name"].to_pylist(), rank, told["group_ranks"])
+    told["peer"] = np.where(told["peer"].to_numpy() == NULL, named, told["peer"])
 
 
 def _around(calls: pa.Table, host_ranges: pa.Table, which: frames.Flags) -> pa.Table:
@@ -183,26 +207,29 @@ def _add_relatives(told: pd.DataFrame, kernels: pa.Table) -> None:
         known = told[column].groupby(family)
         shared = known.transform("first").where(known.transform("nunique") == 1)
         told[column] = told[column].where(told[column].notna(), shared)
-    size = told["group_size"].where(told["group_size"] != NULL).groupby(family)
-    shared = size.transform("first").where(size.transform("nunique") == 1)
-    told["group_size"] = told["group_size"].where(told["group_size"] != NULL, shared.fillna(NULL)).astype(np.int64)
+    for column in ("group_size", "peer"):
+        number = told[column].where(told[column] != NULL).groupby(family)
+        shared = number.transform("first").where(number.transform("nunique") == 1)
+        told[column] = told[column].where(told[column] != NULL, shared.fillna(NULL)).astype(np.int64)
     by_name = np.array([kind_of(n) if n else None for n in names], object)[name]
     told["kind"] = told["kind"].where(told["kind"].notna(), pd.Series(by_name, dtype=object))
 
 
 def _placed(ledger_ops: pa.Table, busy: dict[frames.Key, Busy]) -> dict[str, pa.Array]:
     """How each communication kernel lies beside the compute kernels of its GPU."""
-    alone, shared, ordered = [], [], []
+    alone, done, shared, ordered = [], [], [], []
     for key, ops in frames.split(ledger_ops):
         mine = np.flatnonzero(frames.equals(ops, "class", "communication"))
         if not len(mine):
             continue
         start, end = frames.ints(ops, "start_ns")[mine], frames.ints(ops, "end_ns")[mine]
         alone.append(exposed(start, end, busy[key].compute))
+        done.append(covered_before(end, busy[key].compute))
         shared.append(_on_main_stream(ops)[mine])
         ordered.append(_handed_over(start, end, busy[key].compute) & ~shared[-1])
     return {
         "exposed": pa.array(np.concatenate(alone)),
+        "computed": pa.array(np.concatenate(done)),
         "compute_stream": pa.array(np.concatenate(shared)),
         "serialized": pa.array(np.concatenate(ordered)),
     }

@@ -41,7 +41,7 @@ def contents(catalog: Catalog) -> Contents:
         steps=steps.num_rows,
         step_method=steps["method"][0].as_py() if steps.num_rows else None,
         first_step=steps["name"][0].as_py() if steps.num_rows else None,
-        collectives=catalog.table("collectives").num_rows,
+        collectives=catalog.table("collectives")["thread"].null_count,
         counters=_counts(catalog.table("counters"), "metric"),
         memory_events=catalog.table("memory_events").num_rows,
         framework=min(seen, default=None),

@@ -64,7 +64,7 @@ def health(
             rows.append(_row(rank, "TRC002", "low", message, missing))
         if rank in sound:
             rows += _weak(rank, sound[rank], *(tables[rank] for tables in lists))
-    noted = _softened(recorded_health, recorded.keys()) if sound else recorded_health
+    noted = softened(recorded_health, recorded.keys()) if sound else recorded_health
     return pa.concat_tables([noted, pa.Table.from_pylist(rows, schema=HEALTH.schema)])
 
 
@@ -104,12 +104,12 @@ def _profiler_time(overheads: pa.Table, low: int, high: int) -> tuple[int, int]:
     return total(clip(spans, low, high)), int(own.sum())
 
 
-def _softened(recorded_health: pa.Table, recorded: Iterable[int]) -> pa.Table:
-    """The importer's rows. What a rank without any GPU work says of that hides nothing of the others' work."""
-    severity = recorded_health["severity"]
-    empty = pc.invert(pc.is_in(recorded_health["rank"], pa.array(list(recorded), pa.int32())))
+def softened(notes: pa.Table, recorded: Iterable[int]) -> pa.Table:
+    """Health rows. What a rank without any GPU work, which are all but `recorded`, says of that hides nothing of the others' work."""
+    severity = notes["severity"]
+    empty = pc.invert(pc.is_in(notes["rank"], pa.array(list(recorded), pa.int32())))
     severity = pc.if_else(pc.and_(empty, pc.equal(severity, "high")), "low", severity)
-    return recorded_health.set_column(recorded_health.schema.get_field_index("severity"), "severity", severity)
+    return notes.set_column(notes.schema.get_field_index("severity"), "severity", severity)
 
 
 def _disagreement(row: dict[str, int]) -> dict[str, object]:

@@ -49,6 +49,17 @@ def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table) -> pa.Table:
     return frames.stack(LEDGER_INTERVALS, tables)
 
 
+def windows(ledger_ops: pa.Table, devices: pa.Table) -> pa.Table:
+    """rank, device, name, start_ns and end_ns of `ledger`, which are known before the rest of it."""
+    names = {(r["rank"], r["device"]): r["name"] for r in devices.to_pylist()}
+    rows = [
+        {"rank": key[0], "device": key[1], "name": names.get(key), "start_ns": low, "end_ns": high}
+        for key, ops in frames.split(ledger_ops)
+        for low, high in [_window(ops)]
+    ]
+    return pa.Table.from_pylist(rows, schema=LEDGER.schema).select(["rank", "device", "name", "start_ns", "end_ns"])
+
+
 def ledger(
     ledger_ops: pa.Table,
     busy: dict[frames.Key, Busy],
@@ -61,14 +72,21 @@ def ledger(
     names = {(r["rank"], r["device"]): r["name"] for r in devices.to_pylist()}
     tiles, calls, steps = (frames.by_device(table) for table in (ledger_intervals, launches, step_stats))
     rows = [
-        {"name": names.get(key), **_row(key, ops, busy[key], tiles[key], calls[key], steps[key].num_rows)}
+        {"name": names.get(key), **_row(key, ops, busy[key], tiles[key], calls[key], steps[key])}
         for key, ops in frames.split(ledger_ops)
     ]
     return pa.Table.from_pylist(rows, schema=LEDGER.schema)
 
 
-def _row(key: frames.Key, ops: pa.Table, busy: Busy, tiles: pa.Table, launches: pa.Table, steps: int) -> dict[str, Any]:
-    start, end = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
+def _window(ops: pa.Table) -> tuple[int, int]:
+    return int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
+
+
+def _row(
+    key: frames.Key, ops: pa.Table, busy: Busy, tiles: pa.Table, launches: pa.Table, step_stats: pa.Table
+) -> dict[str, Any]:
+    steps, ends = step_stats.num_rows, frames.ints(step_stats, "end_ns")
+    start, end = _window(ops)
     line, lines = frames.codes(tiles, "line")
     sums = np.zeros(len(lines), np.int64)
     np.add.at(sums, line, frames.duration(tiles))
@@ -95,6 +113,7 @@ def _row(key: frames.Key, ops: pa.Table, busy: Busy, tiles: pa.Table, launches: 
         **idle,
         "gpu_op_count": ops.num_rows,
         "kernel_count": kernels,
+        "step_time": int(ends[-1] - ends[0]) // (steps - 1) if steps > 1 else None,
         "launch_count": calls,
         "step_count": steps,
         "kernels_per_step": kernels / steps if steps else None,

@@ -1,146 +1,178 @@
-"""Who waited for whom in the collectives of a job, and what the one that came last was doing meanwhile."""
+"""Who waited for whom in the collectives of a job, and why the one that came last did."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.busy import Busy
-from traceanalyzer.derive.collectives import chains, lanes
-from traceanalyzer.derive.ranges import heaviest
+from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.pipelines import bubbles, pipeline
 from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS
-from traceanalyzer.intervals import Array, Spans, covered, covered_before, overlaps, union
-from traceanalyzer.model.trace import Input
+from traceanalyzer.intervals import Array
+from traceanalyzer.model.trace import Input, rank_names
+from traceanalyzer.names import readable_name
+from traceanalyzer.units import format_count, format_duration
 
-JITTER = 0.01
-"""Least spread of the ranks' compute, as a share of the median: below it they are alike, and a score of the rest means nothing."""
-FEWEST = 3
-"""Ranks that it takes to tell which one is unlike the others."""
-
-Floats = npt.NDArray[np.float64]
-Names = npt.NDArray[np.object_]
+LONGEST_NAME = 60
+MOST_STEPS = 8
+"""How far blame is followed from a rank that waited itself to the one it waited for."""
+# What a rank does on a ledger line, between how much more of it and on what.
+_DOING = {
+    "compute": "computes {more}",
+    "exposed_memcpy": "copies memory {more}",
+    "exposed_memset": "sets memory {more}",
+    "idle.input": "stands idle {more} because its next batch is not ready",
+    "idle.memory_management": "stands idle {more} while its host allocates memory",
+    "idle.synchronization": "stands idle {more} after its host waited for it",
+    "idle.host_work": "stands idle {more} while its host is at work",
+    "idle.host_untraced": "stands idle {more} while its host does what was not recorded",
+    "idle.launch_latency": "stands idle {more} while kernels are launched",
+    "idle.dependency": "stands idle {more} waiting for another stream or device",
+    "idle.profiler": "stands idle {more} while the profiler itself is at work",
+    "exposed_communication": "is busy {more} with other communication",
+}
 
 
 def collective_waits(
     communication: pa.Table,
-    busy: dict[frames.Key, Busy],
+    matches: pa.Table,
+    late_work: pa.Table,
+    late_names: pa.Table,
+    extra_work: pa.Table,
+    excess: pa.Table,
     ledger: pa.Table,
-    ledger_intervals: pa.Table,
-    ledger_ops: pa.Table,
-    gaps: pa.Table,
     inputs: Sequence[Input],
 ) -> pa.Table:
-    """Every communication kernel, in the order of `communication`."""
-    parts = communication.combine_chunks()
-    start = frames.ints(parts, "start_ns")
-    wait = pc.fill_null(parts["wait"], 0).to_numpy()
-    known = parts["instance"].is_valid().to_numpy()
-    late, longest = _late(parts, wait, known)
-    arrived = np.where(known, start[late], 0)
-    since = arrived - longest
-    line, doing = _meanwhile(parts, known, late, since, arrived, (ledger_intervals, ledger_ops, gaps))
-    imbalance, score = _compute(parts, busy, wait, known, late)
-    names = {i.ordinal: f"rank {i.rank}" for i in inputs if i.rank is not None}
-    who = zip(parts["late_rank"].to_pylist(), parts["late_device"].to_pylist(), strict=True)
-    called = [None if device is None else names.get(rank, f"GPU {device}") for rank, device in who]
-    same = ("rank", "device", "kind", "instance", "ranks", "certainty", "wait", "exposed_wait", "transfer", "spread")
+    """Every communication kernel, in the order of `communication` and of `matches`.
+
+    Who was late because it waited itself for another one is not to blame: that one is, outside of pipelines, in which that is normal.
+    """
+    start = frames.ints(communication, "start_ns")
+    wait = np.maximum(frames.ints(communication, "wait"), 0)
+    instance, keys = frames.ints(communication, "instance"), [frames.ints(late_work, "instance")]
+    direct = late_work.take(_rows_of(keys, [instance]))
+    stages = pipeline(communication)
+    bubble = bubbles(communication, direct["line"], stages)
+    blamed = late_work.take(_rows_of(keys, [np.where(bubble, instance, _roots(instance, late_work))]))
+    late = {c: pc.coalesce(blamed[c], communication[f"late_{c}"]) for c in ("rank", "device")}
+    gpu = [frames.ints(pa.table(late), c) for c in late]
+    more = excess.take(_rows_of(_gpus(excess), gpu))
+    cause = pc.coalesce(*(column.cast(pa.string()) for column in (more["line"], blamed["line"])))
+    doing = late_names["name"].take(_rows_of(*_by_line(late_names, gpu, cause)))
+    extra = extra_work.take(_rows_of(_gpus(extra_work), gpu))
+    same = (
+        "rank",
+        "device",
+        "kind",
+        "parallelism",
+        "instance",
+        "ranks",
+        "certainty",
+        "wait",
+        "exposed_wait",
+        "transfer",
+    )
     return frames.build(
         COLLECTIVE_WAITS,
-        {c: parts[c] for c in (*same, "start_ns", "late_rank", "late_device")}
-        | {"end_ns": start + wait, "late": pa.array(called, pa.string())}
-        | {"late_start_ns": pa.array(since, mask=~known), "late_end_ns": pa.array(arrived, mask=~known)}
-        | {"late_line": pa.array(line, pa.string()), "late_doing": pa.array(doing, pa.string())}
-        | {"imbalance": pa.array(imbalance, mask=~known), "score": pa.array(score, from_pandas=True)}
-        | {"job_window": np.full(len(start), _windows(ledger, parts))},
+        {c: communication[c] for c in (*same, "spread", "start_ns")}
+        | {f"late_{c}": values for c, values in late.items()}
+        | {f"late_{c}": pc.coalesce(blamed[c], matches[f"late_{c}"]) for c in ("start_ns", "end_ns")}
+        | {c: matches[c] for c in ("imbalance", "score")}
+        | {"end_ns": start + wait, "late": _called(late, inputs), "sooner": _sooner(communication)}
+        | {"late_line": blamed["line"], "late_doing": doing}
+        | {"late_cause": cause, "late_why": _why(cause, more, extra, doing)}
+        | {"bubble": pa.array(bubble)}
+        | {c: frames.numbers(np.full(len(start), getattr(stages, c))) for c in ("stages", "micro_batches")}
+        | {"schedule": pa.array([stages.schedule] * len(start), pa.string())}
+        | {"job_window": np.full(len(start), _windows(ledger, communication))},
     )
 
 
-def _late(parts: pa.Table, wait: Array, known: frames.Flags) -> tuple[Array, Array]:
-    """For each part the row of the part that arrived last, which is the one that did not wait, and the longest wait for it."""
-    instance = np.where(known, frames.ints(parts, "instance"), -1)
-    late = np.arange(len(instance))
-    longest = np.zeros(len(instance), np.int64)
-    order = np.lexsort((wait, instance))
-    order = order[instance[order] >= 0]
-    if len(order):
-        first = np.flatnonzero(np.diff(instance[order], prepend=-1))
-        count = np.diff(np.append(first, len(order)))
-        late[order] = np.repeat(order[first], count)
-        longest[order] = np.repeat(wait[order[first + count - 1]], count)
-    return late, longest
+def _roots(instance: Array, late_work: pa.Table) -> Array:
+    """For each collective the one in which what made its last rank late began: itself, or that in which this rank waited."""
+    own, via = (frames.ints(late_work, c) for c in ("instance", "via"))
+    before = np.arange(max(instance.max(initial=0), own.max(initial=0)) + 2)
+    before[own] = np.where(via == NULL, own, via)
+    root = np.where(instance == NULL, len(before) - 1, instance)
+    for _ in range(MOST_STEPS):
+        root = before[root]
+    return root
 
 
-def _windows(ledger: pa.Table, parts: pa.Table) -> int:
-    gpus = {key for key, _ in frames.groups(parts)}
+def _gpus(table: pa.Table) -> list[Array]:
+    return [frames.ints(table, c) for c in ("rank", "device")]
+
+
+def _by_line(names: pa.Table, gpu: list[Array], line: pa.Array) -> tuple[list[Array], list[Array]]:
+    """Keys of `late_names`, and those that are wanted: a GPU and a line."""
+    both = pa.chunked_array([*names["line"].cast(pa.string()).chunks, *line.chunks], pa.string()).combine_chunks()
+    code = both.dictionary_encode().indices.fill_null(-1).cast(pa.int64()).to_numpy()
+    return [*_gpus(names), code[: names.num_rows]], [*gpu, code[names.num_rows :]]
+
+
+def _called(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -> pa.Array:
+    """The name of each late rank or, where the trace does not say ranks, of its GPU."""
+    names = rank_names(inputs)
+    pairs = list(zip(late["rank"].to_pylist(), late["device"].to_pylist(), strict=True))
+    called = {pair: None if None in pair else names.get(pair[0], f"GPU {pair[1]}") for pair in set(pairs)}
+    return pa.array([called[pair] for pair in pairs], pa.string())
+
+
+def _why(cause: pa.Array, more: pa.Table, extra: pa.Table, doing: pa.Array) -> pa.Array:
+    """Why each late rank is late, in words; each distinct case is worded once."""
+    columns = [cause, more["time"], extra["name"], extra["count"], extra["time"], doing]
+    cases = list(zip(*(column.to_pylist() for column in columns), strict=True))
+    worded = {case: _reason(*case) for case in set(cases)}
+    return pa.array([worded[case] for case in cases], pa.string())
+
+
+def _reason(
+    line: str | None, time: int | None, name: str | None, count: float | None, extra: int | None, doing: str | None
+) -> str | None:
+    if line not in _DOING:
+        return None
+    more = "meanwhile" if time is None else f"{format_duration(time)} more a step than the median rank"
+    said = _DOING[line].format(more=more)
+    if line == "compute" and name is not None and extra is not None:
+        short = readable_name(name, LONGEST_NAME)
+        many = f"{format_count(round(count or 0))} more of {short}" if round(count or 0) > 0 else f"a longer {short}"
+        return f"{said}: {many} ({format_duration(extra)})"
+    return f"{said}, above all in {readable_name(doing, LONGEST_NAME)}" if doing else said
+
+
+def _sooner(communication: pa.Table) -> Array:
+    """The part of each exposed wait that was for the last rank alone: the least wait of those that came before it."""
+    instance, wait = frames.ints(communication, "instance"), frames.ints(communication, "exposed_wait")
+    order = np.lexsort((wait, frames.ints(communication, "wait"), instance))
+    order = order[instance[order] != NULL]
+    sooner = np.zeros(len(instance), np.int64)
+    if not len(order):
+        return sooner
+    # The last rank's own row comes first of its collective.
+    first = np.flatnonzero(np.diff(instance[order], prepend=-1))
+    others = np.ones(len(order), bool)
+    others[first] = False
+    number = np.cumsum(~others) - 1
+    least = np.full(len(first), np.iinfo(np.int64).max)
+    np.minimum.at(least, number[others], wait[order][others])
+    sooner[order[others]] = least[number[others]]
+    return sooner
+
+
+def _rows_of(keys: Sequence[Array], wanted: Sequence[Array]) -> pa.Array:
+    """For each wanted combination its row among `keys`, which hold each once; null where they do not."""
+    code = frames.dense(*(np.concatenate(pair) for pair in zip(keys, wanted, strict=True)))
+    row = np.full(int(code.max(initial=0)) + 1, -1)
+    row[code[: len(keys[0])]] = np.arange(len(keys[0]))
+    found = row[code[len(keys[0]) :]]
+    return pa.array(found, mask=found < 0)
+
+
+def _windows(ledger: pa.Table, communication: pa.Table) -> int:
+    gpus = {key for key, _ in frames.groups(communication)}
     rows = zip(*(ledger[c].to_pylist() for c in ("rank", "device", "duration")), strict=True)
     return sum(duration for rank, device, duration in rows if (rank, device) in gpus)
-
-
-def _compute(
-    parts: pa.Table, busy: dict[frames.Key, Busy], wait: Array, known: frames.Flags, late: Array
-) -> tuple[Array, Floats]:
-    """Which part of each wait is the last rank's longer compute, and how unlike the others' its compute is.
-
-    Compared is the compute from the end of the first to the end of the last collective of a chain, times that all ranks share. Single
-    collectives cannot be compared: a rank computes on under some that it waits in, and what it had no time for comes before the next.
-
-    Score: 0.6745 (x - median) / max(MAD, floor), at least `FEWEST` ranks. Source: Iglewicz and Hoaglin, How to Detect and Handle
-    Outliers, 1993.
-    """
-    lane = lanes(parts)
-    end = frames.ints(parts, "end_ns")
-    done = np.zeros(len(end), np.int64)
-    for key, rows in frames.groups(parts):
-        done[rows] = covered_before(end[rows], busy[key].compute)
-    frame = pd.DataFrame({"chain": chains(parts), "lane": lane, "last": lane[late], "done": done, "wait": wait})
-    by_lane = frame[known].groupby(["chain", "lane"])["done"]
-    x = (by_lane.max() - by_lane.min()).astype(float)
-    by_chain = x.groupby("chain")
-    median = by_chain.transform("median")
-    spread = (x - median).abs().groupby("chain").transform("median")
-    score: pd.Series = 0.6745 * (x - median) / np.maximum(np.maximum(spread, JITTER * median), 1)
-    score = score.where(by_chain.transform("size") >= FEWEST)
-    own, last = (pd.MultiIndex.from_frame(frame[["chain", c]]) for c in ("lane", "last"))
-    more = np.clip(x.reindex(last).to_numpy() - x.reindex(own).to_numpy(), 0, None)
-    waited = frame["wait"].where(known, 0).groupby([frame["lane"], frame["last"]]).transform("sum").to_numpy()
-    imbalance = wait * np.clip(np.nan_to_num(more) / np.maximum(waited, 1), 0, 1)
-    return imbalance.astype(np.int64), np.where(known, score.reindex(last).to_numpy(), np.nan)
-
-
-def _meanwhile(
-    parts: pa.Table,
-    known: frames.Flags,
-    late: Array,
-    since: Array,
-    until: Array,
-    tables: tuple[pa.Table, pa.Table, pa.Table],
-) -> tuple[Names, Names]:
-    """On which ledger line the last rank spent most of the time that others waited for it, and what most of all such time went to."""
-    line, doing = np.full(len(late), None, object), np.full(len(late), None, object)
-    waited = np.flatnonzero(known & (until > since))
-    tiles, ops, gaps = (frames.by_device(table) for table in tables)
-    for (rank, device), rows in frames.together(*(frames.ints(parts, c)[late[waited]] for c in ("rank", "device"))):
-        mine, gpu = waited[rows], (rank, device)
-        line[mine] = _longest_lines(tiles[gpu], since[mine], until[mine])
-        times = union(since[mine], until[mine])
-        busiest, idlest = _top(ops[gpu], "name", times), _top(gaps[gpu], "range_name", times)
-        doing[mine] = [idlest if str(name).startswith("idle.") else busiest for name in line[mine]]
-    return line, doing
-
-
-def _longest_lines(tiles: pa.Table, start: Array, end: Array) -> list[str | None]:
-    """The ledger line that covers most of each span; None outside the window, which the tiles cover in order."""
-    code, names = frames.codes(tiles, "line")
-    row, tile, low, high = overlaps(start, end, (frames.ints(tiles, "start_ns"), frames.ints(tiles, "end_ns")))
-    return [None if at == frames.NULL else names[at] for at in heaviest(row, code[tile], high - low, len(start))[0]]
-
-
-def _top(table: pa.Table, column: str, spans: Spans) -> str | None:
-    """The name in `column` whose rows cover most of the spans."""
-    return frames.top_name(table, column, covered(frames.ints(table, "start_ns"), frames.ints(table, "end_ns"), spans))

@@ -120,7 +120,7 @@ def _waiting(row: Row) -> str:
 
 
 def _late(row: Row) -> str:
-    doing = f", {words(row['late_line'].removeprefix('idle.'))}" if row["late_line"] else ""
+    doing = f", {words(row['late_cause'].removeprefix('idle.'))}" if row["late_cause"] else ""
     detail = f": {_part(row['late_doing'])}" if row["late_doing"] else ""
     return f"late: {row['late']}{doing}{detail}"
 

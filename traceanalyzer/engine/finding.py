@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median
 
 import pyarrow as pa
 
+from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook, spans_by_gpu
 from traceanalyzer.engine.evidence import evidence
 from traceanalyzer.engine.kinds import Kind
+from traceanalyzer.engine.names import Expression
 from traceanalyzer.engine.program import Program
 from traceanalyzer.engine.rows import TableRows, Windows
 from traceanalyzer.engine.rule import Rule
@@ -76,13 +79,20 @@ class GroupRun:
             severity=self._severity(rows, recoverable / window if window else 0.0),
             confidence=self._confidence(rows, gpus, scope),
             message=_sentence(program.message(rows)) + self._accounted(spans, wanted, recoverable),
-            scope=scope,
+            scope=self._scope(rows) or scope,
             metrics=metrics,
-            saving=self._saving(recoverable, window, gpus),
+            saving=self._saving(rows, recoverable, window, gpus),
             evidence=evidence(rule.source, rows, program.order_by, rule.limit),
             recommend=[step for when, step in program.recommend if when is None or when(rows).as_py()],
             references=list(rule.references),
         )
+
+    def _scope(self, rows: TableRows) -> Scope | None:
+        """The GPU that the rule says its finding is about, if it says one."""
+        if not self.program.scope:
+            return None
+        told = {key: expression(rows).as_py() for key, expression in self.program.scope.items()}
+        return Scope(*(None if told.get(key) is None else int(told[key]) for key in ("rank", "device")))
 
     def _context(self, scope: Scope) -> dict[str, pa.Scalar]:
         if scope.rank is None or scope.device is None:
@@ -134,20 +144,45 @@ class GroupRun:
 
     def _confidence(self, rows: TableRows, gpus: list[tuple[int, int]], scope: Scope) -> str:
         confidence = self.rule.saving.confidence if self.rule.saving else "high"
-        weak = bool(self.weak & {scope.rank, *(rank for rank, _ in gpus)})
+        # What is true of the whole job has no rank.
+        weak = bool(self.weak & {None, scope.rank, *(rank for rank, _ in gpus)})
         unsure = self.program.less_sure is not None and bool(self.program.less_sure(rows).as_py())
         return CONFIDENCES[max(0, CONFIDENCES.index(confidence) - weak - unsure)]
 
-    def _saving(self, recoverable: int, window: int, gpus: list[tuple[int, int]]) -> Saving:
+    def _saving(self, rows: TableRows, recoverable: int, window: int, gpus: list[tuple[int, int]]) -> Saving:
         if not self.rule.saving and self.rule.category != "health":
             return Saving(None, None, None, None)
         steps = self.windows.value(*gpus[0], "step_count").as_py() if len(gpus) == 1 else None
-        return Saving(
+        saving = Saving(
             recoverable_ns=recoverable,
             recoverable_share=round(recoverable / window, 6) if window else 0.0,
             speedup_ceiling=round(window / (window - recoverable), 6) if window > recoverable else None,
             per_step_ns=recoverable // steps if steps else None,
             prediction_note=self.rule.saving.unpredicted if self.rule.saving and recoverable else None,
+        )
+        return self._with_job_prediction(rows, saving, gpus) if self.program.sooner and recoverable else saving
+
+    @staticmethod
+    def _by_gpu(rows: TableRows, value: Expression) -> list[int]:
+        """The sums of a row's value on each GPU."""
+        keys = {key: rows.column(key) for key in ("rank", "device")}
+        values = compute.as_array(value(rows), rows.count)
+        sums = pa.table({**keys, "value": values}).group_by([*keys]).aggregate([("value", "sum")])
+        return [total or 0 for total in sums["value_sum"].to_pylist()]
+
+    def _with_job_prediction(self, rows: TableRows, saving: Saving, gpus: list[tuple[int, int]]) -> Saving:
+        """How much faster the whole job would be: its longest window, and a typical step of it, shorter by the same share."""
+        assert self.program.sooner and self.rule.saving
+        run = max(self.windows.duration(*gpu) for gpu in gpus)
+        gain = min(max(self._by_gpu(rows, self.program.sooner)), run - 1)
+        steps = [step for gpu in gpus if (step := self.windows.value(*gpu, "step_time").as_py())]
+        step = round(median(steps)) if steps else None
+        return replace(
+            saving,
+            step_ns=step,
+            predicted_step_ns=None if step is None else round(step * (run - gain) / run),
+            predicted_speedup=round(run / (run - gain), 6),
+            prediction_note=self.rule.saving.sooner_if,
         )
 
 

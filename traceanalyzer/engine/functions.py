@@ -103,13 +103,17 @@ ROW_FUNCTIONS: dict[str, Function] = {
 }
 
 
-def _weighed(result: Kind) -> Callable[[list[Kind]], Kind]:
-    return _fixed(result, TEXT, NUMBER)
+def _heaviest(given: list[Kind]) -> Kind:
+    if given[1].type not in ("number", "null"):
+        raise KindError(f"needs a number second but gets {given[1]}")
+    if given[0] not in (TEXT, NUMBER, NULL):
+        raise KindError(f"needs a name or a plain number first but gets {given[0]}")
+    return given[0]
 
 
 def _top(names: pa.Array, weights: pa.Array) -> pa.Scalar:
     totals = _weight_by_name(names, weights).sort_by([("weight", "descending"), ("name", "ascending")])
-    return totals["name"][0] if len(totals) else pa.scalar(None, pa.string())
+    return totals["name"][0] if len(totals) else pa.scalar(None, totals["name"].type)
 
 
 def _weight_by_name(names: pa.Array, weights: pa.Array) -> pa.Table:
@@ -170,6 +174,6 @@ AGGREGATES: dict[str, Function] = {
     "count_distinct": Function("count_distinct(column)", (1, 1), _countable, _distinct),
     "any": Function("any(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.any(values, min_count=0)),
     "all": Function("all(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.all(values, min_count=0)),
-    "top": Function("top(name, weight)", (2, 2), _weighed(TEXT), _top),
-    "top_share": Function("top_share(name, weight)", (2, 2), _weighed(number(SHARE)), _top_share),
+    "top": Function("top(name, weight)", (2, 2), _heaviest, _top),
+    "top_share": Function("top_share(name, weight)", (2, 2), _fixed(number(SHARE), TEXT, NUMBER), _top_share),
 }

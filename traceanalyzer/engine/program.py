@@ -30,10 +30,12 @@ class Program:
     metrics: dict[str, Expression]
     abstain: tuple[tuple[Expression, str], ...]
     having: Expression | None
+    scope: dict[str, Expression]
     order_by: Expression | None
     severity: tuple[tuple[Expression, str], ...]
     recoverable: Expression | None
     less_sure: Expression | None
+    sooner: Expression | None
     message: Message | None
     recommend: tuple[tuple[Expression | None, dict[str, str]], ...]
 
@@ -113,6 +115,14 @@ class _RuleCompiler:
         )
         if recoverable and recoverable.kind != number(NS):
             self.complain(("saving", "recoverable"), f"what is recoverable is a time, but this is {recoverable.kind}")
+        sooner = self._expression(("saving", "sooner"), rule.saving.sooner if rule.saving else None, row_of_group)
+        if sooner and sooner.kind != number(NS):
+            self.complain(("saving", "sooner"), f"how much sooner is a time, but this is {sooner.kind}")
+        scope = {
+            key: expression
+            for key, text in rule.scope.items()
+            if (expression := self._expression(("scope", key), text, group))
+        }
         values |= {"recoverable": number(NS)}
         doubt = rule.saving.less_sure_when if rule.saving else None
         less_sure = self._condition(("saving", "less_sure_when"), doubt, group)
@@ -137,10 +147,12 @@ class _RuleCompiler:
             metrics=metrics,
             abstain=tuple(abstain),
             having=having,
+            scope=scope,
             order_by=order,
             severity=tuple(severity),
             recoverable=recoverable,
             less_sure=less_sure,
+            sooner=sooner,
             message=message,
             recommend=tuple(recommend),
         )

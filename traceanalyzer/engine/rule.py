@@ -49,12 +49,17 @@ class Param:
 
 @dataclass(frozen=True)
 class Saving:
-    """What a rule recovers. `unpredicted` is why no replay can say what that would give; None where it can."""
+    """What a rule recovers. `unpredicted` is why no replay can say what that would give; None where it can.
+
+    `sooner` is how much sooner the whole job would be done if `sooner_if`.
+    """
 
     recoverable: str
     confidence: str
     less_sure_when: str | None = None
     unpredicted: str | None = None
+    sooner: str | None = None
+    sooner_if: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,7 @@ class Rule:
     group_by: tuple[str, ...]
     metrics: dict[str, str]
     having: str | None
+    scope: dict[str, str]
     order_by: str | None
     limit: int
     severity: tuple[tuple[str, str], ...]

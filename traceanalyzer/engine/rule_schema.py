@@ -90,6 +90,15 @@ SAVING = {
     "confidence": _one_of("how sure that is on a healthy trace", CONFIDENCES),
     "less_sure_when": _expression("condition on the group that lowers the confidence by one"),
     "unpredicted": _text("why replaying the timeline can say nothing of this cause; then there is no prediction"),
+    "sooner": _expression(
+        "for rules about the whole job, which cannot be replayed: the time of a row that would be gone; the GPU that has most of it "
+        "tells how much sooner the job would be done"
+    ),
+    "sooner_if": _text("what that supposes, as the beginning of a sentence"),
+}
+SCOPE = {
+    "rank": _expression("a rank as the tables number it, or none"),
+    "device": _expression("a device, or none"),
 }
 EXPECT = {
     "level": _one_of("severity of the first finding", SEVERITIES),
@@ -131,6 +140,10 @@ RULE: dict[str, Schema] = {
         "additionalProperties": _expression("a value of the group"),
     },
     "having": _expression("when a group is a finding: a condition on its metrics"),
+    "scope": _object(
+        "the GPU that a finding is about, where it is another than that of its group, such as the one that others wait for",
+        SCOPE,
+    ),
     "order_by": _expression("which rows are shown first as evidence: a number of a row"),
     "limit": {
         "type": "integer",

@@ -34,6 +34,7 @@ from traceanalyzer.engine.rule_schema import (
     REQUIRES,
     RULE,
     SAVING,
+    SCOPE,
     SEVERITY,
     STATUSES,
     TEST,
@@ -100,6 +101,7 @@ class _Reader:
                 for name in self.mapping(("metrics",), data.get("metrics"))
             },
             having=self.expression(("having",)),
+            scope=self.scope(),
             order_by=self.expression(("order_by",)),
             limit=self.limit(),
             severity=self.severity(),
@@ -233,6 +235,11 @@ class _Reader:
             for at in range(len(steps))
         )
 
+    def scope(self) -> dict[str, str]:
+        entry = self.mapping(("scope",), self.at(("scope",)))
+        self.known(("scope",), entry, SCOPE)
+        return {key: text for key in SCOPE if key in entry and (text := self.expression(("scope", key)))}
+
     def saving(self) -> Saving | None:
         if self.at(("saving",)) is None:
             return None
@@ -245,6 +252,8 @@ class _Reader:
             self.one_of(("saving", "confidence"), CONFIDENCES),
             self.expression(("saving", "less_sure_when")),
             self.text("saving", "unpredicted") or None,
+            self.expression(("saving", "sooner")),
+            self.text("saving", "sooner_if") or None,
         )
 
     def recommend(self) -> tuple[dict[str, str], ...]:

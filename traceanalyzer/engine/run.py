@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
-from traceanalyzer.engine.overrides import Overrides, check_disabled, with_overrides
 from traceanalyzer.engine.program import Program, compile_rule
 from traceanalyzer.engine.rows import TABLES, Columns, TableRows, Windows
 from traceanalyzer.engine.rule import Rule
@@ -60,21 +59,20 @@ def gpu_name(rank: int, device: int) -> str:
 def run_rules(
     rules: Sequence[Rule],
     tables: Tables,
-    overrides: Overrides | None = None,
     describe: Describe = gpu_name,
     disabled: Mapping[str, str] | None = None,
+    tiles: str = "ledger_intervals",
 ) -> EngineResult:
     """Run the rules, which are in claim order, one after another.
 
-    `overrides` is {rule id: {param: value}}, `disabled` {rule id: where it was switched off}. Ranks in the findings are those of the
-    tables. Raises ConfigError for wrong overrides and for unknown rules, and nothing else.
+    `disabled` is {rule id: where it was switched off}, `tiles` the table of the intervals that may be claimed. Ranks in the findings
+    are those of the tables. A rule that fails is an outcome, so nothing is raised.
     """
-    run = _Run(tables, describe)
+    run = _Run(tables, describe, tiles)
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
     off = disabled or {}
-    check_disabled(rules, off)
-    for rule in with_overrides(rules, overrides or {}):
+    for rule in rules:
         if rule.id in off:
             outcomes.append(RuleOutcome(rule.id, "not_applicable", f"switched off {off[rule.id]}"))
             continue
@@ -89,18 +87,25 @@ def run_rules(
             # Whatever a rule trips over is that rule's outcome: one bad rule must not cost the user the other findings.
             restore()
             outcomes.append(RuleOutcome(rule.id, "error", f"{type(error).__name__}: {error}"))
-    findings.sort(key=lambda f: (-(f.saving.recoverable_ns or 0), f.rule, _key(f.scope.rank), _key(f.scope.device)))
-    return EngineResult(findings, outcomes, run.book.table())
+    return EngineResult(by_saving(findings), outcomes, run.book.table())
+
+
+def by_saving(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings by recoverable time, the largest first."""
+    return sorted(
+        findings,
+        key=lambda f: (-(f.saving.recoverable_ns or 0), f.rule, _key(f.scope.rank), _key(f.scope.device)),
+    )
 
 
 class _Run:
     """One pass over one trace: the tables, the windows and the book of claims that all rules share."""
 
-    def __init__(self, tables: Tables, describe: Describe) -> None:
+    def __init__(self, tables: Tables, describe: Describe, tiles: str) -> None:
         self.tables = tables
         self.describe = describe
         self.windows = Windows(tables.table("ledger"))
-        self.book = ClaimBook(tables.table("ledger_intervals"))
+        self.book = ClaimBook(tables.table(tiles))
         self.health = tables.table("health")
         self.columns: dict[str, Columns] = {}
 

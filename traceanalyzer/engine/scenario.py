@@ -163,6 +163,8 @@ def _defaults(table: str, row: Row, number: int) -> Row:
         defaults[_NUMBERED[table]] = number
     if table == "collective_waits":
         defaults["spread"] = 0
+    if table == "communication":
+        defaults["exposed_transfer"] = row.get("exposed", duration) - row.get("exposed_wait", 0)
     if table in ("copy_bursts", "readbacks"):
         idle = row.get("idle", 0)
         defaults |= {"idle": idle, "exposed": duration - idle}

@@ -29,28 +29,35 @@ GENERAL = ("INP001", "HST001", "LCH001", "SYN001", "MEM001", "GAP001")
 Row = dict[str, Any]
 
 
-def splits(ledger: pa.Table, claims: pa.Table, findings: Sequence[Finding], describe: Describe) -> list[Split]:
-    """The windows in the order of `ledger`. `claims` as in CLAIMS_SCHEMA, `findings` with their predictions, largest saving first."""
-    claimed: dict[tuple[int, int], list[Row]] = defaultdict(list)
-    for row in _claimed(claims):
-        claimed[row["rank"], row["device"]].append(row)
+def splits(
+    ledger: pa.Table, claimed: pa.Table, findings: Sequence[Finding], job: Sequence[Finding], describe: Describe
+) -> list[Split]:
+    """The windows in the order of `ledger`. `claimed` as below, `findings` about one GPU and `job` about all, largest saving first."""
+    by_gpu: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in claimed.to_pylist():
+        by_gpu[row["rank"], row["device"]].append(row)
     found: dict[tuple[int | None, int | None], list[Finding]] = defaultdict(list)
     for finding in findings:
         found[finding.scope.rank, finding.scope.device].append(finding)
     titles = {finding.rule: finding.title for finding in findings}
+    said = {finding.rule: finding.message.partition(". ")[0].removesuffix(".") for finding in job}
     result = []
     for row in ledger.to_pylist():
         gpu = (row["rank"], row["device"])
-        waste, sharper = _waste(claimed[gpu], found[gpu]), _sharper(claimed[gpu], titles)
-        result.append(Split(describe(*gpu), row["duration"], row["idle"], _by_cause(row, claimed[gpu]), waste, sharper))
+        waste, sharper = _waste(by_gpu[gpu], found[gpu]), _sharper(by_gpu[gpu], titles)
+        causes, waited = _by_cause(row, by_gpu[gpu]), _waited(by_gpu[gpu], said)
+        result.append(Split(describe(*gpu), row["duration"], row["idle"], causes, waste, sharper, waited))
     return result
 
 
-def _claimed(claims: pa.Table) -> list[Row]:
-    """Claimed ns (`ns_sum`) by rank, device, line, category and rule."""
+def claimed(claims: pa.Table) -> pa.Table:
+    """Claims, as in CLAIMS_SCHEMA, added up: `ns_sum` by rank, device, line, category and rule."""
     keys = ["rank", "device", "line", "category", "rule"]
     table = pa.table({**{k: claims[k] for k in keys}, "ns": pc.subtract(claims["end_ns"], claims["start_ns"])})
-    return table.group_by(keys).aggregate([("ns", "sum")]).to_pylist()  # type: ignore[no-any-return]
+    sums = table.group_by(keys, use_threads=False).aggregate([("ns", "sum")])
+    return sums.cast(
+        pa.schema([(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in sums.schema])
+    )
 
 
 def _by_cause(row: Row, claimed: list[Row]) -> dict[str, int]:
@@ -82,6 +89,15 @@ def _waste(claimed: list[Row], findings: list[Finding]) -> tuple[int, str] | Non
     rules = {claim["rule"] for claim in claimed if claim["line"] == "compute"}
     here = [finding for finding in findings if finding.rule in rules and finding.saving.pays]
     return (here[0].saving.recoverable_ns or 0, here[0].title) if here else None
+
+
+def _waited(claimed: list[Row], said: dict[str, str]) -> tuple[int, str] | None:
+    """How long the GPU waits for others, by the rule about the job that explains most of it, and what that says first."""
+    ns = {claim["rule"]: claim["ns_sum"] for claim in claimed if claim["rule"] in said}
+    if not ns:
+        return None
+    rule = max(sorted(ns), key=lambda name: ns[name])
+    return ns[rule], said[rule]
 
 
 def _sharper(claimed: list[Row], titles: dict[str, str]) -> tuple[tuple[str, int, str], ...]:

@@ -48,9 +48,11 @@ class Member:
             raise InputError(f"{path}: {self._refusal}")
         if archive.layers:
             layers: tuple[Layer, ...] = (*archive.layers, partial(part, *self._span))
-            return unpacked(with_head(replace(archive, path=path, layers=layers)))
+            return unpacked(with_head(replace(archive, path=path, member=self.name, layers=layers)))
         return unpacked(
-            with_head(replace(archive, path=path, size=self._span[1], span=self._span, layers=self._layers))
+            with_head(
+                replace(archive, path=path, member=self.name, size=self._span[1], span=self._span, layers=self._layers)
+            )
         )
 
 

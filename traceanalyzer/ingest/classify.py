@@ -60,14 +60,20 @@ KERNEL_NAMES: tuple[tuple[str, str], ...] = (
     # ncclKernel_*, ncclDevKernel_*, ncclSymDevKernel_*, ncclSymkRun_* and, before 2.10, ncclAllReduceRingLLKernel_*.
     (r"nccl[A-Z]\w*", COMMUNICATION),
     (r"rccl\w*", COMMUNICATION),
+    # On Ascend, hcom_allReduce__503_1_1 and HcclAllreduce.
+    (r"hccl\w*|Hccl\w+|hcom_\w+", COMMUNICATION),
     (r"mscclpp|msccl\w*", COMMUNICATION),
     (r"(?:deep_ep::)?(?:intranode|internode|internode_ll)::\w+", COMMUNICATION),
     (r"(?:deep_ep|hybrid_ep)::", COMMUNICATION),
-    (r"nvshmem\w*", COMMUNICATION),
+    (r"(?:nv|roc)shmem\w*", COMMUNICATION),
+    (r"[mM]oe_?(?:A2A|AllToAll|all_?to_?all)\w*", COMMUNICATION),
+    (r"symmetric_memory::(?:barrier|put_signal|wait_signal|all_to_all|nvshmem)\w*", COMMUNICATION),
+    # Transformer Engine's exchange that overlaps its matrix products.
+    (r"k?userbuffers_\w+", COMMUNICATION),
     (r"cross_device_reduce_\w+", COMMUNICATION),
     (r"(?:multimem_)?(?:one|two)_shot_(?:all_reduce|reduce_scatter|all_gather)\w*", COMMUNICATION),
     (r"multimem_(?:all_reduce|all_gather|reduce_scatter)\w*", COMMUNICATION),
-    (r"(?:one|two)ShotAllReduce\w*", COMMUNICATION),
+    (r"(?:one|two)[sS]hotAll[rR]educe\w*", COMMUNICATION),
     (r"(?:trtllm_)?(?:moe_)?all_?reduce_fusion\w*", COMMUNICATION),
     (r"quick_?reduce(?:::\w+|\w*)|quick_all_reduce\w*", COMMUNICATION),
     (r"reduce_scatter_cross_device\w*|all_?gather_cross_device\w*", COMMUNICATION),
@@ -82,7 +88,9 @@ def _compile(rules: Iterable[tuple[str, str]]) -> tuple[tuple[re.Pattern[str], s
 _KERNEL_RULES = _compile(KERNEL_NAMES)
 # What every rule above needs somewhere in the name: spares most names the parse. Extend it with the table.
 _KERNEL_HINT = re.compile(
-    r"ccl|deep_ep|hybrid_ep|ntranode|nternode|nvshmem|cross_device|multimem|shot|fusion|quick|ipc_?all", re.IGNORECASE
+    r"ccl|hcom_|deep_ep|hybrid_ep|ntranode|nternode|shmem|symmetric_memory|moe_?(?:a2a|all)|userbuffers|cross_device|multimem|shot|fusion"
+    r"|quick|ipc_?all",
+    re.IGNORECASE,
 )
 
 

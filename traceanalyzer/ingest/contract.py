@@ -13,6 +13,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from traceanalyzer.ingest.sources import Source
+from traceanalyzer.model.trace import RankSource
 
 Progress = Callable[[int], None]
 """Called with the number of input bytes read since the last call."""
@@ -33,7 +34,8 @@ class FileFacts:
     """What a file says of itself.
 
     `process` is the process of the rows that were added without one (Kineto's GPU rows name a device, not a process).
-    `clock_base_ns` + a table's time = nanoseconds since the epoch. None when unknown.
+    `clock_base_ns` + a table's time = nanoseconds since the epoch. `rank_source` is what told the rank, `job` what all files of one job
+    say alike (`Input`). None when unknown. `several` says that the file holds several processes, so that no one rank is its own.
     """
 
     producer: str
@@ -41,6 +43,9 @@ class FileFacts:
     rank: int | None = None
     world_size: int | None = None
     clock_base_ns: int | None = None
+    rank_source: RankSource | None = None
+    job: str | None = None
+    several: bool = False
 
 
 class Importer(Protocol):

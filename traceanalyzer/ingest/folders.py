@@ -38,7 +38,7 @@ def is_own(head: bytes) -> bool:
 
 def in_folder(folder: Path, max_bytes: int | None) -> list[Source]:
     """The traces in a folder and the folders below it, in natural order. Raises InputError when there are none."""
-    files = sorted(_files(folder), key=_natural)
+    files = sorted(_files(folder), key=natural)
     there = set(files)
     choice = _Choice()
     for path in files:
@@ -60,7 +60,7 @@ def in_archive(archive: Source, kind: str) -> list[Source]:
     members = [member for member in members if not _HIDDEN.search(member.name)]
     wanted = [member for member in members if _TRACE_NAME.search(member.name) or len(members) == 1]
     choice = _Choice()
-    for member in sorted(wanted, key=lambda member: _natural(Path(member.name))):
+    for member in sorted(wanted, key=lambda member: natural(Path(member.name))):
         choice.offer(archive.path / member.name, member.source)
     found = choice.settled()
     if not found:
@@ -83,7 +83,7 @@ class _Choice:
 
     def offer(self, path: Path, opened: Callable[[], Source]) -> None:
         """Take the file if it is a trace. Raises InputError for one that is called like a trace and cannot be read."""
-        called_trace = bool(_TRACE_NAME.search(path.name)) or nsys_reports.is_report(path)
+        called_trace = is_called_trace(path.name)
         try:
             source = opened()
         except InputError:
@@ -145,6 +145,18 @@ class _Choice:
             return f"to read {self.archived[0]}, name it"
         known = (f"{path}: {words}" for path in self.other if (words := foreign.explain_suffix(path)))
         return next(known, "name the files themselves")
+
+
+def is_called_trace(name: str) -> bool:
+    """Whether a file has the name of a trace or of a report of Nsight Systems."""
+    return bool(_TRACE_NAME.search(name)) or nsys_reports.is_report(Path(name))
+
+
+def trace_in(path: Path, place: Path, max_bytes: int | None, kept: object) -> list[Source]:
+    """The trace that one file of a folder is, read at `place`, or nothing. Raises InputError for one that cannot be read."""
+    choice = _Choice()
+    choice.offer(path, partial(source_of, path, place, max_bytes, kept))
+    return choice.found
 
 
 def to_convert(path: Path) -> bool:
@@ -222,7 +234,7 @@ def _first(status: os.stat_result, seen: set[tuple[int, int]]) -> bool:
     return True
 
 
-def _natural(path: Path) -> list[tuple[str, int]]:
+def natural(path: Path) -> list[tuple[str, int]]:
     """Sorts rank2 before rank10."""
     parts = re.split(r"(\d+)", str(path))
     return [(text, int(number)) for text, number in zip(parts[::2], [*parts[1::2], "0"], strict=True)]

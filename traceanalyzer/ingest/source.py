@@ -23,6 +23,7 @@ from traceanalyzer.ingest.containers import (
 )
 from traceanalyzer.ingest.limits import allowed_bytes, check_size, limited
 from traceanalyzer.ingest.streams import ByteStream, PackedStream, PlainStream
+from traceanalyzer.urls import shown
 
 HEAD_BYTES = 64 << 10
 HASH_BYTES = 1 << 20
@@ -38,8 +39,8 @@ class Source:
     `path` is what messages and results show: the file, or archive/member, or `<stdin>`. `size` counts the bytes on disk that
     reading it takes, packed as they are; `head` is the start of the unpacked content. The rest is for this package: `origin` is the
     user's file and `place` the one that is opened (they differ for a report that was converted), `span` = (start, length) the
-    stretch of it, `layers` what it is packed in, `allowed` the most bytes it may unpack to, `notes` what to say of it in health.
-    `kept` is whatever must live as long as the source, such as a temporary folder.
+    stretch of it, `member` its name in an archive, `layers` what it is packed in, `allowed` the most bytes it may unpack to, `notes`
+    what to say of it in health. `kept` is whatever must live as long as the source, such as a temporary folder.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class Source:
     place: Path
     allowed: int
     span: tuple[int, int] | None = None
+    member: str = ""
     layers: tuple[Layer, ...] = ()
     notes: tuple[Note, ...] = ()
     kept: object = None
@@ -56,7 +58,7 @@ class Source:
     @property
     def shown(self) -> str:
         """The path as text that can be written anywhere, whatever bytes it is made of."""
-        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
+        return shown(os.fsencode(self.path).decode("utf-8", "backslashreplace"))
 
     @property
     def packed(self) -> bool:

@@ -15,9 +15,11 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.ingest import archives, folders, foreign, nsys_reports
 from traceanalyzer.ingest.containers import Note
 from traceanalyzer.ingest.limits import MOST_BYTES, check_size
+from traceanalyzer.ingest.remote import remote_files
 from traceanalyzer.ingest.scratch import ScratchFolder
 from traceanalyzer.ingest.source import SQLITE_MAGIC, Source, source_of
 from traceanalyzer.model.store import is_store
+from traceanalyzer.urls import url_of
 
 __all__ = ["SQLITE_MAGIC", "Source", "explain_unknown", "find_sources"]
 
@@ -37,7 +39,7 @@ def find_sources(inputs: list[Path], max_bytes: int | None = None) -> list[Sourc
     seen: set[Path] = set()
     for source in found:
         if source.path.resolve() in seen:
-            raise InputError(f"{source.path}: is given twice; name every trace once")
+            raise InputError(f"{source.shown}: is given twice; name every trace once")
         seen.add(source.path.resolve())
     return [replace(source, notes=(*source.notes, *_stale(source))) for source in found]
 
@@ -56,6 +58,8 @@ def _behind(given: Path, max_bytes: int | None) -> list[Source]:
         if sys.stdin is None or sys.stdin.isatty():
             raise InputError("-: standard input is a terminal; pipe a trace into it, or name a file")
         return _piped(STDIN, sys.stdin.buffer, max_bytes)
+    if (url := url_of(given)) is not None:
+        return [source for file in remote_files(url, max_bytes) for source in file.fetch()]
     try:
         mode = given.stat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -154,11 +154,13 @@ OVERHEADS = TableSpec(
 
 COLLECTIVES = TableSpec(
     "collectives",
-    "one collective on one rank, as far as the trace describes it",
+    "one collective on one rank, as far as the trace describes it: on its GPU operation or, for a send or receive, on the operator "
+    "that asks for it, whose row has no device",
     (
         _rank(),
         _process(),
-        *_span("its GPU operation"),
+        Column("thread", pa.int64(), None, "thread of that operator; null for a GPU operation"),
+        *_span("its GPU operation, or of that operator"),
         _device(),
         Column("stream", pa.int64(), None, "stream it ran on"),
         Column("correlation", pa.int64(), None, "links to its launch"),
@@ -169,7 +171,16 @@ COLLECTIVES = TableSpec(
         Column("dtype", NAME, None, "element type as recorded"),
         Column("bytes", pa.int64(), "bytes", "elements times element size; null for unknown types"),
         Column("group_size", pa.int32(), "count", "ranks in the group"),
-        Column("group_ranks", pa.string(), None, "ranks in the group as recorded (JSON)"),
+        Column("group_ranks", pa.string(), None, "ranks in the group (JSON); ends in ... where not all are recorded"),
+        Column("peer", pa.int32(), None, "rank of the job on the other side of a send or receive; null for others"),
+        Column("in_bytes", pa.int64(), "bytes", "what this rank puts in; null for unknown types"),
+        Column("out_bytes", pa.int64(), "bytes", "what this rank gets out; null for unknown types"),
+        Column(
+            "description",
+            NAME,
+            None,
+            "what the program calls the group: default_pg, mesh_dp, ...; null when not recorded",
+        ),
     ),
 )
 
@@ -280,4 +291,4 @@ EVENT_TABLES: dict[str, TableSpec] = {
         HEALTH,
     )
 }
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.3"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
@@ -14,11 +17,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+RankSource = Literal["content", "environment", "name"]
+
+
 @dataclass(frozen=True)
 class Input:
-    """One file. `ordinal` is the value of the tables' `rank` column: the rank when the file says it, else a free number.
+    """One file. `ordinal` is the value of the tables' `rank` column: the rank where one file says it, else a free number.
 
-    `clock_base_ns` + a time in the tables = nanoseconds since the epoch; None when the file does not say.
+    `clock_base_ns` + a time in the tables = nanoseconds since the epoch; None when the file does not say. `rank_source` is what told
+    the rank: the content of the file, the environment that it recorded, or only its name. `job` is a text that all files of one job
+    share (library and version of the process groups), None when the file does not say. `copies` counts the files of the same rank and
+    content that were left out.
     """
 
     path: str
@@ -30,6 +39,9 @@ class Input:
     world_size: int | None
     ordinal: int
     clock_base_ns: int | None
+    rank_source: RankSource | None = None
+    job: str | None = None
+    copies: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,9 +63,32 @@ class Trace:
         return self.table(name).to_pandas()  # type: ignore[no-any-return]
 
     def rank_of(self, ordinal: int) -> int | None:
-        """The job's rank behind a value of the `rank` column, None when no file says it."""
+        """The job's rank behind a value of the `rank` column, None when no file says it. Two files may say the same one."""
         return self._ranks.get(ordinal)
 
     @cached_property
     def _ranks(self) -> dict[int, int | None]:
         return {i.ordinal: i.rank for i in self.inputs}
+
+
+def rank_names(inputs: Sequence[Input]) -> dict[int, str]:
+    """What to call the files that have a rank, by ordinal: "rank 3", or "rank 3 in b.json" where several files say that they are it."""
+    count = Counter(i.rank for i in inputs)
+    files = file_names(inputs)
+    return {
+        i.ordinal: f"rank {i.rank}" + (f" in {files[i.ordinal]}" if count[i.rank] > 1 else "")
+        for i in inputs
+        if i.rank is not None
+    }
+
+
+def file_names(inputs: Sequence[Input]) -> dict[int, str]:
+    """The shortest end of each path that only one file has, by ordinal: the name alone where that is enough."""
+    names = {i.ordinal: PurePath(i.path).parts or (i.path,) for i in inputs}
+    most = max(map(len, names.values()), default=0)
+    found: dict[int, str] = {}
+    for length in range(1, most + 1):
+        ends = {ordinal: str(PurePath(*parts[-length:])) for ordinal, parts in names.items() if ordinal not in found}
+        count = Counter(ends.values())
+        found |= {ordinal: end for ordinal, end in ends.items() if count[end] == 1 or length == most}
+    return found

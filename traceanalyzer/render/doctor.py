@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceanalyzer.render.text import wrap
+from traceanalyzer.render.lines import printable, wrap
 from traceanalyzer.result.diagnosis import (
     Contents,
     Diagnosis,
@@ -51,8 +51,7 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
     for number, recording in enumerate(diagnosis.recordings):
         alike = (other.file.path for other in diagnosis.recordings[:number] if other.next_time == recording.next_time)
         lines += [*_recording(recording, next(alike, None)), ""]
-    # Names in a trace are anybody's: none of them may reach the terminal as a command.
-    return "\n".join("".join(c if c.isprintable() else "?" for c in line) for line in lines[:-1]) + "\n"
+    return "\n".join(map(printable, lines[:-1])) + "\n"
 
 
 def _job(job: Job) -> list[str]:

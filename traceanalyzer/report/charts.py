@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.result.document import Device
+from traceanalyzer.result.gpus import ledger_lines
 
 BAR_LIMIT = 240
 
@@ -33,13 +34,7 @@ class StepBar:
 
 def ledger_segments(device: Device) -> list[Segment]:
     """The lines of a ledger in the palette's order, without the empty ones. Their ns add up to the window exactly."""
-    amounts = {
-        "compute": device.compute_ns,
-        "exposed_communication": device.exposed_communication_ns,
-        "exposed_memcpy": device.exposed_memcpy_ns,
-        "exposed_memset": device.exposed_memset_ns,
-        **{f"idle.{cause}": ns for cause, ns in device.idle_by_cause_ns.items()},
-    }
+    amounts = ledger_lines(device)
     unknown = sum(ns for key, ns in amounts.items() if key not in {s.key for s in SWATCHES})
     amounts["idle.unattributed"] = amounts.get("idle.unattributed", 0) + unknown
     segments, passed = [], 0

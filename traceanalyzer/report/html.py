@@ -11,11 +11,14 @@ import jinja2
 from markupsafe import Markup
 
 from traceanalyzer.report import view
+from traceanalyzer.report.job_view import job_view
 from traceanalyzer.report.lanes import TimelineTables
+from traceanalyzer.report.many_gpus import gpus_to_show, many_gpus
 from traceanalyzer.report.palette import SWATCHES, colour_rules
 from traceanalyzer.report.timeline import Timeline, build_timeline
 from traceanalyzer.resources import data_folder
 from traceanalyzer.result.document import Result
+from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.units import format_bytes, format_count, format_share
 
 SCRIPTS = ("timeline-data.js", "timeline-paint.js", "timeline.js", "page.js")
@@ -28,11 +31,13 @@ def render_html(result: Result, tables: TimelineTables | None, *, title: str | N
     timeline = None
     if tables is not None:
         every = [item for finding in result.findings for item in finding.evidence]
-        timeline = build_timeline(tables, rank_name, every)
+        timeline = build_timeline(tables, rank_name, every, view.clock_offsets(result))
         timeline = timeline if timeline.events else None
-    findings = view.finding_views(result, timeline.place if timeline else lambda _: None)
+    groups = view.finding_groups(result, timeline.place if timeline else lambda _: None)
+    findings = [finding for group in groups for finding in group.shown]
     kernels, kernel_count = view.kernel_views(tables, sum(device.window_ns for device in result.devices))
-    devices = view.device_views(result)
+    shown, steps = gpus_to_show(result)
+    devices = view.device_views(shown)
     scripts = [Markup(_read(name)) for name in SCRIPTS]
     style = Markup(colour_rules() + _read("report.css"))
     page = _environment().get_template("report.html.j2")
@@ -44,17 +49,23 @@ def render_html(result: Result, tables: TimelineTables | None, *, title: str | N
         result=result,
         input_names=names,
         bound=view.bound_swatch(result),
+        notes=notes(result.health),
         devices=devices,
+        many=many_gpus(result),
+        job=job_view(result),
         legend=view.ledger_legend(devices),
         swatches=SWATCHES,
-        groups=view.finding_groups(findings),
-        best=next((finding for finding in findings if finding.finding.saving.pays), None),
-        steps=view.steps_views(result, tables),
+        groups=groups,
+        best=min(
+            (finding for finding in findings if finding.finding.saving.pays), key=lambda f: f.number, default=None
+        ),
+        steps=view.steps_views(steps, tables),
         kernels=kernels,
         kernel_count=kernel_count,
-        several_gpus=len(devices) > 1,
+        several_gpus=len(result.devices) > 1,
         silent=view.silent_rules(result),
         timeline=timeline,
+        timeline_ranks=view.timeline_ranks(result, timeline),
         page_data=inline_json(_page_data(findings, timeline)),
     )
     return text.encode()
@@ -75,15 +86,16 @@ def _title(names: list[str]) -> str:
 
 
 def _page_data(findings: list[view.FindingView], timeline: Timeline | None) -> dict[str, Any]:
-    """What the scripts need beside the timeline's blob: where each piece of evidence lies."""
-    places = [
-        [
+    """What the scripts need beside the timeline's blob: where each piece of evidence lies, by the number of its finding."""
+    places = {
+        str(f.number): [
             None if item.place is None else [item.place.start, item.place.end, item.place.group, item.label]
             for item in f.evidence
         ]
         for f in findings
-    ]
-    return {"evidence": places if timeline else []}
+        if f.first_place is not None
+    }
+    return {"evidence": places if timeline else {}}
 
 
 def _policy(style: str, scripts: list[Markup]) -> str:
@@ -125,6 +137,7 @@ def _environment() -> jinja2.Environment:
         share=format_share,
         tenths=_tenths,
         count=format_count,
+        ranks=rank_list,
         ms=_milliseconds,
     )
     return environment

@@ -86,9 +86,12 @@ class LaneBuilder:
 
         for (rank, device), lane in self._ledger_lanes():
             group_of(rank, device).lanes.append(lane)
+        streams = self._stream_lanes()
+        shown = groups.keys() | {key for key, _ in streams}
         for (rank, device), lane in self._step_lanes():
-            group_of(rank, device).lanes.append(lane)
-        for (rank, device), lane in self._stream_lanes():
+            if (rank, device) in shown:  # of many ranks the steps are known, but not the events
+                group_of(rank, device).lanes.append(lane)
+        for (rank, device), lane in streams:
             group_of(rank, device).lanes.append(lane)
         for group in groups.values():
             group.window = _extent(group.lanes)

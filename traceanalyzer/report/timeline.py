@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,19 +63,28 @@ class Timeline:
         ]
         if not fits:
             return None
-        # A rank the result does not know can be several in the tables: prefer the GPU that was recording at that time.
+        # A rank the result does not know can be several in the tables: the GPU that was recording at that time.
         inside = [fit for fit in fits if fit[1].window[0] <= evidence.start_ns <= fit[1].window[1]]
+        if not inside and len({group.rank for _, group in fits}) > 1:
+            return None
         number, group = (inside or fits)[0]
         origin = self.origins[group.rank]
         return Place(evidence.start_ns - origin, evidence.end_ns - origin, number)
 
 
-def build_timeline(tables: TimelineTables, rank_name: RankName, evidence: list[Evidence]) -> Timeline:
-    """Lanes from the tables, rebased to the first event shown, merged when there are too many, and encoded."""
+def build_timeline(
+    tables: TimelineTables, rank_name: RankName, evidence: list[Evidence], ahead: Mapping[int, int] | None = None
+) -> Timeline:
+    """Lanes from the tables, rebased to the first event shown, merged when there are too many, and encoded.
+
+    `ahead` is how far the clocks of ranks are ahead of the job's, in ns: their lanes are moved by that.
+    """
     builder = LaneBuilder(tables, rank_name)
     groups = builder.build()
     notes = builder.notes
-    origins, shared = _origins(groups)
+    origins, shared = _origins(groups, ahead or {})
+    if shared and len(origins) > 1 and ahead:
+        notes.append("The ranks' clocks are set by the ends of the collectives that they share.")
     if not shared:
         notes.append("The ranks' clocks do not overlap: each rank is shown from its own first event.")
     for group in groups:
@@ -87,21 +97,20 @@ def build_timeline(tables: TimelineTables, rank_name: RankName, evidence: list[E
     return replace(timeline, blob=blob, merged_events=merged_events, quantum_ns=quantum)
 
 
-def _origins(groups: list[Group]) -> tuple[dict[int, int], bool]:
+def _origins(groups: list[Group], ahead: Mapping[int, int]) -> tuple[dict[int, int], bool]:
     """For each rank the time that is shown as 0, and whether all ranks share it: they do when their GPU windows overlap."""
     first: dict[int, int] = {}
     windows: dict[int, tuple[int, int]] = {}
     for group in groups:
-        first[group.rank] = min(first.get(group.rank, group.window[0]), group.window[0])
-        low, high = windows.get(group.rank, group.window)
-        windows[group.rank] = min(low, group.window[0]), max(high, group.window[1])
+        begin, end = (time - ahead.get(group.rank, 0) for time in group.window)
+        first[group.rank] = min(first.get(group.rank, begin), begin)
+        low, high = windows.get(group.rank, (begin, end))
+        windows[group.rank] = min(low, begin), max(high, end)
     shared = max((low for low, _ in windows.values()), default=0) <= min(
         (high for _, high in windows.values()), default=0
     )
-    if shared:
-        start = min(first.values(), default=0)
-        return dict.fromkeys(first, start), True
-    return first, False
+    start = min(first.values(), default=0)
+    return {rank: (start if shared else begin) + ahead.get(rank, 0) for rank, begin in first.items()}, shared
 
 
 def _events(groups: list[Group]) -> int:

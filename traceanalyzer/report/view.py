@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
@@ -14,12 +15,15 @@ from traceanalyzer.names import readable_name
 from traceanalyzer.report.charts import Segment, StepBar, ledger_segments, step_bars
 from traceanalyzer.report.lanes import TimelineTables, table_or_none
 from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, SWATCHES, Swatch
-from traceanalyzer.report.timeline import Place
+from traceanalyzer.report.timeline import Place, Timeline
 from traceanalyzer.result.document import Device, Evidence, Finding, Metric, Result, RuleOutcome, Steps
+from traceanalyzer.result.ranks import rank_list, share_range
 from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
 from traceanalyzer.units import format_duration as plain_duration
 
 KERNEL_ROWS = 50
+OTHERS = 16
+"""Findings like the first of their rule that are shown in full."""
 FRAMEWORKS = {"pytorch": "PyTorch", "cuda": "CUDA", "jax": "JAX", "any": "Any framework", "nsys": "Nsight Systems"}
 OUTCOME_TITLES = {
     "clean": "Looked, and found nothing",
@@ -47,7 +51,6 @@ class FindingView:
     share: str | None
     metrics: list[tuple[str, str]]
     evidence: list[EvidenceView]
-    recommend: list[tuple[str, list[str]]]
     links: list[tuple[str, str | None]]
 
     @property
@@ -58,12 +61,20 @@ class FindingView:
 
 @dataclass(frozen=True)
 class FindingGroup:
-    """What one rule found on one GPU or many: the largest finding, its like on other GPUs, and the advice for all of them."""
+    """What one rule found on one GPU or many: the largest finding, its like on other GPUs, and the advice for all of them.
+
+    Of many others the first are in `others`, and `left` says how many more there are.
+    """
 
     first: FindingView
     others: list[FindingView]
     recommend: list[tuple[str, list[str]]]
     others_title: str
+    left: str | None
+
+    @property
+    def shown(self) -> list[FindingView]:
+        return [self.first, *self.others]
 
 
 @dataclass(frozen=True)
@@ -120,6 +131,33 @@ def rank_namer(result: Result) -> Callable[[int], str]:
     return lambda rank: f"rank {rank} · " if rank in known else otherwise.format(rank)
 
 
+def clock_offsets(result: Result) -> dict[int, int]:
+    """How far the clock of each rank is ahead, in ns, for ranks that the result knows; two files of one rank keep their own clocks."""
+    clocks = result.job.clocks if result.job else []
+    count = Counter(clock.rank for clock in clocks)
+    return {
+        clock.rank: clock.offset_ns
+        for clock in clocks
+        if clock.rank is not None and clock.offset_ns is not None and count[clock.rank] == 1
+    }
+
+
+def timeline_ranks(result: Result, timeline: Timeline | None) -> str | None:
+    """Which ranks the timeline shows, for example "8 of 512 ranks: 0-6, 300"; None when it shows all of them."""
+    if timeline is None:
+        return None
+    known = {device.rank for device in result.devices if device.rank is not None}
+    every, shown = len(result.inputs), {group.rank for group in timeline.groups}
+    if known:
+        every, shown = len(known), shown & known
+    what = "ranks" if known else "files"
+    return (
+        f"{format_count(len(shown))} of {format_count(every)} {what}: {rank_list(shown, 16)}"
+        if len(shown) < every
+        else None
+    )
+
+
 def gpu_label(rank: int | None, device: int | None) -> str:
     words = [] if rank is None else [f"rank {rank}"]
     words += [] if device is None else [f"GPU {device}"]
@@ -130,9 +168,9 @@ def bound_swatch(result: Result) -> Swatch | None:
     return BY_KEY.get(BOUND_BY_KEYS.get(result.verdict.bound_by, ""))
 
 
-def device_views(result: Result) -> list[DeviceView]:
+def device_views(devices: Sequence[Device]) -> list[DeviceView]:
     views = []
-    for device in result.devices:
+    for device in devices:
         window = max(device.window_ns, 1)
         facts = [
             ("window", format_duration(device.window_ns)),
@@ -140,12 +178,8 @@ def device_views(result: Result) -> list[DeviceView]:
             ("GPU operations", format_count(device.gpu_op_count)),
             ("kernels", format_count(device.kernel_count)),
         ]
-        segments = ledger_segments(device)
-        views.append(
-            DeviceView(
-                gpu_label(device.rank, device.device), device, format_share(device.busy_ns / window), segments, facts
-            )
-        )
+        busy, segments = format_share(device.busy_ns / window), ledger_segments(device)
+        views.append(DeviceView(gpu_label(device.rank, device.device), device, busy, segments, facts))
     return views
 
 
@@ -155,29 +189,31 @@ def ledger_legend(devices: list[DeviceView]) -> list[Swatch]:
     return [swatch for swatch in SWATCHES if swatch.key in used]
 
 
-def finding_views(result: Result, place: Callable[[Evidence], Place | None]) -> list[FindingView]:
-    return [_finding_view(number, finding, place) for number, finding in enumerate(result.findings)]
+def finding_groups(result: Result, place: Callable[[Evidence], Place | None]) -> list[FindingGroup]:
+    """Findings of one rule together, where the first of them stands; numbered by their place in the result."""
+    groups: dict[str, list[tuple[int, Finding]]] = {}
+    for number, finding in enumerate(result.findings):
+        groups.setdefault(finding.rule, []).append((number, finding))
+    return [_finding_group(findings, place) for findings in groups.values()]
 
 
-def finding_groups(findings: list[FindingView]) -> list[FindingGroup]:
-    """Findings of one rule together, where the first of them stands."""
-    groups: dict[str, list[FindingView]] = {}
-    for view in findings:
-        groups.setdefault(view.finding.rule, []).append(view)
-    return [_finding_group(views) for views in groups.values()]
-
-
-def _finding_group(views: list[FindingView]) -> FindingGroup:
+def _finding_group(findings: list[tuple[int, Finding]], place: Callable[[Evidence], Place | None]) -> FindingGroup:
+    views = [_finding_view(number, finding, place) for number, finding in findings[: OTHERS + 1]]
     recommend: dict[str, list[str]] = {}
-    for view in views:
-        for framework, texts in view.recommend:
-            known = recommend.setdefault(framework, [])
-            known += [text for text in texts if text not in known]
-    gpus = {(view.finding.scope.rank, view.finding.scope.device) for view in views[1:]}
-    more = len(views) - 1
+    for _, finding in findings:
+        for framework, text in (item for entry in finding.recommend for item in entry.items()):
+            known = recommend.setdefault(FRAMEWORKS.get(framework, framework), [])
+            if text not in known:
+                known.append(text)
+    gpus = {(finding.scope.rank, finding.scope.device) for _, finding in findings[1:]}
+    more = len(findings) - 1
     what = "GPU" if len(gpus) == more and (None, None) not in gpus else "place"
-    title = f"The same on {more} more {what}{'s' if more > 1 else ''}"
-    return FindingGroup(views[0], views[1:], list(recommend.items()), title)
+    title = f"The same on {format_count(more)} more {what}{'s' if more > 1 else ''}"
+    left, rest = [finding for _, finding in findings[OTHERS + 1 :]], None
+    if left:
+        share = share_range(left)
+        rest = f"and on {format_count(len(left))} more {what}s" + (f": {share} of the window" if share else "")
+    return FindingGroup(views[0], views[1:], list(recommend.items()), title, rest)
 
 
 def _finding_view(number: int, finding: Finding, place: Callable[[Evidence], Place | None]) -> FindingView:
@@ -185,10 +221,6 @@ def _finding_view(number: int, finding: Finding, place: Callable[[Evidence], Pla
         _evidence_view(readable(item.label), format_duration(item.end_ns - item.start_ns), place(item))
         for item in finding.evidence
     ]
-    recommend: dict[str, list[str]] = {}
-    for entry in finding.recommend:
-        for framework, text in entry.items():
-            recommend.setdefault(FRAMEWORKS.get(framework, framework), []).append(text)
     share = finding.saving.recoverable_share
     return FindingView(
         number=number,
@@ -198,7 +230,6 @@ def _finding_view(number: int, finding: Finding, place: Callable[[Evidence], Pla
         share=format_share(share) if share else None,
         metrics=[(name.replace("_", " "), metric_words(metric)) for name, metric in finding.metrics.items()],
         evidence=evidence,
-        recommend=list(recommend.items()),
         links=[(text, text if text.startswith("https://") else None) for text in finding.references],
     )
 
@@ -210,18 +241,21 @@ def _evidence_view(label: str, duration: str, place: Place | None) -> EvidenceVi
 
 def saving_words(finding: Finding) -> str | None:
     """For example "1.52× faster without it; a step takes 13.2 ms instead of 20.1 ms" from the replayed timeline, else "at most 1.61×
-    faster; 8.1 ms a step"; None when nothing was estimated or nothing is left to claim."""
+    faster; 8.1 ms a step"; None when nothing was estimated or nothing is left to claim. Beside a prediction, the note of the saving is
+    the condition under which it holds: "1.87× faster had the rank come in time; a step would take …"."""
     saving = finding.saving
     if not saving.recoverable_ns:
         return None
+    condition = saving.prediction_note if saving.predicted_speedup is not None else None
+    if condition:
+        condition = condition[:1].lower() + condition[1:]
     if not saving.pays:
-        return "no faster without it alone: something else sets the pace"
+        return f"no faster {condition or 'without it alone'}: something else sets the pace"
     if saving.predicted_speedup is not None:
-        words = [f"{saving.predicted_speedup:.2f}× faster without it"]
+        words = [f"{saving.predicted_speedup:.2f}× faster {condition or 'without it'}"]
         if saving.predicted_step_ns is not None and saving.step_ns is not None:
-            words.append(
-                f"a step takes {format_duration(saving.predicted_step_ns)} instead of {format_duration(saving.step_ns)}"
-            )
+            now, then = format_duration(saving.step_ns), format_duration(saving.predicted_step_ns)
+            words.append(f"a step {'would take' if condition else 'takes'} {then} instead of {now}")
         return "; ".join(words)
     words = []
     if saving.speedup_ceiling is not None:
@@ -244,10 +278,10 @@ def metric_words(metric: Metric) -> str:
     return words if metric.unit in (None, *UNITS) else f"{words} {metric.unit}"
 
 
-def steps_views(result: Result, tables: TimelineTables | None) -> list[StepsView]:
+def steps_views(shown: Sequence[Steps], tables: TimelineTables | None) -> list[StepsView]:
     durations = _step_durations(None if tables is None else table_or_none(tables, "step_stats"))
     views = []
-    for steps in result.steps:
+    for steps in shown:
         matches = [
             found
             for (rank, device), found in durations.items()

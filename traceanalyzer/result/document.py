@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from traceanalyzer.result.job import Job
+
 SCHEMA_VERSION = "1.0"
 SEVERITIES = ("info", "low", "medium", "high")
 LEAST_SPEEDUP = 1.005
@@ -21,6 +23,8 @@ OUTCOMES = ("fired", "clean", "not_applicable", "could_not_judge", "error")
 
 @dataclass(frozen=True)
 class InputInfo:
+    """`rank_source` is what told the rank: content, environment or name (the file's); null without one."""
+
     path: str
     sha256: str
     bytes: int
@@ -28,6 +32,7 @@ class InputInfo:
     producer: str
     rank: int | None
     world_size: int | None
+    rank_source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -163,6 +168,7 @@ class Result:
     findings: list[Finding]
     rules: list[RuleOutcome]
     verdict: Verdict
+    job: Job | None = None
     schema_version: str = field(default=SCHEMA_VERSION)
 
     def to_dict(self) -> dict[str, Any]:

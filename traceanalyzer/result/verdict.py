@@ -56,7 +56,8 @@ class Split:
     """One GPU's window in ns: its name in sentences, its length, its idle time, and all of it by cause or "compute".
 
     `waste` is what could be saved of computing, in ns, and what for: the title of the finding that says so. `sharper` are findings
-    that say more of idle time than its cause does: by name of the cause, ns and title, the largest first.
+    that say more of idle time than its cause does: by name of the cause, ns and title, the largest first. `waited` is how long the
+    GPU communicates only to wait for others, in ns, and the sentence, without its stop, that explains it.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Split:
     by_cause: Mapping[str, int]
     waste: tuple[int, str] | None = None
     sharper: tuple[tuple[str, int, str], ...] = ()
+    waited: tuple[int, str] | None = None
 
     @property
     def compute(self) -> float:
@@ -99,11 +101,21 @@ def judge(splits: list[Split], hidden: str | None = None) -> Verdict:
         return Verdict("unknown", NO_DURATION)
     worst = min(timed, key=lambda split: split.compute)
     bound_by = "compute" if worst.compute >= 0.5 else CAUSES[worst.main_loss()[0]].bound_by
+    if sentence := _of_the_job(worst):
+        return Verdict(bound_by, f"{sentence}.")
     who, what = worst.name, _what(worst)
     if len(timed) > 1:
         alone = sum(split.compute == worst.compute for split in timed) == 1
         who += f" computes {'the least' if alone else 'as little as any'} of {len(timed)} GPUs: it"
     return Verdict(bound_by, f"{who[0].upper()}{who[1:]} {what}.")
+
+
+def _of_the_job(split: Split) -> str | None:
+    """What all GPUs together say, where a GPU loses most of its time to waiting for others."""
+    name, ns = split.main_loss()
+    waited, sentence = split.waited or (0, "")
+    largest = CAUSES[name].bound_by == "communication" and split.share(waited) >= WORTH_A_SENTENCE
+    return sentence if largest and waited >= MOST * ns else None
 
 
 def _what(split: Split) -> str:

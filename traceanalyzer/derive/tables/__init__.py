@@ -5,7 +5,7 @@ A table with `start_ns` and `end_ns` also has a virtual column `duration` (ns) i
 
 from __future__ import annotations
 
-from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS, COMMUNICATION
+from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS, COMMUNICATION, PROCESS_GROUPS
 from traceanalyzer.derive.tables.copies import COPIES, COPY_BURSTS, READBACKS
 from traceanalyzer.derive.tables.kernels import ATTENTION_BLOCKS, KERNEL_CHAINS, KERNEL_STATS, KERNELS
 from traceanalyzer.derive.tables.ledger import (
@@ -34,6 +34,7 @@ DERIVED_TABLES: dict[str, TableSpec] = {
         OPERATOR_SHAPES,
         PATTERNS,
         COMMUNICATION,
+        PROCESS_GROUPS,
         COLLECTIVE_WAITS,
         KERNEL_STATS,
         KERNELS,

@@ -49,6 +49,7 @@ LEDGER = TableSpec(
         *(ns(f"idle_{cause}", f"idle time with cause {cause}") for cause in IDLE_CAUSES),
         count("gpu_op_count", "GPU operations on the ledger"),
         count("kernel_count", "kernels among them"),
+        ns("step_time", "mean time from one step's end to the next's; null without two steps"),
         count("launch_count", "host calls that started GPU operations in the window (a graph launch counts once)"),
         count("step_count", "steps seen; 0 when none were found"),
         Column("kernels_per_step", pa.float64(), "count", "kernels per step; null without steps"),

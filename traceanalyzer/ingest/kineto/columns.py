@@ -20,6 +20,8 @@ from traceanalyzer.ingest.kineto.decode import Args, Event, Number, Times
 NO_ARGS = Args()
 INT32, INT64 = pa.int32(), pa.int64()
 UNSIGNED_MINUS_ONE = 2**32 - 1
+MOST_RANKS = 1 << 16
+"""A group of more is a wrong number; the list of its ranks is not written out."""
 
 Numbers = npt.NDArray[np.int32]
 
@@ -199,9 +201,35 @@ def raw_texts(values: Sequence[msgspec.Raw]) -> pa.Array:
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(joined), pa.py_buffer(present))
 
 
-def json_texts(values: Iterable[Any]) -> pa.Array:
-    """Values as JSON text; strings stay as they are."""
-    return pa.array([v if v is None or isinstance(v, str) else json.dumps(v) for v in values], pa.string())
+def group_ranks(args: Sequence[Args]) -> pa.Array:
+    """The ranks of each collective's group as JSON. A list that was cut short is written out where the file tells how it goes on.
+
+    A group without any rank is one whose ranks nobody recorded.
+    """
+    seen: dict[tuple[Any, ...], str | None] = {}
+    found = []
+    for a in args:
+        text = a.group_ranks if a.group_ranks is None or isinstance(a.group_ranks, str) else json.dumps(a.group_ranks)
+        key = (text, a.first_rank, a.rank_stride, a.group_size)
+        if key not in seen:
+            seen[key] = _whole_group(*key)
+        found.append(seen[key])
+    return pa.array(found, pa.string())
+
+
+def _whole_group(text: str | None, first: Number, stride: Number, size: Number) -> str | None:
+    if text and "..." not in text:
+        return text if any(letter.isdigit() for letter in text) else None
+    start, step, count = (_count(number) for number in (first, stride, size))
+    if start is None or not step or not count or count > MOST_RANKS:
+        return text or None
+    return json.dumps([*range(start, start + step * count, step)])
+
+
+def _count(value: Number) -> int | None:
+    """A number that counts something; None for any other value."""
+    number = _number(value)
+    return int(number) if number is not None and 0 <= number < 1 << 31 else None
 
 
 def shares(percents: Sequence[Number]) -> pa.Array:

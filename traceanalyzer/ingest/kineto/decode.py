@@ -46,7 +46,13 @@ class Args(msgspec.Struct, gc=False):
     dtype: str | None = None
     group_name: str | None = msgspec.field(default=None, name="Process Group Name")
     group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
+    group_description: str | None = msgspec.field(default=None, name="Process Group Description")
     collective_sequence: Number = msgspec.field(default=None, name="Seq")
+    source_rank: Number = msgspec.field(default=None, name="Src Rank")
+    target_rank: Number = msgspec.field(default=None, name="Dst Rank")
+    first_rank: Number = msgspec.field(default=None, name="Global rank start")
+    rank_stride: Number = msgspec.field(default=None, name="Global rank stride")
+    rank: Any = msgspec.field(default=None, name="Rank")
     name: Any = None
     address: Number = msgspec.field(default=None, name="Addr")
     memory_bytes: Number = msgspec.field(default=None, name="Bytes")

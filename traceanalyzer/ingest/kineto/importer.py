@@ -51,7 +51,7 @@ class KinetoImporter:
         described = metadata.devices(found)
         if described is not None:
             sink.add("devices", described)
-        return metadata.facts(found, reader.finish())
+        return metadata.facts(found, reader.finish(), reader.rank)
 
 
 def _ended_early(damage: str | None) -> str | None:

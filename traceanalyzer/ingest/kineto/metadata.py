@@ -34,17 +34,27 @@ def devices(metadata: Mapping[str, Any]) -> pa.Table | None:
     )
 
 
-def facts(metadata: Mapping[str, Any], process: int | None) -> FileFacts:
-    """What the file says of itself; `process` is that of the GPU rows."""
+def facts(metadata: Mapping[str, Any], process: int | None, rank: int | None = None) -> FileFacts:
+    """What the file says of itself; `process` is that of the GPU rows, `rank` the one that its events tell."""
     job = metadata.get("distributedInfo")
     job = job if isinstance(job, dict) else {}
+    told = _whole(job.get("rank"), 1 << 31)
+    rank = rank if told is None else told
     return FileFacts(
         producer=_producer(metadata),
         process=process,
-        rank=_whole(job.get("rank"), 1 << 31),
+        rank=rank,
         world_size=_whole(job.get("world_size"), 1 << 31),
         clock_base_ns=_whole(metadata.get("baseTimeNanoseconds")),
+        rank_source=None if rank is None else "content",
+        job=_job(job),
     )
+
+
+def _job(described: Mapping[str, Any]) -> str | None:
+    """What every rank of a job says alike besides its size. The list of groups is not: each rank may name only its own."""
+    backend, version = (_text(described.get(name)) for name in ("backend", "nccl_version"))
+    return f"{backend} {version}" if backend and version else None
 
 
 def _producer(metadata: Mapping[str, Any]) -> str:

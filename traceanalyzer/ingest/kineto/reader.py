@@ -18,6 +18,7 @@ from traceanalyzer.ingest.kineto.categories import API_CATEGORIES, GPU_KINDS, HO
 from traceanalyzer.ingest.kineto.counters import Counters
 from traceanalyzer.ingest.kineto.decode import Args, Event, Events, Number, Times
 from traceanalyzer.ingest.kineto.extras import extras
+from traceanalyzer.ingest.kineto.group_ranks import GroupRanks
 from traceanalyzer.ingest.kineto.notes import Notes
 from traceanalyzer.ingest.kineto.phases import BeginEnd
 from traceanalyzer.ingest.kineto.processes import Processes
@@ -29,6 +30,8 @@ MEMORY_INSTANT = "[memory]"
 BOUNDS = ("Iteration Start", "Record Window End")
 # Arrows between events; correlation ids say the same.
 FLOWS = frozenset("stf")
+# What the operators of sends and receives note: their kernel may hold several, and then says nothing.
+POINT_TO_POINT = frozenset({"send", "recv"})
 DTYPE_BYTES = {
     "byte": 1, "char": 1, "bool": 1, "int8": 1, "uint8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
     "half": 2, "bfloat16": 2, "float16": 2, "short": 2, "int16": 2,
@@ -53,6 +56,7 @@ class Reader:
         self._copies = col.Vocabulary(
             "name", copy_kind=copies.copy_kind, src_memory=copies.source_memory, dst_memory=copies.target_memory
         )
+        self._groups = GroupRanks()
         self._plain = col.Vocabulary("name")
         self._api = col.Vocabulary("raw_name", name=classify.plain_api_name, **{"class": classify.api_class})
         self._operators = col.Vocabulary("name", category=_category_of_operator)
@@ -154,7 +158,8 @@ class Reader:
             if collective.any():
                 described = [a for a in args if a.collective is not None]
                 data["class"] = _with_communication(data["class"], collective)
-                self._collectives(pa.table(data).filter(pa.array(collective)), described)
+                where = pa.table(data).select(["start_ns", "end_ns", "device", "stream", "correlation"])
+                self._collectives(where.filter(pa.array(collective)), described)
         else:
             data |= {
                 "class": col.constant(classify.COMPUTE, len(events)),
@@ -164,23 +169,30 @@ class Reader:
             }
         self._sink.add("gpu_ops", pa.table(data))
 
-    def _collectives(self, ops: pa.Table, args: list[Args]) -> None:
-        elements = [_elements(a) for a in args]
+    def _collectives(self, where: pa.Table, args: list[Args]) -> None:
+        """What arguments tell of collectives; `where` they took place, or were asked for."""
         sizes = [DTYPE_BYTES.get((a.dtype or "").lower()) for a in args]
+        put, got = [_integer(a.elements_in) for a in args], [_integer(a.elements_out) for a in args]
+        # The larger of what goes in and what comes out.
+        elements = [max((n for n in both if n is not None), default=None) for both in zip(put, got, strict=True)]
         described = {
             "group": col.texts(a.group_name for a in args),
             "sequence": self._ids.column([a.collective_sequence for a in args]),
             "name": col.texts(a.collective for a in args),
             "elements": self._ids.column(elements),
             "dtype": col.texts(a.dtype for a in args),
-            "bytes": self._ids.column(
-                [n * s if n is not None and s else None for n, s in zip(elements, sizes, strict=True)]
-            ),
+            **{
+                column: self._ids.column(
+                    [n * s if n is not None and s else None for n, s in zip(told, sizes, strict=True)]
+                )
+                for column, told in (("bytes", elements), ("in_bytes", put), ("out_bytes", got))
+            },
             "group_size": self._ids.column([a.group_size for a in args], col.INT32),
-            "group_ranks": col.json_texts(a.group_ranks for a in args),
+            "group_ranks": col.group_ranks(args),
+            "peer": self._ids.column([_peer(a) for a in args], col.INT32),
+            "description": col.texts(a.group_description for a in args),
         }
-        kept = ops.select(["start_ns", "end_ns", "device", "stream", "correlation"])
-        self._sink.add("collectives", pa.table({**{n: kept[n] for n in kept.column_names}, **described}))
+        self._sink.add("collectives", pa.table({**{n: where[n] for n in where.column_names}, **described}))
 
     def _api_calls(self, events: list[Event], times: dict[str, pa.Array]) -> None:
         args = col.arguments(events)
@@ -204,6 +216,9 @@ class Reader:
         names = [e.name for e in events]
         if category == "operator":
             args = col.arguments(events)
+            self._groups.take(args)
+            if sends := [row for row, a in enumerate(args) if a.collective in POINT_TO_POINT]:
+                self._collectives(pa.table(data).take(pa.array(sends)), [args[row] for row in sends])
             data |= {
                 **self._operators.columns(names),
                 "external_id": self._external_ids(args),
@@ -243,6 +258,11 @@ class Reader:
     def _external_ids(self, args: Sequence[Args]) -> pa.Array:
         return self._ids.column(col.patched([a.external_id for a in args], (a.external_id_old for a in args)))
 
+    @property
+    def rank(self) -> int | None:
+        """The rank that the collectives tell, once all events have been taken."""
+        return self._groups.rank
+
     def finish(self) -> int | None:
         """Hand on what waited for the end of the file; return the process that the GPU rows belong to."""
         self._ranges.finish()
@@ -264,10 +284,10 @@ def _with_communication(classes: pa.DictionaryArray, collective: Any) -> pa.Dict
     return pc.if_else(pa.array(collective), classify.COMMUNICATION, classes.dictionary_decode()).dictionary_encode()
 
 
-def _elements(args: Args) -> int | None:
-    """The larger of what goes in and what comes out; None when neither is told."""
-    told = (_integer(args.elements_in), _integer(args.elements_out))
-    return max((n for n in told if n is not None), default=None)
+def _peer(args: Args) -> int | None:
+    """The rank of the job on the other side of a send or receive: PyTorch has looked it up among the group's ranks."""
+    rank = _integer(args.target_rank if args.source_rank is None else args.source_rank)
+    return rank if rank is not None and 0 <= rank < 1 << 31 else None
 
 
 def _integer(value: Number) -> int | None:

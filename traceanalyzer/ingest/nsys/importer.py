@@ -113,6 +113,8 @@ class _Reading:
             rank=facts.rank if single else None,
             world_size=facts.world_size if single else None,
             clock_base_ns=facts.clock_base_ns,
+            rank_source="environment" if single and facts.rank is not None else None,
+            several=len(processes) > 1,
         )
 
     def _stream(

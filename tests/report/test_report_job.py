@@ -1,0 +1,223 @@
+"""The job section of the page: who is late, step by step, the collectives; and a page for 512 ranks."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from report_sample import HOSTILE, Sample, rows, sample
+
+from tests.support.job_results import MS, job_result
+from traceanalyzer.report.heat import MOST_COLUMNS, MOST_ROWS, step_matrix
+from traceanalyzer.report.html import render_html
+from traceanalyzer.report.selection import ranks_to_show
+from traceanalyzer.report.timeline import build_timeline
+from traceanalyzer.result.document import Evidence, Result, Scope
+from traceanalyzer.result.gpus import notable_gpus
+from traceanalyzer.result.ranks import rank_list
+
+
+class Tables(HTMLParser):
+    """The cells of every table by its id, row by row, as text."""
+
+    def __init__(self, page: bytes) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[str]]] = {}
+        self._rows: list[list[str]] = []
+        self._inside = False
+        self.feed(page.decode().partition("<script")[0])
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self._inside = True
+            self._rows = self.tables.setdefault(dict(attrs).get("id") or dict(attrs).get("aria-labelledby") or "", [])
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag in ("td", "th") and self._rows:
+            self._rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = self._inside and tag != "table"
+
+    def handle_data(self, data: str) -> None:
+        if self._inside and self._rows and self._rows[-1]:
+            self._rows[-1][-1] = (self._rows[-1][-1] + data).strip()
+
+
+def section(page: bytes, name: str) -> str:
+    found = re.search(rf'<section id="{name}".*?</section>', page.decode(), re.S)
+    assert found
+    return found[0]
+
+
+def text_of(markup: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", "", markup).replace("&#39;", "'").split())
+
+
+def large(steps: int = 40) -> Result:
+    return job_result(512, late=300, steps=steps, pieces=20)
+
+
+def test_late_ranks_and_collectives_are_tables_with_units() -> None:
+    page = render_html(job_result(4), None)
+    tables = Tables(page).tables
+    why = "computes 25.3 ms more a step than the median rank"
+    late = tables["late-table"][1]
+    assert late[0] == "rank 2" and late[1].startswith(why)
+    assert late[2:] == ["66 of 68", "499 µs", "25.3 ms", "1.4 s", "97.0%"]
+    assert tables["late-table"][2][:2] == ["rank 0", "stands idle meanwhile (host work)"]
+    assert tables["collective-table"][1:] == [
+        ["all-reduce", "data parallel", "4", "64 MiB", "42", "393 µs", "171", "257", "288 ms", "239 ms"],
+        ["all-gather", "–", "–", "–", "3", "–", "–", "–", "–", "8 ms"],
+    ]
+    said = text_of(section(page, "job"))
+    assert "4 of 4 ranks" in said and "data parallel over 4 (all-reduce, 896 MiB a step)" in said
+    assert "clocks agree within 1 µs" in said and "Ranks wait for late ones 36% of the GPUs' time." in said
+
+
+def test_the_matrix_has_a_cell_a_step_with_its_figure() -> None:
+    page = render_html(job_result(4), None)
+    tables = Tables(page).tables
+    assert tables["heat-1"] == [["", "3", "4", "5"], *(
+        [f"rank {rank}", "", f"{44 + rank}.0", f"{44 + rank}.0"] for rank in range(4)
+    )]  # fmt: skip
+    assert tables["heat-2"][3] == ["rank 2", "0.0", "0.0", "0.0"]
+    job = section(page, "job")
+    assert 'class="h0" title="rank 2, ProfilerStep#4: 0 ns"' in job
+    assert 'class="none" title="rank 2, ProfilerStep#3: not recorded whole"' in job
+    assert "Hatched cells" in job
+
+
+def test_a_large_matrix_is_folded_and_says_so() -> None:
+    result = large(steps=100)
+    assert result.job
+    odd = replace(result.job.steps.rows[77], step_ns=[None, 99 * MS] + [44 * MS] * 98)
+    steps = replace(result.job.steps, rows=[odd if row.rank == 77 else row for row in result.job.steps.rows])
+    matrix = step_matrix(replace(result, job=replace(result.job, steps=steps)))
+    assert matrix and not matrix.written_out
+    times, waits = matrix.heats
+    assert len(matrix.columns) <= MOST_COLUMNS and len(times.rows) <= MOST_ROWS
+    labels = [row.label for row in times.rows]
+    assert {"rank 77", "rank 300"} <= set(labels) and any(label.startswith("ranks ") for label in labels)
+    # The rank with the longest step keeps its row, and the longest of the steps of a column is the one shown.
+    assert times.rows[labels.index("rank 77")].cells[0].shade == 10
+    assert waits.rows[labels.index("rank 300")].cells[5].shade == 0
+    folded = next(row for row in times.rows if row.label.startswith("ranks "))
+    assert "44 ms to 48 ms, median" in folded.cells[3].title
+    assert "A column is up to 3 steps" in matrix.notes[-1] and "the longest of their step times" in matrix.notes[-2]
+
+
+def test_equal_steps_look_equal() -> None:
+    matrix = step_matrix(job_result(4))
+    assert matrix
+    shades = {cell.shade for row in matrix.heats[0].rows for cell in row.cells if cell.shade is not None}
+    assert shades < set(range(3, 9))
+
+
+@pytest.mark.parametrize("change", ["no job", "one gpu", "no steps"])
+def test_where_there_is_no_matrix_there_is_none(change: str) -> None:
+    result = job_result(4)
+    assert result.job
+    steps = result.job.steps
+    rows = steps.rows[:1] if change == "one gpu" else steps.rows
+    names = [] if change == "no steps" else steps.names
+    job = None if change == "no job" else replace(result.job, steps=replace(steps, rows=rows, names=names))
+    page = render_html(replace(result, job=job), None)
+    assert b'class="heat' not in page and (b'id="job"' in page) == (job is not None)
+
+
+def test_the_page_of_512_ranks_is_small_and_says_what_it_leaves_out() -> None:
+    tables = sample()[1]
+    page = render_html(large(), tables)
+    assert len(page) < 2_000_000
+    found = Tables(page).tables
+    compute = found["spread-table"][1]
+    assert compute == ["Compute", "40.0%", "rank 0", "45.6%", "90.0%", "rank 300"]
+    assert found["spread-table"][3][2] == ""  # all have the same
+    assert len(found["gpu-table"]) == 513
+    assert found["gpu-table"][301] == ["rank 300", "1,000.000", "90.0%", "1.0%", "0.0%", "9.0%", "44.000", "1,400"]
+    text = page.decode().partition("<script")[0]
+    assert text.count('<article class="device"') == 8 and "Below are 8 of them" in text
+    said = text_of(text)
+    assert "The same on 511 more GPUs" in said and "and on 495 more GPUs: 12 to 17% of the window" in said
+    assert "The timeline shows 1 of 512 ranks: 0." in said
+    assert "TRC001 0 events were cut off × 171 ranks 0, 3, 6, 9, 12, 15 and 165 more" in said
+    assert len(found[""]) == 0 or "rank 511" not in str(found[""])
+
+
+def test_evidence_on_a_rank_that_is_not_shown_is_text() -> None:
+    result, tables = large(), sample()[1]
+    start = result.findings[0].evidence[0].start_ns
+    stall = replace(result.findings[0], evidence=[Evidence(300, 0, start, start + MS, "the late one")])
+    page = render_html(replace(result, findings=[stall]), tables).decode().partition("<script")[0]
+    assert "the late one" in page and "data-finding" not in page
+
+
+def test_steps_of_ranks_that_are_not_shown_make_no_lanes() -> None:
+    tables = sample()[1]
+    steps = rows(
+        "step_stats", rank=list(range(64)), device=0, index=0, name="step", method="nvtx", start_ns=0, end_ns=MS
+    )
+    timeline = build_timeline(Sample(**{**tables.tables, "step_stats": steps}), lambda rank: f"rank {rank} ", [])
+    assert {group.rank for group in timeline.groups} == {0}
+
+
+def test_clocks_are_set_by_the_collectives() -> None:
+    def tables() -> Sample:
+        span = {"start_ns": [1000, 1400], "end_ns": [9000, 9400]}
+        return Sample(ledger_intervals=rows("ledger_intervals", rank=[0, 1], device=0, line="compute", **span))
+
+    both = [Evidence(rank, 0, start, start + 100, "") for rank, start in ((0, 2000), (1, 2400))]
+    apart, together = (build_timeline(tables(), str, [], ahead) for ahead in ({}, {0: -150, 1: 250}))
+    assert [place.start for place in map(apart.place, both) if place] == [1000, 1400]
+    assert [place.start for place in map(together.place, both) if place] == [1000, 1000]
+    assert "clocks" in together.notes[0] and not apart.notes
+
+
+def test_the_timeline_shows_late_ranks_then_those_of_the_evidence_then_the_lowest() -> None:
+    result = large()
+    assert ranks_to_show(result, 8) == [0, 1, 2, 3, 4, 5, 6, 300]
+    stall = replace(result.findings[0], evidence=[Evidence(r, 0, 0, 1, "") for r in (400, 401, 402)])
+    slow = replace(result.findings[1], scope=Scope(77, 0), evidence=[])
+    chosen = replace(result, findings=[stall, slow], inputs=list(reversed(result.inputs)))
+    assert [chosen.inputs[at].rank for at in ranks_to_show(chosen, 6)] == [401, 400, 300, 77, 1, 0]
+    assert ranks_to_show(job_result(4), 8) == [0, 1, 2, 3]
+    unknown = [replace(one, rank=None) for one in result.inputs]
+    assert ranks_to_show(replace(result, inputs=unknown), 4) == [0, 1, 2, 3]
+
+
+def test_the_gpus_worth_a_look_are_the_late_and_the_extreme_ones() -> None:
+    result = large()
+    found = notable_gpus(result, 4)
+    assert 300 in found and min(result.devices, key=lambda d: d.compute_ns).rank in found and len(found) == 4
+    assert notable_gpus(job_result(3), 4) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "words"),
+    [([3], "3"), ([1, 0], "0, 1"), ([0, 1, 2, 5], "0-2, 5"), (range(0, 20, 2), "0, 2, 4, 6, 8, 10 and 4 more")],
+)
+def test_ranks_are_written_as_runs(ranks: list[int], words: str) -> None:
+    assert rank_list(ranks) == words
+
+
+def test_hostile_names_of_ranks_files_and_steps_are_text() -> None:
+    result = job_result(4)
+    assert result.job
+    names = [f"{HOSTILE}{n}" for n in range(3)]
+    late = [replace(result.job.late_ranks[0], why=HOSTILE, doing=HOSTILE, line=HOSTILE)]
+    collectives = [replace(result.job.collectives[0], kind=HOSTILE, parallelism=HOSTILE)]
+    parallelism = [replace(result.job.parallelism[0], kind=HOSTILE, collectives=[HOSTILE])]
+    steps = replace(result.job.steps, names=names)
+    job = replace(result.job, late_ranks=late, collectives=collectives, parallelism=parallelism, steps=steps)
+    inputs = [replace(one, path=f"/x/{HOSTILE}.rank{one.rank}.json") for one in result.inputs]
+    page = render_html(replace(result, job=job, inputs=inputs), None)
+    assert HOSTILE.encode() not in page and b"<img" not in page
+    assert b"onerror=alert(1)&gt;" in page
+
+
+def test_the_same_job_gives_the_same_bytes() -> None:
+    assert gzip.compress(render_html(large(), None), mtime=0) == gzip.compress(render_html(large(), None), mtime=0)

@@ -1,0 +1,101 @@
+"""From inputs to the result document: the one place that knows the whole order.
+
+A job is taken in parts, one input file each. `survey` looks at each part alone, `join` at what the surveys brought together, `examine`
+at each part again with what the join told of it, and `whole` makes one result of that. What travels between them is small, so parts
+may lie in this process, in others, or on other machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traceanalyzer.analysis.examine import Examination, examine, rules_for
+from traceanalyzer.analysis.join import Brief, join
+from traceanalyzer.analysis.parts import Part, parts_of
+from traceanalyzer.analysis.shown import Shown
+from traceanalyzer.analysis.survey import survey
+from traceanalyzer.analysis.whole import can_judge, job_tables, whole
+from traceanalyzer.config import Config
+from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.engine.rule import Rule
+from traceanalyzer.errors import InputError
+from traceanalyzer.model.store import is_store, read_store
+from traceanalyzer.model.trace import Trace
+from traceanalyzer.result.document import Result
+from traceanalyzer.workers import map_parts
+
+if TYPE_CHECKING:
+    from traceanalyzer.ingest.pipeline import ProgressFactory
+
+__all__ = ["Shown", "analyze", "analyze_parts", "can_judge", "load", "parts_of"]
+
+
+def load(
+    paths: Sequence[str | Path] | str | Path, progress: ProgressFactory | None = None, max_bytes: int | None = None
+) -> Trace:
+    """Read trace files, folders of them, or one store; `max_bytes` replaces the limit on what one file may unpack to.
+
+    Raises InputError for what cannot be read.
+    """
+    given = [Path(p) for p in ([paths] if isinstance(paths, str | Path) else paths)]
+    stores = [p for p in given if is_store(p)]
+    if not stores:
+        # A store is read without any of the readers.
+        from traceanalyzer.ingest.pipeline import ingest
+
+        return ingest(given, progress, max_bytes)
+    if len(given) > 1:
+        raise InputError(f"{stores[0]}: a store is analysed alone; ingest the traces together into one store instead")
+    return read_store(stores[0])
+
+
+def analyze(trace: Trace, config: Config | None = None) -> Result:
+    """Run every rule over the trace and write the result document."""
+    return analyze_parts(parts_of(trace), config).result
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The result, and the small tables of all parts that it is made of."""
+
+    result: Result
+    tables: Catalog
+
+
+def analyze_parts(
+    parts: Sequence[Part],
+    config: Config | None = None,
+    executor: Executor | None = None,
+    counting: Callable[[str], Callable[[], None]] = lambda _: lambda: None,
+) -> Analysis:
+    """As `analyze`, over parts that the caller goes on to use, each looked at by a worker of `executor` or, without one, here.
+
+    `counting(what)` gives the function that is called after each part. Raises ConfigError for rules that do not fit.
+    """
+    config = config or Config()
+    rules = rules_for(config)
+    surveys = map_parts(executor, partial(survey, config=config), parts, counting("looking at ranks"), _name)
+    joined = join(surveys)
+    tasks = list(zip(parts, joined.briefs, strict=True))
+    # Workers read the rules themselves, once each.
+    look = partial(_examined, config=config, rules=rules if executor is None else None)
+    examined = map_parts(executor, look, tasks, counting("judging ranks"), _name_of_task)
+    tables = job_tables(examined, joined)
+    return Analysis(whole(examined, joined, tables, config, rules), tables)
+
+
+def _examined(task: tuple[Part, Brief], config: Config, rules: Sequence[Rule] | None) -> Examination:
+    return examine(*task, config, rules)
+
+
+def _name(part: Part) -> str:
+    return part.input.path
+
+
+def _name_of_task(task: tuple[Part, Brief]) -> str:
+    return _name(task[0])

@@ -1,0 +1,69 @@
+"""The second look at a part: every rule about one rank, with what the join found out about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from traceanalyzer.analysis.join import Brief
+from traceanalyzer.analysis.parts import Part
+from traceanalyzer.config import Config
+from traceanalyzer.derive.frameworks import frameworks
+from traceanalyzer.engine.library import load_rules
+from traceanalyzer.engine.overrides import check_disabled, with_overrides
+from traceanalyzer.engine.predictions import with_predictions
+from traceanalyzer.engine.rule import Rule
+from traceanalyzer.engine.run import run_rules
+from traceanalyzer.engine.splits import claimed
+from traceanalyzer.model.trace import Input
+from traceanalyzer.result.document import Finding, RuleOutcome
+
+JOB_TABLES = ("collective_waits", "health")
+"""Rules that read these are about the whole job; every other rule is about one rank."""
+SMALL_TABLES = (
+    *("ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
+    *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
+)
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What there is to say of one part, its ranks as the tables number them. `claimed` as `splits.claimed` makes it, `tables` by name:
+    the small ones that what is said of the whole job is made of."""
+
+    input: Input
+    findings: list[Finding]
+    outcomes: list[RuleOutcome]
+    claimed: pa.Table
+    frameworks: frozenset[str]
+    tables: dict[str, pa.Table]
+
+
+def rules_for(config: Config) -> list[Rule]:
+    """All rules as configured, in claim order. Raises ConfigError for what does not fit them."""
+    rules = load_rules(config.rules)
+    check_disabled(rules, config.disable)
+    return with_overrides(rules, config.params)
+
+
+def about_the_job(rule: Rule) -> bool:
+    return rule.source in JOB_TABLES
+
+
+def examine(part: Part, brief: Brief, config: Config, rules: Sequence[Rule] | None = None) -> Examination:
+    """`rules` are those of `rules_for`, which are read again without them."""
+    catalog = part.catalog(config)
+    catalog.give({"matches": brief.matches, "late_windows": brief.late_windows})
+    catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
+    own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
+    engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")
+    return Examination(
+        input=part.input,
+        findings=with_predictions(engine.findings, engine.claims, catalog.table("what_if")),
+        outcomes=engine.outcomes,
+        claimed=claimed(engine.claims),
+        frameworks=frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges")),
+        tables={name: catalog.table(name) for name in SMALL_TABLES},
+    )

@@ -1,0 +1,68 @@
+"""The job section of the result: what is said of all ranks together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from traceanalyzer.analysis.join import Join
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism, RankSteps, StepMatrix
+
+
+def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job | None:
+    """None for a single GPU that does not communicate. `ranks` are the job's by the tables'."""
+    communication, gpus = tables.table("communication"), tables.table("ledger").num_rows
+    if gpus < 2 and not communication.num_rows:
+        return None
+    # Only jobs that communicate pay for what this imports.
+    from traceanalyzer.derive.side_by_side import collective_stats, late_ranks, step_matrix
+
+    names, rows = step_matrix(tables.table("step_ledger"), tables.table("waited_intervals"))
+    return Job(
+        world_size=join.jobs.world_size,
+        ranks=sorted({rank for rank in ranks.values() if rank is not None}),
+        missing_ranks=list(join.jobs.missing),
+        doubled_ranks=list(join.jobs.doubled),
+        gpu_count=gpus,
+        matched_share=_matched_share(communication),
+        parallelism=_parallelism(communication),
+        clocks=[_clock(row, ranks) for row in join.offsets.to_pylist()],
+        steps=StepMatrix(names, [RankSteps(**_with_job_rank(row, ranks)) for row in rows]),
+        late_ranks=[LateRank(**_with_job_rank(row, ranks)) for row in late_ranks(tables.table("collective_waits"))],
+        collectives=[CollectiveStats(**row) for row in collective_stats(communication)],
+    )
+
+
+def _matched_share(communication: pa.Table) -> float | None:
+    time = frames.duration(communication)
+    matched = communication["instance"].is_valid().to_numpy()
+    return round(float(time[matched].sum() / time.sum()), 6) if time.sum() else None
+
+
+def _parallelism(communication: pa.Table) -> list[Parallelism]:
+    if not communication.num_rows:
+        return []
+    from traceanalyzer.derive.parallel_groups import describe_job, process_groups
+
+    return [
+        Parallelism(
+            kind=row["parallelism"] or "unknown",
+            group_size=row["group_size"],
+            group_count=row["groups"],
+            collectives=row["kinds"],
+            bytes_per_step=None if row["bytes_per_step"] is None else round(row["bytes_per_step"]),
+        )
+        for row in describe_job(process_groups(communication))
+    ]
+
+
+def _clock(row: dict[str, Any], ranks: Mapping[int, int | None]) -> Clock:
+    return Clock(ranks.get(row["rank"]), row["offset"], row["residual"], row["matched"])
+
+
+def _with_job_rank(row: dict[str, Any], ranks: Mapping[int, int | None]) -> dict[str, Any]:
+    return {**row, "rank": ranks.get(row["rank"])}

@@ -1,0 +1,124 @@
+"""Where the parts of a job meet: who is who, which of their kernels belong together, and what each part is told of that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.analysis.survey import Survey
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.jobs import Jobs, jobs
+from traceanalyzer.derive.tables.communication import LATE_WINDOWS, MATCHES
+from traceanalyzer.derive.tables.offsets import CLOCK_OFFSETS
+from traceanalyzer.model.schema import HEALTH
+from traceanalyzer.model.trace import Input
+
+
+@dataclass(frozen=True)
+class GpuName:
+    """What messages call the GPUs of one part: by rank, else by number and, among several files, the file's name."""
+
+    before: str
+    after: str
+
+    def __call__(self, device: int) -> str:
+        return f"{self.before}{device}{self.after}"
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What a part is told: its rows of `matches`, the windows of `late_windows` in which others waited for it, what only all parts
+    together say of its `health`, and its name."""
+
+    matches: pa.Table
+    late_windows: pa.Table
+    health: pa.Table
+    name: GpuName
+
+
+@dataclass(frozen=True)
+class Join:
+    """One brief a part, in order; `health` is what is true of no single rank, `offsets` as of `clock_offsets`."""
+
+    briefs: list[Brief]
+    jobs: Jobs
+    health: pa.Table
+    offsets: pa.Table
+
+
+def join(surveys: Sequence[Survey]) -> Join:
+    """Raises nothing: what does not fit together is not compared, and health says so."""
+    inputs = [one.input for one in surveys]
+    who = jobs(inputs, *(_stacked([getattr(one, name) for one in surveys]) for name in ("windows", "devices")))
+    matches = {at: MATCHES.empty() for at in range(len(surveys))}
+    windows, offsets, health = [LATE_WINDOWS.empty()], [CLOCK_OFFSETS.empty()], [who.health]
+    count = 0
+    for group in _comparable(inputs, who):
+        kernels = _stacked([surveys[at].kernels for at in group])
+        if not kernels.num_rows:
+            continue
+        # Only jobs that communicate pay for what this imports.
+        from traceanalyzer.derive.matches import joined, late_windows
+
+        told = joined(kernels, [inputs[at] for at in group])
+        found = _numbered_from(count, told.matches)
+        count += kernels.num_rows
+        places = pairwise(accumulate((surveys[at].kernels.num_rows for at in group), initial=0))
+        matches |= {at: found[first:last] for at, (first, last) in zip(group, places, strict=True)}
+        windows.append(late_windows(found))
+        offsets.append(told.offsets)
+        health.append(told.health)
+    asked, notes, names = _by_rank(_stacked(windows)), _by_rank(pa.concat_tables(health)), gpu_names(inputs)
+    briefs = [
+        Brief(
+            matches[at],
+            asked.get(one.ordinal, LATE_WINDOWS.empty()),
+            notes.get(one.ordinal, HEALTH.empty()),
+            names[one.ordinal],
+        )
+        for at, one in enumerate(inputs)
+    ]
+    return Join(briefs, who, notes.get(frames.NULL, HEALTH.empty()), _stacked(offsets))
+
+
+def _comparable(inputs: Sequence[Input], who: Jobs) -> list[list[int]]:
+    """Which parts are of one job, by their places; one that is not compared is alone."""
+    groups: dict[tuple[bool, int], list[int]] = {}
+    for at, one in enumerate(inputs):
+        number = who.job[one.ordinal]
+        groups.setdefault((number is None, at if number is None else number), []).append(at)
+    return list(groups.values())
+
+
+def _numbered_from(first: int, matches: pa.Table) -> pa.Table:
+    """The instances numbered on from those of other jobs."""
+    at = matches.schema.get_field_index("instance")
+    return matches.set_column(at, matches.schema.field(at), pc.add(matches["instance"], first)) if first else matches
+
+
+def _by_rank(table: pa.Table) -> dict[int, pa.Table]:
+    return {rank: table.take(pa.array(rows)) for (rank,), rows in frames.together(frames.ints(table, "rank"))}
+
+
+def _stacked(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def gpu_names(inputs: Sequence[Input]) -> dict[int, GpuName]:
+    """By ordinal."""
+    ranks, files = Counter(one.rank for one in inputs), Counter(Path(one.path).name for one in inputs)
+    return {one.ordinal: _gpu_name(one, ranks[one.rank] > 1, len(inputs) > 1, files) for one in inputs}
+
+
+def _gpu_name(source: Input, doubled: bool, several: bool, files: Mapping[str, int]) -> GpuName:
+    path = Path(source.path)
+    file = f" of {path.name if files[path.name] == 1 else path.relative_to(path.parent.parent)}" if several else ""
+    if source.rank is not None:
+        return GpuName(f"rank {source.rank} (GPU ", f"{file})" if doubled else ")")
+    return GpuName("GPU ", file)

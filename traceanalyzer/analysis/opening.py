@@ -1,0 +1,111 @@
+"""From what the user names to the parts of a job: in memory where they are few and small, else in a store that workers share."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traceanalyzer.analysis.parts import MemoryPart, Part, StoredPart
+from traceanalyzer.errors import InputError
+from traceanalyzer.model.store import is_store, read_manifest, read_rank
+from traceanalyzer.urls import Place, shown, url_of
+from traceanalyzer.version import VERSION
+from traceanalyzer.workers import LOCAL, jobs_for, workers
+
+if TYPE_CHECKING:
+    from traceanalyzer.ingest.pipeline import ProgressFactory
+    from traceanalyzer.ingest.remote import RemoteFile
+    from traceanalyzer.ingest.sources import Source
+
+IN_MEMORY_BYTES = 256 << 20
+"""Parts of a store that are smaller than this together stay in memory; larger ones are read as they are needed."""
+PACKED_BYTES = 64 << 20
+"""The same of trace files, which are packed tighter than their tables in memory."""
+Counting = Callable[[str, int], Callable[[], None]]
+
+
+@dataclass(frozen=True)
+class How:
+    """How the work is done: `jobs` processes of this machine (None: as many as pay), or the workers of a Dask `scheduler`.
+
+    `store` is where tables are kept; without one they are in memory or a temporary folder. `max_bytes` replaces the limit on what one
+    file may unpack to; `progress` hears of bytes read in this process.
+    """
+
+    jobs: int | None = None
+    scheduler: str | None = None
+    store: Place | None = None
+    max_bytes: int | None = None
+    progress: ProgressFactory | None = None
+
+
+@contextmanager
+def opened(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Executor | None]]:
+    """The parts, by ordinal, and what works on them; None stands for this process. Raises InputError for what cannot be read."""
+    stores = [path for path in paths if is_store(path)]
+    if stores and len(paths) > 1:
+        raise InputError(
+            f"{shown(stores[0])}: a store is analysed alone; ingest the traces together into one store instead"
+        )
+    with _stored(stores[0], how) if stores else _read(paths, how) as found:
+        yield found
+
+
+@contextmanager
+def _stored(place: Place, how: How) -> Iterator[tuple[list[Part], Executor | None]]:
+    manifest = read_manifest(place)
+    sizes = [sum(table.bytes for table in part.tables.values()) for part in manifest.parts]
+    with workers(_jobs(how, sizes), how.scheduler) as executor:
+        yield _parts(place, executor, sum(sizes) < IN_MEMORY_BYTES), executor
+
+
+@contextmanager
+def _read(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Executor | None]]:
+    # A store is read without any of the readers.
+    from traceanalyzer.ingest.storing import find_inputs, write_store
+
+    found = find_inputs(paths, how.max_bytes)
+    sizes = [one.size for one in found]
+    with ExitStack() as stack:
+        executor = stack.enter_context(workers(_jobs(how, sizes), how.scheduler))
+        sources = _local(found)
+        if sources and how.store is None and executor is None and (len(found) == 1 or sum(sizes) < PACKED_BYTES):
+            from traceanalyzer.ingest.pipeline import ingest_each
+
+            yield [MemoryPart(trace) for trace in ingest_each(sources, how.progress)], None
+            return
+        place = how.store
+        if place is None:
+            if how.scheduler not in (None, LOCAL):
+                raise InputError(
+                    f"--scheduler {how.scheduler}: its workers need a place that all of them see; name one with --store"
+                )
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="traceanalyzer-"))) / "store"
+        write_store(found, place, VERSION, how.progress, executor)
+        yield _parts(place, executor, small=False), executor
+
+
+def _jobs(how: How, sizes: list[int]) -> int | None:
+    return jobs_for(sizes) if how.jobs is None and how.scheduler is None else how.jobs
+
+
+def _local(found: Sequence[Source | RemoteFile]) -> list[Source]:
+    """The files of this machine; none if there are others too."""
+    from traceanalyzer.ingest.sources import Source
+
+    local = [one for one in found if isinstance(one, Source)]
+    return local if len(local) == len(found) else []
+
+
+def _parts(place: Place, executor: Executor | None, small: bool) -> list[Part]:
+    inputs = read_manifest(place).inputs
+    if executor is None and (small or len(inputs) == 1):
+        return [MemoryPart(read_rank(place, one.ordinal)) for one in inputs]
+    # Workers have a current folder of their own.
+    seen = place if url_of(place) is not None else Path(place).absolute()
+    return [StoredPart(seen, one) for one in inputs]

@@ -1,0 +1,27 @@
+"""The tables that the report shows: events of some parts, and small tables of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from traceanalyzer.analysis.examine import SMALL_TABLES
+from traceanalyzer.analysis.parts import Part
+from traceanalyzer.config import Config
+from traceanalyzer.derive.catalog import Catalog
+
+
+class Shown:
+    """Event and derived tables by name, the rows of all these parts one after another; small tables are those of the whole job."""
+
+    def __init__(self, parts: Sequence[Part], config: Config, whole: Catalog) -> None:
+        self._catalogs = [part.catalog(config) for part in parts]
+        self._whole = whole
+
+    def table(self, name: str) -> pa.Table:
+        """Raises KeyError for an unknown name."""
+        if name in SMALL_TABLES:
+            return self._whole.table(name)
+        tables = [catalog.table(name) for catalog in self._catalogs]
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables).unify_dictionaries().combine_chunks()

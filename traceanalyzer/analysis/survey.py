@@ -1,0 +1,27 @@
+"""The first look at a part: what the join needs to know of it, and nothing that grows with its trace but its collectives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from traceanalyzer.analysis.parts import Part
+from traceanalyzer.config import Config
+from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.model.trace import Input
+
+
+@dataclass(frozen=True)
+class Survey:
+    """`kernels` as of `communication_kernels`, `windows` and `devices` as of those tables."""
+
+    input: Input
+    kernels: pa.Table
+    windows: pa.Table
+    devices: pa.Table
+
+
+def survey(part: Part, config: Config) -> Survey:
+    catalog: Catalog = part.catalog(config)
+    return Survey(part.input, *(catalog.table(name) for name in ("communication_kernels", "windows", "devices")))

@@ -1,0 +1,160 @@
+"""From what was found in each part to the result document of the whole job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.analysis.examine import Examination, about_the_job
+from traceanalyzer.analysis.job import job_of
+from traceanalyzer.analysis.join import Join, gpu_names
+from traceanalyzer.config import Config
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.derive.health import softened
+from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
+from traceanalyzer.engine.outcomes import merged
+from traceanalyzer.engine.rule import Rule
+from traceanalyzer.engine.run import by_saving, run_rules
+from traceanalyzer.engine.splits import claimed, splits
+from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.model.trace import Trace
+from traceanalyzer.result.document import (
+    Device,
+    Evidence,
+    Finding,
+    Health,
+    InputInfo,
+    Result,
+    RuleOutcome,
+    Scope,
+    Steps,
+)
+from traceanalyzer.result.verdict import judge
+from traceanalyzer.version import VERSION
+
+
+def whole(parts: Sequence[Examination], join: Join, tables: Catalog, config: Config, rules: Sequence[Rule]) -> Result:
+    """The result document of a job; `parts` in the order of their ordinals, `tables` as of `job_tables`."""
+    inputs = tuple(part.input for part in parts)
+    names = gpu_names(inputs)
+
+    def describe(rank: int, device: int) -> str:
+        return names[rank](device)
+
+    job = run_rules(
+        [rule for rule in rules if about_the_job(rule)], tables, describe, config.disable, "waited_intervals"
+    )
+    findings = by_saving([finding for part in parts for finding in part.findings] + job.findings)
+    taken = pa.concat_tables([*(part.claimed for part in parts), claimed(job.claims)])
+    seen = frozenset().union(*(part.frameworks for part in parts))
+    ranks = {one.ordinal: one.rank for one in inputs}
+    health = [
+        Health(row["code"], row["severity"], row["message"], row["count"], ranks.get(row["rank"]))
+        for row in tables.table("health").to_pylist()
+    ]
+    ledger = tables.table("ledger").to_pylist()
+    outcomes = [*merged([part.outcomes for part in parts]), *job.outcomes]
+    return Result(
+        tool={"name": "traceanalyzer", "version": VERSION},
+        inputs=[
+            InputInfo(i.path, i.sha256, i.bytes, i.format, i.producer, i.rank, i.world_size, i.rank_source)
+            for i in inputs
+        ],
+        health=health,
+        devices=[_device(ranks, row) for row in ledger],
+        steps=_steps(ranks, tables.table("step_ledger"), ledger),
+        findings=[_with_job_ranks(ranks, _in_words_of(seen, finding)) for finding in findings],
+        rules=_in_order(outcomes, rules),
+        job=job_of(tables, join, ranks),
+        verdict=judge(splits(tables.table("ledger"), taken, findings, job.findings, describe), hidden=_hidden(health)),
+    )
+
+
+def job_tables(parts: Sequence[Examination], join: Join) -> Catalog:
+    """The small tables of all parts together, and what is derived of those."""
+    names = parts[0].tables
+    stacked = {name: _stacked([part.tables[name] for part in parts]) for name in names}
+    stacked["health"] = pa.concat_tables([stacked["health"], join.health])
+    if stacked["ledger"].num_rows:
+        stacked["health"] = softened(stacked["health"], stacked["ledger"]["rank"].to_pylist())
+    empty = Trace(tuple(part.input for part in parts), {name: spec.empty() for name, spec in EVENT_TABLES.items()})
+    return Catalog(empty, given=stacked)
+
+
+def can_judge(result: Result) -> bool:
+    """False when the trace has no GPU work to judge, or damage hides it (exit code 3)."""
+    return any(d.window_ns for d in result.devices) and not any(note.severity == "high" for note in result.health)
+
+
+def _stacked(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule]) -> list[RuleOutcome]:
+    by_rule = {outcome.rule: outcome for outcome in outcomes}
+    return [by_rule[rule.id] for rule in rules]
+
+
+def _hidden(health: list[Health]) -> str | None:
+    """Why nothing can be judged: what grave health notes say. Figures of such a trace are shown, a verdict is not."""
+    grave = [h for h in health if h.severity == "high"]
+    return f"Could not judge: {grave[0].message}." if grave else None
+
+
+def _device(ranks: dict[int, int | None], row: dict[str, Any]) -> Device:
+    plain = (
+        *("busy", "compute", "communication", "exposed_communication", "memcpy", "exposed_memcpy", "exposed_memset"),
+        *("idle", "max_gap"),
+    )
+    return Device(
+        rank=ranks[row["rank"]],
+        device=row["device"],
+        name=row["name"],
+        window_ns=row["duration"],
+        idle_by_cause_ns={cause: row[f"idle_{cause}"] for cause in IDLE_CAUSES},
+        gpu_op_count=row["gpu_op_count"],
+        kernel_count=row["kernel_count"],
+        **{f"{name}_ns": row[name] for name in plain},
+    )
+
+
+def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]]) -> list[Steps]:
+    """Step times per GPU, sorted by (rank, device), over the steps that have one before them (or the only one there is)."""
+    ops = {(row["rank"], row["device"]): row["gpu_op_count"] for row in ledger}
+    result = []
+    for (rank, device), group in frames.split(table):
+        timed = group.filter(group["complete"]) if group.num_rows > 1 else group
+        median, p95 = (int(np.quantile(frames.duration(timed), share)) for share in (0.5, 0.95))
+        spread = round((p95 - median) / median, 6) if median else 0.0
+        outside = ops[rank, device] - pc.sum(group["gpu_op_count"]).as_py()
+        counts = pc.sum(group["slow"]).as_py(), outside
+        method = group["method"][0].as_py()
+        result.append(Steps(ranks[rank], device, group.num_rows, method, median, p95, spread, *counts))
+    return result
+
+
+def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:
+    """Keep the advice for the frameworks in use; all of it when there is none for them."""
+    kept = [
+        {name: text for name, text in advice.items() if name in seen or name == "any"} for advice in finding.recommend
+    ]
+    return replace(finding, recommend=[advice for advice in kept if advice] or finding.recommend)
+
+
+def _with_job_ranks(ranks: dict[int, int | None], finding: Finding) -> Finding:
+    """The engine knows the tables' ranks; the result shows the job's, or null."""
+
+    def job(rank: int | None) -> int | None:
+        return None if rank is None else ranks[rank]
+
+    return replace(
+        finding,
+        scope=Scope(job(finding.scope.rank), finding.scope.device),
+        evidence=[Evidence(job(e.rank), e.device, e.start_ns, e.end_ns, e.label) for e in finding.evidence],
+    )

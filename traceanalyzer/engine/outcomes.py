@@ -1,0 +1,24 @@
+"""One outcome a rule, from what it said of each part of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from traceanalyzer.result.document import RuleOutcome
+
+# What is said of the whole when parts disagree: the first that any of them says.
+_PRECEDENCE = ("error", "fired", "clean", "could_not_judge", "not_applicable")
+
+
+def merged(parts: Sequence[Sequence[RuleOutcome]]) -> list[RuleOutcome]:
+    """The outcomes of the same rules over several parts, in the order of the first part."""
+    return [_merged(outcomes) for outcomes in zip(*parts, strict=True)]
+
+
+def _merged(outcomes: Sequence[RuleOutcome]) -> RuleOutcome:
+    whole = min(outcomes, key=lambda outcome: _PRECEDENCE.index(outcome.outcome))
+    unjudged = next((o.reason for o in outcomes if o.outcome == "could_not_judge"), None)
+    if whole.outcome in ("fired", "clean") and unjudged:
+        return RuleOutcome(whole.rule, whole.outcome, f"some ranks were left out: {unjudged}")
+    reason = next((o.reason for o in outcomes if o.outcome == whole.outcome and o.reason), None)
+    return RuleOutcome(whole.rule, whole.outcome, reason)

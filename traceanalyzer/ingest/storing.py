@@ -1,0 +1,236 @@
+"""From input files to a store: each file a task, in this process or in others, and none that was read before.
+
+What a file gives depends on its content and on the program alone, so that is what a finished part is known by. Ranks are told
+when all files have been read, since it takes them all to tell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from traceanalyzer.errors import InputError, WorkerError
+from traceanalyzer.ingest.contract import FileFacts
+from traceanalyzer.ingest.pipeline import ProgressFactory, read_file, set_on_failure
+from traceanalyzer.ingest.ranks import identify, input_of
+from traceanalyzer.ingest.registry import importer_of
+from traceanalyzer.ingest.remote import RemoteFile, remote_files
+from traceanalyzer.ingest.sources import Source, find_sources
+from traceanalyzer.model.parts import Part, digest, key_of, write_tables
+from traceanalyzer.model.schema import SCHEMA_VERSION
+from traceanalyzer.model.shelves import Shelf, StoreError, shelf_for
+from traceanalyzer.urls import Place, url_of
+from traceanalyzer.workers import map_parts
+
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is in a store that was written: files and rows, and how many of the files had been read before."""
+
+    files: int
+    rows: int
+    there_already: int
+
+
+def ingest_to_store(
+    paths: Sequence[Place],
+    folder: Place,
+    tool_version: str,
+    progress: ProgressFactory | None = None,
+    max_bytes: int | None = None,
+    executor: Executor | None = None,
+) -> Stored:
+    """Read every trace file behind `paths` into a store, in memory that does not grow with them.
+
+    `max_bytes` replaces the limits on sizes (`limits`). Raises InputError for what cannot be read, and where the store cannot be
+    written.
+    """
+    return write_store(find_inputs(paths, max_bytes), folder, tool_version, progress, executor)
+
+
+def find_inputs(paths: Sequence[Place], max_bytes: int | None = None) -> list[Source | RemoteFile]:
+    """The traces behind the given paths, and the files behind URLs, which are not fetched yet. Raises InputError as `find_sources`."""
+    files = [file for path in paths if (url := url_of(path)) is not None for file in remote_files(url, max_bytes)]
+    twice = [url for url, count in Counter(file.url for file in files).items() if count > 1]
+    if twice:
+        raise InputError(f"{twice[0]}: is given twice; name every trace once")
+    sources = find_sources([Path(path) for path in paths if url_of(path) is None], max_bytes)
+    for source in sources:
+        importer_of(source)
+    return [*sources, *files]
+
+
+def write_store(
+    inputs: Sequence[Source | RemoteFile],
+    folder: Place,
+    tool_version: str,
+    progress: ProgressFactory | None = None,
+    executor: Executor | None = None,
+    done: Callable[[], None] | None = None,
+) -> Stored:
+    """Read what `find_inputs` found into a store, each file by one of the executor's workers, without one by this process.
+
+    `done` is called after each file; `progress` hears of the bytes that this process reads. What an earlier run read, finished or not,
+    is not read again while the file has the same content. A file that cannot be read does not keep the others from being read.
+
+    Raises InputError as `ingest_to_store`; the store that was there is then as it was.
+    """
+    shelf = shelf_for(folder)
+    with shelf.held():
+        outcomes = _outcomes(inputs, shelf, tool_version, progress, executor, done)
+        made = [one for outcome in outcomes for one in outcome.made]
+        if failures := [outcome.failure for outcome in outcomes if outcome.failure]:
+            raise InputError(_said_of(failures, len(made)))
+        if not made:
+            raise InputError(f"{', '.join(_name(one) for one in inputs[:_MOST_NAMED])}: none of the files is a trace")
+        facts = [msgspec.convert(one.part.facts, FileFacts) for one in made]
+        identities = identify([one.source for one in made], facts, lambda at: _content(made[at].part))
+        placed = [
+            (input_of(one.source, one.part.format, fact, identity, one.part.sha256), one)
+            for one, fact, identity in zip(made, facts, identities, strict=True)
+            if identity.kept
+        ]
+        placed.sort(key=lambda pair: pair[0].ordinal)
+        shelf.put_in_place([(given, one.part) for given, one in placed], tool_version)
+    rows = sum(table.rows for _, one in placed for table in one.part.tables.values())
+    return Stored(len(placed), rows, sum(one.there_already for _, one in placed))
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One input on its way to a shelf, perhaps on another machine. `reader` is what must read it, `sha256` its file's where known."""
+
+    input: Source | RemoteFile
+    shelf: Shelf
+    tool_version: str
+    reader: str
+    resumed: bool
+    sha256: str | None
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A part, and what it was made of."""
+
+    source: Source
+    part: Part
+    there_already: bool
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What became of a task: parts, or why there are none."""
+
+    made: tuple[_Made, ...] = ()
+    failure: str = ""
+
+
+def _outcomes(
+    inputs: Sequence[Source | RemoteFile],
+    shelf: Shelf,
+    tool_version: str,
+    progress: ProgressFactory | None,
+    executor: Executor | None,
+    done: Callable[[], None] | None,
+) -> list[_Outcome]:
+    """What became of each input, in their order."""
+    members = Counter(one.origin for one in inputs if isinstance(one, Source))
+    digests = {origin: digest(origin) for origin, count in members.items() if count > 1}  # archives
+    reader, resumed = _reader(tool_version), shelf.holds_any()
+    tasks = [
+        _Task(
+            _from_anywhere(one),
+            shelf,
+            tool_version,
+            reader,
+            resumed,
+            digests.get(one.origin) if isinstance(one, Source) else None,
+        )
+        for one in inputs
+    ]
+    # What lies in a temporary folder is on this machine alone.
+    near = [executor is None or (isinstance(one, Source) and one.kept is not None) for one in inputs]
+    far_tasks = [task for task, here in zip(tasks, near, strict=True) if not here]
+    near_tasks = [task for task, here in zip(tasks, near, strict=True) if here]
+    far = iter(map_parts(executor, _make, far_tasks, done, lambda task: _name(task.input)))
+    own = iter(map_parts(None, lambda task: _make(task, progress), near_tasks, done))
+    return [next(own) if here else next(far) for here in near]
+
+
+def _from_anywhere(one: Source | RemoteFile) -> Source | RemoteFile:
+    """The input with paths that do not depend on the folder a process is in."""
+    if isinstance(one, RemoteFile):
+        return one
+    return replace(one, origin=one.origin.absolute(), place=one.place.absolute())
+
+
+def _name(one: Source | RemoteFile) -> str:
+    return one.url if isinstance(one, RemoteFile) else one.shown
+
+
+def _make(task: _Task, progress: ProgressFactory | None = None) -> _Outcome:
+    """Put the parts of one input on the shelf, in whatever process. Raises StoreError when the store cannot be written."""
+    if task.reader != _reader(task.tool_version):
+        raise WorkerError("the workers have another version of traceanalyzer; install the same on all machines")
+    try:
+        sources = task.input.fetch() if isinstance(task.input, RemoteFile) else [task.input]
+        return _Outcome(tuple(_part_of(source, task, progress) for source in sources))
+    except StoreError:
+        raise
+    except InputError as error:
+        return _Outcome(failure=str(error))
+
+
+def _part_of(source: Source, task: _Task, progress: ProgressFactory | None) -> _Made:
+    slim = replace(source, head=b"", layers=(), kept=None)
+    with ThreadPoolExecutor(1) as beside, set_on_failure() as stop:
+        sha256 = beside.submit(lambda: task.sha256 or source.sha256(stop))
+
+        def key() -> str:
+            return key_of(sha256.result(), source.member, source.notes, task.reader)
+
+        if task.resumed and (part := task.shelf.find(key())) is not None:
+            if progress is not None:
+                progress(source)(source.size)
+            return _Made(slim, part, True)
+        with task.shelf.scratch() as scratch:
+            rows, made = scratch / "rows", scratch / "part"
+            rows.mkdir()
+            made.mkdir()
+            format_, facts, collector = read_file(source, rows, progress)
+            with task.shelf.writing():
+                tables = write_tables(made, collector.tables(facts))
+                part = Part(key(), sha256.result(), format_, msgspec.to_builtins(facts), tables)
+                task.shelf.add(made, part)
+    return _Made(slim, part, False)
+
+
+@cache
+def _reader(tool_version: str) -> str:
+    """What reads: the program's version, and what it is made of, which may change without one."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return key_of(tool_version, SCHEMA_VERSION, [digest(path) for path in files])
+
+
+def _content(part: Part) -> str:
+    """What two copies of a file share, however they are packed: all rows but those on what was met while they were read."""
+    return key_of({name: table.sha256 for name, table in part.tables.items() if name != "health"})
+
+
+def _said_of(failures: list[str], made: int) -> str:
+    """One line on all that could not be read."""
+    said = failures[0]
+    if others := [failure.partition(": ")[0] for failure in failures[1:]]:
+        names = ", ".join(others[:_MOST_NAMED]) + (", ..." if len(others) > _MOST_NAMED else "")
+        said += f" ({len(others)} more cannot be read: {names})"
+    if made:
+        said += f"; what the other {'file' if made == 1 else f'{made} files'} gave is kept, and the same command goes on from there"
+    return said

@@ -1,0 +1,102 @@
+"""What one input gave to a store: its part, told apart by content, and the tables of a part as Parquet files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from traceanalyzer.model.schema import EVENT_TABLES, TableSpec
+
+_HASH_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class PartFile:
+    """One table of a part: its rows, and the size and digest of its file."""
+
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one input gave, apart from the rank, which is known only beside the other inputs.
+
+    `key` stands for the content of the input and for what read it: a part of the same key need not be read again. `sha256` is that of
+    the input, `format` its importer's and `facts` what the input says of itself; `tables` has the tables that got rows.
+    """
+
+    key: str
+    sha256: str
+    format: str
+    facts: dict[str, Any]
+    tables: dict[str, PartFile]
+
+
+def key_of(*what: object) -> str:
+    """A name for something that consists of `what`, for JSON to write down."""
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()
+
+
+def write_tables(folder: Path, tables: Iterable[tuple[str, Iterable[pa.Table]]]) -> dict[str, PartFile]:
+    """Write tables as `folder`/NAME.parquet, each in the order given; return those that have rows. Raises OSError."""
+    written = {}
+    for name, blocks in tables:
+        path = folder / f"{name}.parquet"
+        if rows := _write(path, EVENT_TABLES[name], blocks):
+            written[name] = PartFile(rows, path.stat().st_size, digest(path))
+    return written
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file's content. Raises OSError."""
+    value = hashlib.sha256()
+    with path.open("rb", buffering=0) as stream:
+        while block := stream.read(_HASH_BYTES):
+            value.update(block)
+    return value.hexdigest()
+
+
+def _write(path: Path, spec: TableSpec, blocks: Iterable[pa.Table]) -> int:
+    """Write one table, or no file when it has no rows; return their number. The column `rank` is left to the name of a folder."""
+    schema = spec.schema.remove(spec.schema.get_field_index("rank"))
+    writer: pq.ParquetWriter | None = None
+    waiting: Future[None] | None = None
+    rows = 0
+    # Compressing does not hold the interpreter: it runs beside whatever makes the next rows.
+    with ThreadPoolExecutor(1) as beside:
+        for block in blocks:
+            if not block.num_rows:
+                continue
+            if waiting is not None:
+                waiting.result()
+            writer = writer or pq.ParquetWriter(path, schema, **_parquet_options(spec))
+            waiting = beside.submit(writer.write_table, block.select(schema.names))
+            rows += block.num_rows
+        if waiting is not None:
+            waiting.result()
+    if writer is not None:
+        writer.close()
+    return rows
+
+
+def _parquet_options(spec: TableSpec) -> dict[str, Any]:
+    """Times and ids grow slowly, so their differences are small. Dictionaries suit names, and statistics (to skip row groups) times."""
+    names = [c.name for c in spec.columns if pa.types.is_dictionary(c.type) or pa.types.is_string(c.type)]
+    growing = [c.name for c in spec.columns if c.type in (pa.int64(), pa.int32()) and c.name != "rank"]
+    return {
+        "compression": "zstd",
+        "write_page_checksum": True,
+        "write_statistics": [c.name for c in spec.columns if c.name.endswith("_ns")] or False,
+        "use_dictionary": names,
+        "column_encoding": dict.fromkeys(growing, "DELTA_BINARY_PACKED"),
+    }

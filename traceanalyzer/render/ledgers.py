@@ -1,0 +1,126 @@
+"""The ledgers as plain text: one GPU with bars, several beside each other, many by their spread."""
+
+from __future__ import annotations
+
+from traceanalyzer.result.document import Device, Result, Steps
+from traceanalyzer.result.gpus import SIDE_BY_SIDE, gpu_namer, ledger_lines, notable_gpus, spread
+from traceanalyzer.result.job_words import line_words
+from traceanalyzer.units import format_count, format_duration, format_share
+
+WITH_BARS = 2
+"""With more GPUs than this the ledgers stand beside each other."""
+COLUMNS = 7
+OF_THEIR_OWN = 3
+"""GPUs that get a column of their own beside the spread."""
+LABEL, CELL, ENDS = 24, 10, 18
+StepsOf = dict[tuple[int | None, int], Steps]
+
+
+def ledgers(result: Result) -> list[str]:
+    """The ledgers of all GPUs, each block after an empty line."""
+    steps = {(s.rank, s.device): s for s in result.steps}
+    devices = result.devices
+    if len(devices) > SIDE_BY_SIDE:
+        return ["", *_spread(result, steps)]
+    if len(devices) > WITH_BARS:
+        blocks = [devices[first : first + COLUMNS] for first in range(0, len(devices), COLUMNS)]
+        return [line for block in blocks for line in ("", *_table(_columns(result, block, steps)))]
+    return [line for one in devices for line in ("", *_ledger(one, steps.get((one.rank, one.device))))]
+
+
+def gpu_words(rank: int | None, device: int | None) -> str:
+    """For example "rank 3, GPU 0"; empty for the whole job."""
+    words = [] if rank is None else [f"rank {rank}"]
+    words += [] if device is None else [f"GPU {device}"]
+    return ", ".join(words)
+
+
+def _ledger(device: Device, steps: Steps | None) -> list[str]:
+    """One GPU: time, share and a bar a line."""
+    name = f" ({device.name})" if device.name else ""
+    work = f"{format_count(device.gpu_op_count)} operations, {format_count(device.kernel_count)} kernels"
+    lines = [f"{gpu_words(device.rank, device.device)}{name}: window {format_duration(device.window_ns)}, {work}"]
+    for line, ns in ledger_lines(device).items():
+        if ns:
+            share = ns / device.window_ns if device.window_ns else 0
+            bar = "█" * round(share * 40)
+            row = f"  {line_words(line):<{LABEL}}{format_duration(ns):>{CELL}}  {format_share(share):>6}  {bar}"
+            lines.append(row.rstrip())
+    if steps:
+        median, p95 = format_duration(steps.median_ns), format_duration(steps.p95_ns)
+        count = f"{steps.count} step{'s' if steps.count != 1 else ''}"
+        lines.append(f"  {count} ({steps.method}): median {median}, 95th percentile {p95}")
+    return lines
+
+
+def _columns(result: Result, block: list[Device], steps: StepsOf) -> list[tuple[str, list[str]]]:
+    """Rows of a table with a column a GPU: its ledger as shares of its window, its work and its steps."""
+    names = _short_names(result)
+    rows = [("share of the window", [names[device.rank, device.device] for device in block])]
+    shares = [{line: ns / max(d.window_ns, 1) for line, ns in ledger_lines(d).items()} for d in block]
+    lines = dict.fromkeys(line for ledger in shares for line in ledger)
+    for line in lines:
+        if any(ledger.get(line) for ledger in shares):
+            rows.append((line_words(line), [format_share(ledger.get(line, 0)) for ledger in shares]))
+    rows.append(("window", [format_duration(device.window_ns) for device in block]))
+    rows.append(("kernels", [format_count(device.kernel_count) for device in block]))
+    timed = [steps.get((device.rank, device.device)) for device in block]
+    if any(timed):
+        rows.append(("steps", [format_count(s.count) if s else "-" for s in timed]))
+        rows.append(("median step", [format_duration(s.median_ns) if s else "-" for s in timed]))
+    return rows
+
+
+def _short_names(result: Result) -> dict[tuple[int | None, int], str]:
+    """What to call each GPU at the head of a narrow column: "rank 3", "GPU 3" or "r3/GPU0"."""
+    namer = gpu_namer(result.devices)
+    names = {(d.rank, d.device): namer(d.rank, d.device) for d in result.devices}
+    return {key: f"r{key[0]}/GPU{key[1]}" if "," in name else name for key, name in names.items()}
+
+
+def _table(rows: list[tuple[str, list[str]]]) -> list[str]:
+    return [f"  {label:<{LABEL}}" + "".join(f"{cell:>{CELL}}" for cell in cells) for label, cells in rows]
+
+
+def _spread(result: Result, steps: StepsOf) -> list[str]:
+    """Many GPUs: of each line least, median and most with the GPUs that have it, and columns for those that matter most."""
+    devices, short = result.devices, _short_names(result)
+    own = _columns(result, [devices[at] for at in notable_gpus(result, OF_THEIR_OWN)], steps)
+    beside = dict(own)
+    names = [short[device.rank, device.device] for device in devices]
+    empty = ["-"] * len(own[0][1])
+    rows = [(own[0][0], ["least", "median", "most"], own[0][1])]
+    for one in spread(devices):
+        ends = (format_share(one.least), names[one.least_at]), (format_share(one.most), names[one.most_at])
+        low, high = _with_names(*ends)
+        label = line_words(one.line)
+        # A line that none of these GPUs has is 0 on all of them.
+        rows.append((label, [low, format_share(one.median), high], beside.get(label, ["0%" for _ in empty])))
+    windows = [device.window_ns for device in devices]
+    rows.append(("window", _ends(windows, names), beside["window"]))
+    timed = [
+        (s.median_ns, name) for d, name in zip(devices, names, strict=True) if (s := steps.get((d.rank, d.device)))
+    ]
+    if timed:
+        medians = _ends([ns for ns, _ in timed], [name for _, name in timed])
+        rows.append(("median step", medians, beside.get("median step", empty)))
+    lines = [f"{len(devices):,} GPUs, and those that differ most; all of them are in --format json"]
+    for label, (low, middle, high), cells in rows:
+        left = f"  {label:<{LABEL}}{low:>{ENDS}}{middle:>9}{high:>{ENDS}} "
+        lines.append(left + "".join(f"{cell:>9}" for cell in cells))
+    return lines
+
+
+def _ends(values: list[int], names: list[str]) -> list[str]:
+    """Shortest, median and longest of some times, the ends with their GPUs."""
+    order = sorted(range(len(values)), key=lambda at: values[at])
+    first, middle, last = (
+        (format_duration(values[at]), names[at]) for at in (order[0], order[len(order) // 2], order[-1])
+    )
+    low, high = _with_names(first, last)
+    return [low, middle[0], high]
+
+
+def _with_names(low: tuple[str, str], high: tuple[str, str]) -> list[str]:
+    """The ends of a spread as (figure, GPU); where there is none, no GPU is at an end."""
+    return [low[0], high[0]] if low[0] == high[0] else [" ".join(low), " ".join(high)]

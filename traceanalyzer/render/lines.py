@@ -1,0 +1,19 @@
+"""Lines of plain text."""
+
+from __future__ import annotations
+
+import textwrap
+
+WIDTH = 100
+
+
+def wrap(text: str, first: str, rest: str) -> list[str]:
+    """Lines of at most WIDTH characters, cut between words only: a command with hyphens must survive copying."""
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    ) or [first]
+
+
+def printable(text: str) -> str:
+    """Names in a trace are anybody's: none of them may reach the terminal as a command."""
+    return "".join(c if c.isprintable() else "?" for c in text)

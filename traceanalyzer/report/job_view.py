@@ -1,0 +1,78 @@
+"""The job section of the page as plain values: its ranks, who is late, step by step, and the collectives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traceanalyzer.names import readable_name
+from traceanalyzer.report.heat import Matrix, step_matrix
+from traceanalyzer.report.palette import BY_KEY, Swatch
+from traceanalyzer.result.document import Result
+from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.result.job import CollectiveStats, LateRank
+from traceanalyzer.result.job_words import absent, bandwidth_words, summary, waiting, why_late
+
+LATE_ROWS = 16
+
+
+@dataclass(frozen=True)
+class LateView:
+    """One row of the table of late ranks; `swatch` is the colour of what it does meanwhile, `full` the whole name of that."""
+
+    name: str
+    late: LateRank
+    why: str
+    swatch: Swatch | None
+    full: str
+
+
+@dataclass(frozen=True)
+class CollectiveView:
+    stats: CollectiveStats
+    algorithm: str | None
+    bus: str | None
+
+
+@dataclass(frozen=True)
+class JobView:
+    """`clauses` and `sentences` say the job in words; `late_left` is how many late ranks the table leaves out, and their share."""
+
+    clauses: list[str]
+    absent: list[str]
+    waiting: str | None
+    late: list[LateView]
+    late_left: tuple[int, float] | None
+    matrix: Matrix | None
+    collectives: list[CollectiveView]
+
+
+def job_view(result: Result) -> JobView | None:
+    """None for a single GPU."""
+    job = result.job
+    if job is None:
+        return None
+    namer = gpu_namer(result.devices)
+    left = job.late_ranks[LATE_ROWS:]
+    return JobView(
+        clauses=summary(result, job),
+        absent=absent(job),
+        waiting=waiting(result, job),
+        late=[
+            LateView(
+                namer(late.rank, late.device),
+                late,
+                why_late(late),
+                BY_KEY.get(late.line or ""),
+                late.doing if late.doing and late.doing != readable_name(late.doing) else "",
+            )
+            for late in job.late_ranks[:LATE_ROWS]
+        ],
+        late_left=(len(left), sum(late.waited_share for late in left)) if left else None,
+        matrix=step_matrix(result),
+        collectives=[
+            CollectiveView(
+                one, *(bandwidth_words(one, value) for value in (one.algorithm_bandwidth, one.bus_bandwidth))
+            )
+            for one in job.collectives
+        ],
+    )

@@ -1,0 +1,87 @@
+"""Many GPUs beside each other: how their ledgers differ, and which of them are worth a look of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from statistics import median
+
+from traceanalyzer.result.document import Device, Result
+from traceanalyzer.result.job import LateRank
+
+SIDE_BY_SIDE = 16
+"""GPUs whose ledgers can still be read beside each other; of more, the spread is shown and those that differ most."""
+STANDS_OUT = 0.05
+"""A GPU that causes less than this share of all waiting is late as often as any other."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One ledger line over many GPUs: shares of their windows, and the positions of the GPUs that have least and most of it."""
+
+    line: str
+    least: float
+    median: float
+    most: float
+    least_at: int
+    most_at: int
+
+
+def ledger_lines(device: Device) -> dict[str, int]:
+    """The lines of a ledger, in ns, by the names that the tables give them. They add up to the window."""
+    return {
+        "compute": device.compute_ns,
+        "exposed_communication": device.exposed_communication_ns,
+        "exposed_memcpy": device.exposed_memcpy_ns,
+        "exposed_memset": device.exposed_memset_ns,
+        **{f"idle.{cause}": ns for cause, ns in device.idle_by_cause_ns.items()},
+    }
+
+
+def gpu_namer(devices: Sequence[Device]) -> Callable[[int | None, int | None], str]:
+    """What to call a GPU of this job by rank and device number, as shortly as possible: "rank 3", "GPU 3" or "rank 3, GPU 0"."""
+    ranks = {device.rank for device in devices}
+    one_each = len(ranks) == len(devices)
+
+    def name(rank: int | None, device: int | None) -> str:
+        if rank is None:
+            return "a GPU" if device is None else f"GPU {device}"
+        return f"rank {rank}" if one_each or device is None else f"rank {rank}, GPU {device}"
+
+    return name
+
+
+def spread(devices: Sequence[Device]) -> list[Spread]:
+    """Each line that any of the GPUs has, in the ledger's order. `devices` is not empty."""
+    ledgers = [(ledger_lines(device), max(device.window_ns, 1)) for device in devices]
+    found = []
+    for line in dict.fromkeys(line for lines, _ in ledgers for line in lines):
+        shares = [lines.get(line, 0) / window for lines, window in ledgers]
+        least, most = min(shares), max(shares)
+        if most:
+            found.append(Spread(line, least, median(shares), most, shares.index(least), shares.index(most)))
+    return found
+
+
+def late_ranks(result: Result) -> list[LateRank]:
+    """Those that stand out, the one that others wait for longest first."""
+    return [late for late in result.job.late_ranks if late.waited_share >= STANDS_OUT] if result.job else []
+
+
+def notable_gpus(result: Result, most: int) -> list[int]:
+    """Up to `most` positions in `result.devices`, ascending: late ranks, the GPU that computes least, those at the ends of each ledger
+    line where they differ most, then the first ones."""
+    devices = result.devices
+    if len(devices) <= most:
+        return list(range(len(devices)))
+    at = {(device.rank, device.device): number for number, device in reversed(list(enumerate(devices)))}
+    late = (at[late.rank, late.device] for late in late_ranks(result) if (late.rank, late.device) in at)  # type: ignore[index]
+    idlest = min(range(len(devices)), key=lambda n: devices[n].compute_ns / max(devices[n].window_ns, 1))
+    wanted = chain(islice(late, (most + 1) // 2), [idlest], _ends(spread(devices)), range(len(devices)))
+    return sorted(islice(dict.fromkeys(wanted), most))
+
+
+def _ends(spreads: list[Spread]) -> Iterator[int]:
+    for one in sorted(spreads, key=lambda one: one.least - one.most):
+        yield from (one.most_at, one.least_at)

@@ -1,0 +1,109 @@
+"""What the result says of a job as a whole: its ranks beside each other. Times are integer nanoseconds, shares are from 0 to 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Parallelism:
+    """One way in which the ranks work together, such as "tensor parallel" in two groups of two."""
+
+    kind: str
+    group_size: int | None
+    group_count: int
+    collectives: list[str]
+    bytes_per_step: int | None
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How far a rank's clock is ahead of the median rank's, told from the ends of shared collectives, and what that leaves unexplained:
+    the median distance between these ends. `collective_count` of its kernels have counterparts; without any there is no residual.
+    """
+
+    rank: int | None
+    offset_ns: int | None
+    residual_ns: int | None
+    collective_count: int
+
+
+@dataclass(frozen=True)
+class RankSteps:
+    """One GPU's row of the step matrix; null where it has no such step. `wait_ns` is the part of a step spent waiting."""
+
+    rank: int | None
+    device: int
+    step_ns: list[int | None]
+    wait_ns: list[int | None]
+
+
+@dataclass(frozen=True)
+class StepMatrix:
+    """Step times, one column a step (`names`, in order of time) and one row a GPU."""
+
+    names: list[str]
+    rows: list[RankSteps]
+
+
+@dataclass(frozen=True)
+class LateRank:
+    """One GPU that came last to collectives: to how many of those that matched, how late, and why.
+
+    `line` is the ledger line on which it spends most time a step beyond the median GPU or, where nothing stands out, on which it was
+    while others waited; `doing` is what took most of that, and `why` says it in words, to follow "rank 2". `waited_ns` is what all
+    others waited for it with nothing else to do, `waited_share` its part of all such waiting.
+    """
+
+    rank: int | None
+    device: int | None
+    late_count: int
+    collective_count: int
+    waited_ns: int
+    waited_share: float
+    median_late_ns: int
+    max_late_ns: int
+    line: str | None
+    doing: str | None
+    why: str | None
+
+
+@dataclass(frozen=True)
+class CollectiveStats:
+    """Collectives of one kind, group size and message size over all ranks. `count` counts collectives, not their parts on each rank.
+
+    Times are medians of one part, but for `total_ns`, `exposed_ns` and `wait_ns`, which add up all parts. Bandwidths are GB/s at the
+    median transfer: algorithm = size / time, bus = that times the factor of the kind. `wait_ns` is null where nothing matched; then
+    bandwidths are lower bounds, because they count waiting as transfer.
+    """
+
+    kind: str
+    parallelism: str | None
+    group_size: int | None
+    bytes: int | None
+    count: int
+    total_ns: int
+    exposed_ns: int
+    wait_ns: int | None
+    median_ns: int
+    median_transfer_ns: int | None
+    algorithm_bandwidth: float | None
+    bus_bandwidth: float | None
+
+
+@dataclass(frozen=True)
+class Job:
+    """`world_size` is null when no file says it; `ranks` are those that files say. `matched_share` is the share of communication time
+    whose parts on all ranks were found, null without any communication."""
+
+    world_size: int | None
+    ranks: list[int]
+    missing_ranks: list[int]
+    doubled_ranks: list[int]
+    gpu_count: int
+    matched_share: float | None
+    parallelism: list[Parallelism]
+    clocks: list[Clock]
+    steps: StepMatrix
+    late_ranks: list[LateRank]
+    collectives: list[CollectiveStats]

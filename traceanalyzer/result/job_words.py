@@ -1,0 +1,139 @@
+"""What the result says of a job, in short clauses that text and HTML share. Durations are written as in all texts of the result."""
+
+from __future__ import annotations
+
+from traceanalyzer.result.document import Result
+from traceanalyzer.result.gpus import gpu_namer, late_ranks
+from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism
+from traceanalyzer.result.ranks import rank_list
+from traceanalyzer.units import format_bytes, format_count, format_duration, format_share
+
+MOST_PARALLELISMS = 4
+HARDLY_WAITING = 0.01
+"""Below this share of all GPUs' time nobody need be named: ranks always wait a little for one another."""
+WELL_MATCHED = 0.95
+"""Above this share of communication time matched, the rest is only what the captures' ends cut off."""
+
+
+def summary(result: Result, job: Job) -> list[str]:
+    """Clauses: how many ranks, how they work together, how well their clocks agree, and what of their communication was matched."""
+    clauses = [_size(job), *map(_parallelism, job.parallelism[:MOST_PARALLELISMS])]
+    if len(result.inputs) > 1:
+        clauses += _clocks(job.clocks)
+    if job.matched_share is not None and job.matched_share < WELL_MATCHED:
+        share = format_share(job.matched_share) if job.matched_share else "none"
+        clauses.append(f"{share} of the communication time could be matched between ranks")
+    return clauses
+
+
+def absent(job: Job) -> list[str]:
+    """Sentences about ranks that are missing or recorded twice."""
+    said = []
+    if job.missing_ranks:
+        said.append(f"No recording of {_ranks(job.missing_ranks)}: what they did is not known.")
+    if job.doubled_ranks:
+        said.append(f"Recorded more than once: {_ranks(job.doubled_ranks)}.")
+    return said
+
+
+def waiting(result: Result, job: Job) -> str | None:
+    """One sentence on how long ranks wait for late ones, None where there is nothing to tell it from."""
+    windows = sum(device.window_ns for device in result.devices)
+    if job.gpu_count < 2 or not windows or not job.matched_share:
+        return None
+    share = sum(late.waited_ns for late in job.late_ranks) / windows
+    if share < HARDLY_WAITING:
+        return f"Ranks hardly wait for one another: {format_share(share)} of the GPUs' time."
+    sentence = f"Ranks wait for late ones {format_share(share)} of the GPUs' time"
+    if late_ranks(result):
+        return f"{sentence}."
+    return f"{sentence}; none stands out: {len(job.late_ranks)} GPUs are late in turn."
+
+
+def worth_naming(result: Result) -> list[LateRank]:
+    """The late ranks that stand out, as long as there is waiting to speak of."""
+    windows = sum(device.window_ns for device in result.devices)
+    waited = sum(late.waited_ns for late in result.job.late_ranks) if result.job else 0
+    return late_ranks(result) if windows and waited >= HARDLY_WAITING * windows else []
+
+
+def late_sentence(result: Result, late: LateRank) -> str:
+    """Who is late, how often, how much that costs, and why."""
+    name = gpu_namer(result.devices)(late.rank, late.device)
+    count = "collective" if late.collective_count == 1 else "collectives"
+    often = f"last to {format_count(late.late_count)} of {format_count(late.collective_count)} {count}"
+    typical, most = format_duration(late.median_late_ns), format_duration(late.max_late_ns)
+    how_late = f"{most} late" if typical == most else f"typically {typical} late, at most {most}"
+    cost = f"others wait {format_duration(late.waited_ns)} for it, {format_share(late.waited_share)} of all waiting"
+    return f"{name} comes {often}, {how_late}; {cost}. It {why_late(late)}."
+
+
+def why_late(late: LateRank) -> str:
+    """Why a rank is late, after "it": what it does more than others, or else what it does meanwhile."""
+    if late.why:
+        return late.why
+    if late.line is None:
+        return "does something meanwhile that was not recorded"
+    if late.line.startswith("idle."):
+        return f"stands idle meanwhile ({line_words(late.line).removeprefix('idle: ')})"
+    return f"is busy meanwhile ({line_words(late.line)})"
+
+
+def line_words(line: str) -> str:
+    """A ledger line in words: "exposed_memcpy" is "exposed memcpy", "idle.host_work" is "idle: host work"."""
+    return line.replace("idle.", "idle: ").replace("_", " ")
+
+
+def collective_words(one: CollectiveStats) -> str:
+    """For example "all-reduce, data parallel"."""
+    return one.kind if one.parallelism is None else f"{one.kind}, {one.parallelism}"
+
+
+def bandwidth_words(one: CollectiveStats, value: float | None) -> str | None:
+    """One of its bandwidths in GB/s, to three digits; where waiting could not be told from transfer it is a lower bound."""
+    if value is None:
+        return None
+    return ("≥ " if one.wait_ns is None else "") + (f"{value:,.0f}" if value >= 100 else f"{value:.3g}")
+
+
+def _ranks(ranks: list[int]) -> str:
+    return f"rank{'s' if len(ranks) > 1 else ''} {rank_list(ranks)}"
+
+
+def _size(job: Job) -> str:
+    gpus = f"{format_count(job.gpu_count)} GPU{'s' if job.gpu_count != 1 else ''}"
+    if not job.ranks:
+        size = f" of a job of {format_count(job.world_size)} ranks" if job.world_size else ""
+        return f"{gpus}{size}, ranks not recorded"
+    of = f" of {format_count(job.world_size)}" if job.world_size else ""
+    ranks = f"{format_count(len(job.ranks))}{of} rank{'s' if (job.world_size or len(job.ranks)) != 1 else ''}"
+    return ranks if job.gpu_count == len(job.ranks) else f"{ranks} on {gpus}"
+
+
+def _parallelism(one: Parallelism) -> str:
+    what = [" and ".join(one.collectives)] if one.collectives else []
+    what += [f"{format_bytes(one.bytes_per_step)} a step"] if one.bytes_per_step else []
+    name = "communication of unknown purpose" if one.kind == "unknown" else one.kind
+    if one.group_size and one.group_count > 1:
+        name += f" in {format_count(one.group_count)} groups of {format_count(one.group_size)}"
+    elif one.group_size:
+        name += f" over {format_count(one.group_size)}"
+    return f"{name} ({', '.join(what)})" if what else name
+
+
+def _clocks(clocks: list[Clock]) -> list[str]:
+    """How far clocks are apart, and how well that is known; for the worst of them."""
+    residuals = [clock.residual_ns for clock in clocks if clock.residual_ns is not None]
+    offsets = [clock.offset_ns for clock in clocks if clock.offset_ns is not None]
+    said = []
+    if len(residuals) > 1:
+        apart, known = max(offsets) - min(offsets), format_duration(max(residuals))
+        said.append(
+            f"clocks {format_duration(apart)} apart, known within {known}"
+            if apart > max(residuals)
+            else f"clocks agree within {known}"
+        )
+    unknown = len(clocks) - len(residuals)
+    if unknown and len(clocks) > 1:
+        said.append(f"{format_count(unknown)} clock{'s' if unknown > 1 else ''} could not be compared")
+    return said

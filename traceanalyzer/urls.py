@@ -1,0 +1,150 @@
+"""Files that lie elsewhere: folders named by a URL (`s3://bucket/run.store`), through fsspec.
+
+Whatever a file system raises becomes an OSError here, so that callers treat a bucket as they treat a disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from traceanalyzer.errors import InputError
+
+Place = str | Path
+"""A local path, or a URL."""
+
+INSTALL = 'pip install "traceanalyzer[cluster]"'
+# One letter before a colon is a drive. A Path keeps one slash of those behind it.
+_URL = re.compile(r"([a-z][a-z0-9+.-]+):/(/?)(.*)", re.IGNORECASE | re.DOTALL)
+_ON_THIS_MACHINE = ("file", "local")
+
+
+def url_of(place: Place) -> str | None:
+    """The URL that a place is, also one that went through `Path`; None for a local path."""
+    if not (match := _URL.fullmatch(str(place))):
+        return None
+    scheme, second, rest = match.groups()
+    if second:
+        return str(place)
+    return f"{scheme}:///{rest}" if scheme.lower() in _ON_THIS_MACHINE else f"{scheme}://{rest}"
+
+
+def shown(place: Place) -> str:
+    """A place as messages name it."""
+    return url_of(place) or str(place)
+
+
+@dataclass(frozen=True)
+class RemoteFolder:
+    """A folder behind a URL. Names are relative to it. Raises InputError for a URL that cannot be understood, else OSError."""
+
+    url: str
+
+    def _open(self) -> tuple[Any, str]:
+        """The file system, which fsspec keeps, and the folder in it."""
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError as error:
+            raise InputError(f"{self.url}: to read and write URLs, {INSTALL}") from error
+        try:
+            filesystem, root = url_to_fs(self.url)
+        except ImportError as error:  # what speaks to one kind of store is a package of its own
+            raise InputError(f"{self.url}: {error}") from error
+        except ValueError as error:
+            raise InputError(f"{self.url}: {error}; name a local path, or a URL such as s3://bucket/folder") from error
+        return filesystem, root.rstrip("/")
+
+    def within(self, name: str) -> RemoteFolder:
+        """A folder in this one."""
+        return RemoteFolder(f"{self.url.rstrip('/')}/{name}")
+
+    def read(self, name: str) -> bytes:
+        """The content of a file."""
+        with self._errors() as (filesystem, root):
+            return bytes(filesystem.cat_file(_join(root, name)))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, replacing one that is there."""
+        with self._errors() as (filesystem, root):
+            filesystem.makedirs(_above(_join(root, name)), exist_ok=True)
+            filesystem.pipe_file(_join(root, name), content)
+
+    def upload(self, local: Path, name: str) -> None:
+        """Write a file with the content of a local one."""
+        with self._errors() as (filesystem, root):
+            filesystem.makedirs(_above(_join(root, name)), exist_ok=True)
+            filesystem.put_file(str(local), _join(root, name))
+
+    def download(self, name: str, local: Path) -> None:
+        """Write a local file with the content of one here."""
+        with self._errors() as (filesystem, root):
+            filesystem.get_file(_join(root, name), str(local))
+
+    def copy(self, name: str, target: str) -> None:
+        """Copy a file within the folder."""
+        with self._errors() as (filesystem, root):
+            filesystem.makedirs(_above(_join(root, target)), exist_ok=True)
+            filesystem.cp_file(_join(root, name), _join(root, target))
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a folder with all that is in it, if it is there."""
+        with self._errors() as (filesystem, root):
+            if filesystem.exists(_join(root, name)):
+                filesystem.rm(_join(root, name), recursive=True)
+
+    def size(self, name: str) -> int | None:
+        """The bytes of a file, None when there is none of the name."""
+        try:
+            with self._errors() as (filesystem, root):
+                return int(filesystem.info(_join(root, name))["size"])
+        except FileNotFoundError:
+            return None
+
+    def names(self) -> list[str]:
+        """What lies in the folder; nothing where there is none."""
+        try:
+            with self._errors() as (filesystem, root):
+                filesystem.invalidate_cache()
+                return [str(path).rstrip("/").rpartition("/")[2] for path in filesystem.ls(root, detail=False)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def files(self) -> list[tuple[str, int]]:
+        """(URL, bytes) of all files behind the URL: the one that it names, those that match its pattern, or all below a folder."""
+        with self._errors() as (filesystem, root):
+            if any(sign in root for sign in "*?["):
+                found = filesystem.glob(root, detail=True)
+            elif filesystem.isdir(root):
+                found = filesystem.find(root, detail=True)
+            else:
+                found = {root: filesystem.info(root)}
+            files = [(name, facts) for name, facts in found.items() if facts["type"] == "file"]
+            return [(str(filesystem.unstrip_protocol(name)), int(facts["size"])) for name, facts in files]
+
+    def is_folder(self) -> bool:
+        """Whether the URL names a folder, not a file or a pattern."""
+        with self._errors() as (filesystem, root):
+            return bool(filesystem.isdir(root))
+
+    @contextmanager
+    def _errors(self) -> Iterator[tuple[Any, str]]:
+        """The same, for use. Its clients have errors of their own: no credentials, no such bucket."""
+        there = self._open()
+        try:
+            yield there
+        except OSError:
+            raise
+        except Exception as error:
+            raise OSError(f"{type(error).__name__}: {error}") from error
+
+
+def _join(root: str, name: str) -> str:
+    return f"{root}/{name}" if name else root
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0]
