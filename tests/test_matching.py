@@ -15,8 +15,10 @@ from tests.support.kineto import KinetoTrace
 from tests.support.made_up_jobs import Job, inputs_of, kernels_of, made_up
 from tests.support.places import CORPUS, needs_corpus
 from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.collectives import Matches, match
+from traceanalyzer.derive.collectives import match
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.instances import Matches
+from traceanalyzer.derive.likely_waits import likely_waits
 from traceanalyzer.derive.offsets import clock_health, clock_offsets
 from traceanalyzer.derive.peers import peers
 from traceanalyzer.model.trace import Input
@@ -359,3 +361,161 @@ def test_stages_wait_for_the_stage_before(name):
         sends, own = (start[(kind == k) & (rank == r)] for k, r in (("send", stage - 1), ("receive", stage)))
         by_hand = np.maximum(sends - own, 0).sum()
         assert wait[receives & (rank == stage)].sum() == pytest.approx(by_hand, rel=0.05)
+
+
+def grouped(trace: KinetoTrace, at: float, asked: list[tuple[str, int]], start: float, end: float) -> None:
+    """Sends and receives that one kernel serves from `start` to `end`: their operators and the range of its launch, from `at` on."""
+    for n, (name, peer) in enumerate(asked):
+        side = {"send": "Dst Rank", "recv": "Src Rank"}[name]
+        told = {"Collective name": name, "In msg nelems": 100, "Out msg nelems": 100, "dtype": "Float", side: peer}
+        told |= {"Process Group Name": "0", "Process Group Ranks": "[0, 1, 2, 3]", "Group size": 4}
+        trace.add(cat="cpu_op", name="record_param_comms", ts=at + 2 * n, dur=1, args=told)
+    begun = at + 2 * len(asked)
+    trace.range("nccl:coalesced", begun, begun + 3)
+    trace.op(start, end, launch=(begun + 1, begun + 2), name="ncclDevKernel_SendRecv(x)", stream=20)
+
+
+def kernels_in(trace: KinetoTrace, path) -> list[dict]:
+    return Catalog(ta.load(trace.write(path / "t.json"))).table("communication").to_pylist()
+
+
+def test_what_a_kernel_of_several_holds(tmp_path):
+    trace = KinetoTrace()
+    grouped(trace, 0, [("recv", 0)], 10, 20)
+    # A send of its own has its range inside its operator, and is no part of the next group.
+    trace.add(cat="cpu_op", name="record_param_comms", ts=20, dur=6, args={"Collective name": "send", "Dst Rank": 3})
+    trace.range("nccl:send 1->3", 21, 25)
+    grouped(trace, 30, [("send", 2), ("recv", 2)], 40, 50)
+    grouped(trace, 60, [("send", 2), ("send", 2), ("recv", 0)], 70, 80)
+    one, both, many = kernels_in(trace, tmp_path)
+    assert (one["kind"], one["peer"], one["sends"], one["receives"], one["bytes"]) == ("receive", 0, None, "[0]", 400)
+    assert (both["kind"], both["peer"], both["sends"], both["receives"]) == ("send-receive", 2, "[2]", "[2]")
+    assert (many["peer"], many["sends"], many["receives"]) == (0, "[2, 2]", "[0]")
+    assert (many["in_bytes"], many["out_bytes"], many["bytes"], many["group_size"]) == (800, 400, 800, 4)
+
+
+@pytest.mark.parametrize(("longest", "told"), [(500.0, True), (60.0, False)])
+def test_kernels_from_before_the_capture_hold_what_later_steps_do(tmp_path, longest, told):
+    trace = KinetoTrace()
+    for step in range(4):
+        begun = 1_000.0 * step
+        kernels = [([("recv", 0)], 500.0 if step > 1 else longest), ([("send", 2)], 20.0), ([("send", 0)], 20.0)]
+        for n, (asked, took) in enumerate(kernels):
+            start = begun + 300 * n - (200 if n else 0)
+            if step < 2:
+                trace.op(start, start + took, name="ncclDevKernel_SendRecv(x)", stream=20)
+            else:
+                grouped(trace, 1_500 + 50 * step + 10 * n, asked, start, start + took)
+        if step > 1:
+            trace.range(f"ProfilerStep#{step}", 1_498 + 50 * step, 1_545 + 50 * step)
+    rows = kernels_in(trace, tmp_path)
+    assert len(rows) == 12
+    kinds = ["receive", "send", "send"] if told else ["send-receive"] * 3
+    assert [row["kind"] for row in rows] == 2 * kinds + 2 * ["receive", "send", "send"]
+    if told:
+        assert [row["peer"] for row in rows] == 4 * [0, 2, 0]
+
+
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_a_ring_is_no_pipeline(tmp_path, where):
+    trace = KinetoTrace()
+    for step in range(3):
+        at = 1_000 * step
+        trace.range(f"ProfilerStep#{step}", at, at + 900)
+        if where == "backward":
+            trace.range("autograd::engine::evaluate_function: RingBackward", at, at + 850, category="cpu_op")
+        for n in range(6):
+            trace.range("aten::mm", at + 100 * n + 60, at + 100 * n + 70, category="cpu_op")
+            grouped(trace, at + 100 * n + 20, [("send", 2), ("recv", 0)], at + 100 * n + 40, at + 100 * n + 90)
+    rows = kernels_in(trace, tmp_path)
+    assert {row["kind"] for row in rows} == {"send-receive"}
+    assert {row["parallelism"] for row in rows} == {None}
+    assert {row["likely_wait"] for row in rows} == {None}
+
+
+def exchange(slow: int = 1, steps: int = 8) -> Job:
+    """Three stages in turn: forward to the next, and then both ways at once in one kernel; one of them computes longer."""
+    rows: list[tuple[int, float, float, list[int], list[int]]] = []
+    free = np.zeros(3)
+    for n in range(steps):
+        for one, other in ((0, 1), (1, 2)):
+            for both in (False, True):
+                free[[one, other]] += 100.0 + 7 * (n % 3)
+                free[slow] += 400.0 if slow in (one, other) else 0.0
+                end = max(free[one], free[other]) + 50
+                rows.append((one, free[one], end, [other], [other] if both else []))
+                rows.append((other, free[other], end + 1, [one] if both else [], [one]))
+                free[[one, other]] = end + 5
+    rows.sort(key=lambda row: (row[0], row[1]))
+    rank, begun, ended, sends, receives = zip(*rows, strict=True)
+    texts = [
+        pa.array([str(ranks) if ranks else None for ranks in side], pa.string()).dictionary_encode()
+        for side in (sends, receives)
+    ]
+    kinds = {(True, True): "send-receive", (True, False): "send", (False, True): "receive"}
+    count = len(rank)
+    columns = {
+        "rank": np.array(rank),
+        "start_ns": np.rint(US * np.array(begun)).astype(np.int64),
+        "end_ns": np.rint(US * np.array(ended)).astype(np.int64),
+        "kind": pa.array([kinds[bool(s), bool(r)] for s, r in zip(sends, receives, strict=True)]).dictionary_encode(),
+        "peer": np.array([(r or s)[0] for s, r in zip(sends, receives, strict=True)]),
+        "sends": texts[0],
+        "receives": texts[1],
+        "group": pa.array(["0"] * count).dictionary_encode(),
+        "group_ranks": pa.array(["[0, 1, 2]"] * count).dictionary_encode(),
+        "group_size": np.full(count, 3),
+        "bytes": np.full(count, 1 << 24),
+    }
+    return Job(kernels_of(columns), inputs_of(3), np.zeros(count, np.int64), np.zeros(count, np.int64))
+
+
+def test_kernels_that_send_and_receive_pair():
+    job = exchange()
+    found = match(job.kernels, job.inputs)
+    rank, wait = job.kernels["rank"].to_numpy(), waits(job.kernels, found)
+    assert (found.ranks == 2).all()
+    assert set(np.unique(found.instance, return_counts=True)[1]) == {2}
+    # The stage in the middle is the slow one, and waits for nobody.
+    assert (rank[found.late[rank != 1]] == 1).all()
+    assert wait[rank == 1].max() <= 2 * US
+    assert wait[rank != 1].min() >= 350 * US
+
+
+def test_a_kernel_of_which_one_message_has_no_counterpart_is_left_alone():
+    job = exchange()
+    kernels = job.kernels
+    rank = kernels["rank"].to_numpy()
+    ring = [
+        None if text is None else text if own != 0 else "[1, 2]"
+        for text, own in zip(kernels["sends"].to_pylist(), rank, strict=True)
+    ]
+    at = kernels.schema.get_field_index("sends")
+    found = match(kernels.set_column(at, "sends", pa.array(ring).dictionary_encode()), job.inputs)
+    kind = np.array(kernels["kind"].to_pylist())
+    assert not (found.instance[(rank == 0) & (kind != "receive")] != NULL).any()
+    assert (found.instance[(rank == 2)] != NULL).all()
+
+
+def test_sends_that_were_buffered_say_nothing_of_clocks():
+    job = pipeline()
+    found = match(job.kernels, job.inputs)
+    kind, rank = np.array(job.kernels["kind"].to_pylist()), job.kernels["rank"].to_numpy()
+    buffered = (kind == "send") & (rank == 0) & (found.spread == NULL) & (found.instance != NULL)
+    assert buffered.sum() > 20
+    assert (found.spread[kind == "barrier"] != NULL).all()
+    assert max(clock_offsets(job.kernels, found)["residual"].to_pylist()) < 10 * US
+
+
+def test_what_a_stage_likely_waits_for_neighbours_that_are_not_there():
+    job = pipeline()
+    mine = job.kernels.filter(pa.array(job.kernels["rank"].to_numpy() == 2))
+    at = mine.schema.get_field_index("parallelism")
+    kind = np.array(mine["kind"].to_pylist())
+    labels = pa.array(np.where(kind == "receive", "pipeline parallel", "synchronization").tolist()).dictionary_encode()
+    unknown = np.full(mine.num_rows, NULL)
+    likely = likely_waits(mine.set_column(at, "parallelism", labels), unknown)
+    receives = kind == "receive"
+    assert (likely[~receives] == NULL).all()
+    assert (likely[receives] == durations(mine)[receives] - durations(mine)[receives].min()).all()
+    assert (likely_waits(mine, unknown) == NULL).all()

@@ -70,7 +70,10 @@ def join(surveys: Sequence[Survey]) -> Join:
         found = _numbered_from(count, told.matches)
         count += kernels.num_rows
         places = pairwise(accumulate((surveys[at].kernels.num_rows for at in group), initial=0))
-        matches |= {at: found[first:last] for at, (first, last) in zip(group, places, strict=True)}
+        # Taken and not sliced: what is sent of a slice is the whole table.
+        matches |= {
+            at: found.take(pa.array(range(*place), pa.int64())) for at, place in zip(group, places, strict=True)
+        }
         windows.append(late_windows(found))
         offsets.append(told.offsets)
         health.append(told.health)

@@ -11,18 +11,19 @@ A send and the receive on its other side form one of two ranks. A send may end b
 neither waited. A collective with a root may let ranks go as well. So these tell nothing of the clocks: they match on those that the
 synchronizing ones give, or as recorded, and where their parts end together they are like one of these.
 
+A kernel that holds several sends and receives is part of several pairs, message by message; it counts as part of the one that it waits
+longest in, and only where all of them are found.
+
 Where a rank of the group is missing, nothing is told, because waiting for it looks like transfer; in a trace that does not say how
-large its groups are, the wait is a lower bound. Kernels that hold several sends and receives do not say with whom: they are left alone.
+large its groups are, the wait is a lower bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
@@ -30,44 +31,19 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.alignment import Line, by_order, by_sequence
 from traceanalyzer.derive.collective_names import ROOTED, SAME_SIZE, SYNCHRONIZING
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.instances import ENDS_NS, ENDS_SHARE, Matches, instances
 from traceanalyzer.derive.lane_clocks import LaneClocks
-from traceanalyzer.derive.peers import RECEIVE, SEND, ends_of
+from traceanalyzer.derive.parallelism_names import POINT_TO_POINT
+from traceanalyzer.derive.peers import Messages, messages
 from traceanalyzer.derive.process_groups import groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input
 
-ENDS_NS, ENDS_SHARE = 100_000, 0.25
-"""How far apart the ends of one collective may lie: what polling explains, and the share of the transfer that a slow link adds."""
 EPOCH_NS = 10**18
 """Times beyond this (2001) are absolute even if the file names no clock base."""
 AGREE_ROOTED, AGREE_RECORDED = 0.25, 0.5
 """How many of what need not end together must do so all the same to tell the order of collectives with a root, and to believe clocks as
 recorded. Sends on known clocks need hardly any: no receive ends before its send, so that the order is all but told."""
-
-Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Matches:
-    """One value a communication kernel, `NULL` (NaN) where it has no counterpart.
-
-    `late` is the row of the part that arrived last, and `transfer` the shortest duration; a send that was buffered and its receive have
-    each its own. `skew`: the most bytes that come out on one rank over their mean. `end`: the end on
-    the clock that the parts share. Of the kernel's lane: `clock`, its offset in ns against the median of those with the same `domain`,
-    and `apart`, how far in ns its ends lie from other ranks' where they fit worst (`NULL` where there was nothing to compare).
-    """
-
-    instance: Array
-    ranks: Array
-    transfer: Array
-    spread: Array
-    late: Array
-    certain: frames.Flags
-    skew: Floats
-    end: Array
-    clock: Array
-    domain: Array
-    apart: Array
 
 
 def lanes(kernels: pa.Table) -> Array:
@@ -78,47 +54,71 @@ def lanes(kernels: pa.Table) -> Array:
 def chains(kernels: pa.Table) -> Array:
     """A number for each run of collectives that ranks go through in one order.
 
-    That is kind and group or, where no group is told, stream; for sends and receives, the group and who sends to whom.
+    That is kind and group or, where no group is told, stream; for sends and receives, the group and the two ranks.
     """
-    kind, _ = frames.codes(kernels, "kind")
-    group = groups(kernels, lanes(kernels))
-    paired, sender, receiver = ends_of(kernels)
-    stream = np.where((group == NULL) & ~paired, frames.ints(kernels, "stream"), NULL)
-    columns = (np.where(paired, -1, kind), group, sender, receiver, stream)
+    rank, peer = frames.ints(kernels, "rank"), frames.ints(kernels, "peer")
+    pair = (peer != NULL) & frames.equals(kernels, "kind", *POINT_TO_POINT)
+    lower, upper = np.minimum(rank, peer), np.maximum(rank, peer)
+    return _chains(kernels, np.arange(kernels.num_rows), pair, lower, upper)
+
+
+def _chains(kernels: pa.Table, row: Array, pair: frames.Flags, one: Array, other: Array) -> Array:
+    """A number for each chain, of these rows; those of a `pair` are told apart by its two ranks."""
+    kind, group = frames.codes(kernels, "kind")[0][row], groups(kernels, lanes(kernels))[row]
+    stream = np.where((group == NULL) & ~pair, frames.ints(kernels, "stream")[row], NULL)
+    columns = (np.where(pair, -1, kind), group, np.where(pair, one, NULL), np.where(pair, other, NULL), stream)
     return frames.dense(*(np.where(column == NULL, -2, column) for column in columns))
 
 
 def match(kernels: pa.Table, inputs: Sequence[Input]) -> Matches:
     """Match the rows of `communication_kernels`. Ranks without a common clock are matched within their own files only."""
-    paired = ends_of(kernels)[0]
     ends, own = absolute_ends(kernels, inputs)
-    lane, size = lanes(kernels), frames.ints(kernels, "bytes")
+    lane, sent = lanes(kernels), messages(kernels)
     synchronizing = frames.equals(kernels, "kind", *SYNCHRONIZING)
+    whole = np.flatnonzero(synchronizing | frames.equals(kernels, "kind", *ROOTED))
+    row = np.concatenate((whole, sent.row))
+    paired, sends, sender, receiver = (
+        np.concatenate((np.full(len(whole), none), column))
+        for none, column in (
+            (False, np.ones(len(sent.row), bool)),
+            (False, sent.sends),
+            (NULL, sent.sender),
+            (NULL, sent.receiver),
+        )
+    )
     frame = pd.DataFrame(
         {
-            "chain": frames.dense(chains(kernels), own),
-            "lane": lane,
-            "start": frames.ints(kernels, "start_ns"),
-            "end": ends - (ends.min() if len(ends) else 0),
-            "duration": frames.duration(kernels),
-            "bytes": size,
-            "out": frames.ints(kernels, "out_bytes"),
-            "size": np.where(paired, 2, frames.ints(kernels, "group_size")),
-            "sequence": np.where(paired, NULL, frames.ints(kernels, "sequence")),
-            "same_size": frames.equals(kernels, "kind", *SAME_SIZE) | paired,
-            "together": synchronizing,
-            "sends": frames.equals(kernels, "kind", SEND) & paired,
-            "receives": frames.equals(kernels, "kind", RECEIVE) & paired,
-        }
-    )[synchronizing | paired | frames.equals(kernels, "kind", *ROOTED)].sort_values(
-        ["chain", "lane", "start"], kind="stable"
-    )
+            "chain": frames.dense(_chains(kernels, row, paired, sender, receiver), own[row]),
+            "lane": lane[row],
+            "start": frames.ints(kernels, "start_ns")[row],
+            "end": ends[row] - (ends.min() if len(ends) else 0),
+            "duration": frames.duration(kernels)[row],
+            "bytes": np.concatenate((frames.ints(kernels, "bytes")[whole], _sizes(kernels, sent))),
+            "out": frames.ints(kernels, "out_bytes")[row],
+            "size": np.where(paired, 2, frames.ints(kernels, "group_size")[row]),
+            "sequence": np.where(paired, NULL, frames.ints(kernels, "sequence")[row]),
+            "same_size": frames.equals(kernels, "kind", *SAME_SIZE)[row] | paired,
+            "together": synchronizing[row] & ~paired,
+            "sends": sends,
+            "receives": paired & ~sends,
+        },
+        index=row,
+    ).sort_values(["chain", "lane", "start"], kind="stable")
     matching = _Matching(frame, int(lane.max(initial=-1)) + 1)
     matching.run()
     frame["place"], frame["end"] = matching.place, matching.end
     clock = matching.clocks.offsets()[lane]
     domain, apart = matching.clocks.component[lane], matching.apart[lane]
-    return _instances(frame[matching.place != NULL].copy(), clock, domain, apart)
+    return instances(frame, clock, domain, apart)
+
+
+def _sizes(kernels: pa.Table, sent: Messages) -> Array:
+    """The size of each message, `NULL` where its kernel holds several in the same direction."""
+    sides = [frames.ints(kernels, column)[sent.row] for column in ("in_bytes", "out_bytes")]
+    size = np.where(sent.sends, *sides)
+    size = np.where(size == NULL, frames.ints(kernels, "bytes")[sent.row], size)
+    several = np.bincount(2 * sent.row + sent.sends, minlength=2 * kernels.num_rows)[2 * sent.row + sent.sends] > 1
+    return np.where(several, NULL, size)
 
 
 def absolute_ends(kernels: pa.Table, inputs: Sequence[Input]) -> tuple[Array, Array]:
@@ -229,65 +229,3 @@ def _shift(reference: Array, part: Array) -> int | None:
     both, a, b = np.intersect1d(reference, part, return_indices=True)
     a, b = (rows[both != NULL] for rows in (a, b))
     return round(float(np.median((len(reference) - a) - (len(part) - b)))) if len(a) else None
-
-
-_SIDES = (("sends", "end"), ("receives", "end"), ("receives", "begun"))
-
-
-def _instances(frame: pd.DataFrame, clock: Array, domain: Array, apart: Array) -> Matches:
-    """Collectives in which every rank took part that should, and whose ends, and sizes where they must, agree."""
-    count = len(clock)
-    instance, ranks, transfer, spread, late, end = (np.full(count, NULL, np.int64) for _ in range(6))
-    certain, skew = np.zeros(count, bool), np.full(count, np.nan)
-    result = Matches(instance, ranks, transfer, spread, late, certain, skew, end, clock, domain, apart)
-    if not len(frame):
-        return result
-    # By instance, the shortest part first.
-    code = frames.dense(frame["chain"].to_numpy(), frame["place"].to_numpy())
-    order = np.lexsort((frame.index.to_numpy(), frame["duration"].to_numpy(), code))
-    frame, code = frame.iloc[order], code[order]
-    first = np.flatnonzero(np.diff(code, prepend=-1))
-    number = np.cumsum(np.diff(code, prepend=-1) != 0) - 1
-    column = {str(c): frame[c].to_numpy() for c in frame}
-    column["begun"] = column["end"] - column["duration"]
-    ranks = np.diff(first, append=len(code))
-    chain, transfer = column["chain"][first], column["duration"][first]
-    width = pd.Series(column["lane"]).groupby(column["chain"]).transform("nunique").to_numpy()[first]
-    spread = np.maximum.reduceat(column["end"], first) - np.minimum.reduceat(column["end"], first)
-    size, largest = (np.maximum.reduceat(column[c], first) for c in ("size", "bytes"))
-    smallest = np.minimum.reduceat(np.where(column["bytes"] == NULL, np.iinfo(np.int64).max, column["bytes"]), first)
-    sized = np.add.reduceat((column["bytes"] != NULL).astype(np.int64), first)
-    alike = column["same_size"][first]
-    # Without the trace of one of its ranks, what a collective takes cannot be told from waiting for that rank.
-    whole = (ranks == width) & ((size == NULL) | (size == ranks)) & (ranks > 1)
-    allowed = ENDS_NS + ENDS_SHARE * transfer
-    sent, taken, begun = (np.maximum.reduceat(np.where(column[side], column[at], NULL), first) for side, at in _SIDES)
-    buffered = (sent != NULL) & (taken - allowed > sent) & (begun > sent - ENDS_NS)
-    agree = whole & ((spread <= allowed) | buffered) & ~(alike & (sized > 0) & (smallest != largest))
-    # Where most do not agree, those that do agree by chance. What need not end together may well do so in a few.
-    bound = column["together"][first]
-    per_chain = pd.DataFrame({"agree": agree, "checked": agree & alike & (sized > 1), "whole": whole}).groupby(chain)
-    share = per_chain["agree"].transform("sum") / per_chain["whole"].transform("sum").clip(lower=1)
-    kept = agree & ((share.to_numpy() > 0.5) | ~bound)
-    out = np.where(column["out"] == NULL, np.nan, column["out"].astype(float))
-    mean = np.add.reduceat(out, first) / ranks
-    skew = np.where(mean > 0, np.maximum.reduceat(out, first) / np.where(mean > 0, mean, 1.0), np.nan)
-    per_instance = {
-        "ranks": ranks,
-        "spread": spread,
-        "late": frame.index.to_numpy()[first],
-        "certain": per_chain["checked"].transform("any").to_numpy(),
-        "skew": skew,
-    }
-    # Of a send that was buffered nobody waited, and its receive came last.
-    column["transfer"] = np.where(buffered[number], column["duration"], transfer[number])
-    receives = np.flatnonzero(column["receives"] & buffered[number])
-    per_instance["late"][number[receives]] = frame.index.to_numpy()[receives]
-    shown = kept[number]
-    rows = frame.index.to_numpy()[shown]
-    for name, values in per_instance.items():
-        getattr(result, name)[rows] = values[number[shown]]
-    result.end[rows], result.transfer[rows] = column["end"][shown], column["transfer"][shown]
-    by_row = np.argsort(rows, kind="stable")
-    result.instance[rows[by_row]] = pd.factorize(number[shown][by_row])[0]
-    return result

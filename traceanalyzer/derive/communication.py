@@ -27,6 +27,7 @@ from traceanalyzer.derive.collectives import lanes
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.grouped_sends import continue_back, describe
 from traceanalyzer.derive.launches import call_of
+from traceanalyzer.derive.likely_waits import likely_waits
 from traceanalyzer.derive.parallelism import parallelism
 from traceanalyzer.derive.peers import peers
 from traceanalyzer.derive.steps import steps_at
@@ -60,13 +61,14 @@ def communication(
     known = matches["instance"].is_valid().to_numpy()
     start = frames.ints(kernels, "start_ns")
     wait, transfer = (np.where(known, frames.ints(matches, c), 0) for c in ("wait", "transfer"))
-    open_wait = wait.copy()
+    likely = likely_waits(kernels, np.where(known, transfer, NULL))
+    waited = np.where(known, wait, np.maximum(likely, 0))
+    open_wait = waited.copy()
     for key, rows in frames.groups(kernels):
-        open_wait[rows] -= covered(start[rows], start[rows] + wait[rows], busy[key].compute)
+        open_wait[rows] -= covered(start[rows], start[rows] + waited[rows], busy[key].compute)
     alone = frames.ints(kernels, "exposed")
-    sent = np.where(
-        known, np.maximum(alone - open_wait, 0), np.minimum(alone, _usual_transfer(kernels, known, transfer))
-    )
+    sent = np.maximum(alone - open_wait, 0)
+    sent = np.where(known, sent, np.minimum(sent, _usual_transfer(kernels, known, transfer)))
     took = np.where(known, transfer, frames.duration(kernels))
     rate = _bus_bandwidth(kernels, took, frames.ints(matches, "ranks"))
     return frames.build(
@@ -75,6 +77,8 @@ def communication(
         | {c: matches[c] for c in MATCHES.schema.names if c in COMMUNICATION.schema.names}
         | {
             "exposed_wait": pa.array(open_wait, mask=~known),
+            "likely_wait": frames.numbers(likely),
+            "exposed_likely_wait": pa.array(open_wait, mask=likely == NULL),
             "exposed_transfer": sent,
             "bus_bandwidth": pa.array(rate, from_pandas=True),
             "link_bandwidth": pa.array(_link_bandwidth(kernels, devices), from_pandas=True),

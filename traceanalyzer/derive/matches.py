@@ -15,8 +15,9 @@ import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.collectives import Matches, chains, lanes, match
+from traceanalyzer.derive.collectives import chains, lanes, match
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.instances import Matches
 from traceanalyzer.derive.offsets import clock_health, clock_offsets
 from traceanalyzer.derive.tables.communication import LATE_WINDOWS, MATCHES
 from traceanalyzer.intervals import Array
@@ -57,16 +58,22 @@ def _table(kernels: pa.Table, found: Matches) -> pa.Table:
     wait = np.where(known, frames.duration(kernels) - found.transfer, 0)
     late = np.where(known, found.late, np.arange(len(wait)))
     arrived = frames.ints(kernels, "start_ns")[late]
+    longest = _longest(wait, found.instance)
+    known &= ~_first_meeting(kernels, known)[late]
+    wait = np.where(known, wait, 0)
     imbalance, score = _compute(kernels, wait, known, late)
     return frames.build(
         MATCHES,
         {c: kernels[c] for c in ("rank", "device")}
-        | {c: frames.numbers(getattr(found, c)) for c in ("instance", "ranks", "transfer", "spread")}
+        | {
+            c: frames.numbers(np.where(known, getattr(found, c), NULL))
+            for c in ("instance", "ranks", "transfer", "spread")
+        }
         | {f"late_{c}": kernels[c].take(pa.array(late, mask=~known)) for c in ("rank", "device")}
         | {
             "certainty": frames.names(np.where(known, found.certain, 2), ["low", "medium", None]),
             "wait": pa.array(wait, mask=~known),
-            "late_start_ns": pa.array(arrived - _longest(wait, found.instance), mask=~known),
+            "late_start_ns": pa.array(arrived - longest, mask=~known),
             "late_end_ns": pa.array(arrived, mask=~known),
             "imbalance": pa.array(imbalance, mask=~known),
             "score": pa.array(score, from_pandas=True),
@@ -83,6 +90,20 @@ def late_windows(matches: pa.Table) -> pa.Table:
     rows = pa.array(waited[np.unique(frames.ints(matches, "instance")[waited], return_index=True)[1]])
     late = {c: matches[f"late_{c}"].take(rows) for c in ("rank", "device", "start_ns", "end_ns")}
     return frames.build(LATE_WINDOWS, {**late, "instance": matches["instance"].take(rows)})
+
+
+def _first_meeting(kernels: pa.Table, known: frames.Flags) -> frames.Flags:
+    """Which kernels are the first of their lane that has counterparts.
+
+    Who comes late to that one may only have begun to record late, or be slow at beginning: there is no time before from which on all
+    ranks had the same to do.
+    """
+    lane, start = lanes(kernels), frames.ints(kernels, "start_ns")
+    rows = np.flatnonzero(known)
+    rows = rows[np.lexsort((start[rows], lane[rows]))]
+    first = np.zeros(len(lane), bool)
+    first[rows[np.unique(lane[rows], return_index=True)[1]]] = True
+    return first
 
 
 def _longest(wait: Array, instance: Array) -> Array:

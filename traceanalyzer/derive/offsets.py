@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.collective_names import SYNCHRONIZING
-from traceanalyzer.derive.collectives import ENDS_NS, Matches, absolute_ends
+from traceanalyzer.derive.collectives import absolute_ends
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.instances import ENDS_NS, Matches
 from traceanalyzer.derive.tables.offsets import CLOCK_OFFSETS
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input
@@ -23,7 +24,7 @@ def clock_offsets(kernels: pa.Table, matches: Matches) -> pa.Table:
     rank, known = frames.ints(kernels, "rank"), matches.instance != NULL
     together = known & frames.equals(kernels, "kind", *SYNCHRONIZING)
     # What need not end together says something only where nothing else does.
-    judged = together if together.any() else known
+    judged = (together if together.any() else known) & (matches.spread != NULL)
     end = pd.Series(matches.end[judged])
     distance = np.full(len(rank), np.nan)
     distance[judged] = np.abs(end - end.groupby(matches.instance[judged]).transform("mean"))

@@ -189,9 +189,13 @@ class _Evidence:
         return found
 
     def _with_relatives(self) -> Array:
-        """Kernels queued before the capture serve what all others of their name, kind and stream serve."""
+        """Kernels queued before the capture serve what all others of their name, kind and stream serve.
+
+        Which of them sent and which received may not be known.
+        """
         own = [frames.ints(self._kernels, c) for c in ("rank", "process", "device", "stream")]
-        family = frames.dense(*own, *(frames.codes(self._kernels, c)[0] for c in ("name", "kind")))
+        kind = np.where(self._of(POINT_TO_POINT), -1, frames.codes(self._kernels, "kind")[0])
+        family = frames.dense(*own, frames.codes(self._kernels, "name")[0], kind)
         self._settle(self._agreed(family, True), self._time == NULL)
         return self._label
 

@@ -1,24 +1,24 @@
 """Sends and receives: who is on the other side.
 
 The kernel's arguments name the other rank of the job. The range around the launch of one without arguments ("nccl:send 1->2") counts
-ranks within the group.
+ranks within the group. What a kernel of several holds its operators tell (`grouped_sends`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.frames import NULL, Flags
 from traceanalyzer.derive.process_groups import members
 from traceanalyzer.intervals import Array
 
-SEND, RECEIVE = "send", "receive"
+SEND, RECEIVE, BOTH = "send", "receive", "send-receive"
 _SIDES = re.compile(r"nccl:(?:send (\d+)->(\d+)|recv (\d+)<-(\d+))")
 
 
@@ -54,10 +54,34 @@ def _peer(name: str | None, rank: int, group_ranks: str | None) -> int:
     return group[other] if max(both) < len(group) and group[own] == rank else NULL
 
 
-def ends_of(kernels: pa.Table) -> tuple[npt.NDArray[np.bool_], Array, Array]:
-    """Where a kernel is one send or one receive whose other side is known, and then the sending and the receiving rank, else `NULL`."""
-    sends, receives = (frames.equals(kernels, "kind", kind) for kind in (SEND, RECEIVE))
+@dataclass(frozen=True)
+class Messages:
+    """One value a message that a kernel sends or receives: the kernel's row, whether it sends, and the ranks on both sides."""
+
+    row: Array
+    sends: Flags
+    sender: Array
+    receiver: Array
+
+
+def messages(kernels: pa.Table) -> Messages:
+    """The sends and receives of communication kernels whose other side is known. A kernel may hold several."""
     rank, peer = frames.ints(kernels, "rank"), frames.ints(kernels, "peer")
-    paired = (sends | receives) & (peer != NULL) & (peer != rank)
-    sender, receiver = np.where(sends, rank, peer), np.where(sends, peer, rank)
-    return paired, np.where(paired, sender, NULL), np.where(paired, receiver, NULL)
+    rows, out, other = [], [], []
+    for kind, column in ((SEND, "sends"), (RECEIVE, "receives")):
+        code, lists = frames.codes(kernels, column)
+        ranks = [members(text) for text in lists]
+        single = np.flatnonzero(frames.equals(kernels, "kind", kind) & (code == len(lists) - 1) & (peer != NULL))
+        count = np.array([len(own) for own in ranks])[code]
+        grouped = np.repeat(np.arange(len(code)), count)
+        place = np.arange(len(grouped)) - np.repeat(np.cumsum(count) - count, count)
+        first = np.cumsum([0, *(len(own) for own in ranks)])[code[grouped]]
+        listed = np.array([r for own in ranks for r in own], np.int64)
+        rows += [single, grouped]
+        other += [peer[single], listed[first + place]]
+        out.append(np.full(len(single) + len(grouped), kind == SEND))
+    row, far, sends = (np.concatenate(parts) for parts in (rows, other, out))
+    own = rank[row]
+    kept = far != own
+    sender, receiver = np.where(sends, own, far), np.where(sends, far, own)
+    return Messages(*(column[kept] for column in (row, sends, sender, receiver)))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.parallelism_names import PIPELINE
+from traceanalyzer.derive.peers import BOTH, RECEIVE
 from traceanalyzer.intervals import Array
 
 
@@ -37,7 +38,7 @@ def pipeline(communication: pa.Table) -> Pipeline:
     if not len(rank):
         return Pipeline(rank, NULL, NULL)
     size = frames.ints(communication, "group_size")[own]
-    receives = frames.equals(communication, "kind", "receive")[own] & (step != NULL) & (peer != NULL)
+    receives = frames.equals(communication, "kind", RECEIVE, BOTH)[own] & (step != NULL) & (peer != NULL)
     ranks = np.unique(rank)
     stages = frames.commonest(size[size != NULL]) if (size != NULL).any() else len(ranks)
     return Pipeline(ranks, stages, _micro_batches(rank[receives], step[receives], peer[receives]))

@@ -1,4 +1,4 @@
-"""The ledger's tiles, parted into what a rank can change itself and what it only waits for."""
+"""The ledger's tiles, parted into what a rank can change itself and what it only waits for, as far as that is told or likely."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def waited_intervals(ledger_intervals: pa.Table, communication: pa.Table) -> pa.
 
 def _cut(tiles: pa.Table, communication: pa.Table, how: Callable[[Spans, Spans], Spans]) -> pa.Table:
     """The tiles in their order, those of exposed communication cut by their GPU's waits; the others as they are."""
-    waited = communication.filter(pa.array(frames.ints(communication, "wait") > 0))
-    start, wait = frames.ints(waited, "start_ns"), frames.ints(waited, "wait")
+    wait = np.maximum(*(frames.ints(communication, c) for c in ("wait", "likely_wait")))
+    waited, wait = communication.filter(pa.array(wait > 0)), wait[wait > 0]
+    start = frames.ints(waited, "start_ns")
     waits = {key: union(start[rows], start[rows] + wait[rows]) for key, rows in frames.groups(waited)}
     if not waits and how is subtract:
         return tiles

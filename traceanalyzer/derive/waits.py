@@ -52,7 +52,7 @@ def collective_waits(
     Who was late because it waited itself for another one is not to blame: that one is, outside of pipelines, in which that is normal.
     """
     start = frames.ints(communication, "start_ns")
-    wait = np.maximum(frames.ints(communication, "wait"), 0)
+    wait = np.maximum(*(np.maximum(frames.ints(communication, c), 0) for c in ("wait", "likely_wait")))
     instance, keys = frames.ints(communication, "instance"), [frames.ints(late_work, "instance")]
     direct = late_work.take(_rows_of(keys, [instance]))
     stages = pipeline(communication)
@@ -74,6 +74,8 @@ def collective_waits(
         "certainty",
         "wait",
         "exposed_wait",
+        "likely_wait",
+        "exposed_likely_wait",
         "transfer",
     )
     return frames.build(

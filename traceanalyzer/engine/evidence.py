@@ -115,7 +115,8 @@ def _communication(row: Row) -> str:
 
 
 def _waiting(row: Row) -> str:
-    what = f"waiting: {format_duration(row['duration'])}" + (f" for {row['late']}" if row["late"] else "")
+    what = "waiting" if row["wait"] is not None else "most likely waiting"
+    what += f": {format_duration(row['duration'])}" + (f" for {row['late']}" if row["late"] else "")
     return what + (f" in {row['kind']}" if row["kind"] else "")
 
 

@@ -178,9 +178,10 @@ def _gap_stretch(row: Row) -> list[Stretch]:
     return [(row["rank"], row["device"], f"idle.{row['cause']}", row["start_ns"], row["end_ns"])]
 
 
-def _exposed_stretch(line: str, column: str = "exposed") -> Callable[[Row], list[Stretch]]:
+def _exposed_stretch(line: str, *columns: str) -> Callable[[Row], list[Stretch]]:
     def stretch(row: Row) -> list[Stretch]:
-        return [(row["rank"], row["device"], line, row["start_ns"], row["start_ns"] + row.get(column, 0))]
+        exposed = sum(row.get(column) or 0 for column in columns or ("exposed",))
+        return [(row["rank"], row["device"], line, row["start_ns"], row["start_ns"] + exposed)]
 
     return stretch
 
@@ -200,7 +201,7 @@ _LINES: dict[str, Callable[[Row], list[Stretch]]] = {
     "copy_bursts": _copies_and_idle,
     "readbacks": _copies_and_idle,
     "communication": _exposed_stretch("exposed_communication"),
-    "collective_waits": _exposed_stretch("exposed_communication", "exposed_wait"),
+    "collective_waits": _exposed_stretch("exposed_communication", "exposed_wait", "exposed_likely_wait"),
 }
 
 

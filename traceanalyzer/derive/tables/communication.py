@@ -15,7 +15,10 @@ _MATCH = (
     ns("transfer", "shortest duration over the ranks: what the transfer itself takes; null unmatched"),
     ns("wait", "the rest of the duration: waiting for the last rank to arrive; null unmatched"),
     ns("exposed_wait", "part of the wait that no compute covers; null unmatched"),
-    ns("spread", "between the first and the last rank's end after aligning the clocks; null unmatched"),
+    ns(
+        "spread",
+        "between the first and the last rank's end after aligning the clocks; null unmatched, and for a send that was buffered",
+    ),
     Column("late_rank", pa.int32(), None, "rank that arrived last; null unmatched"),
     Column("late_device", pa.int32(), None, "device of that rank"),
 )
@@ -29,6 +32,14 @@ _SKEW = Column(
     pa.float64(),
     None,
     "most bytes that come out on one rank over the mean of all: 1 for an even collective; null unmatched",
+)
+
+_LIKELY = (
+    ns(
+        "likely_wait",
+        "unmatched in a pipeline, what it takes beyond the shortest of its size: mostly waiting for its neighbour; else null",
+    ),
+    ns("exposed_likely_wait", "part of that that no compute covers"),
 )
 
 _LATE = (
@@ -132,7 +143,9 @@ COMMUNICATION = TableSpec(
             None,
             "rank of the job on the other side of a send or receive, the one received from where it is both; null for others",
         ),
-        Column("sends", NAME, None, "ranks that a kernel of grouped sends and receives sends to (JSON); null for others"),
+        Column(
+            "sends", NAME, None, "ranks that a kernel of grouped sends and receives sends to (JSON); null for others"
+        ),
         Column("receives", NAME, None, "ranks that it receives from"),
         Column("bytes", pa.int64(), "bytes", "size of the message: the larger of what goes in and what comes out"),
         Column("in_bytes", pa.int64(), "bytes", "what this rank puts in; null when not told"),
@@ -159,6 +172,7 @@ COMMUNICATION = TableSpec(
             "exposed time that is not waiting for others; unmatched at most the longest transfer of matched kernels of its name",
         ),
         *_MATCH,
+        *_LIKELY,
         _SKEW,
         _LATE_EXPOSED,
         Column(
@@ -197,13 +211,15 @@ PROCESS_GROUPS = TableSpec(
 
 COLLECTIVE_WAITS = TableSpec(
     "collective_waits",
-    "one communication kernel as a rank's part of a collective; the span is its wait for the last rank, empty when not told apart",
+    "one communication kernel as a rank's part of a collective; the span is its wait for the last rank or, where that is not told, "
+    "its likely wait, else empty",
     (
         RANK,
         DEVICE,
         *SPAN,
         Column("kind", NAME, None, "all-reduce, all-gather, ...; null when not told"),
         *_MATCH,
+        *_LIKELY,
         Column("late", NAME, None, "name of that rank or, when the trace does not say ranks, of its GPU"),
         Column("late_line", NAME, None, "ledger line on which it spent most of the time in which others waited"),
         Column(
