@@ -46,7 +46,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "nsys/launch_storm.fixed.graph-level.sqlite": {"never": ["LCH001", "GAP001"], "some": ["TRC008"], "only": []},
     "nsys/h2d_pageable.slow.sqlite": {"first": ["CPY001", "CPY002"], "some": ["CPY002"], "bound_by": "memcpy"},
     "nsys/nvtx_dataloader.slow.sqlite": {"first": ["INP001"], "names": "data_loading", "bound_by": "input"},
-    "multirank/pipeline_bubble.slow": {"first": ["COM007"], "some": ["COM002"], "bound_by": "communication"},
+    "multirank/pipeline_bubble.slow": {"first": ["COM002"], "bound_by": "communication"},
     "kineto/attention_masked.slow.pt.trace.json.gz": {"first": ["KRN002"], "never": ["CPY002", "CPY004"]},
     "kineto/attention_masked.fixed.pt.trace.json.xz": {"little": ["KRN002"]},
     "kineto/cpu_postprocess.fixed.pt.trace.json.xz": {"little": ["HST001", "CPY004"], "only": []},

@@ -171,10 +171,15 @@ class GroupRun:
         return [total or 0 for total in sums["value_sum"].to_pylist()]
 
     def _with_job_prediction(self, rows: TableRows, saving: Saving, gpus: list[tuple[int, int]]) -> Saving:
-        """How much faster the whole job would be: its longest window, and a typical step of it, shorter by the same share."""
+        """How much faster the whole job would be: its longest window, and a typical step of it, shorter by the same share.
+
+        Where nothing would be gone the saving stays as it is, with what the rule says to that.
+        """
         assert self.program.sooner and self.rule.saving
         run = max(self.windows.duration(*gpu) for gpu in gpus)
         gain = min(max(self._by_gpu(rows, self.program.sooner)), run - 1)
+        if gain <= 0:
+            return saving
         steps = [step for gpu in gpus if (step := self.windows.value(*gpu, "step_time").as_py())]
         step = round(median(steps)) if steps else None
         return replace(

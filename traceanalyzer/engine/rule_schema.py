@@ -89,7 +89,9 @@ SAVING = {
     "recoverable": _expression("the time that could be saved; never more than what is claimed"),
     "confidence": _one_of("how sure that is on a healthy trace", CONFIDENCES),
     "less_sure_when": _expression("condition on the group that lowers the confidence by one"),
-    "unpredicted": _text("why replaying the timeline can say nothing of this cause; then there is no prediction"),
+    "unpredicted": _text(
+        "why replaying the timeline can say nothing of this cause; then there is no prediction, unless `sooner` gives one"
+    ),
     "sooner": _expression(
         "for rules about the whole job, which cannot be replayed: the time of a row that would be gone; the GPU that has most of it "
         "tells how much sooner the job would be done"
