@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.places import FIXTURES
+from tests.test_cli import run
 from tests.test_store import contents
 from traceanalyzer.ingest.storing import ingest_to_store
 from traceanalyzer.model.store import read_store
@@ -29,3 +30,12 @@ def test_a_cluster_writes_the_same_store(tmp_path):
     assert [i.path for i in far.inputs] == [f"file://{Path(i.path).absolute()}" for i in here.inputs]
     assert far.tables == here.tables
     assert sorted(p.name for p in (tmp_path / "far").iterdir()) == sorted(p.name for p in (tmp_path / "here").iterdir())
+
+
+def test_a_cluster_finds_the_same(tmp_path, capsysbinary):
+    """Inputs and store behind URLs, the work done by two other processes."""
+    url, store = f"file://{RANKS.absolute()}", f"file://{tmp_path}/store"
+    alone = run(capsysbinary, "analyze", url, "-f", "json", "--store", store)
+    together = run(capsysbinary, "analyze", store, "-f", "json", "--scheduler", "local", "--jobs", 2)
+    assert alone[0] == together[0] == 0
+    assert alone[1] == together[1]

@@ -135,6 +135,7 @@ def test_row_functions() -> None:
     assert per_row('if_else(duration > 5ns, "long", "short")', duration=[3, 9]) == ["short", "long"]
     assert of_group('coalesce(concat(" in ", loader), "")') == ""
     assert of_group('plural(gaps, "gap")') == "gaps"
+    assert of_group('counted(gaps, "gap")').endswith(" gaps")
 
 
 def test_class_is_a_column_although_python_keeps_the_word() -> None:

@@ -25,7 +25,6 @@ from traceanalyzer.cli.common import (
     write,
 )
 
-
 RANKS_SHOWN = 8
 """More than that on one timeline no one looks through, and no page should carry."""
 

@@ -18,6 +18,8 @@ from traceanalyzer.names import readable_name
 from traceanalyzer.units import format_count, format_duration
 
 LONGEST_NAME = 60
+MOST_OF_IT = 0.5
+"""One operation that takes this share of the extra time stands for it."""
 MOST_STEPS = 8
 """How far blame is followed from a rank that waited itself to the one it waited for."""
 # What a rank does on a ledger line, between how much more of it and on what.
@@ -141,6 +143,8 @@ def _reason(
     said = _DOING[line].format(more=more)
     if line == "compute" and name is not None and extra is not None:
         short = readable_name(name, LONGEST_NAME)
+        if time is not None and extra < MOST_OF_IT * time:
+            return f"{said}, above all in {short} ({format_duration(extra)})"
         many = f"{format_count(round(count or 0))} more of {short}" if round(count or 0) > 0 else f"a longer {short}"
         return f"{said}: {many} ({format_duration(extra)})"
     return f"{said}, above all in {readable_name(doing, LONGEST_NAME)}" if doing else said

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.compute import Value
 from traceanalyzer.engine.kinds import BOOL, NULL, NUMBER, TEXT, Kind, KindError, common, number
-from traceanalyzer.units import COUNT, SHARE, format_share
+from traceanalyzer.units import COUNT, SHARE, format_count, format_share
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,21 @@ def _shares(given: list[Kind]) -> Kind:
 
 
 def _percent(share: Value) -> Value:
-    def text(one: float | None) -> str | None:
-        return None if one is None else format_share(one)
+    return _worded(share, format_share)
 
-    if isinstance(share, pa.Scalar):
-        return pa.scalar(text(share.as_py()), pa.string())
-    return pa.array([text(one) for one in share.to_pylist()], pa.string())
+
+def _counted(count: Value, word: pa.Scalar) -> Value:
+    one = word.as_py()
+    return _worded(count, lambda number: f"{format_count(number)} {one}" + ("" if number == 1 else "s"))
+
+
+def _worded(value: Value, words: Callable[[float], str]) -> Value:
+    def text(one: float | None) -> str | None:
+        return None if one is None else words(one)
+
+    if isinstance(value, pa.Scalar):
+        return pa.scalar(text(value.as_py()), pa.string())
+    return pa.array([text(one) for one in value.to_pylist()], pa.string())
 
 
 ROW_FUNCTIONS: dict[str, Function] = {
@@ -96,6 +105,7 @@ ROW_FUNCTIONS: dict[str, Function] = {
     "startswith": Function('startswith(text, "start")', (2, 2), _fixed(BOOL, TEXT, TEXT), _match("starts_with"), 1),
     "matches": Function('matches(text, "regex")', (2, 2), _fixed(BOOL, TEXT, TEXT), _match("match_substring_regex"), 1),
     "plural": Function('plural(count, "gap")', (2, 2), _fixed(TEXT, NUMBER, TEXT), compute.plural, 1),
+    "counted": Function('counted(count, "gap")', (2, 2), _fixed(TEXT, NUMBER, TEXT), _counted, 1),
     "percent": Function("percent(share)", (1, 1), _shares, _percent),
     "concat": Function("concat(text, text, ...)", (2, MANY), _texts, compute.concat),
     "coalesce": Function("coalesce(a, b, ...)", (2, MANY), _same, compute.coalesce),
