@@ -13,6 +13,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from traceanalyzer.analysis import analyze
+from traceanalyzer.config import Config
 from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.job import Job
 
@@ -110,6 +111,9 @@ def test_one_rank_alone_is_not_judged_for_others():
     outcomes = {o.rule: o.outcome for o in result.rules}
     assert outcomes["COM002"] == outcomes["COM005"] == "could_not_judge"
     assert job_of(result).late_ranks == []
+    # As many collectives as all ranks together show: they are the same ones.
+    every = job_of(analyze(ta.load(STRAGGLER)))
+    assert [c.count for c in job_of(result).collectives] == [c.count for c in every.collectives] == [42, 27]
     assert job_of(result).missing_ranks == [1, 2, 3]
 
 
@@ -133,6 +137,14 @@ def test_a_rank_that_is_there_twice_is_compared_with_none(tmp_path):
     result = analyze(ta.load(tmp_path))
     assert job_of(result).doubled_ranks == [1]
     assert len(result.devices) == 5
+    # The clocks of the others agree, though nothing could be matched without rank 1.
+    assert [(c.rank, c.offset_ns is None, c.residual_ns) for c in job_of(result).clocks] == [
+        (0, False, None),
+        (2, False, None),
+        (3, False, None),
+        (1, True, None),
+        (1, True, None),
+    ]
     assert any(h.code == "TRC006" and "rank 1" in h.message for h in result.health)
     assert {o.outcome for o in result.rules if o.rule in ("COM002", "COM005")} == {"could_not_judge"}
 
@@ -168,3 +180,30 @@ def test_every_job_of_the_corpus_is_one_job_with_all_its_ranks(folder):
     job = job_of(analyze(ta.load(folder)))
     assert (job.ranks, job.missing_ranks, job.doubled_ranks) == ([0, 1, 2, 3], [], [])
     assert all(clock.residual_ns is None or clock.residual_ns < 2_000_000 for clock in job.clocks)
+
+
+OWN_RULE = """\
+id: USR001
+slug: many-gaps
+title: Many gaps
+status: stable
+category: host
+after: []
+why: They are many.
+requires: {tables: [gaps]}
+from: gaps
+metrics:
+  gaps: count()
+having: gaps > 1000
+message: '{gaps} {plural(gaps, "gap")}.'
+recommend:
+  - any: Fewer of them.
+references: []
+tests: []
+"""
+
+
+def test_a_rule_that_does_not_tell_ranks_apart_is_about_one_all_the_same(tmp_path):
+    (tmp_path / "USR001-many-gaps.yaml").write_text(OWN_RULE)
+    result = analyze(ta.load(STRAGGLER), Config(rules=(tmp_path,)))
+    assert [(f.scope.rank, f.scope.device) for f in result.findings if f.rule == "USR001"] == [(2, None)]

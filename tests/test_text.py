@@ -12,6 +12,7 @@ from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from traceanalyzer.render.lines import WIDTH
 from traceanalyzer.render.text import render_text
 from traceanalyzer.result.document import Device, Evidence, Finding, InputInfo, Result, Saving, Scope, Verdict
+from traceanalyzer.result.gpus import steps_of_gpus
 
 
 def device(rank: int | None, number: int) -> Device:
@@ -199,3 +200,16 @@ def test_real_traces_fit(name):
 def test_a_job_of_four_fits_one_screen():
     text = render_text(ta.analyze(ta.load(CORPUS / "multirank" / "comm_not_overlapped.slow")))
     assert len(text.splitlines()) < 60
+
+
+def test_steps_of_two_files_of_one_rank_are_not_mixed_up():
+    job = job_result(3)
+    devices = [*job.devices, replace(job.devices[1], kernel_count=7)]
+    again = replace(job.steps[1], median_ns=99_000_000)
+    text = render_text(replace(job, devices=devices, steps=[*job.steps, again]))
+    assert next(line.split()[2:] for line in text.splitlines() if "median step" in line) == [
+        *("44", "ms") * 3,
+        *("99", "ms"),
+    ]
+    # Which of the two has steps is not told.
+    assert [s is None for s in steps_of_gpus(replace(job, devices=devices))] == [False, True, False, True]

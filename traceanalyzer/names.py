@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 LONGEST = 90
 _LAMBDA = re.compile(r"\([^()]*\)(?:::(?:operator ?\(\)\(\) const::)?[{\[]lambda\([^()]*\)[^}\]]*[}\]])+")
@@ -14,6 +15,7 @@ _SPACES = re.compile(r" +(?=>)|(?<=[<, ])void (?=\w)")
 _PART = re.compile(r"(\d+)")
 
 
+@lru_cache(maxsize=4096)
 def readable_name(name: str, longest: int = LONGEST) -> str:
     """The name of a C++ kernel without what hides its point, cut to `longest` characters; other names are only cut.
 

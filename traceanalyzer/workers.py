@@ -30,10 +30,14 @@ _CONNECT_S = 20
 _MOST_NAMED = 3
 
 
-def jobs_for(sizes: Iterable[int]) -> int:
-    """How many processes inputs of these packed sizes (bytes) are worth: 1 when that of this one will do."""
+def jobs_for(sizes: Iterable[int], asked: int | None = None, scheduler: str | None = None) -> int:
+    """How many processes work on inputs of these packed sizes (bytes): never more than there are inputs.
+
+    Where none are `asked` for, one a CPU; without a `scheduler` only as many as pay for it, 1 when this one will do.
+    """
     sizes = list(sizes)
-    return max(min(_cpus(), len(sizes), sum(sizes) // WORTH_BYTES), 1)
+    pay = _cpus() if scheduler is not None else min(_cpus(), sum(sizes) // WORTH_BYTES)
+    return max(min(asked or pay, len(sizes)), 1)
 
 
 def _cpus() -> int:
@@ -141,7 +145,9 @@ class _Processes(ProcessPoolExecutor):
 def _begin() -> None:
     """What a process does first. An interrupt is its parent's to handle, and it ends when the parent is gone."""
     from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.garbage import collect_rarely
 
+    collect_rarely()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     use_little_memory()
@@ -173,7 +179,7 @@ def _dask(scheduler: str, jobs: int | None) -> Iterator[Executor]:
         try:
             client = stack.enter_context(Client(address, timeout=_CONNECT_S))  # type: ignore[no-untyped-call]
         except (OSError, ValueError, TypeError) as error:
-            raise WorkerError(f"{scheduler}: no Dask scheduler answers there ({error}); check the address") from error
+            raise WorkerError(f"{scheduler}: no Dask scheduler answers there ({error or 'in time'}); check the address") from error
         yield client.get_executor()
 
 

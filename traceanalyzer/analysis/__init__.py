@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,8 +82,9 @@ def analyze_parts(
     surveys = map_parts(executor, partial(survey, config=config), parts, counting("looking at ranks"), _name)
     joined = join(surveys)
     tasks = list(zip(parts, joined.briefs, strict=True))
-    # Workers read the rules themselves, once each.
-    look = partial(_examined, config=config, rules=rules if executor is None else None)
+    # Workers read the rules themselves, once each, from a current folder of their own.
+    seen = replace(config, rules=tuple(path.absolute() for path in config.rules))
+    look = partial(_examined, config=seen, rules=rules if executor is None else None)
     examined = map_parts(executor, look, tasks, counting("judging ranks"), _name_of_task)
     tables = job_tables(examined, joined)
     return Analysis(whole(examined, joined, tables, config, rules), tables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -52,6 +52,13 @@ def about_the_job(rule: Rule) -> bool:
     return rule.source in JOB_TABLES
 
 
+def _of_this_part(found: Finding, source: Input) -> Finding:
+    """A rule that does not tell ranks apart is about this one all the same, and not about the job."""
+    if found.scope.rank is not None:
+        return found
+    return replace(found, scope=replace(found.scope, rank=source.ordinal))
+
+
 def examine(part: Part, brief: Brief, config: Config, rules: Sequence[Rule] | None = None) -> Examination:
     """`rules` are those of `rules_for`, which are read again without them."""
     catalog = part.catalog(config)
@@ -61,7 +68,10 @@ def examine(part: Part, brief: Brief, config: Config, rules: Sequence[Rule] | No
     engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")
     return Examination(
         input=part.input,
-        findings=with_predictions(engine.findings, engine.claims, catalog.table("what_if")),
+        findings=[
+            _of_this_part(found, part.input)
+            for found in with_predictions(engine.findings, engine.claims, catalog.table("what_if"))
+        ],
         outcomes=engine.outcomes,
         claimed=claimed(engine.claims),
         frameworks=frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges")),

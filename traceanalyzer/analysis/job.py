@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,7 +31,7 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
         gpu_count=gpus,
         matched_share=_matched_share(communication),
         parallelism=_parallelism(communication),
-        clocks=[_clock(row, ranks) for row in join.offsets.to_pylist()],
+        clocks=_clocks(join.offsets, ranks),
         steps=StepMatrix(names, [RankSteps(**_with_job_rank(row, ranks)) for row in rows]),
         late_ranks=[LateRank(**_with_job_rank(row, ranks)) for row in late_ranks(tables.table("collective_waits"))],
         collectives=[CollectiveStats(**row) for row in collective_stats(communication)],
@@ -60,8 +61,15 @@ def _parallelism(communication: pa.Table) -> list[Parallelism]:
     ]
 
 
-def _clock(row: dict[str, Any], ranks: Mapping[int, int | None]) -> Clock:
-    return Clock(ranks.get(row["rank"]), row["offset"], row["residual"], row["matched"])
+def _clocks(offsets: pa.Table, ranks: Mapping[int, int | None]) -> list[Clock]:
+    rows = offsets.to_pylist()
+    sharing = Counter(row["domain"] for row in rows)
+    return [_clock(row, sharing[row["domain"]] > 1, ranks) for row in rows]
+
+
+def _clock(row: dict[str, Any], compared: bool, ranks: Mapping[int, int | None]) -> Clock:
+    offset = row["offset"] if compared else None
+    return Clock(ranks.get(row["rank"]), offset, row["residual"], row["matched"])
 
 
 def _with_job_rank(row: dict[str, Any], ranks: Mapping[int, int | None]) -> dict[str, Any]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +16,7 @@ from traceanalyzer.derive.jobs import Jobs, jobs
 from traceanalyzer.derive.tables.communication import LATE_WINDOWS, MATCHES
 from traceanalyzer.derive.tables.offsets import CLOCK_OFFSETS
 from traceanalyzer.model.schema import HEALTH
-from traceanalyzer.model.trace import Input
+from traceanalyzer.model.trace import Input, file_names
 
 
 @dataclass(frozen=True)
@@ -115,13 +114,13 @@ def _stacked(tables: list[pa.Table]) -> pa.Table:
 
 def gpu_names(inputs: Sequence[Input]) -> dict[int, GpuName]:
     """By ordinal."""
-    ranks, files = Counter(one.rank for one in inputs), Counter(Path(one.path).name for one in inputs)
-    return {one.ordinal: _gpu_name(one, ranks[one.rank] > 1, len(inputs) > 1, files) for one in inputs}
+    ranks, files = Counter(one.rank for one in inputs), file_names(inputs)
+    several = len(inputs) > 1
+    return {one.ordinal: _gpu_name(one, ranks[one.rank] > 1, files[one.ordinal] if several else None) for one in inputs}
 
 
-def _gpu_name(source: Input, doubled: bool, several: bool, files: Mapping[str, int]) -> GpuName:
-    path = Path(source.path)
-    file = f" of {path.name if files[path.name] == 1 else path.relative_to(path.parent.parent)}" if several else ""
+def _gpu_name(source: Input, doubled: bool, file: str | None) -> GpuName:
+    of = f" of {file}" if file else ""
     if source.rank is not None:
-        return GpuName(f"rank {source.rank} (GPU ", f"{file})" if doubled else ")")
-    return GpuName("GPU ", file)
+        return GpuName(f"rank {source.rank} (GPU ", f"{of})" if doubled else ")")
+    return GpuName("GPU ", of)

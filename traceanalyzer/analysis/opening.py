@@ -60,7 +60,7 @@ def opened(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Execu
 def _stored(place: Place, how: How) -> Iterator[tuple[list[Part], Executor | None]]:
     manifest = read_manifest(place)
     sizes = [sum(table.bytes for table in part.tables.values()) for part in manifest.parts]
-    with workers(_jobs(how, sizes), how.scheduler) as executor:
+    with workers(jobs_for(sizes, how.jobs, how.scheduler), how.scheduler) as executor:
         yield _parts(place, executor, sum(sizes) < IN_MEMORY_BYTES), executor
 
 
@@ -72,7 +72,7 @@ def _read(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Execut
     found = find_inputs(paths, how.max_bytes)
     sizes = [one.size for one in found]
     with ExitStack() as stack:
-        executor = stack.enter_context(workers(_jobs(how, sizes), how.scheduler))
+        executor = stack.enter_context(workers(jobs_for(sizes, how.jobs, how.scheduler), how.scheduler))
         sources = _local(found)
         if sources and how.store is None and executor is None and (len(found) == 1 or sum(sizes) < PACKED_BYTES):
             from traceanalyzer.ingest.pipeline import ingest_each
@@ -88,10 +88,6 @@ def _read(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Execut
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="traceanalyzer-"))) / "store"
         write_store(found, place, VERSION, how.progress, executor)
         yield _parts(place, executor, small=False), executor
-
-
-def _jobs(how: How, sizes: list[int]) -> int | None:
-    return jobs_for(sizes) if how.jobs is None and how.scheduler is None else how.jobs
 
 
 def _local(found: Sequence[Source | RemoteFile]) -> list[Source]:

@@ -54,7 +54,8 @@ class StoredPart:
     input: Input
 
     def catalog(self, config: Config) -> Catalog:
-        return Catalog(read_rank(self.place, self.input.ordinal), config.input_patterns)
+        trace = read_rank(self.place, self.input.ordinal)
+        return Catalog(trace, config.input_patterns, communication_patterns=config.communication_patterns)
 
 
 def parts_of(trace: Trace) -> list[MemoryPart]:

@@ -12,6 +12,7 @@ import typer
 
 from traceanalyzer.cli import analyze, doctor, ingest, report, rules
 from traceanalyzer.errors import TraceAnalyzerError
+from traceanalyzer.garbage import collect_rarely
 
 EPILOG = (
     "Exit codes: 0 clean · 1 findings at or above --fail-on · 2 wrong usage or unreadable input · "
@@ -63,6 +64,7 @@ def _root(
 
 def main() -> None:
     """Run the command line; every error becomes one line and an exit code."""
+    collect_rarely()
     # A job that is cancelled leaves nothing half-written either.
     signal.signal(signal.SIGTERM, _terminated)
     try:

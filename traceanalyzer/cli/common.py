@@ -276,8 +276,10 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
 def analyzed(inputs: list[Path], config: Config, how: How) -> Iterator[tuple[Sequence[Part], Analysis]]:
     """The parts of a job and what was found in them."""
     from traceanalyzer.analysis import analyze_parts
+    from traceanalyzer.analysis.examine import rules_for
     from traceanalyzer.analysis.opening import opened
 
+    rules_for(config)  # What does not fit is said before anything is read.
     with ExitStack() as stack:
         with reading() as progress:
             parts, executor = stack.enter_context(opened(inputs, replace(how, progress=progress)))

@@ -45,8 +45,7 @@ def ingest(
     limit = size_limit(max_size)
     use_little_memory()
     found = find_inputs(inputs, limit)
-    if jobs is None and scheduler is None:
-        jobs = jobs_for(one.size for one in found)
+    jobs = jobs_for((one.size for one in found), jobs, scheduler)
     with ExitStack() as stack:
         executor = stack.enter_context(workers(jobs, scheduler))
         progress = stack.enter_context(reading()) if executor is None else None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, lru_cache
+
 import numpy as np
 import pyarrow as pa
 
@@ -55,14 +58,20 @@ class ActivityTimes:
         return low[order], high[order], which[order]
 
 
+@cache
+def _matcher(kind: str) -> Callable[[str], int | None]:
+    """The ranks of a job have the same names."""
+    return lru_cache(maxsize=1 << 16)(Matcher(kind))
+
+
 def _matching(table: pa.Table, kind: str, which: frames.Flags | None = None) -> list[Array]:
     """The key columns and the activity of the rows whose names match."""
     name, names = frames.codes(table, "name")
     used = np.zeros(len(names), bool)
     used[name if which is None else name[which]] = True
-    matcher, of_name = Matcher(kind), np.full(len(names), -1, np.int64)
+    activity_of, of_name = _matcher(kind), np.full(len(names), -1, np.int64)
     for at in np.flatnonzero(used).tolist():
-        if (text := names[at]) is not None and (activity := matcher(text)) is not None:
+        if (text := names[at]) is not None and (activity := activity_of(text)) is not None:
             of_name[at] = activity
     of_row = of_name[name]
     rows = np.flatnonzero((of_row >= 0) if which is None else (of_row >= 0) & which)

@@ -25,6 +25,18 @@ def communication_ops(ledger_ops: pa.Table) -> pa.Table:
     return ledger_ops.filter(pa.array(frames.equals(ledger_ops, "class", "communication"))).combine_chunks()
 
 
+def by_line(ops: pa.Table) -> dict[str, frames.Flags]:
+    """Which operations each busy line of the ledger is made of, in the order of precedence."""
+    memcpy, memset = frames.equals(ops, "kind", "memcpy"), frames.equals(ops, "kind", "memset")
+    communication = frames.equals(ops, "class", "communication") & ~memcpy & ~memset
+    return {
+        "compute": ~(memcpy | memset | communication),
+        "exposed_communication": communication,
+        "exposed_memcpy": memcpy,
+        "exposed_memset": memset,
+    }
+
+
 @dataclass(frozen=True)
 class Busy:
     """Unions of one GPU's operations by kind. Precedence: compute, communication, memcpy, memset."""
@@ -38,10 +50,7 @@ class Busy:
     def of(cls, ops: pa.Table) -> Busy:
         """From the operations of one (rank, device)."""
         start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-        memcpy, memset = frames.equals(ops, "kind", "memcpy"), frames.equals(ops, "kind", "memset")
-        communication = frames.equals(ops, "class", "communication") & ~memcpy & ~memset
-        compute = ~(memcpy | memset | communication)
-        return cls(*(union(start[kind], end[kind]) for kind in (compute, communication, memcpy, memset)))
+        return cls(*(union(start[kind], end[kind]) for kind in by_line(ops).values()))
 
     @property
     def everything(self) -> Spans:

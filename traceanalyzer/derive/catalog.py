@@ -32,9 +32,14 @@ from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
 from traceanalyzer.derive.step_ledger import step_ledger
 from traceanalyzer.derive.steps import host_steps, step_calls, step_stats
-from traceanalyzer.derive.tables.communication import COMMUNICATION, LATE_WINDOWS, MATCHES, PROCESS_GROUPS
+from traceanalyzer.derive.tables.communication import (
+    COLLECTIVE_WAITS,
+    COMMUNICATION,
+    LATE_WINDOWS,
+    MATCHES,
+    PROCESS_GROUPS,
+)
 from traceanalyzer.derive.waited import own_intervals, waited_intervals
-from traceanalyzer.derive.waits import collective_waits
 from traceanalyzer.derive.whatif import WhatIf
 from traceanalyzer.model.trace import Trace
 
@@ -70,6 +75,14 @@ def _communication(kernels: pa.Table, *others: Any) -> pa.Table:
     from traceanalyzer.derive.communication import communication
 
     return communication(kernels, *others)
+
+
+def _collective_waits(communication: pa.Table, *others: Any) -> pa.Table:
+    if not communication.num_rows:
+        return COLLECTIVE_WAITS.empty()
+    from traceanalyzer.derive.waits import collective_waits
+
+    return collective_waits(communication, *others)
 
 
 def _process_groups(communication: pa.Table) -> pa.Table:
@@ -123,7 +136,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "communication": (_communication, ("communication_kernels", "matches", "busy", "devices")),
     "process_groups": (_process_groups, ("communication",)),
     "collective_waits": (
-        collective_waits,
+        _collective_waits,
         ("communication", "matches", "late_work", "late_names", "extra_work", "excess", "ledger", "inputs"),
     ),
     "own_intervals": (own_intervals, ("ledger_intervals", "communication")),

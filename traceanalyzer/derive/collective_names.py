@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from math import prod
 
 # Read from the top, in the letters of the name alone: allreduce, _allgather_base, nccl:all_to_all, ncclDevKernel_ReduceScatter_Sum_f32.
@@ -54,6 +55,7 @@ _NVLINK = (
 )
 
 
+@lru_cache(maxsize=1 << 16)
 def kind_of(name: str) -> str | None:
     """all-reduce, all-gather, reduce-scatter, ..., from the name of a collective, an operator or a kernel; None when it says none."""
     own = re.split(r"[(<]", name.replace("(anonymous namespace)::", ""), maxsplit=1)[0]

@@ -120,6 +120,8 @@ def _link_bandwidth(kernels: pa.Table, devices: pa.Table) -> Rates:
 def _best_bandwidth(kernels: pa.Table, rate: Rates) -> Rates:
     """For each large collective what the fastest tenth of those of its lane, group and kind reach; NaN where they are few."""
     large = (frames.ints(kernels, "bytes") >= LARGE_BYTES) & ~np.isnan(rate)
+    if not large.any():
+        return np.full(len(rate), np.nan)
     like = frames.dense(lanes(kernels), *(frames.codes(kernels, c)[0] for c in ("group", "group_ranks", "kind")))
     rates = pd.Series(np.where(large, rate, np.nan)).groupby(like)
     best = rates.transform("quantile", FASTEST).where(rates.transform("count") >= FEW)
@@ -174,10 +176,9 @@ def _described(kernels: pa.Table, collectives: pa.Table) -> pd.DataFrame:
     place[of_collective] = np.arange(len(of_collective))
     at = place[of_kernel]
     found = collectives.take(pa.array(at, mask=at < 0))
-    texts = {name: _texts(found, name) for name in ("name", "group", "group_ranks", "dtype")}
-    told = pd.DataFrame({**texts, **{name: frames.ints(found, name) for name in NUMBERS}})
-    told["kind"] = _mapped(told.pop("name"))
-    return told.assign(sends=None, receives=None)
+    texts = {name: _texts(found, name) for name in ("group", "group_ranks", "dtype")}
+    numbers = {name: frames.ints(found, name) for name in NUMBERS}
+    return pd.DataFrame({**texts, **numbers, "kind": _kinds(found)}).assign(sends=None, receives=None)
 
 
 def _add_operators(told: pd.DataFrame, rank: Array, calls: pa.Table, host_ranges: pa.Table) -> None:
@@ -186,7 +187,7 @@ def _add_operators(told: pd.DataFrame, rank: Array, calls: pa.Table, host_ranges
         return
     of_nccl = _around(calls, host_ranges, frames.where(host_ranges, "name", lambda n: n.lower().startswith("nccl")))
     noted = _around(calls, host_ranges, frames.equals(host_ranges, "name", OPERATOR))
-    told["kind"] = told["kind"].where(told["kind"].notna(), _mapped(pd.Series(_texts(of_nccl, "name"))))
+    told["kind"] = np.where(told["kind"].isna(), _kinds(of_nccl), told["kind"])
     told["bytes"] = np.where(told["bytes"].to_numpy() == NULL, _sizes(noted), told["bytes"])
     named = peers(of_nccl["name"].to_pylist(), rank, told["group_ranks"])
     told["peer"] = np.where(told["peer"].to_numpy() == NULL, named, told["peer"])
@@ -206,17 +207,17 @@ def _add_relatives(told: pd.DataFrame, kernels: pa.Table) -> None:
     """What all other kernels of the same name on the same stream agree on; at last, what the kernel's name says."""
     name, names = frames.codes(kernels, "name")
     who = [frames.ints(kernels, key) for key in ("rank", "process", "device", "context", "stream")]
-    family = pd.Series(frames.dense(*who, name))
+    family = frames.dense(*who, name)
     for column in ("kind", "group", "group_ranks"):
-        known = told[column].groupby(family)
-        shared = known.transform("first").where(known.transform("nunique") == 1)
-        told[column] = told[column].where(told[column].notna(), shared)
+        code, values = pd.factorize(told[column])
+        shared = frames.agreed(family, code, code >= 0)
+        # A code of -1 is the None at the end.
+        told[column] = np.append(values, None)[np.where((code < 0) & (shared != NULL), shared, code)]
     for column in ("group_size", "peer"):
-        number = told[column].where(told[column] != NULL).groupby(family)
-        shared = number.transform("first").where(number.transform("nunique") == 1)
-        told[column] = told[column].where(told[column] != NULL, shared.fillna(NULL)).astype(np.int64)
+        number = told[column].to_numpy()
+        told[column] = np.where(number == NULL, frames.agreed(family, number, number != NULL), number)
     by_name = np.array([kind_of(n) if n else None for n in names], object)[name]
-    told["kind"] = told["kind"].where(told["kind"].notna(), pd.Series(by_name, dtype=object))
+    told["kind"] = np.where(told["kind"].isna(), by_name, told["kind"])
 
 
 def _placed(ledger_ops: pa.Table, busy: dict[frames.Key, Busy]) -> dict[str, pa.Array]:
@@ -267,10 +268,13 @@ def _texts(table: pa.Table, name: str) -> Names:
     return np.array(table[name].to_pylist(), object)
 
 
-def _mapped(names: pd.Series) -> pd.Series:
+def _kinds(table: pa.Table) -> Names:
     """The kind of collective that each name says; each distinct name is looked at once."""
-    kinds = {name: kind_of(name) for name in names.dropna().unique()}
-    return names.map(kinds, na_action="ignore").astype(object)
+    code, names = frames.codes(table, "name")
+    kinds = np.full(len(names), None, object)
+    for at in np.unique(code).tolist():
+        kinds[at] = kind_of(name) if (name := names[at]) else None
+    return kinds[code]
 
 
 def _sizes(operators: pa.Table) -> Array:

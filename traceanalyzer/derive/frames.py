@@ -155,7 +155,7 @@ def build(spec: TableSpec, columns: dict[str, pa.Array | pa.ChunkedArray | Array
     for field in spec.schema:
         values = columns[field.name]
         array = pa.array(values) if isinstance(values, np.ndarray) else values
-        arrays.append(array.cast(field.type))
+        arrays.append(array if array.type == field.type else array.cast(field.type))
     return pa.Table.from_arrays(arrays, schema=spec.schema)
 
 
@@ -215,6 +215,18 @@ def commonest(values: Array) -> int:
     """The value that occurs most often, of equals the smallest; there is at least one."""
     distinct, counts = np.unique(values, return_counts=True)
     return int(distinct[np.argmax(counts)])
+
+
+def agreed(family: Array, value: Array, known: Flags) -> Array:
+    """For each row the one value that all known rows of its family have, `NULL` where they have several or none is known.
+
+    `family` counts from 0, as `dense` gives it.
+    """
+    count = int(family.max(initial=-1)) + 1
+    low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, NULL)
+    np.minimum.at(low, family[known], value[known])
+    np.maximum.at(high, family[known], value[known])
+    return np.where(low == high, low, NULL)[family]
 
 
 def top_name(table: pa.Table, name: str, weight: Array) -> str | None:

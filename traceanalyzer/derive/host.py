@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import translate
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -47,10 +48,12 @@ _DRIVER_OVERHEAD = re.compile(
 )
 
 
+@lru_cache
 def matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     """A test of a name against shell-style patterns, without regard to case."""
     expression = re.compile("|".join(translate(p) for p in patterns), re.IGNORECASE)
-    return lambda name: expression.match(name) is not None
+    # The ranks of a job have the same names.
+    return lru_cache(maxsize=1 << 16)(lambda name: expression.match(name) is not None)
 
 
 def is_driver_overhead(name: str) -> bool:

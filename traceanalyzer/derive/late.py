@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
+from traceanalyzer.derive.busy import by_line
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.ranges import heaviest
 from traceanalyzer.derive.tables.communication import LATE_NAMES, LATE_WINDOWS, LATE_WORK
@@ -54,11 +55,13 @@ def late_names(late_windows: pa.Table, ledger_intervals: pa.Table, ledger_ops: p
             continue
         windows = late_windows.take(pa.array(at))
         times = union(frames.ints(windows, "start_ns"), frames.ints(windows, "end_ns"))
+        made_of = by_line(ops[key])
         for (code,), places in frames.together(frames.codes(tiles[key], "line")[0]):
             tile = tiles[key].take(pa.array(places))
-            line = frames.codes(tile, "line")[1][code]
+            line = str(frames.codes(tile, "line")[1][code])
             spans = intersect(times, (frames.ints(tile, "start_ns"), frames.ints(tile, "end_ns")))
-            name = _busiest(ops[key], spans) if not str(line).startswith("idle.") else _idlest(idle[key], spans)
+            busy = made_of.get(line)
+            name = _idlest(idle[key], spans) if busy is None else _busiest(ops[key].filter(pa.array(busy)), spans)
             rows.append({"rank": key[0], "device": key[1], "line": line, "name": name})
     return pa.Table.from_pylist(rows, schema=LATE_NAMES.schema)
 

@@ -22,6 +22,8 @@ def likely_waits(kernels: pa.Table, transfer: Array) -> Array:
     Only of those without a known `transfer`. A size that is not known is taken for that of which the shortest takes longest.
     """
     own = frames.equals(kernels, "parallelism", PIPELINE) & frames.equals(kernels, "kind", *POINT_TO_POINT)
+    if not own.any():
+        return np.full(len(own), NULL)
     duration, size = frames.duration(kernels), frames.ints(kernels, "bytes")
     frame = pd.DataFrame({"lane": frames.dense(*(frames.ints(kernels, c) for c in ("rank", "device"))), "size": size})
     took = pd.Series(np.where(transfer == NULL, duration, transfer)).where(own & (size != NULL))

@@ -8,6 +8,7 @@ for the wrong kind of parallelism is worse than advice in general.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,15 @@ def parallelism(
     """
     found = _Evidence(kernels, calls, host_ranges, callers).labels(collectives)
     return frames.names(found, [label or None for label in _LABELS])
+
+
+def _distinct(table: pa.Table, *texts: str) -> Iterator[tuple[tuple[int, str, str], Array]]:
+    """The combinations of a rank and two names that a table holds, none of them null, and the rows of each."""
+    (one, ones), (other, others) = (frames.codes(table, c) for c in texts)
+    for (rank, a, b), rows in frames.together(frames.ints(table, "rank"), one, other):
+        first, second = ones[a], others[b]
+        if first is not None and second is not None:
+            yield (rank, first, second), rows
 
 
 class _Evidence:
@@ -93,14 +103,14 @@ class _Evidence:
 
     def _by_description(self, collectives: pa.Table) -> Array:
         """What the descriptions of the process groups tell; groups of one name that are described differently tell nothing."""
-        told = pd.DataFrame({c: collectives[c].to_pylist() for c in ("rank", "group", "description")}).dropna()
-        told = told.drop_duplicates().drop_duplicates(["rank", "group"], keep=False)
+        told: dict[tuple[int, str], set[str]] = {}
+        for (rank, group, description), _ in _distinct(collectives, "group", "description"):
+            told.setdefault((rank, group), set()).add(description)
         label = np.full(len(self._label), NULL)
-        if len(told):
-            own = pd.DataFrame({c: self._kernels[c].to_pylist() for c in ("rank", "group", "kind")})
-            own = own.merge(told, "left", ["rank", "group"]).dropna()
-            found = [_CODES[names.of_description(*pair)] for pair in zip(own["description"], own["kind"], strict=True)]
-            label[own.index] = found
+        for (rank, group, kind), rows in _distinct(self._kernels, "group", "kind") if told else ():
+            descriptions = told.get((rank, group), ())
+            if len(descriptions) == 1:
+                label[rows] = _CODES[names.of_description(*descriptions, kind)]
         return label
 
     def _by_ranges(self) -> Array:
@@ -201,6 +211,4 @@ class _Evidence:
 
     def _agreed(self, family: Array, counts: Flags | bool) -> Array:
         """For each kernel the label of its family, where all labels of its members that count are the same."""
-        known = pd.Series(self._label).where((self._label != NULL) & counts).groupby(family)
-        shared = known.transform("first").where(known.transform("nunique") == 1)
-        return shared.fillna(NULL).to_numpy().astype(np.int64)
+        return frames.agreed(family, self._label, (self._label != NULL) & counts)

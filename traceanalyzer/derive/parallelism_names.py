@@ -120,6 +120,7 @@ def of_description(description: str, kind: str) -> str | None:
     return label if label and kind in _KINDS.get(label, ()) else None
 
 
+@cache
 def of_kernel(name: str) -> str | None:
     """What a kernel is written for; None for kernels of all-purpose libraries."""
     return next((label for pattern, label in _KERNELS if pattern.search(name)), None)

@@ -39,9 +39,8 @@ def pipeline(communication: pa.Table) -> Pipeline:
         return Pipeline(rank, NULL, NULL)
     size = frames.ints(communication, "group_size")[own]
     receives = frames.equals(communication, "kind", RECEIVE, BOTH)[own] & (step != NULL) & (peer != NULL)
-    ranks = np.unique(rank)
-    stages = frames.commonest(size[size != NULL]) if (size != NULL).any() else len(ranks)
-    return Pipeline(ranks, stages, _micro_batches(rank[receives], step[receives], peer[receives]))
+    stages = frames.commonest(size[size != NULL]) if (size != NULL).any() else NULL
+    return Pipeline(np.unique(rank), stages, _micro_batches(rank[receives], step[receives], peer[receives]))
 
 
 def _micro_batches(rank: Array, step: Array, peer: Array) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
@@ -10,10 +11,14 @@ from traceanalyzer.derive.tables.communication import EXCESS, EXTRA_WORK, RANK_W
 from traceanalyzer.derive.tables.ledger import LEDGER_LINES
 from traceanalyzer.intervals import Array
 
+Floats = npt.NDArray[np.float64]
+
 MOST_NAMES = 256
 """Names kept of each rank, those with most time: what travels to the comparison must stay small."""
 JITTER = 0.01
 """Least share of a GPU's work that counts as more: no two ranks take exactly as long for the same."""
+SAME_STEP = 1.5
+"""Ranks that wait for each other in every step take equally long for it. Where one takes so many times longer, its steps are others."""
 FEWEST = 3
 """Ranks that it takes to tell which one is unlike the others."""
 
@@ -68,19 +73,22 @@ def extra_work(rank_work: pa.Table) -> pa.Table:
 def excess(step_ledger: pa.Table) -> pa.Table:
     """For each GPU the ledger line on which it spends most time a step beyond the median GPU; `step_ledger` is that of the whole job.
 
-    Communication is left out, because who has less to do waits longer. GPUs that have more of nothing are left out.
+    Communication is left out, because who has less to do waits longer. GPUs that have more of nothing are left out, and those of which
+    what counts as a step is not what it is on the others.
     """
     gpus = [(key, steps.filter(steps["complete"])) for key, steps in frames.split(step_ledger)]
     gpus = [(key, steps) for key, steps in gpus if steps.num_rows]
-    if len(gpus) < 2:
+    length = np.array([frames.duration(steps).mean() for _, steps in gpus])
+    usual = _low_median(length)
+    alike = np.flatnonzero((length <= SAME_STEP * usual) & (usual <= SAME_STEP * length))
+    if len(alike) < 2:
         return EXCESS.empty()
+    gpus, length = [gpus[at] for at in alike], length[alike]
     lines = [line for line in LEDGER_LINES if line != "exposed_communication"]
     mean = np.array([[frames.ints(steps, line.replace(".", "_")).mean() for line in lines] for _, steps in gpus])
-    # Of two GPUs the median is the one that has less.
-    more = mean - np.sort(mean, axis=0)[(len(gpus) - 1) // 2]
+    more = mean - _low_median(mean)
     line = np.argmax(more, axis=1)
     time = more[np.arange(len(gpus)), line].astype(np.int64)
-    length = np.array([frames.duration(steps).mean() for _, steps in gpus])
     keep = np.flatnonzero(time > JITTER * length)
     return frames.build(
         EXCESS,
@@ -88,6 +96,11 @@ def excess(step_ledger: pa.Table) -> pa.Table:
         | {"device": np.array([gpus[at][0][1] for at in keep], np.int64)}
         | {"line": frames.names(line[keep], lines), "time": time[keep]},
     )
+
+
+def _low_median(values: Floats) -> Floats:
+    """Along the first axis; of an even number the lower middle one, so of two GPUs the one that has less. 0 of none."""
+    return np.sort(values, axis=0)[(len(values) - 1) // 2] if len(values) else np.zeros(())
 
 
 def _beyond_median(name: Array, lane: Array, value: Array, lanes: int) -> Array:

@@ -15,20 +15,25 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.collective_names import bus_factor
+from traceanalyzer.derive.collectives import lanes
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.parallelism_names import POINT_TO_POINT
 from traceanalyzer.intervals import EMPTY, covered
 
 MOST_COLLECTIVES = 100
 """Kinds and sizes listed, those with most exposed time."""
+MOST_APART = 4
+"""Captures of one job overlap: with so many times as many names as any rank has steps, the names are not the job's."""
 Row = dict[str, Any]
 _DIGITS = re.compile(r"\d+")
+_LAST = "last"
 
 
 def step_matrix(step_ledger: pa.Table, waited_intervals: pa.Table) -> tuple[list[str], list[Row]]:
     """Names of the steps in their order, and for each (rank, device) its `step_ns` and `wait_ns` by those names.
 
-    Captures begin apart, so steps are the same where their names are, as ProfilerStep#12 is. Where names say nothing they are counted
-    from the end, for which captures are closer to one another than for their beginning.
+    Captures begin apart, so steps are the same where their names are, as ProfilerStep#12 is. Where names say nothing, or each rank has
+    its own, they are counted from the end, for which captures are closer to one another than for their beginning.
     """
     waits = {
         key: (frames.ints(spans, "start_ns"), frames.ints(spans, "end_ns"))
@@ -41,7 +46,10 @@ def step_matrix(step_ledger: pa.Table, waited_intervals: pa.Table) -> tuple[list
         complete = steps["complete"].to_pylist()
         times = [int(t) if whole else None for t, whole in zip(end - start, complete, strict=True)]
         gpus.append((key, _names(steps["name"].to_pylist()), times, wait.tolist()))
-    names = sorted({name for _, own, _, _ in gpus for name in own}, key=_number)
+    names = sorted({name for _, own, _, _ in gpus for name in own}, key=_place)
+    if len(names) > MOST_APART * max((len(own) for _, own, _, _ in gpus), default=0):
+        gpus = [(key, _from_the_end(len(own)), times, waited) for key, own, times, waited in gpus]
+        names = sorted({name for _, own, _, _ in gpus for name in own}, key=_place)
     rows = []
     for (rank, device), own, times, waited in gpus:
         at = {name: place for place, name in enumerate(own)}
@@ -60,13 +68,17 @@ def _names(given: list[str | None]) -> list[str]:
     """A name for each step of one GPU, each once."""
     if None not in given and len(set(given)) == len(given) and all(_DIGITS.search(str(name)) for name in given):
         return [str(name) for name in given]
-    return [f"last - {back}" if back else "last" for back in range(len(given) - 1, -1, -1)]
+    return _from_the_end(len(given))
 
 
-def _number(name: str) -> tuple[int, str]:
-    digits = _DIGITS.findall(name)
-    number = int(digits[-1]) if digits else 0
-    return (-number if name.startswith("last") else number), name
+def _from_the_end(count: int) -> list[str]:
+    return [f"{_LAST} - {back}" if back else _LAST for back in range(count - 1, -1, -1)]
+
+
+def _place(name: str) -> tuple[tuple[int, ...], str]:
+    """What names of steps are sorted by: their numbers from the left, epoch before step."""
+    numbers = [int(digits) for digits in _DIGITS.findall(name)]
+    return tuple(-number for number in numbers or [0]) if name.startswith(_LAST) else tuple(numbers), name
 
 
 def late_ranks(collective_waits: pa.Table) -> list[Row]:
@@ -117,9 +129,11 @@ def collective_stats(communication: pa.Table) -> list[Row]:
     frame["ranks"] = np.where(frame["group_size"] != NULL, frame["group_size"], np.where(known, frame["ranks"], NULL))
     for column in ("transfer", "wait"):
         frame[column] = frame[column].where(known)
-    # A part counts for its share of a collective, which has as many as there are ranks; a send or receive is one of its own.
-    alone = frame["kind"].isin(["send", "receive", "send-receive", "unknown"]) | (frame["ranks"] == NULL)
-    frame["whole"] = 1 / np.where(alone, 1, np.maximum(frame["ranks"], 1))
+    # A part counts for its share of a collective, of which as many are here as ranks of its group; a send or receive is one of its own.
+    alone = frame["kind"].isin([*POINT_TO_POINT, "unknown"]) | (frame["ranks"] == NULL)
+    here = pd.Series(lanes(communication)).groupby([frame["ranks"], frames.codes(communication, "group_ranks")[0]])
+    parts = np.minimum(frame["ranks"], here.transform("nunique"))
+    frame["whole"] = 1 / np.where(alone, 1, np.maximum(parts, 1))
     frame["magnitude"] = np.where(frame["bytes"] > 0, np.log2(np.maximum(frame["bytes"], 1)).astype(int), NULL)
     frame["bytes"] = frame["bytes"].where(frame["bytes"] != NULL)
     keys = ["kind", "parallelism", "ranks", "magnitude"]

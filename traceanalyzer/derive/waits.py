@@ -13,15 +13,15 @@ from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.pipelines import bubbles, pipeline
 from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS
 from traceanalyzer.intervals import Array
-from traceanalyzer.model.trace import Input, rank_names
+from traceanalyzer.model.trace import Input, file_names, rank_names
 from traceanalyzer.names import readable_name
 from traceanalyzer.units import format_count, format_duration
 
 LONGEST_NAME = 60
 MOST_OF_IT = 0.5
 """One operation that takes this share of the extra time stands for it."""
-MOST_STEPS = 8
-"""How far blame is followed from a rank that waited itself to the one it waited for."""
+DOUBLINGS = 10
+"""Blame is followed from a rank that waited itself to the one it waited for, over a thousand ranks if need be."""
 # What a rank does on a ledger line, between how much more of it and on what.
 _DOING = {
     "compute": "computes {more}",
@@ -101,10 +101,12 @@ def _roots(instance: Array, late_work: pa.Table) -> Array:
     own, via = (frames.ints(late_work, c) for c in ("instance", "via"))
     before = np.arange(max(instance.max(initial=0), own.max(initial=0)) + 2)
     before[own] = np.where(via == NULL, own, via)
-    root = np.where(instance == NULL, len(before) - 1, instance)
-    for _ in range(MOST_STEPS):
-        root = before[root]
-    return root
+    root = before
+    for _ in range(DOUBLINGS):
+        root = root[root]
+    # Where ranks wait for each other in a circle nobody was the first.
+    root = np.where(before[root] == root, root, np.arange(len(before)))
+    return root[np.where(instance == NULL, len(before) - 1, instance)]
 
 
 def _gpus(table: pa.Table) -> list[Array]:
@@ -121,8 +123,12 @@ def _by_line(names: pa.Table, gpu: list[Array], line: pa.Array) -> tuple[list[Ar
 def _called(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -> pa.Array:
     """The name of each late rank or, where the trace does not say ranks, of its GPU."""
     names = rank_names(inputs)
+    of = {ordinal: f" of {file}" for ordinal, file in file_names(inputs).items()} if len(inputs) > 1 else {}
     pairs = list(zip(late["rank"].to_pylist(), late["device"].to_pylist(), strict=True))
-    called = {pair: None if None in pair else names.get(pair[0], f"GPU {pair[1]}") for pair in set(pairs)}
+    called = {
+        (rank, device): None if None in (rank, device) else names.get(rank, f"GPU {device}{of.get(rank, '')}")
+        for rank, device in set(pairs)
+    }
     return pa.array([called[pair] for pair in pairs], pa.string())
 
 
@@ -141,9 +147,9 @@ def _reason(
         return None
     more = "meanwhile" if time is None else f"{format_duration(time)} more a step than the median rank"
     said = _DOING[line].format(more=more)
-    if line == "compute" and name is not None and extra is not None:
+    if line == "compute" and time is not None and name is not None and extra is not None:
         short = readable_name(name, LONGEST_NAME)
-        if time is not None and extra < MOST_OF_IT * time:
+        if extra < MOST_OF_IT * time:
             return f"{said}, above all in {short} ({format_duration(extra)})"
         many = f"{format_count(round(count or 0))} more of {short}" if round(count or 0) > 0 else f"a longer {short}"
         return f"{said}: {many} ({format_duration(extra)})"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -122,25 +123,28 @@ def _heaviest(given: list[Kind]) -> Kind:
 
 
 def _top(names: pa.Array, weights: pa.Array) -> pa.Scalar:
-    totals = _weight_by_name(names, weights).sort_by([("weight", "descending"), ("name", "ascending")])
-    return totals["name"][0] if len(totals) else pa.scalar(None, totals["name"].type)
+    """The heaviest name, of equals the first in their order."""
+    distinct, totals = _weight_by_name(names, weights)
+    heaviest = pc.max(totals)
+    return pc.min(distinct.filter(pc.equal(totals, heaviest)) if heaviest.is_valid else distinct)
 
 
-def _weight_by_name(names: pa.Array, weights: pa.Array) -> pa.Table:
-    """`name` and the sum of its weights (`weight`), one row a distinct name that is not null."""
+def _weight_by_name(names: pa.Array, weights: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The distinct names that are not null, and the sum of each one's weights."""
     codes = names.dictionary_encode()
-    totals = (
-        pa.table({"code": codes.indices, "weight": weights})
-        .filter(pc.is_valid(codes.indices))
-        .group_by("code", use_threads=False)
-        .aggregate([("weight", "sum")])
-    )
-    return pa.table({"name": codes.dictionary.take(totals["code"]), "weight": totals["weight_sum"]})
+    # numpy, because Arrow takes longer to plan a grouping than this takes for a thousand rows.
+    code = codes.indices.fill_null(len(codes.dictionary)).to_numpy()
+    weight = weights.fill_null(0).to_numpy()
+    total = np.zeros(len(codes.dictionary) + 1, weight.dtype)
+    np.add.at(total, code, weight)
+    known = np.bincount(code, weights.is_valid().to_numpy(zero_copy_only=False), len(total)) > 0
+    seen = np.flatnonzero(np.bincount(code, minlength=len(total))[:-1])
+    return codes.dictionary.take(pa.array(seen)), pa.array(total[seen], mask=~known[seen])
 
 
 def _top_share(names: pa.Array, weights: pa.Array) -> pa.Scalar:
     """What the heaviest name holds of all weight, nameless rows included."""
-    heaviest = pc.max(_weight_by_name(names, weights)["weight"])
+    heaviest = pc.max(_weight_by_name(names, weights)[1])
     return compute.divide(heaviest, pc.sum(weights, min_count=0))
 
 

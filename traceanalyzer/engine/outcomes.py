@@ -8,6 +8,7 @@ from traceanalyzer.result.document import RuleOutcome
 
 # What is said of the whole when parts disagree: the first that any of them says.
 _PRECEDENCE = ("error", "fired", "clean", "could_not_judge", "not_applicable")
+_JUDGED = ("fired", "clean")
 
 
 def merged(parts: Sequence[Sequence[RuleOutcome]]) -> list[RuleOutcome]:
@@ -17,8 +18,12 @@ def merged(parts: Sequence[Sequence[RuleOutcome]]) -> list[RuleOutcome]:
 
 def _merged(outcomes: Sequence[RuleOutcome]) -> RuleOutcome:
     whole = min(outcomes, key=lambda outcome: _PRECEDENCE.index(outcome.outcome))
+    judged = whole.outcome in _JUDGED
     unjudged = next((o.reason for o in outcomes if o.outcome == "could_not_judge"), None)
-    if whole.outcome in ("fired", "clean") and unjudged:
+    if judged and unjudged:
         return RuleOutcome(whole.rule, whole.outcome, f"some ranks were left out: {unjudged}")
-    reason = next((o.reason for o in outcomes if o.outcome == whole.outcome and o.reason), None)
-    return RuleOutcome(whole.rule, whole.outcome, reason)
+    # A part that was judged says what was left out of it.
+    speak = _JUDGED if judged else (whole.outcome,)
+    return RuleOutcome(
+        whole.rule, whole.outcome, next((o.reason for o in outcomes if o.outcome in speak and o.reason), None)
+    )

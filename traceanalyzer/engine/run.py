@@ -106,7 +106,9 @@ class _Run:
         self.describe = describe
         self.windows = Windows(tables.table("ledger"))
         self.book = ClaimBook(tables.table(tiles))
-        self.health = tables.table("health")
+        # What is only `info` harms no rule.
+        notes = tables.table("health").select(["code", "severity", "rank", "message"]).to_pylist()
+        self.notes = [note for note in notes if note["severity"] != "info"]
         self.columns: dict[str, Columns] = {}
 
     def rule(self, rule: Rule) -> tuple[list[Finding], str | None]:
@@ -151,14 +153,11 @@ class _Run:
                     raise _AbstainedError("not_applicable", f"not recorded for {name}: {_about(name, column)}")
 
     def _sick(self, codes: Sequence[str]) -> dict[int, str]:
-        """Rank -> message of the first health row with one of these codes; what is only `info` harms no rule."""
-        wanted = pc.and_(
-            pc.is_in(self.health["code"], value_set=pa.array(codes, pa.string())),
-            compute.truth(pc.not_equal(self.health["severity"], "info")),
-        )
+        """Rank -> message of the first health row with one of these codes."""
         sick: dict[int, str] = {}
-        for row in self.health.filter(wanted).select(["rank", "message"]).to_pylist():
-            sick.setdefault(row["rank"], row["message"])
+        for note in self.notes:
+            if note["code"] in codes:
+                sick.setdefault(note["rank"], note["message"])
         return sick
 
     def _rows(self, rule: Rule, program: Program, sick: dict[int, str]) -> TableRows:
@@ -168,7 +167,7 @@ class _Run:
         rows = TableRows(self.columns[rule.source], self.windows, values)
         if sick:
             rows = rows.filter(pc.invert(pc.is_in(rows.column("rank"), value_set=pa.array(list(sick), pa.int64()))))
-        if program.where:
+        if program.where and rows.count:
             rows = rows.filter(compute.as_array(program.where(rows), rows.count))
         return rows
 

@@ -40,7 +40,8 @@ def splits(
     for finding in findings:
         found[finding.scope.rank, finding.scope.device].append(finding)
     titles = {finding.rule: finding.title for finding in findings}
-    said = {finding.rule: finding.message.partition(". ")[0].removesuffix(".") for finding in job}
+    # Of several findings of one rule the largest speaks.
+    said = {finding.rule: finding.message.partition(". ")[0].removesuffix(".") for finding in reversed(job)}
     result = []
     for row in ledger.to_pylist():
         gpu = (row["rank"], row["device"])

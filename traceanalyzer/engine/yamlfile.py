@@ -5,8 +5,9 @@ Safe YAML only, without anchors and aliases (a few lines of which can expand to 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -17,8 +18,7 @@ MAX_DEPTH = 20
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """1-based line and column. `inline`: the text starts right here, so that a column within it can be added."""
 
     line: int
@@ -57,59 +57,93 @@ def read_yaml(text: str) -> Document:
     if len(text) > MAX_CHARACTERS:
         raise YamlError(f"the file is longer than {MAX_CHARACTERS:,} characters", Mark(1, 1))
     try:
-        _refuse_bombs(text)
-        node = yaml.compose(text, Loader=LOADER)
-        marks: dict[Path, Mark] = {}
-        keys: dict[Path, Mark] = {}
-        return Document(None if node is None else _plain(node, (), marks, keys), marks, keys)
+        return _Reader(yaml.parse(text, Loader=LOADER)).document()
     except yaml.MarkedYAMLError as error:
         raise YamlError(f"no YAML: {error.problem}", _mark(error.problem_mark)) from None
     except yaml.YAMLError as error:
         raise YamlError(f"no YAML: {error}", Mark(1, 1)) from None
 
 
-def _refuse_bombs(text: str) -> None:
-    """Raise YamlError for aliases and for deep nesting, before anything is built from the text."""
-    depth = 0
-    for event in yaml.parse(text, Loader=LOADER):
+class _Reader:
+    """Builds the data while the text is parsed, so that aliases and deep nesting are refused before anything comes of them."""
+
+    def __init__(self, events: Iterator[Any]) -> None:
+        self._events = events
+        self._depth = 0
+        self._marks: dict[Path, Mark] = {}
+        self._keys: dict[Path, Mark] = {}
+
+    def document(self) -> Document:
+        data = None
+        count = 0
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                count += 1
+                if count > 1:
+                    raise YamlError("no YAML: expected a single document in the stream", _mark(event.start_mark))
+                data = self._value(self._next(), ())
+        return Document(data, self._marks, self._keys)
+
+    def _next(self) -> Any:
+        event = next(self._events)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise YamlError("anchors and aliases are not allowed", _mark(event.start_mark))
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
+        self._depth += isinstance(event, yaml.CollectionStartEvent)
+        self._depth -= isinstance(event, yaml.CollectionEndEvent)
+        if self._depth > MAX_DEPTH:
             raise YamlError(f"the file is nested deeper than {MAX_DEPTH} levels", _mark(event.start_mark))
+        return event
 
+    def _value(self, event: Any, path: Path) -> Any:
+        if isinstance(event, yaml.ScalarEvent):
+            self._marks[path] = _mark(event.start_mark, event)
+            return _scalar(event)
+        self._marks[path] = _mark(event.start_mark)
+        return self._mapping(path) if isinstance(event, yaml.MappingStartEvent) else self._sequence(path)
 
-def _plain(node: yaml.Node, path: Path, marks: dict[Path, Mark], keys: dict[Path, Mark]) -> Any:
-    marks[path] = _mark(node.start_mark, node)
-    if isinstance(node, yaml.MappingNode):
+    def _mapping(self, path: Path) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = str(key_node.value)
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise YamlError("a key must be a text", _mark(key_node.start_mark))
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            if not isinstance(event, yaml.ScalarEvent):
+                raise YamlError("a key must be a text", _mark(event.start_mark))
+            key, mark = event.value, _mark(event.start_mark)
             if key in result:
-                raise YamlError(f"'{key}' is written twice", _mark(key_node.start_mark))
-            keys[(*path, key)] = _mark(key_node.start_mark)
-            result[key] = _plain(value_node, (*path, key), marks, keys)
+                raise YamlError(f"'{key}' is written twice", mark)
+            self._keys[(*path, key)] = mark
+            result[key] = self._value(self._next(), (*path, key))
         return result
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, (*path, at), marks, keys) for at, item in enumerate(node.value)]
-    return _scalar(node)
+
+    def _sequence(self, path: Path) -> list[Any]:
+        result: list[Any] = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            result.append(self._value(event, (*path, len(result))))
+        return result
 
 
-def _scalar(node: yaml.Node) -> str | int | float | bool | None:
+_RESOLVER: Any = yaml.resolver.Resolver()
+_CONSTRUCTOR = yaml.constructor.SafeConstructor()
+_TEXT = "tag:yaml.org,2002:str"
+
+
+def _scalar(event: Any) -> str | int | float | bool | None:
+    tag = event.tag
+    if tag in (None, "!"):
+        tag = _RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit)
+    if tag == _TEXT:
+        return str(event.value)
     try:
-        value = yaml.constructor.SafeConstructor().construct_object(node)
-    except (ValueError, yaml.YAMLError):
-        return str(node.value)
+        value = _CONSTRUCTOR.construct_object(yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark))
+    except (ValueError, AttributeError, yaml.YAMLError):
+        return str(event.value)
     # Dates, sets and the like are texts to a rule.
-    return value if isinstance(value, str | int | float | bool | None) else str(node.value)
+    return value if isinstance(value, str | int | float | bool | None) else str(event.value)
 
 
-def _mark(mark: Any, node: yaml.Node | None = None) -> Mark:
+def _mark(mark: Any, scalar: Any = None) -> Mark:
+    """The place of a mark; `scalar` is the value that begins there, if it is one."""
     if mark is None:
         return Mark(1, 1)
-    style = getattr(node, "style", None)
-    inline = isinstance(node, yaml.ScalarNode) and node.start_mark.line == node.end_mark.line
-    return Mark(mark.line + 1, mark.column + 1 + (1 if style in ("'", '"') else 0), inline)
+    if scalar is None:
+        return Mark(mark.line + 1, mark.column + 1)
+    inline = mark.line == scalar.end_mark.line
+    return Mark(mark.line + 1, mark.column + 1 + (scalar.style in ("'", '"')), inline)

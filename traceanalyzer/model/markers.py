@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _STEP = re.compile(
     r"""(?:profilerstep [#*]+ \d*
@@ -15,6 +16,7 @@ _STEP = re.compile(
 )
 
 
+@lru_cache(maxsize=1 << 16)
 def is_step_name(name: str) -> bool:
     """Whether a range of this name marks a whole step, such as `step_0`, `ProfilerStep#5` or JAX's `train step_num=0`."""
     return _STEP.fullmatch(name.strip()) is not None

@@ -10,6 +10,7 @@ id means something only within (process, device, context); a rank is not a devic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -35,7 +36,7 @@ class TableSpec:
     rows: str
     columns: tuple[Column, ...]
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         return pa.schema([pa.field(c.name, c.type) for c in self.columns])
 

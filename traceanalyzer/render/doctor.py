@@ -63,9 +63,8 @@ def _job(job: Job) -> list[str]:
         what += f"; missing: {', '.join(map(str, job.first_missing))}{more}"
     lines = wrap(what, "job     ", "        ")
     for twice in job.duplicates:
-        text = (
-            f"{len(twice.paths)} files have the same {twice.what}: {', '.join(twice.paths)}; analyze only one of them"
-        )
+        means = "one is read" if twice.what == "content" else "where they differ, none is compared with other ranks"
+        text = f"{len(twice.paths)} files have the same {twice.what}: {', '.join(twice.paths)}; {means}"
         lines += wrap(text.replace("the same rank", "rank"), "        ", "        ")
     return lines
 

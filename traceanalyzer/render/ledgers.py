@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from traceanalyzer.result.document import Device, Result, Steps
-from traceanalyzer.result.gpus import SIDE_BY_SIDE, gpu_namer, ledger_lines, notable_gpus, spread
+from traceanalyzer.result.gpus import SIDE_BY_SIDE, gpu_namer, ledger_lines, notable_gpus, spread, steps_of_gpus
 from traceanalyzer.result.job_words import line_words
 from traceanalyzer.units import format_count, format_duration, format_share
 
 WITH_BARS = 2
 """With more GPUs than this the ledgers stand beside each other."""
-COLUMNS = 7
+COLUMNS = 8
 OF_THEIR_OWN = 3
 """GPUs that get a column of their own beside the spread."""
-LABEL, CELL, ENDS = 24, 10, 18
-StepsOf = dict[tuple[int | None, int], Steps]
+LABEL, CELL, ENDS = 24, 9, 18
+Gpus = list[tuple[Device, Steps | None]]
 
 
 def ledgers(result: Result) -> list[str]:
     """The ledgers of all GPUs, each block after an empty line."""
-    steps = {(s.rank, s.device): s for s in result.steps}
-    devices = result.devices
-    if len(devices) > SIDE_BY_SIDE:
-        return ["", *_spread(result, steps)]
-    if len(devices) > WITH_BARS:
-        blocks = [devices[first : first + COLUMNS] for first in range(0, len(devices), COLUMNS)]
-        return [line for block in blocks for line in ("", *_table(_columns(result, block, steps)))]
-    return [line for one in devices for line in ("", *_ledger(one, steps.get((one.rank, one.device))))]
+    gpus = list(zip(result.devices, steps_of_gpus(result), strict=True))
+    if len(gpus) > SIDE_BY_SIDE:
+        return ["", *_spread(result, gpus)]
+    if len(gpus) > WITH_BARS:
+        blocks = [gpus[first : first + COLUMNS] for first in range(0, len(gpus), COLUMNS)]
+        return [line for block in blocks for line in ("", *_table(_columns(result, block)))]
+    return [line for one in gpus for line in ("", *_ledger(*one))]
 
 
 def gpu_words(rank: int | None, device: int | None) -> str:
@@ -53,9 +52,9 @@ def _ledger(device: Device, steps: Steps | None) -> list[str]:
     return lines
 
 
-def _columns(result: Result, block: list[Device], steps: StepsOf) -> list[tuple[str, list[str]]]:
+def _columns(result: Result, gpus: Gpus) -> list[tuple[str, list[str]]]:
     """Rows of a table with a column a GPU: its ledger as shares of its window, its work and its steps."""
-    names = _short_names(result)
+    names, block, timed = _short_names(result), [device for device, _ in gpus], [steps for _, steps in gpus]
     rows = [("share of the window", [names[device.rank, device.device] for device in block])]
     shares = [{line: ns / max(d.window_ns, 1) for line, ns in ledger_lines(d).items()} for d in block]
     lines = dict.fromkeys(line for ledger in shares for line in ledger)
@@ -64,7 +63,6 @@ def _columns(result: Result, block: list[Device], steps: StepsOf) -> list[tuple[
             rows.append((line_words(line), [format_share(ledger.get(line, 0)) for ledger in shares]))
     rows.append(("window", [format_duration(device.window_ns) for device in block]))
     rows.append(("kernels", [format_count(device.kernel_count) for device in block]))
-    timed = [steps.get((device.rank, device.device)) for device in block]
     if any(timed):
         rows.append(("steps", [format_count(s.count) if s else "-" for s in timed]))
         rows.append(("median step", [format_duration(s.median_ns) if s else "-" for s in timed]))
@@ -82,10 +80,10 @@ def _table(rows: list[tuple[str, list[str]]]) -> list[str]:
     return [f"  {label:<{LABEL}}" + "".join(f"{cell:>{CELL}}" for cell in cells) for label, cells in rows]
 
 
-def _spread(result: Result, steps: StepsOf) -> list[str]:
+def _spread(result: Result, gpus: Gpus) -> list[str]:
     """Many GPUs: of each line least, median and most with the GPUs that have it, and columns for those that matter most."""
     devices, short = result.devices, _short_names(result)
-    own = _columns(result, [devices[at] for at in notable_gpus(result, OF_THEIR_OWN)], steps)
+    own = _columns(result, [gpus[at] for at in notable_gpus(result, OF_THEIR_OWN)])
     beside = dict(own)
     names = [short[device.rank, device.device] for device in devices]
     empty = ["-"] * len(own[0][1])
@@ -98,9 +96,7 @@ def _spread(result: Result, steps: StepsOf) -> list[str]:
         rows.append((label, [low, format_share(one.median), high], beside.get(label, ["0%" for _ in empty])))
     windows = [device.window_ns for device in devices]
     rows.append(("window", _ends(windows, names), beside["window"]))
-    timed = [
-        (s.median_ns, name) for d, name in zip(devices, names, strict=True) if (s := steps.get((d.rank, d.device)))
-    ]
+    timed = [(steps.median_ns, name) for (_, steps), name in zip(gpus, names, strict=True) if steps]
     if timed:
         medians = _ends([ns for ns, _ in timed], [name for _, name in timed])
         rows.append(("median step", medians, beside.get("median step", empty)))

@@ -55,7 +55,7 @@ def job_view(result: Result) -> JobView | None:
     left = job.late_ranks[LATE_ROWS:]
     return JobView(
         clauses=summary(result, job),
-        absent=absent(job),
+        absent=absent(result, job),
         waiting=waiting(result, job),
         late=[
             LateView(

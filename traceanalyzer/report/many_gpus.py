@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from traceanalyzer.report.palette import BY_KEY, Swatch
 from traceanalyzer.result.document import Device, Result, Steps
-from traceanalyzer.result.gpus import SIDE_BY_SIDE, gpu_namer, notable_gpus, spread
+from traceanalyzer.result.gpus import SIDE_BY_SIDE, gpu_namer, notable_gpus, spread, steps_of_gpus
 
 MOST_ROWS = 1024
 DRAWN = 8
@@ -63,19 +63,16 @@ def many_gpus(result: Result) -> ManyGpus | None:
         return None
     namer = gpu_namer(devices)
     names = [namer(device.rank, device.device) for device in devices]
-    steps = {(one.rank, one.device): one.median_ns for one in result.steps}
     spreads = []
     for one in spread(devices):
         ends = (names[one.least_at], names[one.most_at]) if one.least < one.most else ("", "")
         swatch = BY_KEY.get(one.line, BY_KEY["idle.unattributed"])
         spreads.append(SpreadView(swatch, one.least, ends[0], one.median, one.most, ends[1]))
-    rows = [
-        _row(device, name, steps.get((device.rank, device.device))) for device, name in zip(devices, names, strict=True)
-    ]
+    rows = [_row(*gpu) for gpu in zip(devices, names, steps_of_gpus(result), strict=True)]
     return ManyGpus(len(devices), spreads, rows[:MOST_ROWS])
 
 
-def _row(device: Device, name: str, median_step_ns: int | None) -> GpuRow:
+def _row(device: Device, name: str, steps: Steps | None) -> GpuRow:
     window = max(device.window_ns, 1)
     return GpuRow(
         label=name,
@@ -85,5 +82,5 @@ def _row(device: Device, name: str, median_step_ns: int | None) -> GpuRow:
         communication=device.exposed_communication_ns / window,
         copies=(device.exposed_memcpy_ns + device.exposed_memset_ns) / window,
         idle=device.idle_ns / window,
-        median_step_ns=median_step_ns,
+        median_step_ns=steps.median_ns if steps else None,
     )

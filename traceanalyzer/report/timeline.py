@@ -175,7 +175,7 @@ def _encode(timeline: Timeline, builder: LaneBuilder) -> str:
             data = array.tobytes()
             parts += [bytes(padding), data]
             size += padding + len(data)
-    return base64.b64encode(gzip.compress(b"".join(parts), compresslevel=6, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(b"".join(parts), compresslevel=5, mtime=0)).decode()
 
 
 def _home(timeline: Timeline) -> list[int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from statistics import median
 
-from traceanalyzer.result.document import Device, Result
+from traceanalyzer.result.document import Device, Result, Steps
 from traceanalyzer.result.job import LateRank
 
 SIDE_BY_SIDE = 16
@@ -50,6 +51,18 @@ def gpu_namer(devices: Sequence[Device]) -> Callable[[int | None, int | None], s
         return f"rank {rank}" if one_each or device is None else f"rank {rank}, GPU {device}"
 
     return name
+
+
+def steps_of_gpus(result: Result) -> list[Steps | None]:
+    """The steps of each of `result.devices`, which come in the same order; None without steps, and where several GPUs of one rank and
+    number, as of files that do not say their ranks, have fewer steps than they are."""
+    keys = [(device.rank, device.device) for device in result.devices]
+    found: dict[tuple[int | None, int], list[Steps]] = {}
+    for steps in result.steps:
+        found.setdefault((steps.rank, steps.device), []).append(steps)
+    alike = Counter(keys)
+    left = {key: iter(steps) for key, steps in found.items() if len(steps) == alike[key]}
+    return [next(left[key]) if key in left else None for key in keys]
 
 
 def spread(devices: Sequence[Device]) -> list[Spread]:

@@ -20,6 +20,7 @@ class Parallelism:
 class Clock:
     """How far a rank's clock is ahead of the median rank's, told from the ends of shared collectives, and what that leaves unexplained:
     the median distance between these ends. `collective_count` of its kernels have counterparts; without any there is no residual.
+    Where no other clock could be compared with it there is no offset either.
     """
 
     rank: int | None

@@ -17,7 +17,7 @@ WELL_MATCHED = 0.95
 
 def summary(result: Result, job: Job) -> list[str]:
     """Clauses: how many ranks, how they work together, how well their clocks agree, and what of their communication was matched."""
-    clauses = [_size(job), *map(_parallelism, job.parallelism[:MOST_PARALLELISMS])]
+    clauses = [_size(job, len(_without_gpu_work(result, job))), *map(_parallelism, job.parallelism[:MOST_PARALLELISMS])]
     if len(result.inputs) > 1:
         clauses += _clocks(job.clocks)
     if job.matched_share is not None and job.matched_share < WELL_MATCHED:
@@ -26,11 +26,14 @@ def summary(result: Result, job: Job) -> list[str]:
     return clauses
 
 
-def absent(job: Job) -> list[str]:
-    """Sentences about ranks that are missing or recorded twice."""
+def absent(result: Result, job: Job) -> list[str]:
+    """Sentences about ranks that are missing, without GPU work or recorded twice."""
     said = []
     if job.missing_ranks:
-        said.append(f"No recording of {_ranks(job.missing_ranks)}: what they did is not known.")
+        they = "it" if len(job.missing_ranks) == 1 else "they"
+        said.append(f"No recording of {_ranks(job.missing_ranks)}: what {they} did is not known.")
+    if silent := _without_gpu_work(result, job):
+        said.append(f"No GPU work was recorded of {_ranks(silent)}: who waited for whom is not known there.")
     if job.doubled_ranks:
         said.append(f"Recorded more than once: {_ranks(job.doubled_ranks)}.")
     return said
@@ -100,14 +103,21 @@ def _ranks(ranks: list[int]) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {rank_list(ranks)}"
 
 
-def _size(job: Job) -> str:
+def _without_gpu_work(result: Result, job: Job) -> list[int]:
+    return sorted({one.rank for one in result.inputs if one.rank is not None} - {one.rank for one in result.devices})
+
+
+def _size(job: Job, silent: int) -> str:
     gpus = f"{format_count(job.gpu_count)} GPU{'s' if job.gpu_count != 1 else ''}"
     if not job.ranks:
         size = f" of a job of {format_count(job.world_size)} ranks" if job.world_size else ""
         return f"{gpus}{size}, ranks not recorded"
-    of = f" of {format_count(job.world_size)}" if job.world_size else ""
+    known = job.world_size is not None and job.world_size >= len(job.ranks)
+    of = f" of {format_count(job.world_size)}" if known and job.world_size else ""
     ranks = f"{format_count(len(job.ranks))}{of} rank{'s' if (job.world_size or len(job.ranks)) != 1 else ''}"
-    return ranks if job.gpu_count == len(job.ranks) else f"{ranks} on {gpus}"
+    if job.world_size and not known:
+        ranks += f", though the job is said to have {format_count(job.world_size)}"
+    return ranks if job.gpu_count + silent == len(job.ranks) else f"{ranks} on {gpus}"
 
 
 def _parallelism(one: Parallelism) -> str:
@@ -126,14 +136,14 @@ def _clocks(clocks: list[Clock]) -> list[str]:
     residuals = [clock.residual_ns for clock in clocks if clock.residual_ns is not None]
     offsets = [clock.offset_ns for clock in clocks if clock.offset_ns is not None]
     said = []
-    if len(residuals) > 1:
+    if len(residuals) > 1 and offsets:
         apart, known = max(offsets) - min(offsets), format_duration(max(residuals))
         said.append(
             f"clocks {format_duration(apart)} apart, known within {known}"
             if apart > max(residuals)
             else f"clocks agree within {known}"
         )
-    unknown = len(clocks) - len(residuals)
+    unknown = len(clocks) - len(offsets)
     if unknown and len(clocks) > 1:
         said.append(f"{format_count(unknown)} clock{'s' if unknown > 1 else ''} could not be compared")
     return said

@@ -12,11 +12,14 @@ from traceanalyzer.units import format_count, format_share
 MOST_NOTES = 4
 """Health notes of one code that are shown; their figures can differ by rank."""
 MORE = "more of this kind, with other figures"
+COUNTED = ("TRC006",)
+"""Codes whose words say how many."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """What the health notes say that several ranks may share: how often in all, and on which ranks; none when it is about all files."""
+    """What the health notes say that several ranks may share: how often in all (1 where the words say it), and on which
+    ranks; none when it is about all files."""
 
     code: str
     severity: str
@@ -56,7 +59,7 @@ def notes(health: Sequence[Health]) -> list[Note]:
             code,
             max((one.severity for one in group), key=SEVERITIES.index),
             message,
-            sum(one.count for one in group),
+            1 if code in COUNTED and message != MORE else sum(one.count for one in group),
             [one.rank for one in group if one.rank is not None],
         )
         for (code, message), group in groups.items()

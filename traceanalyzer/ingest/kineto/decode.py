@@ -86,6 +86,7 @@ _raw_decoder = msgspec.json.Decoder(list[msgspec.Raw])
 _event_decoder = msgspec.json.Decoder(Event)
 _loose_events, _loose_times = LooseReader(Event), LooseReader(_Times)
 
+_LATEST = Decimal(np.iinfo(np.int64).max // 4)
 # A time in scientific notation: its digits behind the point, and its exponent.
 _SCIENTIFIC = re.compile(rb'"ts"\s*:\s*"?-?\d+(?:\.(\d*))?e\+(\d{1,3})\b')
 
@@ -155,8 +156,7 @@ class Events:
 
 def _ns(value: Decimal | None) -> int:
     """Nearest ns; what an int64 cannot hold becomes its limit."""
-    limit = Decimal(np.iinfo(np.int64).max // 4)
-    return 0 if value is None else int(max(min(value * NS_PER_US, limit), -limit).to_integral_value())
+    return 0 if value is None else int(max(min(value * NS_PER_US, _LATEST), -_LATEST).to_integral_value())
 
 
 def _quantised(text: bytes) -> int:

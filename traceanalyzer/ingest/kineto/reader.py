@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,9 @@ DTYPE_BYTES = {
     "double": 8, "float64": 8, "long": 8, "int64": 8,
 }  # fmt: skip
 
+# The ranks of a job run the same kernels.
+_class_of_kernel = lru_cache(maxsize=1 << 16)(classify.kernel_class)
+
 
 class Reader:
     """Takes the events chunk by chunk. What only the whole file can tell waits, in a compact form, for `finish`."""
@@ -52,7 +56,7 @@ class Reader:
         self._tracks = Tracks(sink, self._ids, self._processes, self._vendors, self._notes)
         self._ranges = BeginEnd(self._ids, self._tracks, self._notes)
         self._counters = Counters(sink, self._ids, self._notes)
-        self._kernels = col.Vocabulary("name", **{"class": classify.kernel_class})
+        self._kernels = col.Vocabulary("name", **{"class": _class_of_kernel})
         self._copies = col.Vocabulary(
             "name", copy_kind=copies.copy_kind, src_memory=copies.source_memory, dst_memory=copies.target_memory
         )
