@@ -39,14 +39,20 @@ def ranks(folder: Path) -> None:
         job, store, page = folder / f"ranks-{count}", folder / f"store-{count}", folder / f"report-{count}.html"
         renumber(JOB, job, count)
         print(f"A job of {count} ranks, {sum(path.stat().st_size for path in job.iterdir()) / 1e6:,.0f} MB packed")
-        ingest = measure("ingest", *TOOL, "ingest", str(job), "-o", str(store))
-        of_store = measure("report from the store", *TOOL, "report", str(store), "-o", str(page))
-        costs[count] = measure("report from the traces", *TOOL, "report", str(job), "-o", str(page))
-        for label, cost in (("ingest", ingest), ("report from the store", of_store), ("report", costs[count])):
+        runs = {
+            "ingest": measure("ingest", *TOOL, "ingest", str(job), "-o", str(store)),
+            "report from the store": measure("report from the store", *TOOL, "report", str(store), "-o", str(page)),
+            "the same, one process": measure(
+                "the same, one process", *TOOL, "report", str(store), "-j1", "-o", str(page)
+            ),
+            "report": measure("report from the traces", *TOOL, "report", str(job), "-o", str(page)),
+        }
+        costs[count] = runs["report"]
+        for label, cost in runs.items():
             print(f"  {label}, a rank: {1e3 * cost.cpu / count:,.0f} ms CPU, {1e3 * cost.wall / count:,.0f} ms wall")
         size = page.stat().st_size if page.exists() else 0
         ratio("size of the report to 10 MB", size / 10e6, 1.0)
-        ratio("peak memory of the report to 2 GB", costs[count].memory * 2**20 / 2e9, 1.0)
+        ratio("peak memory to 2 GB", max(cost.memory for cost in runs.values()) * 2**20 / 2e9, 1.0)
         if count == COUNTS[0] and find_spec("hta"):
             files = [str(job / _file(rank)) for rank in range(count)]
             hta = measure("HTA: parse and break down", sys.executable, "-c", HTA, *files)

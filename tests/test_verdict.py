@@ -63,6 +63,24 @@ def test_one_gpu(shares, bound_by, headline):
 
 
 @pytest.mark.parametrize(
+    ("waited", "explained", "said"),
+    [
+        (30, 30, "18% of"),  # more than half of what is lost
+        (20, 20, "18% of"),  # of the other 28 points no finding says anything
+        (20, 48, "GPU 0 computes"),  # of the other 28 points a finding says what they are
+        (10, 10, "GPU 0 computes"),
+    ],
+)
+def test_waiting_for_others_stands_for_communication_that_is_not_explained(waited, explained, said):
+    waits = replace(
+        split(compute=52, communication=48),
+        waited=(waited * 10_000, "18% of the GPUs' time is waiting for rank 3"),
+        explained=explained * 10_000,
+    )
+    assert judge([waits]).headline.startswith(said)
+
+
+@pytest.mark.parametrize(
     ("title", "said"),
     [
         ("Matrix products run without tensor cores", "matrix products run without tensor cores"),

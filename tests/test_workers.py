@@ -58,6 +58,14 @@ def test_processes_are_for_what_is_worth_them(monkeypatch):
     assert jobs_for([WORTH_BYTES] * 3) == 3
 
 
+def test_no_more_processes_than_files(monkeypatch):
+    """A process of a cluster takes seconds to start, so that many without work may end in a timeout."""
+    monkeypatch.setattr("traceanalyzer.workers._cpus", lambda: 8)
+    assert jobs_for([1] * 4, 99) == jobs_for([1] * 4, 99, "local") == jobs_for([1] * 4, None, "local") == 4
+    assert jobs_for([1] * 512, None, "local") == 8
+    assert jobs_for([1], 2) == 1
+
+
 @pytest.mark.parametrize(("address", "words"), [("somewhere", "neither an address"), ("x://y", "no Dask scheduler")])
 def test_an_address_that_is_none_is_refused(address, words):
     with pytest.raises(WorkerError, match=words), workers(2, address):

@@ -179,7 +179,8 @@ def _dask(scheduler: str, jobs: int | None) -> Iterator[Executor]:
         try:
             client = stack.enter_context(Client(address, timeout=_CONNECT_S))  # type: ignore[no-untyped-call]
         except (OSError, ValueError, TypeError) as error:
-            raise WorkerError(f"{scheduler}: no Dask scheduler answers there ({error or 'in time'}); check the address") from error
+            said = str(error) or "timed out"
+            raise WorkerError(f"{scheduler}: no Dask scheduler answers there ({said}); check the address") from error
         yield client.get_executor()
 
 

@@ -26,6 +26,8 @@ SMALL_TABLES = (
     *("ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
     *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
 )
+SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals")
+"""What a timeline shows of a part besides its event tables; a part in memory keeps no more."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,12 @@ def _of_this_part(found: Finding, source: Input) -> Finding:
 def examine(part: Part, brief: Brief, config: Config, rules: Sequence[Rule] | None = None) -> Examination:
     """`rules` are those of `rules_for`, which are read again without them."""
     catalog = part.catalog(config)
-    catalog.give({"matches": brief.matches, "late_windows": brief.late_windows})
+    # The survey has found the kernels; a part that is read again need not look for them again.
+    catalog.give({"communication_kernels": brief.kernels, "matches": brief.matches, "late_windows": brief.late_windows})
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
     engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")
-    return Examination(
+    found = Examination(
         input=part.input,
         findings=[
             _of_this_part(found, part.input)
@@ -77,3 +80,5 @@ def examine(part: Part, brief: Brief, config: Config, rules: Sequence[Rule] | No
         frameworks=frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges")),
         tables={name: catalog.table(name) for name in SMALL_TABLES},
     )
+    catalog.keep(SHOWN_TABLES)
+    return found

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,9 +33,10 @@ class GpuName:
 
 @dataclass(frozen=True)
 class Brief:
-    """What a part is told: its rows of `matches`, the windows of `late_windows` in which others waited for it, what only all parts
-    together say of its `health`, and its name."""
+    """What a part is told: its `kernels` as they were surveyed, their rows of `matches`, the windows of `late_windows` in which others
+    waited for it, what only all parts together say of its `health`, and its name."""
 
+    kernels: pa.Table
     matches: pa.Table
     late_windows: pa.Table
     health: pa.Table
@@ -59,7 +61,7 @@ def join(surveys: Sequence[Survey]) -> Join:
     windows, offsets, health = [LATE_WINDOWS.empty()], [CLOCK_OFFSETS.empty()], [who.health]
     count = 0
     for group in _comparable(inputs, who):
-        kernels = _stacked([surveys[at].kernels for at in group])
+        kernels = _of_whole_groups(_stacked([surveys[at].kernels for at in group]), [inputs[at] for at in group])
         if not kernels.num_rows:
             continue
         # Only jobs that communicate pay for what this imports.
@@ -79,6 +81,7 @@ def join(surveys: Sequence[Survey]) -> Join:
     asked, notes, names = _by_rank(_stacked(windows)), _by_rank(pa.concat_tables(health)), gpu_names(inputs)
     briefs = [
         Brief(
+            surveys[at].kernels,
             matches[at],
             asked.get(one.ordinal, LATE_WINDOWS.empty()),
             notes.get(one.ordinal, HEALTH.empty()),
@@ -87,6 +90,20 @@ def join(surveys: Sequence[Survey]) -> Join:
         for at, one in enumerate(inputs)
     ]
     return Join(briefs, who, notes.get(frames.NULL, HEALTH.empty()), _stacked(offsets))
+
+
+def _of_whole_groups(kernels: pa.Table, inputs: Sequence[Input]) -> pa.Table:
+    """Where ranks are missing and no trace says how large groups are, every group is taken to miss some of them.
+
+    Else those that are here would pass for whole groups, and waiting for the missing ones for transfer.
+    """
+    size = max((one.world_size or 0 for one in inputs), default=0)
+    known = kernels["group_size"].null_count < kernels.num_rows
+    if known or len({one.rank for one in inputs}) >= size:
+        return kernels
+    at = kernels.schema.get_field_index("group_size")
+    field = kernels.schema.field(at)
+    return kernels.set_column(at, field, pa.array(np.full(kernels.num_rows, size), field.type))
 
 
 def _comparable(inputs: Sequence[Input], who: Jobs) -> list[list[int]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyzer.analysis.parts import MemoryPart, Part, StoredPart
 from traceanalyzer.errors import InputError
-from traceanalyzer.model.store import is_store, read_manifest, read_rank
+from traceanalyzer.model.store import is_store, read_manifest, read_part
 from traceanalyzer.urls import Place, shown, url_of
 from traceanalyzer.version import VERSION
 from traceanalyzer.workers import LOCAL, jobs_for, workers
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from traceanalyzer.ingest.remote import RemoteFile
     from traceanalyzer.ingest.sources import Source
 
-IN_MEMORY_BYTES = 256 << 20
-"""Parts of a store that are smaller than this together stay in memory; larger ones are read as they are needed."""
+IN_MEMORY_BYTES = 64 << 20
+"""Parts of a store that are smaller than this together stay in memory, where they and what is derived of them take some twenty times
+as much; larger ones are read as they are needed."""
 PACKED_BYTES = 64 << 20
 """The same of trace files, which are packed tighter than their tables in memory."""
 Counting = Callable[[str, int], Callable[[], None]]
@@ -99,9 +100,10 @@ def _local(found: Sequence[Source | RemoteFile]) -> list[Source]:
 
 
 def _parts(place: Place, executor: Executor | None, small: bool) -> list[Part]:
-    inputs = read_manifest(place).inputs
-    if executor is None and (small or len(inputs) == 1):
-        return [MemoryPart(read_rank(place, one.ordinal)) for one in inputs]
+    manifest = read_manifest(place)
+    found = list(zip(manifest.inputs, manifest.parts, strict=True))
+    if executor is None and (small or len(found) == 1):
+        return [MemoryPart(read_part(place, *one)) for one in found]
     # Workers have a current folder of their own.
     seen = place if url_of(place) is not None else Path(place).absolute()
-    return [StoredPart(seen, one) for one in inputs]
+    return [StoredPart(seen, *one) for one in found]

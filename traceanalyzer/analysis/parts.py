@@ -12,7 +12,8 @@ import pyarrow as pa
 from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.model.store import read_rank
+from traceanalyzer.model.parts import Part as Files
+from traceanalyzer.model.store import read_part
 from traceanalyzer.model.trace import Input, Trace
 from traceanalyzer.urls import Place
 
@@ -52,9 +53,11 @@ class StoredPart:
 
     place: Place
     input: Input
+    files: Files
+    """What the store's manifest says of it."""
 
     def catalog(self, config: Config) -> Catalog:
-        trace = read_rank(self.place, self.input.ordinal)
+        trace = read_part(self.place, self.input, self.files)
         return Catalog(trace, config.input_patterns, communication_patterns=config.communication_patterns)
 
 

@@ -5,7 +5,7 @@ Each derived table is a function of the inputs it declares and gets nothing else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -220,6 +220,11 @@ class Catalog:
     def give(self, tables: Mapping[str, pa.Table]) -> None:
         """Use these tables, of which nothing that was asked for so far may be made."""
         self._made.update(tables)
+
+    def keep(self, names: Collection[str]) -> None:
+        """Give back the memory of all derived and given tables but these. Others that are asked for are derived anew, of the trace
+        alone."""
+        self._made = {name: made for name, made in self._made.items() if name in names or name not in DERIVED}
 
     def table(self, name: str) -> pa.Table:
         """An event or derived table. Raises KeyError for an unknown name."""

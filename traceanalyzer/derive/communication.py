@@ -212,7 +212,7 @@ def _add_relatives(told: pd.DataFrame, kernels: pa.Table) -> None:
         code, values = pd.factorize(told[column])
         shared = frames.agreed(family, code, code >= 0)
         # A code of -1 is the None at the end.
-        told[column] = np.append(values, None)[np.where((code < 0) & (shared != NULL), shared, code)]
+        told[column] = np.array([*values, None], object)[np.where((code < 0) & (shared != NULL), shared, code)]
     for column in ("group_size", "peer"):
         number = told[column].to_numpy()
         told[column] = np.where(number == NULL, frames.agreed(family, number, number != NULL), number)

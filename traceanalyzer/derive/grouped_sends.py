@@ -55,7 +55,7 @@ def describe(told: pd.DataFrame, calls: pa.Table, host_ranges: pa.Table, collect
     open_ = told["kind"].isna().to_numpy() & (inside >= 0)
     # What a group holds is not told kernel by kernel where it took several.
     open_ &= np.bincount(inside[inside >= 0], minlength=len(start))[inside] == 1
-    groups = _groups(asks["range"].to_numpy(), asked.take(pa.array(asks["row"])))
+    groups = _groups(asks["range"].to_numpy(), asked.take(pa.array(asks["row"].to_numpy())))
     rows = np.flatnonzero(open_ & np.isin(inside, groups.index))
     for column in groups:
         told.loc[rows, column] = groups[column].reindex(inside[rows]).to_numpy()

@@ -46,7 +46,7 @@ def process_groups(communication: pa.Table) -> pa.Table:
     for c in ("rank", "device"):
         found[c] = numbers[c][found["row"]]
     found = found.sort_values(["rank", "device", "exposed", "row"], ascending=[True, True, False, True])
-    own = communication.take(pa.array(found["row"]))
+    own = communication.take(pa.array(found["row"].to_numpy()))
     steps = found["steps"].to_numpy(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         per_step, size = found["stepped"].to_numpy() / steps, np.round(found["bytes"].to_numpy() / steps)
@@ -55,7 +55,7 @@ def process_groups(communication: pa.Table) -> pa.Table:
         {c: own[c] for c in ("rank", "device", "group", "group_ranks", "group_size", "parallelism")}
         | {c: found[c].to_numpy(np.int64) for c in ("collectives", "steps", "time", "exposed")}
         | {
-            "kinds": pa.array(found["kinds"], pa.string()),
+            "kinds": pa.array(found["kinds"].tolist(), pa.string()),
             "per_step": pa.array(per_step, mask=steps == 0),
             "bytes_per_step": pa.array(size, mask=found["sized"].to_numpy() == 0),
             "exposed_wait": pa.array(found["exposed_wait"].to_numpy(np.int64), mask=found["waited"].to_numpy() == 0),

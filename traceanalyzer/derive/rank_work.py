@@ -19,8 +19,6 @@ JITTER = 0.01
 """Least share of a GPU's work that counts as more: no two ranks take exactly as long for the same."""
 SAME_STEP = 1.5
 """Ranks that wait for each other in every step take equally long for it. Where one takes so many times longer, its steps are others."""
-FEWEST = 3
-"""Ranks that it takes to tell which one is unlike the others."""
 
 
 def rank_work(ledger_ops: pa.Table, step_stats: pa.Table) -> pa.Table:
@@ -50,10 +48,13 @@ def _per_step(key: frames.Key, ops: pa.Table, steps: pa.Table) -> pa.Table:
 
 
 def extra_work(rank_work: pa.Table) -> pa.Table:
-    """For each GPU the name of which it has most time beyond the median GPU; `rank_work` holds those of the whole job."""
+    """For each GPU the name of which it has most time beyond the median GPU; `rank_work` holds those of the whole job.
+
+    Of two GPUs the median is the one that has less.
+    """
     lane = frames.dense(*(frames.ints(rank_work, c) for c in ("rank", "device")))
     lanes = int(lane.max()) + 1 if len(lane) else 0
-    if lanes < FEWEST:
+    if lanes < 2:
         return EXTRA_WORK.empty()
     name = frames.codes(rank_work, "name")[0]
     time, number = frames.ints(rank_work, "time"), rank_work["count"].to_numpy()

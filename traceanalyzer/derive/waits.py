@@ -88,7 +88,7 @@ def collective_waits(
         | {c: matches[c] for c in ("imbalance", "score")}
         | {"end_ns": start + wait, "late": _called(late, inputs), "sooner": _sooner(communication)}
         | {"late_line": blamed["line"], "late_doing": doing}
-        | {"late_cause": cause, "late_why": _why(cause, more, extra, doing)}
+        | {"late_cause": cause, "late_why": _why(cause, more, extra, doing, ledger.num_rows)}
         | {"bubble": pa.array(bubble)}
         | {c: frames.numbers(np.full(len(start), getattr(stages, c))) for c in ("stages", "micro_batches")}
         | {"schedule": pa.array([stages.schedule] * len(start), pa.string())}
@@ -132,20 +132,27 @@ def _called(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -> pa.Arr
     return pa.array([called[pair] for pair in pairs], pa.string())
 
 
-def _why(cause: pa.Array, more: pa.Table, extra: pa.Table, doing: pa.Array) -> pa.Array:
+def _why(cause: pa.Array, more: pa.Table, extra: pa.Table, doing: pa.Array, gpus: int) -> pa.Array:
     """Why each late rank is late, in words; each distinct case is worded once."""
     columns = [cause, more["time"], extra["name"], extra["count"], extra["time"], doing]
     cases = list(zip(*(column.to_pylist() for column in columns), strict=True))
-    worded = {case: _reason(*case) for case in set(cases)}
+    than = "the other rank" if gpus == 2 else "the median rank"
+    worded = {case: _reason(than, *case) for case in set(cases)}
     return pa.array([worded[case] for case in cases], pa.string())
 
 
 def _reason(
-    line: str | None, time: int | None, name: str | None, count: float | None, extra: int | None, doing: str | None
+    than: str,
+    line: str | None,
+    time: int | None,
+    name: str | None,
+    count: float | None,
+    extra: int | None,
+    doing: str | None,
 ) -> str | None:
     if line not in _DOING:
         return None
-    more = "meanwhile" if time is None else f"{format_duration(time)} more a step than the median rank"
+    more = "meanwhile" if time is None else f"{format_duration(time)} more a step than {than}"
     said = _DOING[line].format(more=more)
     if line == "compute" and time is not None and name is not None and extra is not None:
         short = readable_name(name, LONGEST_NAME)
@@ -153,7 +160,9 @@ def _reason(
             return f"{said}, above all in {short} ({format_duration(extra)})"
         many = f"{format_count(round(count or 0))} more of {short}" if round(count or 0) > 0 else f"a longer {short}"
         return f"{said}: {many} ({format_duration(extra)})"
-    return f"{said}, above all in {readable_name(doing, LONGEST_NAME)}" if doing else said
+    # What ran last before the others met is not what there is more of.
+    named = doing is not None and (line != "compute" or time is None)
+    return f"{said}, above all in {readable_name(doing or '', LONGEST_NAME)}" if named else said
 
 
 def _sooner(communication: pa.Table) -> Array:

@@ -47,7 +47,8 @@ def splits(
         gpu = (row["rank"], row["device"])
         waste, sharper = _waste(by_gpu[gpu], found[gpu]), _sharper(by_gpu[gpu], titles)
         causes, waited = _by_cause(row, by_gpu[gpu]), _waited(by_gpu[gpu], said)
-        result.append(Split(describe(*gpu), row["duration"], row["idle"], causes, waste, sharper, waited))
+        explained = sum(claim["ns_sum"] for claim in by_gpu[gpu] if claim["line"] == "exposed_communication")
+        result.append(Split(describe(*gpu), row["duration"], row["idle"], causes, waste, sharper, waited, explained))
     return result
 
 

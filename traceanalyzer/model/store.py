@@ -30,6 +30,7 @@ MANIFEST = "manifest.json"
 PARTS = ".parts"
 """In a store behind a URL: the folder of what is finished of one that is being written."""
 TOOL = "traceanalyzer"
+_WORTH_THREADS = 16 << 20
 _AGAIN = "ingest the trace again"
 
 
@@ -168,8 +169,13 @@ def read_rank(place: Place, ordinal: int) -> Trace:
     manifest = read_manifest(place)
     for given, part in zip(manifest.inputs, manifest.parts, strict=True):
         if given.ordinal == ordinal:
-            return Trace((given,), _tables(place, [(given, part)]))
+            return read_part(place, given, part)
     raise KeyError(f"{shown(place)} has no rank {ordinal}")
+
+
+def read_part(place: Place, given: Input, part: Part) -> Trace:
+    """As `read_rank`, by one who has read the manifest and knows what of it is about this input."""
+    return Trace((given,), _tables(place, [(given, part)]))
 
 
 def read_store(place: Place) -> Trace:
@@ -212,7 +218,8 @@ def _rows(folder: Path | RemoteFolder, name: str, ordinal: int, file: PartFile) 
         if len(content) != file.bytes:
             raise ValueError(f"{path} is not the one that was written")
         source = pa.BufferReader(content)
-    rows = pq.ParquetFile(source, page_checksum_verification=True).read()
+    # Threads pay for a file of gigabytes only, and ranks are read at once anyway.
+    rows = pq.ParquetFile(source, page_checksum_verification=True).read(use_threads=file.bytes > _WORTH_THREADS)
     return rows.add_column(0, "rank", pa.repeat(pa.scalar(ordinal, pa.int32()), rows.num_rows))
 
 

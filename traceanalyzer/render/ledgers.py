@@ -12,7 +12,7 @@ WITH_BARS = 2
 COLUMNS = 8
 OF_THEIR_OWN = 3
 """GPUs that get a column of their own beside the spread."""
-LABEL, CELL, ENDS = 24, 9, 18
+LABEL, CELL, ENDS, DURATION = 24, 9, 18, 10
 Gpus = list[tuple[Device, Steps | None]]
 
 
@@ -43,7 +43,7 @@ def _ledger(device: Device, steps: Steps | None) -> list[str]:
         if ns:
             share = ns / device.window_ns if device.window_ns else 0
             bar = "█" * round(share * 40)
-            row = f"  {line_words(line):<{LABEL}}{format_duration(ns):>{CELL}}  {format_share(share):>6}  {bar}"
+            row = f"  {line_words(line):<{LABEL}}{format_duration(ns):>{DURATION}}  {format_share(share):>6}  {bar}"
             lines.append(row.rstrip())
     if steps:
         median, p95 = format_duration(steps.median_ns), format_duration(steps.p95_ns)

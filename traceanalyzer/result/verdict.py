@@ -45,6 +45,8 @@ CAUSES: dict[str, Cause] = {
 }
 MOST = 0.5
 """A finding that explains this share of a loss stands for it in the sentence."""
+SOME = 0.25
+"""Of a loss that is mostly not explained, a finding that explains this share, and most of what is."""
 MIXED_MEMORY = "memory copies and memsets that no computation covers"
 MIXED_HOST = "the host between launches causes {points} points of it, {untraced} of them with nothing recorded"
 NOTHING_TO_JUDGE = "Could not judge: the trace holds no GPU work."
@@ -57,7 +59,8 @@ class Split:
 
     `waste` is what could be saved of computing, in ns, and what for: the title of the finding that says so. `sharper` are findings
     that say more of idle time than its cause does: by name of the cause, ns and title, the largest first. `waited` is how long the
-    GPU communicates only to wait for others, in ns, and the sentence, without its stop, that explains it.
+    GPU communicates only to wait for others, in ns, and the sentence, without its stop, that explains it; `explained` is how much of
+    its communication any finding explains, in ns.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Split:
     waste: tuple[int, str] | None = None
     sharper: tuple[tuple[str, int, str], ...] = ()
     waited: tuple[int, str] | None = None
+    explained: int = 0
 
     @property
     def compute(self) -> float:
@@ -115,7 +119,8 @@ def _of_the_job(split: Split) -> str | None:
     name, ns = split.main_loss()
     waited, sentence = split.waited or (0, "")
     largest = CAUSES[name].bound_by == "communication" and split.share(waited) >= WORTH_A_SENTENCE
-    return sentence if largest and waited >= MOST * ns else None
+    least = MOST * ns if split.explained > waited / MOST else SOME * ns
+    return sentence if largest and waited >= least else None
 
 
 def _what(split: Split) -> str:
