@@ -18,6 +18,9 @@ from traceanalyzer.analysis import analyze, analyze_parts
 from traceanalyzer.analysis.opening import How, opened
 from traceanalyzer.analysis.parts import StoredPart
 from traceanalyzer.config import Config
+from traceanalyzer.derive.rank_work import extra_work
+from traceanalyzer.derive.tables.communication import RANK_WORK
+from traceanalyzer.derive.waits import _reason
 from traceanalyzer.render.text import render_text
 from traceanalyzer.result.document import Health, Result
 
@@ -91,3 +94,19 @@ def test_who_is_there_is_said_in_words_that_fit():
 def test_notes_that_count_in_words_count_once():
     note = Health("TRC006", "low", "2 of 4 ranks are here; missing: 0, 3", 2, None)
     assert "missing: 0, 3\n" in render_text(replace(job_result(4), health=[note]))
+
+
+def test_of_two_ranks_the_late_one_is_told_by_what_it_has_more_of():
+    """The products run on both, and on the late one last; the sines are what it has more of."""
+    work = [(0, "gemm", 9, 9_000), (1, "gemm", 9, 9_010), (1, "sine", 150, 5_000)]
+    rows = [{"rank": r, "device": 0, "name": name, "count": n, "time": time} for r, name, n, time in work]
+    found = extra_work(pa.Table.from_pylist(rows, schema=RANK_WORK.schema)).to_pylist()
+    assert [(row["rank"], row["name"], row["count"], row["time"]) for row in found] == [(1, "sine", 150, 5_000)]
+    more = "the other rank", "compute", 6_000_000
+    assert _reason(*more, "sine", 150, 5_000_000, "gemm") == (
+        "computes 6 ms more a step than the other rank: 150 more of sine (5 ms)"
+    )
+    assert _reason(*more, None, None, None, "gemm") == "computes 6 ms more a step than the other rank"
+    assert (
+        _reason("the other rank", "compute", None, None, None, None, "gemm") == "computes meanwhile, above all in gemm"
+    )
