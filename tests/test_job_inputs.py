@@ -14,6 +14,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.job_results import job_result
 from tests.support.places import FIXTURES
+from tests.test_cli import run
 from traceanalyzer.analysis import analyze, analyze_parts
 from traceanalyzer.analysis.opening import How, opened
 from traceanalyzer.analysis.parts import StoredPart
@@ -103,10 +104,33 @@ def test_of_two_ranks_the_late_one_is_told_by_what_it_has_more_of():
     found = extra_work(pa.Table.from_pylist(rows, schema=RANK_WORK.schema)).to_pylist()
     assert [(row["rank"], row["name"], row["count"], row["time"]) for row in found] == [(1, "sine", 150, 5_000)]
     more = "the other rank", "compute", 6_000_000
-    assert _reason(*more, "sine", 150, 5_000_000, "gemm") == (
+    assert _reason(*more, "sine", 150, 5_000_000, None, "gemm") == (
         "computes 6 ms more a step than the other rank: 150 more of sine (5 ms)"
     )
-    assert _reason(*more, None, None, None, "gemm") == "computes 6 ms more a step than the other rank"
+    assert _reason(*more, None, None, None, None, "gemm") == "computes 6 ms more a step than the other rank"
     assert (
-        _reason("the other rank", "compute", None, None, None, None, "gemm") == "computes meanwhile, above all in gemm"
+        _reason("the other rank", "compute", None, None, None, None, None, "gemm")
+        == "computes meanwhile, above all in gemm"
     )
+
+
+def test_a_rank_that_does_the_same_for_longer():
+    """Libraries choose other kernels for longer sequences: no name stands for what there is more of."""
+    kernels = {0: [("a", 4, 10), ("b", 4, 10)], 1: [("a", 4, 10), ("b", 4, 10)], 2: [("c", 4, 18), ("d", 4, 18)]}
+    rows = [
+        {"rank": rank, "device": rank, "name": name, "count": count, "time": time * 1_000_000}
+        for rank, own in kernels.items()
+        for name, count, time in own
+    ]
+    found = extra_work(pa.Table.from_pylist(rows, schema=RANK_WORK.schema)).to_pylist()
+    assert [(row["rank"], row["longer"]) for row in found] == [(2, 1.8)]
+    assert _reason("the median rank", "compute", 16_000_000, "c", 4, 7_000_000, 1.8, None) == (
+        "computes 16 ms more a step than the median rank: it runs as many operations, but they take 1.8 times as long"
+    )
+
+
+def test_a_store_is_not_kept_in_a_store(tmp_path, capsysbinary):
+    run(capsysbinary, "ingest", FIXTURES / "multirank" / "pipeline_bubble.slow", "-o", tmp_path / "store")
+    code, _, said = run(capsysbinary, "analyze", tmp_path / "store", "--store", tmp_path / "other")
+    assert code == 2
+    assert "is a store already" in said

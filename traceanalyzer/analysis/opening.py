@@ -53,6 +53,8 @@ def opened(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Execu
         raise InputError(
             f"{shown(stores[0])}: a store is analysed alone; ingest the traces together into one store instead"
         )
+    if stores and how.store is not None:
+        raise InputError(f"--store {shown(how.store)}: {shown(stores[0])} is a store already; leave --store out")
     with _stored(stores[0], how) if stores else _read(paths, how) as found:
         yield found
 

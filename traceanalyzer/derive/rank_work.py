@@ -15,6 +15,8 @@ Floats = npt.NDArray[np.float64]
 
 MOST_NAMES = 256
 """Names kept of each rank, those with most time: what travels to the comparison must stay small."""
+ALIKE = 0.05
+"""Ranks whose numbers of operations differ by less than this share do the same, though libraries choose kernels by size."""
 JITTER = 0.01
 """Least share of a GPU's work that counts as more: no two ranks take exactly as long for the same."""
 SAME_STEP = 1.5
@@ -63,12 +65,21 @@ def extra_work(rank_work: pa.Table) -> pa.Table:
     best = order[np.unique(lane[order], return_index=True)[1]]
     worth = JITTER * np.bincount(lane, time, lanes)[lane[best]]
     best = best[more_time[best] > worth]
-    rows = pa.array(best)
+    rows, longer = pa.array(best), _longer(lane, time, number, lanes)
     return frames.build(
         EXTRA_WORK,
         {c: rank_work[c].take(rows) for c in ("rank", "device", "name")}
-        | {"count": more[best], "time": more_time[best].astype(np.int64)},
+        | {"count": more[best], "time": more_time[best].astype(np.int64)}
+        | {"longer": pa.array(longer[lane[best]], from_pandas=True)},
     )
+
+
+def _longer(lane: Array, time: Array, number: Floats, lanes: int) -> Floats:
+    """For each lane how many times as long its operations take as the median lane's; NaN where it has more or fewer of them."""
+    took, count = np.bincount(lane, time, lanes), np.bincount(lane, number, lanes)
+    median = np.sort(took)[(lanes - 1) // 2], np.median(count)
+    alike = np.abs(count - median[1]) <= ALIKE * median[1]
+    return np.where(alike, took / max(median[0], 1), np.nan)
 
 
 def excess(step_ledger: pa.Table) -> pa.Table:

@@ -18,6 +18,8 @@ from traceanalyzer.names import readable_name
 from traceanalyzer.units import format_count, format_duration
 
 LONGEST_NAME = 60
+MUCH_LONGER = 1.2
+"""The same operations take a little longer on one GPU than on another; a fifth longer is larger data, or a slower GPU."""
 MOST_OF_IT = 0.5
 """One operation that takes this share of the extra time stands for it."""
 DOUBLINGS = 10
@@ -134,7 +136,7 @@ def _called(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -> pa.Arr
 
 def _why(cause: pa.Array, more: pa.Table, extra: pa.Table, doing: pa.Array, gpus: int) -> pa.Array:
     """Why each late rank is late, in words; each distinct case is worded once."""
-    columns = [cause, more["time"], extra["name"], extra["count"], extra["time"], doing]
+    columns = [cause, more["time"], extra["name"], extra["count"], extra["time"], extra["longer"], doing]
     cases = list(zip(*(column.to_pylist() for column in columns), strict=True))
     than = "the other rank" if gpus == 2 else "the median rank"
     worded = {case: _reason(than, *case) for case in set(cases)}
@@ -148,6 +150,7 @@ def _reason(
     name: str | None,
     count: float | None,
     extra: int | None,
+    longer: float | None,
     doing: str | None,
 ) -> str | None:
     if line not in _DOING:
@@ -156,6 +159,8 @@ def _reason(
     said = _DOING[line].format(more=more)
     if line == "compute" and time is not None and name is not None and extra is not None:
         short = readable_name(name, LONGEST_NAME)
+        if extra < MOST_OF_IT * time and longer is not None and longer >= MUCH_LONGER:
+            return f"{said}: it runs as many operations, but they take {longer:.1f} times as long"
         if extra < MOST_OF_IT * time:
             return f"{said}, above all in {short} ({format_duration(extra)})"
         many = f"{format_count(round(count or 0))} more of {short}" if round(count or 0) > 0 else f"a longer {short}"

@@ -75,7 +75,15 @@ RANK_WORK = TableSpec(
 EXTRA_WORK = TableSpec(
     "extra_work",
     "one GPU of a job, and the operation of which it has most time a step beyond the median GPU",
-    RANK_WORK.columns,
+    (
+        *RANK_WORK.columns,
+        Column(
+            "longer",
+            pa.float64(),
+            None,
+            "its operations take so many times as long as the median GPU's, which runs as many; else null",
+        ),
+    ),
 )
 
 LATE_WINDOWS = TableSpec(
