@@ -137,6 +137,15 @@ def test_no_guess_about_a_lone_all_reduce(tmp_path, program):
     assert served(program, tmp_path) == [None]
 
 
+def test_a_gather_after_the_backward_pass_shards_nothing_by_itself(tmp_path):
+    """Figures of all ranks, as large as a bucket of gradients."""
+    program = Program().products(10, 100).within(110, 90, PASS, AUTOGRAD)
+    assert served(program.send(300, "_allgather_base"), tmp_path) == [None]
+    both = Program().products(10, 100).within(110, 90, PASS, AUTOGRAD)
+    both.send(300, "_reduce_scatter_base").send(350, "_allgather_base")
+    assert served(both, tmp_path) == ["sharded data parallel"] * 2
+
+
 def test_shards_and_their_replicas(tmp_path):
     program = Program().send(100, "_allgather_base", ("FSDP::all_gather (layers.0)",))
     program.send(200, "_reduce_scatter_base", ("FSDP::post_backward_reduce",), AUTOGRAD)

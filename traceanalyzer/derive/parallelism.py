@@ -184,7 +184,9 @@ class _Evidence:
         self._settle(names.TENSOR, self._flags(mine[sums], between_layers(calls[sums], products)))
         gradients = self._flags(mine[sums], after_backward(calls[sums], passes, products))
         self._settle(names.DATA, gradients & self._of(REDUCES))
-        self._settle(names.SHARDED, gradients)
+        # A gather after the backward pass may also collect figures; who shards gradients scatters them first.
+        group = self._groups()
+        self._settle(names.SHARDED, gradients & np.isin(group, group[self._of({"reduce-scatter"})]))
         in_backward = self._callers.nearest(self._inside, backward) >= 0
         self._settle(self._like_forward(~in_backward), in_backward)
 
