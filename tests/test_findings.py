@@ -68,6 +68,21 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "kineto/small_grid.fixed.pt.trace.json.xz": {"little": ["KRN004"], "only": []},
     "nsys/uvm.slow.sqlite.xz": {"first": ["CPY005"], "never": ["CPY002"]},
     "multirank/gpu_straggler.slow": {"first": ["COM005"], "names": "rank 2", "never": ["COM004"]},
+    # Jobs: late by its data loader, by longer sequences, by chance, and as the longest stage of a pipeline.
+    "jobs/ddp_loader_late.slow": {
+        "first": ["COM002"],
+        "some": ["INP001"],
+        "names": "for rank 1 to come, which stands idle",
+        "only": ["COM002", "INP001"],
+        "bound_by": "input",
+    },
+    "jobs/ddp_seqlen.slow": {"first": ["COM005"], "names": "for rank 1, which computes", "only": ["COM005"]},
+    "jobs/ddp_random_jitter.slow": {"first": ["COM002"], "names": "now one and now another", "never": ["COM005"]},
+    "jobs/pipeline_1f1b_unequal.slow": {
+        "first": ["COM002"],
+        "names": "Stages are not alike either: rank 2",
+        "only": ["COM002"],
+    },
     "multirank/pipeline_bubble.fixed": {"every": ["COM006"]},
     "multirank/slow_link.slow": {"first": ["COM004"], "bound_by": "communication"},
     "captured/lstm.json.gz": {"first": ["LCH001"], "bound_by": "launch"},
@@ -170,7 +185,9 @@ def inputs(root: Path) -> list[str]:
         for p in sorted((root / kind).rglob("*.*"))
         if p.suffix in (".gz", ".xz", ".json", ".sqlite") and "multirank" not in str(p)
     ]
-    return [str(p.relative_to(root)) for p in [*found, *sorted(root.rglob("*multirank/*"))]]
+    return [
+        str(p.relative_to(root)) for p in [*found, *sorted(root.rglob("*multirank/*")), *sorted(root.glob("jobs/*"))]
+    ]
 
 
 def test_every_rule_fires_on_some_fixture():
