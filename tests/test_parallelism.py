@@ -14,7 +14,7 @@ from tests.support.kineto import AUTOGRAD, MAIN, KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
 from traceanalyzer.config import Config
 from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.parallel_groups import describe_job, in_words
+from traceanalyzer.derive.parallel_groups import describe_job
 from traceanalyzer.derive.parallelism_names import of_description, of_kernel
 from traceanalyzer.derive.tables.communication import PROCESS_GROUPS
 
@@ -242,13 +242,11 @@ def test_a_job_of_two_dimensions():
     assert {(row["per_step"], row["bytes_per_step"], row["exposed"], row["exposed_wait"]) for row in job} == {
         (2.0, 100.0, 20, None)
     }
-    assert in_words(job) == "data parallel over 2 x tensor parallel over 2"
 
 
 def test_a_job_of_which_little_is_told():
     job = describe_job(_groups((0, None, None, None), (1, "synchronization", None, 4)))
     assert [(row["parallelism"], row["groups"]) for row in job] == [(None, 1), ("synchronization", 1)]
-    assert in_words(job) is None
     assert describe_job(PROCESS_GROUPS.empty()) == []
 
 

@@ -17,7 +17,7 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.storing import ingest_to_store
 from traceanalyzer.model import store
 from traceanalyzer.model.schema import EVENT_TABLES
-from traceanalyzer.model.store import check_place, is_store, read_rank, read_store, store_inputs
+from traceanalyzer.model.store import check_place, is_store, read_manifest, read_rank, read_store
 
 KINETO = FIXTURES / "kineto" / "dataloader.slow.pt.trace.json.gz"
 RANKS = FIXTURES / "multirank" / "pipeline_bubble.slow"
@@ -122,7 +122,7 @@ def test_an_interrupt_at_the_last_step_keeps_the_old_store(monkeypatch, copy):
 def test_one_rank_is_read_alone(tmp_path):
     ingest_to_store([RANKS], tmp_path / "s", "test")
     whole, rank = read_store(tmp_path / "s"), read_rank(tmp_path / "s", 2)
-    assert store_inputs(tmp_path / "s") == whole.inputs and rank.inputs == (whole.inputs[2],)
+    assert read_manifest(tmp_path / "s").inputs == whole.inputs and rank.inputs == (whole.inputs[2],)
     for name, table in rank.tables.items():
         assert table.schema == whole.table(name).schema
         assert table.to_pylist() == [row for row in whole.table(name).to_pylist() if row["rank"] == 2]

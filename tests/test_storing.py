@@ -18,7 +18,7 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.ingest import storing
 from traceanalyzer.ingest.pipeline import read_file
 from traceanalyzer.ingest.storing import ingest_to_store
-from traceanalyzer.model.store import is_store, read_rank, read_store, store_inputs
+from traceanalyzer.model.store import is_store, read_manifest, read_rank, read_store
 from traceanalyzer.urls import url_of
 from traceanalyzer.workers import workers
 
@@ -105,7 +105,7 @@ def test_a_part_keeps_its_rows_when_its_number_changes(tmp_path, read, bucket):
         read.clear()
         ingest_to_store([paths[2], paths[1], paths[0]], store, "test")
         assert read == ["a.json"]
-        assert [Path(i.path).name for i in store_inputs(store)] == ["a.json", "c.json", "b.json"]
+        assert [Path(i.path).name for i in read_manifest(store).inputs] == ["a.json", "c.json", "b.json"]
         ends = [read_rank(store, n).table("gpu_ops")["end_ns"].to_pylist() for n in range(3)]
         assert ends == [[3000], [2000], [1000]]
         ingest_to_store(paths[:1], store, "test")

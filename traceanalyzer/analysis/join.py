@@ -56,12 +56,16 @@ class Join:
 def join(surveys: Sequence[Survey]) -> Join:
     """Raises nothing: what does not fit together is not compared, and health says so."""
     inputs = [one.input for one in surveys]
-    who = jobs(inputs, *(_stacked([getattr(one, name) for one in surveys]) for name in ("windows", "devices")))
+    who = jobs(
+        inputs, *(frames.concatenated([getattr(one, name) for one in surveys]) for name in ("windows", "devices"))
+    )
     matches = {at: MATCHES.empty() for at in range(len(surveys))}
     windows, offsets, health = [LATE_WINDOWS.empty()], [CLOCK_OFFSETS.empty()], [who.health]
     count = 0
     for group in _comparable(inputs, who):
-        kernels = _of_whole_groups(_stacked([surveys[at].kernels for at in group]), [inputs[at] for at in group])
+        kernels = _of_whole_groups(
+            frames.concatenated([surveys[at].kernels for at in group]), [inputs[at] for at in group]
+        )
         if not kernels.num_rows:
             continue
         # Only jobs that communicate pay for what this imports.
@@ -78,7 +82,7 @@ def join(surveys: Sequence[Survey]) -> Join:
         windows.append(late_windows(found))
         offsets.append(told.offsets)
         health.append(told.health)
-    asked, notes, names = _by_rank(_stacked(windows)), _by_rank(pa.concat_tables(health)), gpu_names(inputs)
+    asked, notes, names = _by_rank(frames.concatenated(windows)), _by_rank(pa.concat_tables(health)), gpu_names(inputs)
     briefs = [
         Brief(
             surveys[at].kernels,
@@ -89,7 +93,7 @@ def join(surveys: Sequence[Survey]) -> Join:
         )
         for at, one in enumerate(inputs)
     ]
-    return Join(briefs, who, notes.get(frames.NULL, HEALTH.empty()), _stacked(offsets))
+    return Join(briefs, who, notes.get(frames.NULL, HEALTH.empty()), frames.concatenated(offsets))
 
 
 def _of_whole_groups(kernels: pa.Table, inputs: Sequence[Input]) -> pa.Table:
@@ -123,10 +127,6 @@ def _numbered_from(first: int, matches: pa.Table) -> pa.Table:
 
 def _by_rank(table: pa.Table) -> dict[int, pa.Table]:
     return {rank: table.take(pa.array(rows)) for (rank,), rows in frames.together(frames.ints(table, "rank"))}
-
-
-def _stacked(tables: list[pa.Table]) -> pa.Table:
-    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
 def gpu_names(inputs: Sequence[Input]) -> dict[int, GpuName]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -27,7 +27,6 @@ IN_MEMORY_BYTES = 64 << 20
 as much; larger ones are read as they are needed."""
 PACKED_BYTES = 64 << 20
 """The same of trace files, which are packed tighter than their tables in memory."""
-Counting = Callable[[str, int], Callable[[], None]]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from traceanalyzer.analysis.examine import SMALL_TABLES
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
+from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 
 
@@ -24,4 +25,4 @@ class Shown:
         if name in SMALL_TABLES:
             return self._whole.table(name)
         tables = [catalog.table(name) for catalog in self._catalogs]
-        return tables[0] if len(tables) == 1 else pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        return tables[0] if len(tables) == 1 else frames.concatenated(tables)

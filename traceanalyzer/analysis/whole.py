@@ -79,7 +79,7 @@ def whole(parts: Sequence[Examination], join: Join, tables: Catalog, config: Con
 def job_tables(parts: Sequence[Examination], join: Join) -> Catalog:
     """The small tables of all parts together, and what is derived of those."""
     names = parts[0].tables
-    stacked = {name: _stacked([part.tables[name] for part in parts]) for name in names}
+    stacked = {name: frames.concatenated([part.tables[name] for part in parts]) for name in names}
     stacked["health"] = pa.concat_tables([stacked["health"], join.health])
     if stacked["ledger"].num_rows:
         stacked["health"] = softened(stacked["health"], stacked["ledger"]["rank"].to_pylist())
@@ -90,10 +90,6 @@ def job_tables(parts: Sequence[Examination], join: Join) -> Catalog:
 def can_judge(result: Result) -> bool:
     """False when the trace has no GPU work to judge, or damage hides it (exit code 3)."""
     return any(d.window_ns for d in result.devices) and not any(note.severity == "high" for note in result.health)
-
-
-def _stacked(tables: list[pa.Table]) -> pa.Table:
-    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
 
 def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule]) -> list[RuleOutcome]:

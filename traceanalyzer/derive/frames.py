@@ -164,6 +164,11 @@ def stack(spec: TableSpec, tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks() if tables else spec.empty()
 
 
+def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of tables of one schema, one after another, with one dictionary of names; there is at least one table."""
+    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
 def dense(*columns: Array) -> Array:
     """One small integer per row that tells apart the combinations of the given columns, numbered as they come."""
     code, size = _packed(columns)

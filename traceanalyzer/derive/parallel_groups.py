@@ -10,14 +10,8 @@ import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive import parallelism_names as names
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.tables.communication import PROCESS_GROUPS
-
-# From the outermost to the innermost dimension, as people write them.
-_DIMENSIONS = (
-    *(names.PIPELINE, names.EMBEDDING, names.DATA, names.SHARDED, names.CONTEXT, names.EXPERT, names.TENSOR),
-)
 
 
 def process_groups(communication: pa.Table) -> pa.Table:
@@ -92,19 +86,6 @@ def describe_job(process_groups: pa.Table) -> list[dict[str, Any]]:
     return sorted(
         rows, key=lambda row: (-row["exposed"], -row["time"], str(row["parallelism"]), row["group_size"] or 0)
     )
-
-
-def in_words(rows: list[dict[str, Any]]) -> str | None:
-    """How a job described by `describe_job` is made parallel: "pipeline parallel over 4 x data parallel over 2"; None when not told."""
-    sizes = {
-        label: sorted({row["group_size"] or 0 for row in rows if row["parallelism"] == label}) for label in _DIMENSIONS
-    }
-    parts = [
-        label if not found[-1] else f"{label} over {' and '.join(str(size) for size in found if size)}"
-        for label, found in sizes.items()
-        if found
-    ]
-    return " x ".join(parts) or None
 
 
 def _groups(own: list[dict[str, Any]], gpus: int) -> int:

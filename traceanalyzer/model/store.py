@@ -159,11 +159,6 @@ def _decoded(content: bytes) -> Manifest:
     return msgspec.json.decode(content, type=Manifest)
 
 
-def store_inputs(place: Place) -> tuple[Input, ...]:
-    """The inputs of a store, by rank. Raises InputError as `read_manifest` does."""
-    return read_manifest(place).inputs
-
-
 def read_rank(place: Place, ordinal: int) -> Trace:
     """Read one input of a store, that whose `ordinal` it is. Raises InputError as `read_store` does, and KeyError for another."""
     manifest = read_manifest(place)
