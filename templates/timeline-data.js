@@ -1,11 +1,8 @@
 "use strict";
 // The timeline's data: decoding of the inline blob (its layout is described in traceanalyzer/report/timeline.py) and searching in it.
 
-/** Decode the base64 text of the blob into {names, colours, labels, home, extent, groups}. */
-async function decodeTimeline(base64) {
-  const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  const plain = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const buffer = await new Response(plain).arrayBuffer();
+/** Decode the bytes of the blob into {names, colours, labels, home, extent, groups}. */
+function decodeTimeline(buffer) {
   const size = new DataView(buffer).getUint32(0, true);
   const data = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, size)));
   data.shortNames = data.names.map(shortName);

@@ -320,10 +320,9 @@ class Timeline {
 }
 
 async function startTimeline() {
-  const blob = document.getElementById("timeline-data");
-  if (!blob) return null;
-  const data = await decodeTimeline(blob.textContent);
-  const timeline = new Timeline(data, JSON.parse(document.getElementById("page-data").textContent).evidence);
+  const buffer = await unpack("timeline-data");
+  if (!buffer) return null;
+  const timeline = new Timeline(decodeTimeline(buffer), JSON.parse(document.getElementById("page-data").textContent).evidence);
   timeline.followHash();
   return timeline;
 }

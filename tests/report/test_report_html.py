@@ -11,7 +11,8 @@ from html.parser import HTMLParser
 from report_sample import HOSTILE, KERNEL_NAMES, Sample, rows, sample
 
 from traceanalyzer.report.charts import ledger_segments, step_bars
-from traceanalyzer.report.html import inline_json, render_html
+from traceanalyzer.report.html import render_html
+from traceanalyzer.report.packing import inline_json
 from traceanalyzer.report.view import EvidenceView, _evidence_view, kernel_views
 from traceanalyzer.result.document import Evidence, Saving, Scope
 
@@ -61,7 +62,7 @@ def test_policy_names_each_script_and_the_style(page: bytes) -> None:
     text = page.decode()
     (policy,) = [a["content"] or "" for t, a in elements(page) if t == "meta" and a.get("http-equiv")]
     blocks = [*re.findall(r"<script>(.*?)</script>", text, re.S), *re.findall(r"<style>(.*?)</style>", text, re.S)]
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for block in blocks:
         assert base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() in policy
     assert policy.startswith("default-src 'none';") and "unsafe" not in policy

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from typing import Any
 
 import jinja2
@@ -14,6 +13,7 @@ from traceanalyzer.report import view
 from traceanalyzer.report.job_view import job_view
 from traceanalyzer.report.lanes import TimelineTables
 from traceanalyzer.report.many_gpus import gpus_to_show, many_gpus
+from traceanalyzer.report.packing import inline_json
 from traceanalyzer.report.palette import SWATCHES, colour_rules
 from traceanalyzer.report.timeline import Timeline, build_timeline
 from traceanalyzer.resources import data_folder
@@ -21,7 +21,8 @@ from traceanalyzer.result.document import Result
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.units import format_bytes, format_count, format_share
 
-SCRIPTS = ("timeline-data.js", "timeline-paint.js", "timeline.js", "page.js")
+STYLES = ("report.css", "timeline.css", "charts.css", "tables.css")
+SCRIPTS = ("data.js", "timeline-data.js", "timeline-paint.js", "timeline.js", "page.js")
 
 
 def render_html(result: Result, tables: TimelineTables | None, *, title: str | None = None) -> bytes:
@@ -39,7 +40,7 @@ def render_html(result: Result, tables: TimelineTables | None, *, title: str | N
     shown, steps = gpus_to_show(result)
     devices = view.device_views(shown)
     scripts = [Markup(_read(name)) for name in SCRIPTS]
-    style = Markup(colour_rules() + _read("report.css"))
+    style = Markup(colour_rules() + "".join(_read(name) for name in STYLES))
     page = _environment().get_template("report.html.j2")
     text = page.render(
         title=title or _title(names),
@@ -69,14 +70,6 @@ def render_html(result: Result, tables: TimelineTables | None, *, title: str | N
         page_data=inline_json(_page_data(findings, timeline)),
     )
     return text.encode()
-
-
-def inline_json(data: Any) -> Markup:
-    """JSON that cannot end the script element it stands in, nor a line of a script."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
 
 
 def _title(names: list[str]) -> str:

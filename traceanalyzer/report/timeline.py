@@ -8,8 +8,6 @@ which is 104 days after the origin.
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyzer.report.lanes import Group, Lane, LaneBuilder, RankName, TimelineTables
+from traceanalyzer.report.packing import packed
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.slices import Slices, merge, merged_size
 from traceanalyzer.result.document import Evidence
@@ -175,7 +174,7 @@ def _encode(timeline: Timeline, builder: LaneBuilder) -> str:
             data = array.tobytes()
             parts += [bytes(padding), data]
             size += padding + len(data)
-    return base64.b64encode(gzip.compress(b"".join(parts), compresslevel=5, mtime=0)).decode()
+    return packed(b"".join(parts))
 
 
 def _home(timeline: Timeline) -> list[int]:

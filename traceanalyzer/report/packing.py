@@ -1,0 +1,28 @@
+"""How data travels inside the page: packed blocks that scripts unpack, and JSON that scripts read as it is."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from typing import Any
+
+from markupsafe import Markup
+
+
+def packed(data: bytes, level: int = 5) -> str:
+    """gzip in base64, with no clock in it: the same data gives the same text. `unpack` in data.js reads it."""
+    return base64.b64encode(gzip.compress(data, compresslevel=level, mtime=0)).decode()
+
+
+def packed_json(data: Any) -> str:
+    """The same of a value as compact JSON."""
+    return packed(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def inline_json(data: Any) -> Markup:
+    """JSON that cannot end the script element it stands in, nor a line of a script."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
