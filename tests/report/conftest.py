@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsing import CHROMIUM, FLAGS, open_page
+from playwright.sync_api import Browser, Page, sync_playwright
 from report_sample import sample
 
 from traceanalyzer.report.html import render_html
@@ -74,3 +76,31 @@ def page_path(page: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     path = tmp_path_factory.mktemp("a folder with spaces") / "report.html"
     path.write_bytes(page)
     yield path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def seen() -> dict[str, list[str]]:
+    """What the tab asked for, and what went wrong in it."""
+    return {"requests": [], "trouble": []}
+
+
+@pytest.fixture
+def tab(browser: Browser, page_path: str, seen: dict[str, list[str]]) -> Iterator[Page]:
+    """The sample's report in a browser tab. Errors and dialogs in it fail the test."""
+    tab = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    tab.on("request", lambda request: seen["requests"].append(request.url))
+    tab.on("console", lambda message: seen["trouble"].append(message.text) if message.type == "error" else None)
+    tab.on("pageerror", lambda error: seen["trouble"].append(str(error)))
+    tab.on("dialog", lambda dialog: (seen["trouble"].append(dialog.message), dialog.dismiss()))
+    open_page(tab, page_path)
+    yield tab
+    assert seen["trouble"] == []
+    tab.close()

@@ -2,77 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from browsing import IN_BROWSER, open_page, view, wait_until
+from playwright.sync_api import Page
 from report_sample import HOSTILE, HOSTILE_TOO, sample
-
-pytest.importorskip("playwright")
-from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support.job_results import job_result
 from traceanalyzer.report.html import render_html
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-]
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def seen() -> dict[str, list[str]]:
-    return {"requests": [], "trouble": []}
-
-
-@pytest.fixture
-def tab(browser: Browser, page_path: str, seen: dict[str, list[str]]) -> Iterator[Page]:
-    tab = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    tab.on("request", lambda request: seen["requests"].append(request.url))
-    tab.on("console", lambda message: seen["trouble"].append(message.text) if message.type == "error" else None)
-    tab.on("pageerror", lambda error: seen["trouble"].append(str(error)))
-    tab.on("dialog", lambda dialog: (seen["trouble"].append(dialog.message), dialog.dismiss()))
-    open_page(tab, page_path)
-    yield tab
-    assert seen["trouble"] == []
-    tab.close()
-
-
-def open_page(tab: Page, url: str) -> None:
-    tab.goto("about:blank")
-    tab.goto(url)
-    wait_until(tab, "window.traceanalyzer.view() !== null")
-
-
-def wait_until(tab: Page, condition: str) -> None:
-    """Wait for a condition in the page, from outside: playwright's own way polls with eval, which the page forbids."""
-    for _ in range(200):
-        if tab.evaluate(condition):
-            return
-        tab.wait_for_timeout(25)
-    raise AssertionError(f"never came true: {condition}")
-
-
-def view(tab: Page) -> tuple[float, float]:
-    found: dict[str, Any] = tab.evaluate("window.traceanalyzer.view()")
-    return found["start_ns"], found["end_ns"]
+pytestmark = IN_BROWSER
 
 
 def interval(tab: Page, finding: int, item: int) -> tuple[int, int]:
