@@ -1,0 +1,42 @@
+"""What tests in a browser share: which browser, and how to wait in a page that forbids eval."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+]
+IN_BROWSER = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
+
+
+def open_page(tab: Page, url: str) -> None:
+    tab.goto("about:blank")
+    tab.goto(url)
+    wait_until(tab, "window.traceanalyzer.view() !== null")
+
+
+def wait_until(tab: Page, condition: str) -> None:
+    """Wait for a condition in the page, from outside: playwright's own way polls with eval, which the page forbids."""
+    for _ in range(200):
+        if tab.evaluate(condition):
+            return
+        tab.wait_for_timeout(25)
+    raise AssertionError(f"never came true: {condition}")
+
+
+def view(tab: Page) -> tuple[float, float]:
+    """What the timeline shows, in ns since its origin."""
+    found: dict[str, Any] = tab.evaluate("window.traceanalyzer.view()")
+    return found["start_ns"], found["end_ns"]
