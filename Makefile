@@ -24,7 +24,7 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/.bench  ## Print CPU, time and memory of ingest and analysis on large tiled traces, beside other tools.
+bench: .venv/.bench  ## Print CPU, time and memory of ingest and analysis on large tiled traces, beside other tools, and the report's speed in a browser.
 	$(BIN)/python -m benchmarks.run
 
 clean:

@@ -31,3 +31,9 @@ def measure(label: str, *command: str) -> Cost:
 def ratio(label: str, value: float, target: float) -> None:
     """Print a ratio beside what it should be at most."""
     print(f"  {label:<64}{value:5.2f} x (at most {target})" + ("" if value <= target else "  MISSED"), flush=True)
+
+
+def milliseconds(label: str, value: float, target: float | None = None) -> None:
+    """Print a time in ms, beside what it should be at most."""
+    aim = "" if target is None else f" (at most {target:g})" + ("" if value <= target else "  MISSED")
+    print(f"  {label:<64}{value:8.1f} ms{aim}", flush=True)

@@ -1,4 +1,5 @@
-"""`make bench`: time, CPU and peak memory of each command on large tiled traces, beside other ways to read them.
+"""`make bench`: time, CPU and peak memory of each command on large tiled traces, beside other ways to read them,
+and how fast a page of a million slices is in a browser.
 
 Prints figures and asserts nothing. BENCH_MB is the size of the main trace; BENCH_TMP a folder with room for eight times that.
 """
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
+from benchmarks.page import page
 from benchmarks.ranks import ranks
 from benchmarks.tile import tile
 
@@ -76,6 +78,7 @@ def main() -> None:
         kineto(Path(folder))
         nsys(Path(folder))
         ranks(Path(folder))
+        page(Path(folder))
 
 
 if __name__ == "__main__":

@@ -23,8 +23,11 @@ function bytesOfBase64(text) {
 async function unpack(id) {
   const block = document.getElementById(id);
   if (!block) return null;
-  const plain = new Blob([bytesOfBase64(block.textContent)]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(plain).arrayBuffer();
+  const unzip = new DecompressionStream("gzip");
+  const writer = unzip.writable.getWriter();
+  writer.write(bytesOfBase64(block.textContent));
+  writer.close();
+  return new Response(unzip.readable).arrayBuffer();
 }
 
 /** The same as text. */

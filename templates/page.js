@@ -1,5 +1,5 @@
 "use strict";
-// The rest of the page: light and dark, copying, sorting and filtering of tables.
+// The rest of the page: light and dark, paper, copying, where the reader is, and definitions.
 
 const root = document.documentElement;
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");
@@ -28,46 +28,42 @@ window.addEventListener("afterprint", () => {
   announceTheme();
 });
 
+/** Tell readers of the screen what a click did. */
+const say = (words) => (document.getElementById("said").textContent = words);
+
 for (const button of document.querySelectorAll(".copy")) {
   button.addEventListener("click", async () => {
-    const code = button.parentElement.querySelector("pre");
+    say("");
     try {
-      await navigator.clipboard.writeText(code.textContent);
+      await navigator.clipboard.writeText(button.dataset.copy);
       button.textContent = "copied";
+      say("Copied");
       setTimeout(() => (button.textContent = "copy"), 1500);
     } catch {
-      getSelection().selectAllChildren(code); // no clipboard here: ready for Ctrl+C
+      getSelection().selectAllChildren(button.previousElementSibling); // no clipboard here: ready for Ctrl+C
+      say("Not copied: this browser does not allow it. The text is selected.");
     }
   });
 }
 
-/** Sort a table's rows by a column: numbers by `data-value`, the largest first; words alphabetically. */
-function sortTable(table, column) {
-  const header = table.tHead.rows[0].cells[column];
-  const value = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent.trim();
-  const rows = [...table.tBodies[0].rows];
-  const numeric = rows.length > 0 && rows[0].cells[column].dataset.value !== undefined;
-  const current = header.getAttribute("aria-sort");
-  const order = current ? (current === "descending" ? "ascending" : "descending") : numeric ? "descending" : "ascending";
-  const sign = order === "ascending" ? 1 : -1;
-  rows.sort((a, b) => sign * (numeric ? value(a) - value(b) : value(a).localeCompare(value(b), "en")));
-  for (const cell of table.tHead.rows[0].cells) cell.removeAttribute("aria-sort");
-  header.setAttribute("aria-sort", order);
-  table.tBodies[0].append(...rows);
+/** Mark in the navigation where the reader is: the last section that begins above the upper third of the window. */
+function markPlace() {
+  const links = [...document.querySelectorAll(".bar nav a")];
+  const atEnd = scrollY > 0 && scrollY + innerHeight >= root.scrollHeight - 2;
+  const begun = (link) => document.querySelector(link.hash)?.getBoundingClientRect().top <= innerHeight / 3;
+  const current = (atEnd ? links : links.filter(begun)).at(-1) ?? links[0];
+  for (const link of links) {
+    if (link === current) link.setAttribute("aria-current", "location");
+    else link.removeAttribute("aria-current");
+  }
+  document.querySelector(".bar").classList.toggle("away", scrollY > 60);
 }
+let marking = 0;
+addEventListener("scroll", () => (marking ||= requestAnimationFrame(() => ((marking = 0), markPlace()))), { passive: true });
+markPlace();
 
-for (const table of document.querySelectorAll("table.sortable")) {
-  [...table.tHead.rows[0].cells].forEach((cell, column) => {
-    cell.querySelector("button").addEventListener("click", () => sortTable(table, column));
-  });
-}
-
-for (const input of document.querySelectorAll("input[data-filter]")) {
-  const rows = [...document.getElementById(input.dataset.filter).tBodies[0].rows];
-  const output = document.querySelector(`[data-filtered="${input.dataset.filter}"]`);
-  input.addEventListener("input", () => {
-    const wanted = input.value.trim().toLowerCase();
-    for (const row of rows) row.hidden = !row.cells[0].title.toLowerCase().includes(wanted);
-    output.textContent = wanted ? `${rows.filter((row) => !row.hidden).length} of ${rows.length}` : "";
-  });
+// Escape hides a definition; the next one that is pointed at or focused shows again.
+addEventListener("keydown", (event) => root.classList.toggle("tips-off", event.key === "Escape"));
+for (const kind of ["pointerover", "focusin"]) {
+  addEventListener(kind, (event) => event.target.closest?.(".term") && root.classList.remove("tips-off"));
 }

@@ -1,35 +1,51 @@
 "use strict";
-// The timeline as a thing to use: the view and its limits, keys, pointer and wheel, tooltip and pin, evidence and links.
+// The timeline as a whole: what is shown, pinned, found and selected, and what can be done with it.
 
 class Timeline {
-  constructor(data, evidence) {
+  constructor(data, places) {
     this.data = data;
-    this.evidence = evidence;
+    this.section = document.getElementById("timeline");
     this.lanes = document.getElementById("lanes");
     this.canvas = document.getElementById("canvas");
-    this.tip = document.getElementById("tip");
     this.ctx = this.canvas.getContext("2d");
-    this.layout = layOut(data.groups);
-    this.matches = this.marked = this.selected = this.measure = null;
-    this.pointers = new Map();
-    [this.from, this.to] = data.home;
-    document.getElementById("spacer").style.height = `${this.layout.height}px`;
+    this.window = new TimeWindow(data.extent, data.home);
+    this.labels = new Labels(data.names);
+    this.folded = new Set();
+    this.marked = this.pinned = this.hovered = this.selection = null;
+    this.links = () => (this.linksMade ??= new Links(data.rows)); // made when first asked for
+    this.colours = readColours(data);
+    this.search = new Search(data);
+    this.details = new Details(this);
+    this.range = new RangePanel(data);
+    this.minimap = new Minimap(this);
+    this.address = new Address(this, places);
+    this.arrange();
     this.showLegend();
-    this.recolour();
-    this.listen();
     this.resize();
+    this.input = new PointerInput(this);
+    listenToControls(this);
+    this.lanes.addEventListener("scroll", () => this.scrolled());
+    new ResizeObserver(() => this.resize()).observe(this.section);
+    document.addEventListener("themechange", () => this.recolour());
   }
 
-  // ---- the view: [from, to) in ns ----
+  // ---- the view ----
+
+  get from() {
+    return this.window.from;
+  }
+
+  get to() {
+    return this.window.to;
+  }
+
+  timeAt(x) {
+    return this.window.timeAt(x);
+  }
 
   show(from, to, remember = true) {
-    const [low, high] = this.data.extent;
-    const slack = (high - low) * 0.05 + 1000;
-    const span = Math.min(Math.max(to - from, 50), high - low + 2 * slack);
-    const middle = (from + to) / 2;
-    this.from = Math.min(Math.max(middle - span / 2, low - slack), high + slack - span);
-    this.to = this.from + span;
-    if (remember) this.remember();
+    this.window.set(from, to);
+    if (remember) this.address.remember();
     this.draw();
   }
 
@@ -38,7 +54,7 @@ class Timeline {
   }
 
   move(share) {
-    const by = (this.to - this.from) * share;
+    const by = this.window.span * share;
     this.show(this.from + by, this.to + by);
   }
 
@@ -47,291 +63,244 @@ class Timeline {
     this.show(...this.data.home);
   }
 
-  /** Zoom to a piece of evidence: the interval, with half of its length on each side. */
-  showEvidence(finding, item, scroll = true) {
-    const place = this.evidence[finding]?.[item];
-    if (!place) return;
-    const [from, to, group] = place;
+  showEvidence(finding, item) {
+    this.address.showEvidence(finding, item);
+  }
+
+  /** Zoom to [from, to) with air around it, mark it, scroll to a group, and pin the slice that makes up most of it. */
+  showMarked(from, to, group) {
     const air = Math.max((to - from) / 2, 500);
     this.marked = { from, to };
     this.show(from - air, to + air, false);
-    this.replaceHash(`finding=${finding}&e=${item}`);
-    const box = this.layout.boxes.find((candidate) => candidate.number === group);
-    if (box) this.lanes.scrollTop = box.y - AXIS;
-    if (scroll) document.getElementById("timeline").scrollIntoView();
-    this.lanes.focus({ preventScroll: true });
-  }
-
-  // ---- links ----
-
-  remember() {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.replaceHash(`t=${Math.round(this.from)}-${Math.round(this.to)}`), 250);
-  }
-
-  replaceHash(hash) {
-    clearTimeout(this.timer);
-    history.replaceState(null, "", `#${hash}`);
-  }
-
-  followHash() {
-    const finding = /^#finding=(\d+)(?:&e=(\d+))?$/.exec(location.hash);
-    const times = /^#t=(-?\d+)-(\d+)$/.exec(location.hash);
-    if (finding) this.showEvidence(Number(finding[1]), Number(finding[2] ?? 0));
-    else if (times && Number(times[2]) > Number(times[1])) {
-      this.show(Number(times[1]), Number(times[2]), false);
-      document.getElementById("timeline").scrollIntoView();
+    if (group) {
+      this.unfold(group);
+      this.scrollTo(this.layout.headingOf(group).y - AXIS);
     }
+    this.pin(group ? mainSlice(group, from, to) : null);
+  }
+
+  /** Bring a slice into view, as far from its edges as it takes to see it, and pin it. */
+  goTo(place) {
+    const { row, i } = place;
+    const [start, end] = [row.start[i], row.end[i]];
+    const isSeen = start >= this.from && end <= this.to && (end - start) * this.window.scale >= 4;
+    if (!isSeen) {
+      const span = Math.max(Math.min(this.window.span, (end - start) * 30), end - start, SHORTEST_VIEW * 4);
+      const middle = (start + end) / 2;
+      this.show(middle - span * 0.6, middle + span * 0.6);
+    }
+    this.unfold(row.group);
+    const box = this.layout.boxOf(row);
+    const top = this.lanes.scrollTop;
+    if (box.y - top < AXIS + 10 || box.y + box.height - top > this.window.height - 10) this.scrollTo(box.y - this.window.height / 2);
+    this.pin(place);
+  }
+
+  scrollTo(y) {
+    this.lanes.scrollTop = y;
+    this.knownScroll = this.lanes.scrollTop;
+    this.draw();
+  }
+
+  scrolled() {
+    if (Math.abs(this.lanes.scrollTop - (this.knownScroll ?? 0)) > 1) this.address.remember(); // the reader did it
+    this.knownScroll = this.lanes.scrollTop;
+    this.draw();
+  }
+
+  // ---- groups ----
+
+  arrange() {
+    this.layout = layOut(this.data.groups, this.folded);
+    document.getElementById("spacer").style.height = `${this.layout.height}px`;
+  }
+
+  fold(group, isFolded = !this.folded.has(group)) {
+    if (isFolded === this.folded.has(group)) return;
+    if (isFolded) this.folded.add(group);
+    else this.folded.delete(group);
+    this.arrange();
+    this.resize();
+    this.draw();
+  }
+
+  unfold(group) {
+    this.fold(group, false);
+  }
+
+  /** Fold all groups, or unfold them when all are folded. */
+  foldAll() {
+    const isFolded = this.folded.size < this.data.groups.length;
+    for (const group of this.data.groups) this.fold(group, isFolded);
   }
 
   // ---- drawing ----
 
   draw() {
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      this.drawNow();
-    });
+    this.frame ||= requestAnimationFrame(() => this.drawNow());
   }
 
   drawNow() {
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
     paint(this.ctx, {
-      layout: this.layout, colours: this.colours, shortNames: this.data.shortNames, from: this.from, to: this.to, width: this.width,
-      height: this.height, gutter: this.gutter, scroll: this.lanes.scrollTop, matches: this.matches, marked: this.measure ?? this.marked,
-      selected: this.selected,
+      layout: this.layout, window: this.window, colours: this.colours, labels: this.labels, scroll: this.lanes.scrollTop, matches: this.search.matches,
+      marked: this.marked, selection: this.selection, pinned: this.pinned, arrows: this.arrows(),
     });
-    const step = Math.max(1, (this.to - this.from) / 100);
-    document.getElementById("range").textContent =
-      `${formatTick(this.from, step, this.to)} – ${formatTick(this.to, step, this.to)} · ${formatDuration(this.to - this.from)} shown`;
+    this.minimap.draw();
+    const { from, to, span } = this.window;
+    const step = Math.max(1, span / 100);
+    document.getElementById("range").textContent = `${formatTick(from, step, to)} – ${formatTick(to, step, to)} · ${formatDuration(span)} shown`;
+  }
+
+  /** Those of the pinned slice; without one, those of the slice under the pointer. */
+  arrows() {
+    const place = this.pinned ?? this.hovered;
+    return place?.row.link ? this.links().arrowsOf(place) : [];
   }
 
   resize() {
     const ratio = window.devicePixelRatio || 1;
-    this.lanes.style.height = `${Math.min(this.layout.height + 2, Math.max(260, window.innerHeight * 0.72))}px`;
-    this.width = this.lanes.clientWidth;
-    this.height = this.lanes.clientHeight;
-    this.gutter = this.width < 640 ? 86 : 150;
-    this.canvas.width = Math.round(this.width * ratio);
-    this.canvas.height = Math.round(this.height * ratio);
-    this.canvas.style.width = `${this.width}px`;
-    this.canvas.style.height = `${this.height}px`;
+    const height = `${Math.min(this.layout.height + 2, Math.max(260, window.innerHeight * 0.72))}px`;
+    if (this.lanes.style.height !== height) this.lanes.style.height = height;
+    const { clientWidth, clientHeight } = this.lanes;
+    const known = this.window;
+    if (!clientWidth || !clientHeight) return; // not shown at all
+    if (clientWidth === known.width && clientHeight === known.height && ratio === this.ratio) return;
+    this.ratio = ratio;
+    Object.assign(known, { width: clientWidth, height: clientHeight, gutter: clientWidth < 640 ? 86 : 150 });
+    this.canvas.width = Math.round(clientWidth * ratio);
+    this.canvas.height = Math.round(clientHeight * ratio);
+    this.canvas.style.width = `${clientWidth}px`;
+    this.canvas.style.height = `${clientHeight}px`;
     this.ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.minimap.repaint();
     this.drawNow(); // at once: a resized canvas is empty
   }
 
   recolour() {
     this.colours = readColours(this.data);
+    this.minimap.repaint();
+    this.drawNow();
   }
 
   showLegend() {
-    const used = new Set();
-    for (const { row } of this.layout.boxes) if (row) for (const colour of row.colour) used.add(colour);
-    for (const colour of used) document.querySelector(`#legend [data-css="${this.data.colours[colour]}"]`).hidden = false;
-  }
-
-  find(text) {
-    const wanted = text.trim().toLowerCase();
-    this.matches = wanted ? Uint8Array.from(this.data.names, (name) => Number(name.toLowerCase().includes(wanted))) : null;
-    this.draw();
+    const used = new Set(this.data.rows.flatMap((row) => row.colours ?? []));
+    for (const item of document.querySelectorAll("#legend [data-css]")) item.hidden = !used.has(this.data.colours.indexOf(item.dataset.css));
   }
 
   // ---- what is under the pointer ----
 
-  timeAt(x) {
-    return this.from + ((x - this.gutter) / (this.width - this.gutter)) * (this.to - this.from);
-  }
-
   hit(x, y) {
-    if (x < this.gutter || y < AXIS) return null;
-    const at = y + this.lanes.scrollTop;
-    const box = this.layout.boxes.find((candidate) => candidate.row && at >= candidate.y && at <= candidate.y + candidate.height);
-    if (!box) return null;
-    const reach = (2 * (this.to - this.from)) / (this.width - this.gutter);
-    const i = sliceAt(box.row, this.timeAt(x), reach);
-    return i < 0 ? null : { box, i };
-  }
-
-  /** Fill an element with what is known of a slice. Names are text, never markup. */
-  describe(element, { box, i }) {
-    const { row, group, lane } = box;
-    const start = row.start[i];
-    const count = row.count?.[i] ?? 1;
-    const kind = this.data.labels[row.colour[i]];
-    const absolute = BigInt(group.origin) + BigInt(start);
-    const lines = [
-      `${formatDuration(row.end[i] - start)} · ${formatExact(row.end[i] - start)}`,
-      `starts at ${formatTick(start, 1, Math.max(start, 1))} · ${absolute.toLocaleString("en-US")} ns on the trace's clock`,
-      `${group.label} · ${lane.label}${lane.tiled ? "" : ` · ${kind}`}`,
-    ];
-    if (count > 1) lines.unshift(`${count.toLocaleString("en-US")} events merged; the longest is named`);
-    const title = document.createElement("b");
-    title.textContent = this.data.names[row.name[i]];
-    const rest = lines.map((line) => {
-      const span = document.createElement("span");
-      span.textContent = line;
-      return span;
-    });
-    element.replaceChildren(title, ...rest);
-    element.hidden = false;
+    return hitAt(this, x, y);
   }
 
   hover(event) {
-    this.pointerTime = this.timeAt(Math.max(event.offsetX, this.gutter));
+    this.pointer = event.offsetX;
     const found = this.hit(event.offsetX, event.offsetY);
-    if (!found) {
-      this.tip.hidden = true;
-      return;
-    }
-    this.describe(this.tip, found);
-    const { offsetWidth: w, offsetHeight: h } = this.tip;
-    this.tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, window.innerWidth - w - 8))}px`;
-    this.tip.style.top = `${event.clientY + 18 + h > window.innerHeight ? event.clientY - h - 10 : event.clientY + 18}px`;
+    this.details.show(found, event.clientX, event.clientY);
+    this.canvas.style.cursor = found?.kind === "heading" ? "pointer" : "";
+    const slice = found?.kind === "slice" && found.row.link?.[found.i] ? found : null;
+    if (slice?.row === this.hovered?.row && slice?.i === this.hovered?.i) return;
+    this.hovered = slice;
+    if (!this.pinned) this.draw();
   }
 
-  pin(found) {
-    const pinned = document.getElementById("pinned");
-    this.selected = found;
-    if (found) this.describe(pinned, found);
-    else pinned.hidden = true;
+  leave() {
+    this.details.hide();
+    this.pointer = null;
+    if (this.hovered) this.draw();
+    this.hovered = null;
+  }
+
+  /** The time under the pointer; none when it is elsewhere. */
+  pointedTime() {
+    return this.pointer > this.window.gutter ? this.timeAt(this.pointer) : undefined;
+  }
+
+  click(x, y) {
+    const found = this.hit(x, y);
+    if (found?.kind === "heading") this.fold(found.group);
+    else if (found?.kind === "crowd") this.pin({ row: found.row, i: found.longest });
+    else this.pin(found?.kind === "slice" ? found : null);
+  }
+
+  // ---- the pinned slice ----
+
+  pin(place) {
+    this.pinned = place && { row: place.row, i: place.i };
+    this.details.pin(this.pinned);
     this.draw();
   }
 
-  // ---- input ----
-
-  listen() {
-    const canvas = this.canvas;
-    canvas.addEventListener("pointerdown", (event) => this.press(event));
-    canvas.addEventListener("pointermove", (event) => (this.pointers.size ? this.drag(event) : this.hover(event)));
-    canvas.addEventListener("pointerup", (event) => this.release(event));
-    canvas.addEventListener("pointercancel", (event) => this.pointers.delete(event.pointerId));
-    canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
-    canvas.addEventListener("dblclick", () => this.home());
-    canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    this.lanes.addEventListener("scroll", () => this.draw());
-    this.lanes.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => this.resize()).observe(this.lanes.parentElement);
-    document.getElementById("find").addEventListener("input", (event) => this.find(event.target.value));
-    document.querySelector("#timeline .toolbar").addEventListener("click", (event) => this.act(event.target.dataset.act));
-    document.addEventListener("themechange", () => {
-      this.recolour();
-      this.drawNow();
-    });
-    document.addEventListener("click", (event) => {
-      const button = event.target.closest("button[data-finding]");
-      if (button) this.showEvidence(Number(button.dataset.finding), Number(button.dataset.evidence));
-    });
-    window.addEventListener("hashchange", () => this.followHash());
+  zoomToPinned() {
+    if (!this.pinned) return;
+    const { row, i } = this.pinned;
+    const air = Math.max((row.end[i] - row.start[i]) / 2, SHORTEST_VIEW);
+    this.show(row.start[i] - air, row.end[i] + air);
   }
 
-  act(name) {
-    const acts = { in: () => this.zoom(0.5), out: () => this.zoom(2), home: () => this.home(), help: () => this.help() };
-    acts[name]?.();
+  /** The next or the previous slice of the pinned one's name on the same GPU or thread. */
+  goToSameName(step) {
+    if (!this.pinned) return;
+    const { row, i } = this.pinned;
+    const rows = this.search.rows.filter((other) => other.group === row.group && other.lane.kind === row.lane.kind);
+    const found = nextSlice(rows, this.pinned, step, (other, k) => other.name[k] === row.name[i]);
+    if (found) this.goTo(found);
   }
 
-  help() {
+  /** Escape: first what is pinned or marked, then what is selected. */
+  letGo() {
+    if (!this.pinned && !this.marked) this.clearSelection();
+    this.marked = null;
+    this.pin(null);
+  }
+
+  // ---- search ----
+
+  find(text) {
+    this.search.find(text);
+    const { matches, count, total } = this.search;
+    document.getElementById("found").textContent = matches ? `${count.toLocaleString("en-US")} of ${formatCount(total, "slice")} match` : "";
+    for (const button of document.querySelectorAll('[data-act^="find-"]')) button.disabled = !count;
+    this.draw();
+  }
+
+  goToMatch(step) {
+    const { matches, rows, count } = this.search;
+    if (!count) return;
+    const wanted = (row, i) => matches[row.name[i]];
+    const edge = { time: step > 0 ? -Infinity : Infinity };
+    const here = this.pinned ?? { time: step > 0 ? this.from : this.to };
+    this.goTo(nextSlice(rows, here, step, wanted) ?? nextSlice(rows, edge, step, wanted)); // round at the end
+  }
+
+  // ---- the selected range ----
+
+  /** Select what lies between two times, in whole ns; `isDragging` puts off the figures until it is final. */
+  select(a, b, isDragging = false) {
+    this.selection = { from: Math.round(Math.min(a, b)), to: Math.round(Math.max(a, b)) };
+    if (!isDragging) this.range.show(this.selection);
+    this.draw();
+  }
+
+  selectView() {
+    this.select(this.from, this.to);
+  }
+
+  zoomToSelection() {
+    if (this.selection) this.show(this.selection.from, this.selection.to);
+  }
+
+  clearSelection() {
+    this.selection = null;
+    this.range.show(null);
+    this.draw();
+  }
+
+  toggleHelp() {
     const keys = document.getElementById("keys");
     keys.hidden = !keys.hidden;
     document.querySelector('[data-act="help"]').setAttribute("aria-expanded", String(!keys.hidden));
   }
-
-  key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const pointed = this.pointerTime >= this.from && this.pointerTime <= this.to;
-    const at = pointed ? this.pointerTime : undefined;
-    const keys = {
-      w: () => this.zoom(0.7, at), "+": () => this.zoom(0.7), "=": () => this.zoom(0.7),
-      s: () => this.zoom(1 / 0.7, at), "-": () => this.zoom(1 / 0.7),
-      a: () => this.move(-0.15), ArrowLeft: () => this.move(-0.15),
-      d: () => this.move(0.15), ArrowRight: () => this.move(0.15),
-      ArrowUp: () => (this.lanes.scrollTop -= 40), ArrowDown: () => (this.lanes.scrollTop += 40),
-      0: () => this.home(), Home: () => this.home(), "?": () => this.help(),
-      Escape: () => {
-        this.marked = null;
-        this.pin(null);
-      },
-    };
-    const act = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (!act) return;
-    event.preventDefault();
-    act();
-  }
-
-  /** The wheel zooms once the timeline has been clicked, or with Ctrl: a page must stay scrollable across it. */
-  wheel(event) {
-    if (document.activeElement !== this.lanes && !event.ctrlKey && !event.metaKey) return;
-    event.preventDefault();
-    const pixels = (delta) => delta * (event.deltaMode === 1 ? 16 : 1);
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      this.move(pixels(event.deltaX || event.deltaY) / (this.width - this.gutter));
-    } else {
-      this.zoom(Math.exp(Math.max(-1, Math.min(1, pixels(event.deltaY) * 0.002))), this.timeAt(event.offsetX));
-    }
-    this.hover(event);
-  }
-
-  press(event) {
-    if (event.button) return;
-    this.lanes.focus({ preventScroll: true });
-    this.canvas.setPointerCapture(event.pointerId);
-    this.pointers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
-    this.dragged = false;
-    if (event.shiftKey) {
-      const time = this.timeAt(event.offsetX);
-      this.measure = { anchor: time, from: time, to: time };
-    }
-  }
-
-  drag(event) {
-    const last = this.pointers.get(event.pointerId);
-    if (!last) return;
-    const { offsetX: x, offsetY: y } = event;
-    if (!this.dragged && Math.hypot(x - last.x, y - last.y) < 4) return;
-    this.dragged = true;
-    this.tip.hidden = true;
-    const perPixel = (this.to - this.from) / (this.width - this.gutter);
-    if (this.measure) {
-      const time = this.timeAt(x);
-      this.measure.from = Math.min(time, this.measure.anchor);
-      this.measure.to = Math.max(time, this.measure.anchor);
-      this.draw();
-    } else if (this.pointers.size === 2) {
-      const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
-      const before = Math.max(20, Math.abs(last.x - other.x));
-      this.zoom(before / Math.max(20, Math.abs(x - other.x)), this.timeAt((x + other.x) / 2));
-    } else {
-      this.canvas.classList.add("dragging");
-      const by = (last.x - x) * perPixel;
-      this.show(this.from + by, this.to + by);
-      if (event.pointerType === "mouse") this.lanes.scrollTop += last.y - y;
-    }
-    this.pointers.set(event.pointerId, { x, y });
-  }
-
-  release(event) {
-    this.pointers.delete(event.pointerId);
-    this.canvas.classList.remove("dragging");
-    if (this.measure) {
-      const { from, to } = this.measure;
-      this.measure = null;
-      if (this.dragged) this.show(from, to);
-    } else if (!this.dragged) this.pin(this.hit(event.offsetX, event.offsetY));
-    this.draw();
-  }
 }
-
-async function startTimeline() {
-  const buffer = await unpack("timeline-data");
-  if (!buffer) return null;
-  const timeline = new Timeline(decodeTimeline(buffer), JSON.parse(document.getElementById("page-data").textContent).evidence);
-  timeline.followHash();
-  return timeline;
-}
-
-// For browser tests and the console: `view()` is what is shown, in ns since the first event; null until the timeline is ready.
-window.traceanalyzer = {
-  timeline: null,
-  view() {
-    return this.timeline && { start_ns: this.timeline.from, end_ns: this.timeline.to };
-  },
-};
-startTimeline().then((timeline) => (window.traceanalyzer.timeline = timeline));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import json
@@ -75,6 +76,7 @@ finally:
         [],
         ["analyze", "-h"],
         ["report", "--help"],
+        ["export", "-h"],
         ["ingest", "-h"],
         ["doctor", "-h"],
         ["rules", "-h"],
@@ -233,7 +235,7 @@ def test_inputs_are_never_written_to(capsysbinary, tmp_path, trace):
     path = tmp_path / "t.json"
     path.write_bytes(trace.read_bytes())
     before = hashlib.sha256(path.read_bytes()).digest()
-    for verb in ("analyze", "report", "ingest"):
+    for verb in ("analyze", "report", "export", "ingest"):
         assert "is an input" in refused(capsysbinary, verb, path, "-o", path)
     assert run(capsysbinary, "ingest", path, "-o", tmp_path / "s")[0] == 0
     assert "is an input" in refused(capsysbinary, "ingest", tmp_path / "s", "-o", tmp_path / "s")
@@ -251,7 +253,12 @@ def test_links_and_devices_stay_what_they_are(capsysbinary, tmp_path, trace):
 
 
 def test_a_reader_that_has_enough_is_no_error(trace):
-    for args in (["report", trace, "-o", "-"], ["analyze", trace, "-f", "json"], ["rules", "list"]):
+    for args in (
+        ["report", trace, "-o", "-"],
+        ["export", trace, "-o", "-"],
+        ["analyze", trace, "-f", "json"],
+        ["rules", "list"],
+    ):
         command = [sys.executable, "-m", "traceanalyzer", *map(str, args)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout and process.stderr
@@ -312,7 +319,9 @@ def test_a_library_that_fails_while_it_is_stopped_is_no_fault(capsysbinary, monk
     assert (code, out, err) == (ends, "", "error: interrupted\n" if ends == 130 else "")
 
 
-@pytest.mark.parametrize(("verb", "output"), [("ingest", "store"), ("analyze", "text"), ("report", "report.html")])
+@pytest.mark.parametrize(
+    ("verb", "output"), [("ingest", "store"), ("analyze", "text"), ("report", "report.html"), ("export", "x.json")]
+)
 def test_pandas_is_not_loaded_without_need(tmp_path, trace, verb, output):
     script = "import sys\nfrom traceanalyzer.cli.app import main\ntry:\n    main()\nfinally:\n    print('pandas' in sys.modules)"
     command = [sys.executable, "-c", script, verb, str(trace), "-o", str(tmp_path / output)]
@@ -342,6 +351,52 @@ def test_a_failed_write_leaves_nothing(capsysbinary, monkeypatch, tmp_path, trac
     monkeypatch.setattr(Path, "replace", full)
     message = refused(capsysbinary, "analyze", trace, "-o", tmp_path / "r.txt")
     assert "No space left" in message and list(tmp_path.iterdir()) == []
+
+
+def test_a_report_is_shown_after_it_is_written(capsysbinary, monkeypatch, tmp_path, trace):
+    page, shown = tmp_path / "a b.html", []
+    monkeypatch.setattr("webbrowser.open", lambda address: shown.append((address, page.exists())) or True)
+    assert run(capsysbinary, "report", trace, "-o", page, "--open", "--title", "Run 12")[0] == 0
+    assert shown == [(page.as_uri(), True)] and "<title>Run 12" in page.read_text()
+    monkeypatch.setattr("webbrowser.open", lambda _: False)
+    assert f"open {page.as_uri()} yourself" in run(capsysbinary, "report", trace, "-o", page, "--open")[2]
+    assert "cannot be shown in a browser; name a file with -o" in refused(
+        capsysbinary, "report", trace, "-o", "-", "--open"
+    )
+
+
+def test_a_report_keeps_its_limit_or_is_not_written(capsysbinary, tmp_path, trace):
+    page = tmp_path / "r.html"
+    message = refused(capsysbinary, "report", trace, "-o", page, "--limit-mb", 0.1)
+    least = float(re.search(r"the smallest for this trace takes ([\d.]+) MB", message)[1])
+    assert not page.exists()
+    assert run(capsysbinary, "report", trace, "-o", page, "--limit-mb", least)[0] == 0
+    assert page.stat().st_size <= least * 1e6
+
+
+def test_what_tells_of_a_person_is_kept_on_request_only(capsysbinary, tmp_path):
+    made = KinetoTrace().op(100, 200, launch=(50, 60)).op(1000, 1100, launch=(950, 960))
+    made.range("/home/zqperson/proj/train.py(3): step", 0, 1200, category="python_function")
+    path = made.write(tmp_path / "t.json")
+    for verb, name in (("report", "r.html"), ("export", "x.json")):
+        for flags, kept in (([], False), (["--no-redact"], True)):
+            run(capsysbinary, verb, path, "-o", tmp_path / name, *flags)
+            assert (b"zqperson" in text_of(tmp_path / name)) is kept
+
+
+def text_of(path: Path) -> bytes:
+    """A file, with what lies packed in it unpacked."""
+    content = path.read_bytes()
+    blocks = re.findall(rb">(H4sI[\w+/=]+)<", content)
+    return content + b"".join(gzip.decompress(base64.b64decode(block)) for block in blocks)
+
+
+def test_an_exported_trace_is_packed_by_its_name(capsysbinary, tmp_path, trace):
+    code, out, err = run(capsysbinary, "export", trace, "-o", tmp_path / "x.json.gz", "--format", "perfetto")
+    assert (code, out) == (0, "") and "ui.perfetto.dev" in err
+    plain = run(capsysbinary, "export", trace, "-o", "-")[1]
+    assert gzip.decompress((tmp_path / "x.json.gz").read_bytes()).decode() == plain
+    assert json.loads(plain)["traceEvents"]
 
 
 def test_rules_lint_and_test_pass_on_what_is_shipped(capsysbinary):

@@ -47,3 +47,11 @@ def test_kernel_names_are_readable(name: str, short: str) -> None:
 )
 def test_notes_stay_and_arguments_go(name, short):
     assert readable_name(name) == short
+
+
+@pytest.mark.parametrize(
+    "name", ["f<(" + "a" * 300, "f<(" + "a " * 200, "f<" + "a::" * 150 + "(", "f<" + "(a)::{lambda(" * 60]
+)
+def test_no_name_takes_long(name):
+    """A search that tries every way to split a word would take years."""
+    assert readable_name(name).startswith("f<")

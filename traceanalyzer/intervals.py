@@ -240,3 +240,28 @@ def _outlasted(starts: Array, ends: Array) -> npt.NDArray[np.bool_]:
         found[rows] = np.maximum(latest[rows + 1], latest[stop[rows] - width]) > ends[rows]
         latest, width = np.maximum(latest[:-width], latest[width:]), 2 * width
     return found
+
+
+def first_fit(starts: Array, ends: Array) -> npt.NDArray[np.bool_]:
+    """Which of the ranges, given sorted by (start, -end), are kept so that no two overlap: the first, then always the next that starts
+    after the last kept one's end.
+
+    "The next after" is a pointer from every range; the chain from the first one is followed by doubling, in log n rounds.
+    """
+    n = len(starts)
+    if n < 2 or bool((starts[1:] >= ends[:-1]).all()):
+        return np.ones(n, bool)
+    jump = np.append(np.maximum(np.searchsorted(starts, ends), np.arange(1, n + 1)), n)
+    kept = np.zeros(n + 1, bool)
+    kept[0] = True
+    while jump[0] < n:
+        kept[jump[kept]] = True
+        jump = jump[jump]
+    return kept[:n]
+
+
+def crossing(starts: Array, ends: Array) -> npt.NDArray[np.bool_]:
+    """Which of the ranges, given sorted by (start, -end), outlast the one around them."""
+    ends = np.maximum(ends, starts + 1)
+    parent = _last_above(_open_before(starts, ends))
+    return (parent >= 0) & (ends > ends[np.maximum(parent, 0)])

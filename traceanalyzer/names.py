@@ -7,7 +7,8 @@ from functools import lru_cache
 
 LONGEST = 90
 _LAMBDA = re.compile(r"\([^()]*\)(?:::(?:operator ?\(\)\(\) const::)?[{\[]lambda\([^()]*\)[^}\]]*[}\]])+")
-_CAST = re.compile(r"\((?:[a-zA-Z_][\w:]* ?)+\)(?=-?\d)")
+# Every word ends in a space or the bracket: with two ways to split a word, a name without the bracket would take forever.
+_CAST = re.compile(r"\([a-zA-Z_][\w:]*(?: [a-zA-Z_][\w:]*)* ?\)(?=-?\d)")
 _NAMESPACES = re.compile(r"(?:\b[a-zA-Z_]\w*::)+(?=[a-zA-Z_~])")
 _POINTERS = re.compile(r", array<char ?\*, \d+(?:ul)?>")
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::")

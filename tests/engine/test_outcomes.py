@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyzer.engine.outcomes import merged
+from traceanalyzer.engine.library import load_rules
+from traceanalyzer.engine.outcomes import in_own_words, merged
 from traceanalyzer.result.document import RuleOutcome
 
 
@@ -26,3 +27,11 @@ from traceanalyzer.result.document import RuleOutcome
 def test_one_outcome_of_many(parts, whole):
     (found,) = merged([[RuleOutcome("X", *one)] for one in parts])
     assert (found.outcome, found.reason) == whole
+
+
+def test_outcomes_speak_in_the_rules_own_words():
+    for rule in load_rules(()):
+        found = in_own_words(RuleOutcome(rule.id, "clean", "why not"), rule)
+        assert (found.outcome, found.reason, found.title, found.why) == ("clean", "why not", rule.title, rule.why)
+        assert (tuple(found.false_positives), found.metrics) == (rule.false_positives, rule.metrics)
+        assert found.title and found.why and found.false_positives

@@ -219,7 +219,10 @@ def test_the_share_of_the_top_name() -> None:
 
 def test_health_lowers_confidence() -> None:
     careful = rule(requires="{weakened_by: [TRC003]}")
-    assert run(careful, health=[health("TRC003")]).findings[0].confidence == "medium"
+    lowered = run(careful, health=[health("TRC003")]).findings[0]
+    assert lowered.confidence == "medium" and lowered.confidence_reasons[0].startswith(
+        "lowered by the health of the trace"
+    )
     assert run(careful, health=[health("TRC003", rank=5)]).findings[0].confidence == "high"
 
 
@@ -229,6 +232,8 @@ def test_what_the_rows_say_lowers_confidence_too() -> None:
         "high",
         "medium",
     ]
+    (sure,), (unsure,) = run(doubt).findings, run(doubt, gaps=[{**GAPS[0], "duration": "9ms"}]).findings
+    assert sure.confidence_reasons == [] and "typical < 10ms" in unsure.confidence_reasons[0]
 
 
 def test_a_rule_can_say_that_nothing_is_predicted() -> None:

@@ -7,7 +7,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,18 @@ from traceanalyzer.report.html import render_html
 
 @dataclass
 class Row:
-    """One decoded row: its lane's label, and the arrays a browser sees."""
+    """One decoded row: the number of its group, its lane's label, and the arrays a browser sees; of a counter `start` and `value`."""
 
-    group: str
+    group: int
     lane: str
     start: np.ndarray
     end: np.ndarray
     name: np.ndarray
     colour: np.ndarray
     count: np.ndarray
+    link: np.ndarray
+    kind: str = "slices"
+    value: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 def decode(blob: str) -> tuple[dict[str, Any], list[Row]]:
@@ -47,15 +50,22 @@ def decode(blob: str) -> tuple[dict[str, Any], list[Row]]:
         return array
 
     rows = []
-    for group in header["groups"]:
+    for number, group in enumerate(header["groups"]):
         for lane in group["lanes"]:
             for row in lane["rows"]:
-                n, number = row["n"], "<f8" if row["wide"] else "<u4"
-                start = np.cumsum(read(number, n).astype(np.float64))
-                end = start + read(number, n)
+                n, times = row["n"], "<f8" if row["wide"] else "<u4"
+                start = np.cumsum(read(times, n).astype(np.float64))
+                if lane["kind"] == "counter":
+                    none = np.empty(0)
+                    value = read("<f8", n)
+                    rows.append(Row(number, lane["label"], start, none, none, none, none, none, "counter", value))
+                    continue
+                end = start + read(times, n)
                 name = np.array(header["names"], dtype=object)[read("<u4", n)]
                 count = read("<u4", n) if row["merged"] else np.ones(n, dtype=np.uint32)
-                rows.append(Row(group["label"], lane["label"], start, end, name, read("u1", n), count))
+                link = np.cumsum(read("<i4", n) if row["linked"] else np.zeros(n, dtype=np.int32))
+                colour = read("u1", n)
+                rows.append(Row(number, lane["label"], start, end, name, colour, count, link, lane["kind"]))
     assert offset == len(data)
     return header, rows
 

@@ -133,7 +133,7 @@ def sample() -> tuple[Result, Sample]:
         gpu_ops=_gpu_ops(kernels),
         ledger_intervals=rows("ledger_intervals", rank=0, device=0, line=[x[2] for x in line], **_span(line)),
         gaps=rows("gaps", rank=0, device=0, cause=[g[2] for g in gaps], range_name=[g[3] for g in gaps], **_span(gaps)),
-        launches=rows("launches", rank=0, process=4242, thread=4242, device=0, **_span(launches)),
+        launches=_launches(launches, kernels),
         api_calls=rows(
             "api_calls",
             rank=0,
@@ -185,6 +185,26 @@ def _gpu_ops(kernels: list[tuple[int, int, int, str, str, str]]) -> pa.Table:
         quarantined=False,
         **{"class": [k[5] for k in kernels]},
         **_span(kernels),
+    )
+
+
+def _launches(calls: list[tuple[int, int]], kernels: list[tuple[int, int, int, str, str, str]]) -> pa.Table:
+    """Each kernel of stream 7 has a call, in the same order."""
+    launched = [(row, kernel) for row, kernel in enumerate(kernels) if kernel[2] == 7]
+    return rows(
+        "launches",
+        rank=0,
+        process=4242,
+        thread=4242,
+        device=0,
+        stream=7,
+        api_name="cudaLaunchKernel",
+        op=[row for row, _ in launched],
+        op_start_ns=[kernel[0] for _, kernel in launched],
+        op_end_ns=[kernel[1] for _, kernel in launched],
+        op_kind="kernel",
+        first=True,
+        **_span(calls),
     )
 
 

@@ -7,17 +7,22 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from report_sample import HOSTILE, Sample, rows, sample
 
 from tests.support.job_results import MS, job_result
-from traceanalyzer.report.heat import MOST_COLUMNS, MOST_ROWS, step_matrix
+from traceanalyzer.report.charts.heat import MOST_COLUMNS, MOST_ROWS, heat_charts, step_matrix
 from traceanalyzer.report.html import render_html
 from traceanalyzer.report.selection import ranks_to_show
 from traceanalyzer.report.timeline import build_timeline
 from traceanalyzer.result.document import Evidence, Result, Scope
 from traceanalyzer.result.gpus import notable_gpus
 from traceanalyzer.result.ranks import rank_list
+
+
+def without_scripts(page: bytes) -> str:
+    return re.sub(r"<script.*?</script>", "", page.decode(), flags=re.S)
 
 
 class Tables(HTMLParser):
@@ -28,7 +33,7 @@ class Tables(HTMLParser):
         self.tables: dict[str, list[list[str]]] = {}
         self._rows: list[list[str]] = []
         self._inside = False
-        self.feed(page.decode().partition("<script")[0])
+        self.feed(without_scripts(page))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "table":
@@ -44,7 +49,7 @@ class Tables(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._inside and self._rows and self._rows[-1]:
-            self._rows[-1][-1] = (self._rows[-1][-1] + data).strip()
+            self._rows[-1][-1] = (self._rows[-1][-1] + data).replace("\xa0", " ").strip()
 
 
 def section(page: bytes, name: str) -> str:
@@ -61,7 +66,7 @@ def large(steps: int = 40) -> Result:
     return job_result(512, late=300, steps=steps, pieces=20)
 
 
-def test_late_ranks_and_collectives_are_tables_with_units() -> None:
+def test_late_ranks_are_a_table_with_units() -> None:
     page = render_html(job_result(4), None)
     tables = Tables(page).tables
     why = "computes 25.3 ms more a step than the median rank"
@@ -69,52 +74,50 @@ def test_late_ranks_and_collectives_are_tables_with_units() -> None:
     assert late[0] == "rank 2" and late[1].startswith(why)
     assert late[2:] == ["66 of 68", "499 µs", "25.3 ms", "1.4 s", "97.0%"]
     assert tables["late-table"][2][:2] == ["rank 0", "stands idle meanwhile (host work)"]
-    assert tables["collective-table"][1:] == [
-        ["all-reduce", "data parallel", "4", "64 MiB", "42", "393 µs", "171", "257", "288 ms", "239 ms"],
-        ["all-gather", "–", "–", "–", "3", "–", "–", "–", "–", "8 ms"],
-    ]
     said = text_of(section(page, "job"))
     assert "4 of 4 ranks" in said and "data parallel over 4 (all-reduce, 896 MiB a step)" in said
     assert "clocks agree within 1 µs" in said and "Ranks wait for late ones 36% of the GPUs' time." in said
 
 
-def test_the_matrix_has_a_cell_a_step_with_its_figure() -> None:
-    page = render_html(job_result(4), None)
-    tables = Tables(page).tables
-    assert tables["heat-1"] == [["", "3", "4", "5"], *(
-        [f"rank {rank}", "", f"{44 + rank}.0", f"{44 + rank}.0"] for rank in range(4)
-    )]  # fmt: skip
-    assert tables["heat-2"][3] == ["rank 2", "0.0", "0.0", "0.0"]
-    job = section(page, "job")
-    assert 'class="h0" title="rank 2, ProfilerStep#4: 0 ns"' in job
-    assert 'class="none" title="rank 2, ProfilerStep#3: not recorded whole"' in job
-    assert "Hatched cells" in job
+def test_the_matrix_has_a_cell_a_step() -> None:
+    times, waits = heat_charts(job_result(4))
+    (heat,) = times.first.data
+    assert heat["x"] == ["3", "4", "5"] and heat["y"] == [f"rank {rank}" for rank in range(4)]
+    assert heat["z"] == [[None, 44.0 + rank, 44.0 + rank] for rank in range(4)]
+    assert "Steps take from 44 ms to 47 ms, 45.5 ms at the median. Empty cells" in times.first.caption
+    assert waits.first.data[0]["z"][2] == [0, 0, 0] and waits.scale == ("0 ns", "21 ms")
+    assert "Rank 2 waits least: 0 ns in all these steps." in waits.first.caption
+
+
+def test_short_waits_have_a_scale_of_their_own() -> None:
+    result = job_result(4)
+    assert result.job
+    rows = [replace(row, wait_ns=[MS // 10 * row.device for _ in row.wait_ns]) for row in result.job.steps.rows]
+    rows[3] = replace(rows[3], wait_ns=[MS] * 3)
+    steps = replace(result.job.steps, rows=rows)
+    waits = heat_charts(replace(result, job=replace(result.job, steps=steps)))[1].first.data[0]
+    assert (waits["zmin"], waits["zmax"]) == (0, 1)
 
 
 def test_a_large_matrix_is_folded_and_says_so() -> None:
-    result = large(steps=100)
+    result = job_result(3000, late=2999, steps=500)
     assert result.job
-    odd = replace(result.job.steps.rows[77], step_ns=[None, 99 * MS] + [44 * MS] * 98)
+    odd = replace(result.job.steps.rows[77], step_ns=[None, 99 * MS] + [44 * MS] * 498)
     steps = replace(result.job.steps, rows=[odd if row.rank == 77 else row for row in result.job.steps.rows])
     matrix = step_matrix(replace(result, job=replace(result.job, steps=steps)))
-    assert matrix and not matrix.written_out
-    times, waits = matrix.heats
-    assert len(matrix.columns) <= MOST_COLUMNS and len(times.rows) <= MOST_ROWS
-    labels = [row.label for row in times.rows]
-    assert {"rank 77", "rank 300"} <= set(labels) and any(label.startswith("ranks ") for label in labels)
-    # The rank with the longest step keeps its row, and the longest of the steps of a column is the one shown.
-    assert times.rows[labels.index("rank 77")].cells[0].shade == 10
-    assert waits.rows[labels.index("rank 300")].cells[5].shade == 0
-    folded = next(row for row in times.rows if row.label.startswith("ranks "))
-    assert "44 ms to 48 ms, median" in folded.cells[3].title
-    assert "A column is up to 3 steps" in matrix.notes[-1] and "the longest of their step times" in matrix.notes[-2]
+    assert matrix and len(matrix.rows) <= MOST_ROWS and len(matrix.columns) <= MOST_COLUMNS
+    assert matrix.times.shape == (len(matrix.rows), len(matrix.columns)) == matrix.waits.shape
+    # A late rank keeps its row, and the longest of the steps of a cell is the one shown.
+    late = matrix.rows.index("rank 2999")
+    assert (matrix.waits[late] == 0).all() and (np.delete(matrix.waits, late, axis=0) == 21 * MS).all()
+    assert np.nanmax(matrix.times) == 99 * MS
+    assert "A column is up to 3 steps" in matrix.notes and "the longest of their step times" in matrix.notes
 
 
 def test_equal_steps_look_equal() -> None:
-    matrix = step_matrix(job_result(4))
-    assert matrix
-    shades = {cell.shade for row in matrix.heats[0].rows for cell in row.cells if cell.shade is not None}
-    assert shades < set(range(3, 9))
+    heat = heat_charts(job_result(2, late=1))[0].first.data[0]
+    shades = [(value - heat["zmin"]) / (heat["zmax"] - heat["zmin"]) for row in heat["z"] for value in row if value]
+    assert min(shades) > 0.2 and max(shades) < 0.8
 
 
 @pytest.mark.parametrize("change", ["no job", "one gpu", "no steps"])
@@ -126,21 +129,19 @@ def test_where_there_is_no_matrix_there_is_none(change: str) -> None:
     names = [] if change == "no steps" else steps.names
     job = None if change == "no job" else replace(result.job, steps=replace(steps, rows=rows, names=names))
     page = render_html(replace(result, job=job), None)
-    assert b'class="heat' not in page and (b'id="job"' in page) == (job is not None)
+    assert b'id="chart-step-heat"' not in page and (b'id="job"' in page) == (job is not None)
 
 
 def test_the_page_of_512_ranks_is_small_and_says_what_it_leaves_out() -> None:
     tables = sample()[1]
     page = render_html(large(), tables)
-    assert len(page) < 2_000_000
+    assert len(page) < 4_000_000
     found = Tables(page).tables
     compute = found["spread-table"][1]
     assert compute == ["Compute", "40.0%", "rank 0", "45.6%", "90.0%", "rank 300"]
     assert found["spread-table"][3][2] == ""  # all have the same
-    assert len(found["gpu-table"]) == 513
-    assert found["gpu-table"][301] == ["rank 300", "1,000.000", "90.0%", "1.0%", "0.0%", "9.0%", "44.000", "1,400"]
-    text = page.decode().partition("<script")[0]
-    assert text.count('<article class="device"') == 8 and "Below are 8 of them" in text
+    text = without_scripts(page)
+    assert "8 of them: late ranks, those that differ most" in text
     said = text_of(text)
     assert "The same on 511 more GPUs" in said and "and on 495 more GPUs: 12 to 17% of the window" in said
     assert "The timeline shows 1 of 512 ranks: 0." in said
@@ -152,7 +153,7 @@ def test_evidence_on_a_rank_that_is_not_shown_is_text() -> None:
     result, tables = large(), sample()[1]
     start = result.findings[0].evidence[0].start_ns
     stall = replace(result.findings[0], evidence=[Evidence(300, 0, start, start + MS, "the late one")])
-    page = render_html(replace(result, findings=[stall]), tables).decode().partition("<script")[0]
+    page = without_scripts(render_html(replace(result, findings=[stall]), tables))
     assert "the late one" in page and "data-finding" not in page
 
 

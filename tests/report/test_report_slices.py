@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from traceanalyzer.report.points import make_points, thin, thinned_size, within
 from traceanalyzer.report.slices import Slices, make_slices, merge, merged_size, pack
 
 SPANS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 60), st.integers(0, 2)), min_size=1, max_size=60)
@@ -75,3 +76,35 @@ def test_kept_slices_are_not_merged(quantum: int) -> None:
 def test_a_merged_slice_has_the_name_of_the_longest() -> None:
     merged = merge(build([(0, 2, 1), (3, 5, 1), (9, 1, 1)]), 1000, np.zeros(3, dtype=np.bool_))
     assert (merged.name.tolist(), merged.duration.tolist(), merged.count.tolist()) == ([1], [8], [3])
+
+
+SAMPLES = st.lists(st.tuples(st.integers(0, 300), st.integers(-5, 5)), min_size=1, max_size=80)
+
+
+@given(SAMPLES)
+def test_points_say_at_each_time_what_was_sampled_last(samples: list[tuple[int, int]]) -> None:
+    time, value = (np.array(column) for column in zip(*samples, strict=True))
+    points = make_points(time, value.astype(np.float64))
+    order = np.argsort(time, kind="stable")
+    for at in range(int(time.min()), int(time.max()) + 1):
+        last = value[order][np.searchsorted(time[order], at, side="right") - 1]
+        assert points.value[np.searchsorted(points.time, at, side="right") - 1] == last
+    assert (points.time[0], points.time[-1]) == (time.min(), time.max())
+
+
+@given(SAMPLES, st.integers(1, 400))
+def test_thinning_keeps_the_ends_and_extremes_of_each_quantum(samples: list[tuple[int, int]], quantum: int) -> None:
+    time, value = (np.array(column) for column in zip(*samples, strict=True))
+    points = make_points(time, value.astype(np.float64))
+    few = thin(points, quantum)
+    assert len(few) == thinned_size(points, quantum)
+    for bucket in np.unique(points.time // quantum):
+        before, after = points.value[points.time // quantum == bucket], few.value[few.time // quantum == bucket]
+        assert len(after) <= 4
+        assert (after[0], after[-1], after.min(), after.max()) == (before[0], before[-1], before.min(), before.max())
+
+
+def test_what_held_before_the_start_holds_at_the_start() -> None:
+    points = within(make_points(np.array([5, 10, 20, 30, 40]), np.array([1.0, 2.0, 3.0, 4.0, 5.0])), 15, 30)
+    assert (points.time.tolist(), points.value.tolist()) == ([15, 20, 30], [2.0, 3.0, 4.0])
+    assert len(within(points, 0, 10)) == len(within(points, 31, 40)) == 0  # nobody says that the last one still held

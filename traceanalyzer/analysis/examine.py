@@ -26,8 +26,8 @@ SMALL_TABLES = (
     *("ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
     *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
 )
-SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals")
-"""What a timeline shows of a part besides its event tables; a part in memory keeps no more."""
+SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals", "copies")
+"""What the report shows of a part besides its event tables and what is soon made; a part in memory keeps no more."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.health import softened
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
-from traceanalyzer.engine.outcomes import merged
+from traceanalyzer.engine.outcomes import in_own_words, merged
 from traceanalyzer.engine.rule import Rule
 from traceanalyzer.engine.run import by_saving, run_rules
 from traceanalyzer.engine.splits import claimed, splits
@@ -94,7 +94,7 @@ def can_judge(result: Result) -> bool:
 
 def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule]) -> list[RuleOutcome]:
     by_rule = {outcome.rule: outcome for outcome in outcomes}
-    return [by_rule[rule.id] for rule in rules]
+    return [in_own_words(by_rule[rule.id], rule) for rule in rules]
 
 
 def _hidden(health: list[Health]) -> str | None:

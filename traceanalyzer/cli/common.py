@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -124,6 +124,19 @@ Store = Annotated[
     ),
 ]
 
+Redacted = Annotated[
+    bool,
+    typer.Option(
+        "--redact/--no-redact",
+        help="Take out what tells of you or your machine: folders above the project, user and host names, e-mail addresses, and "
+        "passwords, tokens and queries of URLs. Of a path its last two parts stay, of an installed package all from its name on.",
+        show_default="redact",
+    ),
+]
+
+RANKS_SHOWN = 8
+"""More than that on one timeline no one looks through, and no page should carry."""
+
 
 def size_limit(text: str | None) -> int | None:
     """The bytes that `--max-size` says. Raises InputError for what is no size."""
@@ -180,18 +193,27 @@ def check_output(output: Path, inputs: list[Path]) -> None:
 
 def write(content: bytes, output: Path) -> None:
     """Write to a file, whole or not at all, or to stdout for `-`. Raises InputError when the file cannot be written."""
+    with written(output) as file:
+        file.write(content)
+
+
+@contextmanager
+def written(output: Path) -> Iterator[IO[bytes]]:
+    """A file to write to that is there whole or not at all; `-` is stdout. Raises InputError when it cannot be written."""
     if str(output) == "-":
-        _write_stdout(content)
+        with _stdout() as out:
+            yield out
         return
     try:
         if output.exists() and not output.is_file():  # /dev/null and other devices, named pipes
-            output.write_bytes(content)
+            with output.open("wb") as device:
+                yield device
             return
         place = output.resolve()  # through a symbolic link, which stays one
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as aside:
             try:
-                aside.write(content)
+                yield aside
                 aside.flush()
                 set_usual_mode(Path(aside.name))
                 Path(aside.name).replace(place)
@@ -202,9 +224,10 @@ def write(content: bytes, output: Path) -> None:
         raise InputError(f"{output}: cannot be written ({error.strerror}); choose another output") from error
 
 
-def _write_stdout(content: bytes) -> None:
+@contextmanager
+def _stdout() -> Iterator[IO[bytes]]:
     try:
-        sys.stdout.buffer.write(content)
+        yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         # The reader (`| head`) has enough. What Python still holds for stdout must not fail at exit.

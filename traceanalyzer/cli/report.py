@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from traceanalyzer.cli.common import (
+    RANKS_SHOWN,
     Disabled,
     FailOn,
     Inputs,
     Jobs,
     MaxSize,
+    Redacted,
     RuleFolders,
     Scheduler,
     Store,
@@ -24,9 +26,7 @@ from traceanalyzer.cli.common import (
     size_limit,
     write,
 )
-
-RANKS_SHOWN = 8
-"""More than that on one timeline no one looks through, and no page should carry."""
+from traceanalyzer.errors import InputError
 
 
 def report(
@@ -37,6 +37,18 @@ def report(
     title: Annotated[
         str | None, typer.Option(help="Title of the report.", show_default="the name of the input")
     ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Show the report in your browser when it is written.")] = False,
+    redact: Redacted = True,
+    limit_mb: Annotated[
+        float,
+        typer.Option(
+            "--limit-mb",
+            metavar="N",
+            min=0.1,
+            help="The report is never larger than this, in MB. The more room, the finer the timeline and the longer the tables: "
+            "200,000 slices at 10 MB.",
+        ),
+    ] = 10,
     fail_on: FailOn = None,
     thresholds: Thresholds = None,
     rules: RuleFolders = None,
@@ -48,24 +60,42 @@ def report(
 ) -> None:
     """Write an HTML report: verdict, ledger, findings, timeline, fixes.
 
-    One file that needs no network and no other file, so it can be mailed or kept as a CI artifact.
+    One file that needs no network and no other file, so it can be mailed or kept as a CI artifact. It does not say who you are or
+    where it was recorded (see --redact), but the names of your kernels, operators and ranges are in it.
 
-    Example: traceanalyzer report trace.json.gz -o report.html
+    Example: traceanalyzer report trace.json.gz -o report.html --open
+
+    Example: traceanalyzer report ranks/ --title "7B, 64 GPUs, run 12" --limit-mb 25
     """
     from traceanalyzer.analysis import Shown
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.report.budget import MEGABYTE
     from traceanalyzer.report.html import render_html
     from traceanalyzer.report.selection import ranks_to_show
 
+    if open_ and str(output) == "-":
+        raise InputError("--open: standard output cannot be shown in a browser; name a file with -o")
     check_output(output, inputs)
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     use_little_memory()
     with analyzed(inputs, config, How(jobs, scheduler, store, limit)) as (parts, found):
         result = found.result
         shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
-        write(render_html(result, Shown(shown, config, found.tables), title=title), output)
+        tables = Shown(shown, config, found.tables)
+        write(render_html(result, tables, title=title, limit=int(limit_mb * MEGABYTE), redact=redact), output)
     typer.echo(result.verdict.headline, err=True)
     if str(output) != "-":
         typer.echo(f"report: {output}", err=True)
+    if open_:
+        show(output)
     raise typer.Exit(exit_code(result, fail_on))
+
+
+def show(page: Path) -> None:
+    """Open a page in the user's browser, or say where it is."""
+    import webbrowser
+
+    address = page.resolve().as_uri()
+    if not webbrowser.open(address):
+        typer.echo(f"no browser found; open {address} yourself", err=True)

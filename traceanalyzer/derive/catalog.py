@@ -19,7 +19,8 @@ from traceanalyzer.derive.copies import copies
 from traceanalyzer.derive.copy_bursts import copy_bursts
 from traceanalyzer.derive.gaps import gaps
 from traceanalyzer.derive.health import health
-from traceanalyzer.derive.host import INPUT_PATTERNS, Host
+from traceanalyzer.derive.host import INPUT_PATTERNS, Host, waits
+from traceanalyzer.derive.host_stats import operator_stats, sync_stats
 from traceanalyzer.derive.kernel_chains import kernel_chains
 from traceanalyzer.derive.kernels import kernel_stats, kernels
 from traceanalyzer.derive.late import late_names, late_work
@@ -93,9 +94,9 @@ def _process_groups(communication: pa.Table) -> pa.Table:
     return process_groups(communication)
 
 
-# What each derived table is made from. Not tables for rules, but shared by several: the threads' interval sets (`host`), the unions of
-# each GPU's operations (`busy`), the operations on the ledger, which keep the columns of gpu_ops, and `links`, which are the launches
-# before those that the clocks contradict are left out.
+# What each derived table is made from. Not tables for rules, but shared by several: the threads' interval sets (`host`), the calls that
+# waited for the GPU (`waits`), the unions of each GPU's operations (`busy`), the operations on the ledger, which keep the columns of
+# gpu_ops, and `links`, which are the launches before those that the clocks contradict are left out.
 DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "gpu_ops": (gpu_ops, ("recorded_ops", "host_ranges", "communication_patterns")),
     "ledger_ops": (ledger_ops, ("gpu_ops",)),
@@ -107,7 +108,11 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         health,
         ("recorded_health", "gpu_ops", "ledger_ops", "api_calls", "links", "clocks", "overheads", "steps"),
     ),
-    "host": (Host, ("api_calls", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns")),
+    "waits": (waits, ("api_calls", "launches", "gpu_ops")),
+    "host": (
+        Host,
+        ("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
+    ),
     "gaps": (gaps, ("ledger_ops", "launches", "host", "host_steps")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
     "windows": (windows, ("ledger_ops", "devices")),
@@ -120,6 +125,8 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "callers": (Callers, ("host_ranges",)),
     "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
     "operator_shapes": (operator_shapes, ("host_ranges",)),
+    "operator_stats": (operator_stats, ("host_ranges", "api_calls", "launches")),
+    "sync_stats": (sync_stats, ("api_calls", "waits", "gaps")),
     "patterns": (patterns, ("host_ranges", "callers", "launches", "ledger_ops")),
     "communication_ops": (communication_ops, ("ledger_ops",)),
     "communication_kernels": (
@@ -153,6 +160,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 }
 _NO_GPU_WORK = ("gpu_ops", "the trace holds no GPU operations")
 _NO_STEPS = "the trace marks no steps that launched GPU work, and none can be told from its launches"
+_NO_CALLS = "the trace holds no CUDA or HIP API calls"
 _NO_RANGES = "the trace holds no operators, annotations or Python frames"
 _NO_MEMORY = (
     "memory_events",
@@ -164,7 +172,7 @@ NEEDS = {
     "gaps": _NO_GPU_WORK,
     "ledger": _NO_GPU_WORK,
     "ledger_intervals": _NO_GPU_WORK,
-    "api_calls": ("api_calls", "the trace holds no CUDA or HIP API calls"),
+    "api_calls": ("api_calls", _NO_CALLS),
     "launches": ("launches", "no GPU operation can be linked to a launching API call"),
     "host_ranges": ("host_ranges", _NO_RANGES),
     "steps": ("steps", "the trace marks no steps"),
@@ -177,6 +185,8 @@ NEEDS = {
         "operator_shapes",
         "the trace holds no input shapes of operators; torch.profiler records them with record_shapes=True",
     ),
+    "operator_stats": ("host_ranges", _NO_RANGES),
+    "sync_stats": ("api_calls", _NO_CALLS),
     "patterns": ("host_ranges", _NO_RANGES),
     "communication": ("communication", "the trace holds no communication kernels"),
     "process_groups": ("communication", "the trace holds no communication kernels"),

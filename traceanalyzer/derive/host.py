@@ -110,6 +110,7 @@ class Host:
     def __init__(
         self,
         api_calls: pa.Table,
+        waits: frames.Flags,
         host_ranges: pa.Table,
         overheads: pa.Table,
         steps: pa.Table,
@@ -147,7 +148,7 @@ class Host:
         self._is_work = ~is_step & closed
         self._calls = (frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns"))
         self._is_memory = frames.equals(api_calls, "class", "memory")
-        self._is_wait = frames.equals(api_calls, "class", "sync") | _blocking_copies(api_calls, launches, gpu_ops)
+        self._is_wait = waits
         self._range_rows = dict(frames.threads(host_ranges))
         self._call_rows = dict(frames.threads(api_calls))
         self._activities = ActivityTimes(api_calls, host_ranges, overheads, launches, gpu_ops, closed)
@@ -247,6 +248,11 @@ def _left_open(ranges: pa.Table, frame: frames.Flags, builtin: frames.Flags) -> 
         where = frames.dense(rank, process, thread)[rows]
         result[rows[:-1][where[1:] == where[:-1]]] = True
     return result
+
+
+def waits(api_calls: pa.Table, launches: pa.Table, gpu_ops: pa.Table) -> frames.Flags:
+    """Which calls waited for the GPU: those that synchronize, and copies and memsets that came back only after them."""
+    return frames.equals(api_calls, "class", "sync") | _blocking_copies(api_calls, launches, gpu_ops)
 
 
 def _blocking_copies(api_calls: pa.Table, launches: pa.Table, gpu_ops: pa.Table) -> frames.Flags:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -34,14 +34,14 @@ class CannotJudgeError(Exception):
 
 @dataclass(frozen=True)
 class GroupRun:
-    """What judging a group needs. `weak` are the ranks whose trace health lowers the confidence of this rule."""
+    """What judging a group needs. `weak` are the ranks whose trace health lowers the confidence of this rule, and what it says."""
 
     rule: Rule
     program: Program
     windows: Windows
     book: ClaimBook
     describe: Describe
-    weak: Set[int]
+    weak: Mapping[int | None, str]
 
     def finding(self, keys: dict[str, pa.Scalar], rows: TableRows) -> Finding | None:
         """The finding of this group, or None when it does not hold. Claims what it recovers.
@@ -71,13 +71,14 @@ class GroupRun:
         rows.values["recoverable"] = pa.scalar(recoverable, pa.int64())
         gpus = self._gpus(scope, spans)
         window = sum(self.windows.duration(*gpu) for gpu in gpus)
+        confidence, reasons = self._confidence(rows, gpus, scope)
         assert program.message is not None
         return Finding(
             rule=rule.id,
             slug=rule.slug,
             title=rule.title,
             severity=self._severity(rows, recoverable / window if window else 0.0),
-            confidence=self._confidence(rows, gpus, scope),
+            confidence=confidence,
             message=_sentence(program.message(rows)) + self._accounted(spans, wanted, recoverable),
             scope=self._scope(rows) or scope,
             metrics=metrics,
@@ -85,6 +86,7 @@ class GroupRun:
             evidence=evidence(rule.source, rows, program.order_by, rule.limit),
             recommend=[step for when, step in program.recommend if when is None or when(rows).as_py()],
             references=list(rule.references),
+            confidence_reasons=reasons,
         )
 
     def _scope(self, rows: TableRows) -> Scope | None:
@@ -142,12 +144,19 @@ class GroupRun:
             return next((level for when, level in self.program.severity if when(rows).as_py()), "info")
         return next((level for least, level in LADDER if share >= least), "info")
 
-    def _confidence(self, rows: TableRows, gpus: list[tuple[int, int]], scope: Scope) -> str:
-        confidence = self.rule.saving.confidence if self.rule.saving else "high"
+    def _confidence(self, rows: TableRows, gpus: list[tuple[int, int]], scope: Scope) -> tuple[str, list[str]]:
+        """The confidence, and why it is not high."""
+        saving = self.rule.saving
+        most = saving.confidence if saving else "high"
+        reasons = [] if most == "high" else [f"this rule estimates, with {most} confidence at most"]
+        lowered = []
         # What is true of the whole job has no rank.
-        weak = bool(self.weak & {None, scope.rank, *(rank for rank, _ in gpus)})
-        unsure = self.program.less_sure is not None and bool(self.program.less_sure(rows).as_py())
-        return CONFIDENCES[max(0, CONFIDENCES.index(confidence) - weak - unsure)]
+        ranks = (None, scope.rank, *(rank for rank, _ in gpus))
+        if weak := next((self.weak[rank] for rank in ranks if rank in self.weak), None):
+            lowered.append(f"lowered by the health of the trace: {weak}")
+        if saving and self.program.less_sure is not None and self.program.less_sure(rows).as_py():
+            lowered.append(f"lowered because this condition of the rule holds: {saving.less_sure_when}")
+        return CONFIDENCES[max(0, CONFIDENCES.index(most) - len(lowered))], reasons + lowered
 
     def _saving(self, rows: TableRows, recoverable: int, window: int, gpus: list[tuple[int, int]]) -> Saving:
         if not self.rule.saving and self.rule.category != "health":

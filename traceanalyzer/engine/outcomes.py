@@ -1,9 +1,11 @@
-"""One outcome a rule, from what it said of each part of a job."""
+"""One outcome a rule, from what it said of each part of a job, in the rule's own words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from traceanalyzer.engine.rule import Rule
 from traceanalyzer.result.document import RuleOutcome
 
 # What is said of the whole when parts disagree: the first that any of them says.
@@ -26,4 +28,15 @@ def _merged(outcomes: Sequence[RuleOutcome]) -> RuleOutcome:
     speak = _JUDGED if judged else (whole.outcome,)
     return RuleOutcome(
         whole.rule, whole.outcome, next((o.reason for o in outcomes if o.outcome in speak and o.reason), None)
+    )
+
+
+def in_own_words(outcome: RuleOutcome, rule: Rule) -> RuleOutcome:
+    """The outcome with what the rule's file says of itself."""
+    return replace(
+        outcome,
+        title=rule.title,
+        why=rule.why,
+        false_positives=list(rule.false_positives),
+        metrics=dict(rule.metrics),
     )

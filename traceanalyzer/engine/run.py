@@ -129,7 +129,7 @@ class _Run:
         findings: list[Finding] = []
         unjudged: list[str] = []
         for keys, group in groups:
-            judged = GroupRun(rule, program, self.windows, self.book, self.describe, weak.keys())
+            judged = GroupRun(rule, program, self.windows, self.book, self.describe, weak)
             try:
                 finding = judged.finding(keys, group)
             except CannotJudgeError as reason:
@@ -152,15 +152,15 @@ class _Run:
                 if len(table) and table[column].null_count == len(table):
                     raise _AbstainedError("not_applicable", f"not recorded for {name}: {_about(name, column)}")
 
-    def _sick(self, codes: Sequence[str]) -> dict[int, str]:
+    def _sick(self, codes: Sequence[str]) -> dict[int | None, str]:
         """Rank -> message of the first health row with one of these codes."""
-        sick: dict[int, str] = {}
+        sick: dict[int | None, str] = {}
         for note in self.notes:
             if note["code"] in codes:
                 sick.setdefault(note["rank"], note["message"])
         return sick
 
-    def _rows(self, rule: Rule, program: Program, sick: dict[int, str]) -> TableRows:
+    def _rows(self, rule: Rule, program: Program, sick: dict[int | None, str]) -> TableRows:
         values = {f"params.{name}": pa.scalar(param.value) for name, param in rule.params.items()}
         if rule.source not in self.columns:
             self.columns[rule.source] = Columns(self.tables.table(rule.source), self.windows)

@@ -4,69 +4,122 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from traceanalyzer.report import view
+from traceanalyzer.redaction.data import redacted
+from traceanalyzer.report import sources, words
+from traceanalyzer.report.budget import LIMIT, Budget, fitted
+from traceanalyzer.report.charts import build_charts
+from traceanalyzer.report.devices_view import device_views, ledger_legend
+from traceanalyzer.report.findings_view import FindingView, finding_groups
+from traceanalyzer.report.first_view import first_view
+from traceanalyzer.report.glossary import GLOSSARY
 from traceanalyzer.report.job_view import job_view
 from traceanalyzer.report.lanes import TimelineTables
 from traceanalyzer.report.many_gpus import gpus_to_show, many_gpus
 from traceanalyzer.report.packing import inline_json
 from traceanalyzer.report.palette import SWATCHES, colour_rules
+from traceanalyzer.report.rules_view import silent_rules
+from traceanalyzer.report.steps_view import steps_views
+from traceanalyzer.report.tables import build_tables, packed_tables
 from traceanalyzer.report.timeline import Timeline, build_timeline
 from traceanalyzer.resources import data_folder
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.ranks import rank_list
 from traceanalyzer.units import format_bytes, format_count, format_share
 
 STYLES = ("report.css", "timeline.css", "charts.css", "tables.css")
-SCRIPTS = ("data.js", "timeline-data.js", "timeline-paint.js", "timeline.js", "page.js")
+SCRIPTS = (
+    "data.js",
+    "dom.js",
+    "format.js",
+    "timeline-data.js",
+    "timeline-layout.js",
+    "timeline-columns.js",
+    "timeline-paint.js",
+    "timeline-links.js",
+    "timeline-search.js",
+    "timeline-hit.js",
+    "timeline-details.js",
+    "timeline-minimap.js",
+    "timeline-selection.js",
+    "timeline-input.js",
+    "timeline-address.js",
+    "timeline.js",
+    "timeline-start.js",
+    "perfetto.js",
+    "charts.js",
+    "tables-data.js",
+    "tables.js",
+    "page.js",
+)
 
 
-def render_html(result: Result, tables: TimelineTables | None, *, title: str | None = None) -> bytes:
-    """The report as UTF-8 HTML; the same result and tables give the same bytes. Without tables it has no timeline."""
-    names = view.input_names(result)
-    rank_name = view.rank_namer(result)
+def render_html(
+    result: Result, tables: TimelineTables | None, *, title: str | None = None, limit: int = LIMIT, redact: bool = True
+) -> bytes:
+    """The report as UTF-8 HTML of at most `limit` bytes; the same result and tables give the same bytes.
+
+    Without tables it has no timeline. Paths, users and hosts are left out unless `redact` is false. Raises InputError when the page
+    cannot be made small enough.
+    """
+    if redact:
+        result, tables = redacted(result, tables)
+    return fitted(lambda budget: _page(result, tables, title, budget), limit)
+
+
+def _page(result: Result, tables: TimelineTables | None, title: str | None, budget: Budget) -> bytes:
+    names = sources.input_names(result)
+    rank_name = sources.rank_namer(result)
     timeline = None
     if tables is not None:
         every = [item for finding in result.findings for item in finding.evidence]
-        timeline = build_timeline(tables, rank_name, every, view.clock_offsets(result))
+        timeline = build_timeline(
+            tables,
+            rank_name,
+            every,
+            sources.clock_offsets(result),
+            claims=sources.rank_claims(result),
+            most=budget.slices,
+        )
         timeline = timeline if timeline.events else None
-    groups = view.finding_groups(result, timeline.place if timeline else lambda _: None)
+    groups = finding_groups(result, timeline.place if timeline else lambda _: None)
     findings = [finding for group in groups for finding in group.shown]
-    kernels, kernel_count = view.kernel_views(tables, sum(device.window_ns for device in result.devices))
+    timeline_ranks = sources.timeline_ranks(result, timeline)
+    data_tables = build_tables(result, tables, timeline, timeline_ranks, budget.rows)
+    place = timeline.place if timeline else lambda _: None
+    charts = build_charts(result, tables, rank_name, place, sources.clock_offsets(result))
     shown, steps = gpus_to_show(result)
-    devices = view.device_views(shown)
+    devices = device_views(shown)
     scripts = [Markup(_read(name)) for name in SCRIPTS]
     style = Markup(colour_rules() + "".join(_read(name) for name in STYLES))
     page = _environment().get_template("report.html.j2")
     text = page.render(
         title=title or _title(names),
-        policy=_policy(style, scripts),
+        policy=_policy(style, [*scripts, charts.code]),
         style=style,
         scripts=scripts,
         result=result,
         input_names=names,
-        bound=view.bound_swatch(result),
-        notes=notes(result.health),
+        first=first_view(result, [group.first for group in groups]),
+        glossary=GLOSSARY,
         devices=devices,
         many=many_gpus(result),
         job=job_view(result),
-        legend=view.ledger_legend(devices),
+        legend=ledger_legend(devices),
         swatches=SWATCHES,
         groups=groups,
-        best=min(
-            (finding for finding in findings if finding.finding.saving.pays), key=lambda f: f.number, default=None
-        ),
-        steps=view.steps_views(steps, tables),
-        kernels=kernels,
-        kernel_count=kernel_count,
-        several_gpus=len(result.devices) > 1,
-        silent=view.silent_rules(result),
+        steps=steps_views(steps),
+        charts=charts,
+        data_tables=data_tables,
+        tables_data=packed_tables(data_tables),
+        silent=silent_rules(result),
         timeline=timeline,
-        timeline_ranks=view.timeline_ranks(result, timeline),
+        timeline_ranks=timeline_ranks,
         page_data=inline_json(_page_data(findings, timeline)),
     )
     return text.encode()
@@ -78,8 +131,8 @@ def _title(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _page_data(findings: list[view.FindingView], timeline: Timeline | None) -> dict[str, Any]:
-    """What the scripts need beside the timeline's blob: where each piece of evidence lies, by the number of its finding."""
+def _page_data(findings: list[FindingView], timeline: Timeline | None) -> dict[str, Any]:
+    """What the scripts need beside the timeline's blob: of each finding, by its number, where its evidence lies and what it says."""
     places = {
         str(f.number): [
             None if item.place is None else [item.place.start, item.place.end, item.place.group, item.label]
@@ -88,13 +141,32 @@ def _page_data(findings: list[view.FindingView], timeline: Timeline | None) -> d
         for f in findings
         if f.first_place is not None
     }
-    return {"evidence": places if timeline else {}}
+    about = {
+        str(f.number): [
+            f"{f.finding.rule} {f.finding.title}",
+            f.finding.severity,
+            f.finding.message,
+            f.gain and f.gain.words,
+        ]
+        for f in findings
+        if f.first_place is not None
+    }
+    rules = {f.finding.rule: f.number for f in reversed(findings)}
+    return (
+        {"evidence": places, "findings": about, "rules": rules}
+        if timeline
+        else {"evidence": {}, "findings": {}, "rules": {}}
+    )
 
 
-def _policy(style: str, scripts: list[Markup]) -> str:
-    """A content security policy that allows this style and these scripts, by their hashes, and nothing else."""
-    allowed = " ".join(_hash(script) for script in scripts)
-    return f"default-src 'none'; script-src {allowed}; style-src {_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    """A content security policy that allows this style and these scripts, by their hashes, and nothing else.
+
+    But for one: the empty style sheet, which plotly makes and fills rule by rule.
+    """
+    allowed = " ".join(_hash(script) for script in scripts if script)
+    styles = f"{_hash(style)} {_hash('')}"
+    return f"default-src 'none'; script-src {allowed}; style-src {styles}; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def _hash(text: str) -> str:
@@ -124,8 +196,9 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update(
-        duration=view.format_duration,
-        readable=view.readable,
+        duration=words.format_duration,
+        readable=words.readable,
+        sentence=words.sentence,
         bytes=format_bytes,
         share=format_share,
         tenths=_tenths,

@@ -1,16 +1,15 @@
-"""The job section of the page as plain values: its ranks, who is late, step by step, and the collectives."""
+"""The job section of the page as plain values: its ranks, and who is late."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from traceanalyzer.names import readable_name
-from traceanalyzer.report.heat import Matrix, step_matrix
 from traceanalyzer.report.palette import BY_KEY, Swatch
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer
-from traceanalyzer.result.job import CollectiveStats, LateRank
-from traceanalyzer.result.job_words import absent, bandwidth_words, summary, waiting, why_late
+from traceanalyzer.result.job import LateRank
+from traceanalyzer.result.job_words import absent, summary, waiting, why_late
 
 LATE_ROWS = 16
 
@@ -27,13 +26,6 @@ class LateView:
 
 
 @dataclass(frozen=True)
-class CollectiveView:
-    stats: CollectiveStats
-    algorithm: str | None
-    bus: str | None
-
-
-@dataclass(frozen=True)
 class JobView:
     """`clauses` and `sentences` say the job in words; `late_left` is how many late ranks the table leaves out, and their share."""
 
@@ -42,8 +34,6 @@ class JobView:
     waiting: str | None
     late: list[LateView]
     late_left: tuple[int, float] | None
-    matrix: Matrix | None
-    collectives: list[CollectiveView]
 
 
 def job_view(result: Result) -> JobView | None:
@@ -68,11 +58,4 @@ def job_view(result: Result) -> JobView | None:
             for late in job.late_ranks[:LATE_ROWS]
         ],
         late_left=(len(left), sum(late.waited_share for late in left)) if left else None,
-        matrix=step_matrix(result),
-        collectives=[
-            CollectiveView(
-                one, *(bandwidth_words(one, value) for value in (one.algorithm_bandwidth, one.bus_bandwidth))
-            )
-            for one in job.collectives
-        ],
     )

@@ -22,53 +22,62 @@ class Swatch:
 
 
 SWATCHES: tuple[Swatch, ...] = (
-    Swatch("compute", "Compute", "a compute kernel was running", "#3f7fcf", "#5b97e0"),
-    Swatch("exposed_communication", "Exposed communication", "communication that no compute hid", "#7e5fc9", "#9b80e0"),
-    Swatch("exposed_memcpy", "Exposed copies", "copies that nothing else hid", "#1b9c93", "#35b5ab"),
-    Swatch("exposed_memset", "Exposed memsets", "memsets that nothing else hid", "#86bda9", "#7fae9d"),
-    Swatch("idle.input", "Idle: input", "the launching thread waited for the data loader", "#e06f1f", "#ee8238"),
+    Swatch("compute", "Compute", "a compute kernel was running", "#306fba", "#71a8f1"),
+    Swatch("exposed_communication", "Exposed communication", "communication that no compute hid", "#8f71e1", "#8d73d2"),
+    Swatch("exposed_memcpy", "Exposed copies", "copies that nothing else hid", "#53ccc4", "#2fa99f"),
+    Swatch("exposed_memset", "Exposed memsets", "memsets that nothing else hid", "#5f9884", "#8cbba9"),
+    Swatch("idle.input", "Idle: input", "the launching thread waited for the data loader", "#df6e1e", "#e77c31"),
     Swatch(
-        "idle.memory_management", "Idle: memory management", "memory was being allocated or freed", "#a5583f", "#c17458"
+        "idle.memory_management", "Idle: memory management", "memory was being allocated or freed", "#a5583f", "#b3664b"
     ),
-    Swatch("idle.synchronization", "Idle: synchronization", "the host had waited for the GPU", "#cf426c", "#e0608a"),
-    Swatch("idle.host_work", "Idle: host work", "the launching thread was busy elsewhere", "#dba214", "#e0b03a"),
+    Swatch("idle.synchronization", "Idle: synchronization", "the host had waited for the GPU", "#ca3b67", "#dc5d89"),
+    Swatch("idle.host_work", "Idle: host work", "the launching thread was busy elsewhere", "#e6ab22", "#e3b135"),
     Swatch(
         "idle.host_untraced",
         "Idle: host, untraced",
         "nothing was recorded on the launching thread",
-        "#eacb7c",
-        "#b59a58",
+        "#e0c171",
+        "#b69b59",
     ),
     Swatch(
         "idle.launch_latency",
         "Idle: launch latency",
         "from the launch call to the kernel's start",
-        "#b0b02c",
-        "#bdbd4a",
+        "#b6b741",
+        "#c2c352",
     ),
     Swatch(
-        "idle.dependency", "Idle: dependency", "launched, but waiting for another stream or event", "#9d7fa5", "#a98cb2"
+        "idle.dependency", "Idle: dependency", "launched, but waiting for another stream or event", "#a182a9", "#bb9bc6"
     ),
-    Swatch("idle.turnaround", "Idle: turnaround", "the hardware's hand-over between operations", "#bfc5cd", "#6b7480"),
-    Swatch("idle.profiler", "Idle: profiler", "the profiler's own overhead", "#97a0ab", "#8590a0"),
-    Swatch("idle.unattributed", "Idle: unattributed", "no launch record says why", "#6f7985", "#4f5966"),
-    Swatch("operator", "Operator", "an operator on the host", "#88a6c4", "#56728f"),
-    Swatch("annotation", "Annotation", "a range that the program marked", "#93b58f", "#5d7f5a"),
-    Swatch("python", "Python", "a Python frame", "#b6a5cc", "#6f5f87"),
-    Swatch("api", "Other call", "another call of the GPU runtime", "#b4bac2", "#5d6672"),
+    Swatch("idle.turnaround", "Idle: turnaround", "the hardware's hand-over between operations", "#adc6e5", "#777777"),
+    Swatch("idle.profiler", "Idle: profiler", "the profiler's own overhead", "#a7a7a7", "#768ba7"),
+    Swatch("idle.unattributed", "Idle: unattributed", "no launch record says why", "#6e7883", "#465363"),
+    Swatch("communication", "Communication", "a communication kernel was running", "#8f71e1", "#8d73d2"),
+    Swatch(
+        "communication_wait",
+        "Waiting for other ranks",
+        "a communication kernel was running, but another rank had not arrived yet",
+        "#c9b6ef",
+        "#5c4a91",
+    ),
+    Swatch("memcpy", "Copy", "a copy was running", "#53ccc4", "#2fa99f"),
+    Swatch("memset", "Memset", "a memset was running", "#5f9884", "#8cbba9"),
+    Swatch("call.launch", "Launch call", "a call that starts work on the GPU", "#b6b741", "#c2c352"),
+    Swatch("call.sync", "Synchronization call", "a call that can wait for the GPU", "#ca3b67", "#dc5d89"),
+    Swatch("call.copy", "Copy call", "a call that copies memory", "#53ccc4", "#2fa99f"),
+    Swatch("call.memory", "Memory call", "a call that allocates or frees memory", "#a5583f", "#b3664b"),
+    Swatch("operator", "Operator", "an operator on the host", "#8cb3d9", "#5c7d9f"),
+    Swatch("annotation", "Annotation", "a range that the program marked", "#99bd94", "#6a9065"),
+    Swatch("python", "Python", "a Python frame", "#a293b6", "#65567c"),
+    Swatch("api", "Other call", "another call of the GPU runtime", "#a4a4a4", "#5c636b"),
 )
 
 CODES: dict[str, int] = {swatch.key: code for code, swatch in enumerate(SWATCHES)}
 BY_KEY: dict[str, Swatch] = {swatch.key: swatch for swatch in SWATCHES}
 
-# The events' own words for what the ledger calls by line.
-GPU_OP_KEYS = {"kernel": "compute", "graph": "compute", "memcpy": "exposed_memcpy", "memset": "exposed_memset"}
-API_CLASS_KEYS = {
-    "launch": "idle.launch_latency",
-    "sync": "idle.synchronization",
-    "copy": "exposed_memcpy",
-    "memory": "idle.memory_management",
-}
+# The events' own words for what they are.
+GPU_OP_KEYS = {"kernel": "compute", "graph": "compute", "memcpy": "memcpy", "memset": "memset"}
+API_CLASS_KEYS = {"launch": "call.launch", "sync": "call.sync", "copy": "call.copy", "memory": "call.memory"}
 RANGE_KEYS = {"operator": "operator", "annotation": "annotation", "nvtx": "annotation", "python": "python"}
 BOUND_BY_KEYS = {
     "compute": "compute",
@@ -83,11 +92,25 @@ BOUND_BY_KEYS = {
 }
 
 
+def luminance(colour: str) -> float:
+    """Relative luminance of "#rrggbb", 0 to 1, as WCAG defines it."""
+    channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever stands out more on the colour: always at least 4.5 to 1."""
+    return "#000000" if (luminance(colour) + 0.05) ** 2 > 0.05 * 1.05 else "#ffffff"
+
+
 def colour_rules() -> str:
-    """The palette as CSS: one custom property and one class `.c-…` a swatch; dark values wait in `--dark-…`."""
-    light = "".join(f"--c-{s.css}:{s.light};" for s in SWATCHES)
-    dark = "".join(f"--c-{s.css}:{s.dark};" for s in SWATCHES)
-    classes = "".join(f".c-{s.css}{{fill:var(--c-{s.css});--swatch:var(--c-{s.css})}}\n" for s in SWATCHES)
+    """The palette as CSS: custom properties and one class `.c-…` a swatch. `--swatch` is its colour, `--on` that of words on it."""
+    light = "".join(f"--c-{s.css}:{s.light};--on-{s.css}:{ink_on(s.light)};" for s in SWATCHES)
+    dark = "".join(f"--c-{s.css}:{s.dark};--on-{s.css}:{ink_on(s.dark)};" for s in SWATCHES)
+    classes = "".join(
+        f".c-{s.css}{{fill:var(--c-{s.css});--swatch:var(--c-{s.css});--on:var(--on-{s.css})}}\n" for s in SWATCHES
+    )
     return (
         f":root{{{light}}}\n"
         f'@media screen and (prefers-color-scheme:dark){{:root:not([data-theme="light"]){{{dark}}}}}\n'

@@ -1,8 +1,8 @@
-"""Slices: what one row of the timeline shows. Packing overlapping ones into rows, and merging small ones when there are too many."""
+"""Slices: what a row of events shows. Packing overlapping ones into rows, and merging small ones when there are too many."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,15 @@ from traceanalyzer.report.palette import SWATCHES
 
 @dataclass(frozen=True)
 class Slices:
-    """Events of one row, by start; ns since the timeline's origin. `count` is how many events each slice stands for."""
+    """Events of one row, by start, in ns. `count` is how many events each slice stands for, `link` the number of the launch call that
+    it is or comes from, 0 for none."""
 
     start: Ints
     duration: Ints
     name: NDArray[np.uint32]
     colour: NDArray[np.uint8]
     count: NDArray[np.uint32]
+    link: NDArray[np.uint32]
 
     def __len__(self) -> int:
         return len(self.start)
@@ -30,14 +32,29 @@ class Slices:
         return end
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Slices:
-        return Slices(self.start[rows], self.duration[rows], self.name[rows], self.colour[rows], self.count[rows])
+        return Slices(
+            self.start[rows], self.duration[rows], self.name[rows], self.colour[rows], self.count[rows], self.link[rows]
+        )
+
+    def moved(self, by: int) -> Slices:
+        return replace(self, start=self.start + by)
 
 
-def make_slices(start: Ints, end: Ints, name: NDArray[np.uint32], colour: NDArray[np.uint8]) -> Slices:
+def make_slices(
+    start: Ints,
+    end: Ints,
+    name: NDArray[np.uint32],
+    colour: NDArray[np.uint8],
+    link: NDArray[np.uint32] | None = None,
+) -> Slices:
     """Slices of single events, sorted: earlier first, and the longer first where two start together (a parent before its child)."""
     duration = np.maximum(end - start, 0)
-    order = np.lexsort((-duration, start))
-    return Slices(start[order], duration[order], name[order], colour[order], np.ones(len(order), dtype=np.uint32))
+    alone = np.ones(len(start), dtype=np.uint32)
+    slices = Slices(start, duration, name, colour, alone, 0 * alone if link is None else link)
+    after, longer = np.diff(start), np.diff(duration) > 0
+    if bool(((after < 0) | ((after == 0) & longer)).any()):
+        slices = slices.take(np.lexsort((-duration, start)))
+    return slices
 
 
 def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
@@ -75,9 +92,10 @@ def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> Slices:
     """Put slices shorter than `quantum` ns that lie in the same quantum together, one slice a colour, laid end to end.
 
     So every colour keeps its exact total; what is lost is the order within a quantum. `keep` marks slices left as they are. The
-    name is that of the longest event.
+    name is that of the longest event; the link is lost unless it stands for one event.
     """
-    key, group = _merge_keys(slices, quantum, keep)
+    group = _groups(slices, quantum, keep)
+    key = group * len(SWATCHES) + slices.colour
     order = np.lexsort((-slices.duration, key))
     longest = order[np.append(True, key[order][1:] != key[order][:-1])]  # the first of each key, in key order
     dense = np.cumsum(np.append(False, key[order][1:] != key[order][:-1]))
@@ -88,20 +106,24 @@ def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> Slices:
     before = np.cumsum(duration) - duration  # laid end to end over the whole row ...
     within = before - before[opens][np.cumsum(opens) - 1]  # ... and then from the start of each group
     group_start = slices.start[np.searchsorted(group, owner)]
-    return Slices(group_start + within, duration, slices.name[longest], slices.colour[longest], count)
+    link = np.where(count == 1, slices.link[longest], 0).astype(np.uint32)
+    return Slices(group_start + within, duration, slices.name[longest], slices.colour[longest], count, link)
 
 
 def merged_size(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> int:
     """How many slices `merge` would leave."""
-    return int(np.count_nonzero(np.bincount(_merge_keys(slices, quantum, keep)[0])))
+    if not len(slices):
+        return 0
+    first = np.flatnonzero(np.diff(_groups(slices, quantum, keep), prepend=-1))
+    colours = np.bitwise_or.reduceat(np.int64(1) << slices.colour.astype(np.int64), first)
+    return sum(int(np.count_nonzero(colours & (1 << code))) for code in range(len(SWATCHES)))
 
 
-def _merge_keys(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """For each slice its key (group and colour) and its group; groups count up along the row."""
+def _groups(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> Ints:
+    """For each slice the number of the group in which it may be merged, counting up along the row."""
     alone = keep | (slices.duration >= quantum)
     bucket = slices.start // quantum
     opens = np.ones(len(slices), dtype=np.bool_)
     opens[1:] = (bucket[1:] != bucket[:-1]) | alone[1:] | alone[:-1]
     group: Ints = np.cumsum(opens) - 1
-    key: Ints = group * len(SWATCHES) + slices.colour
-    return key, group
+    return group

@@ -131,6 +131,8 @@ class Scope:
 
 @dataclass(frozen=True)
 class Finding:
+    """`confidence_reasons` say why the confidence is not high."""
+
     rule: str
     slug: str
     title: str
@@ -143,13 +145,21 @@ class Finding:
     evidence: list[Evidence]
     recommend: list[dict[str, str]]
     references: list[str]
+    confidence_reasons: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class RuleOutcome:
+    """What a rule came to, and its own words, once for all of its findings: what it looks for and `why`, what would make it wrong
+    (`false_positives`), and `metrics`, the expression behind each figure of its findings by the figure's name."""
+
     rule: str
     outcome: str
     reason: str | None
+    title: str = ""
+    why: str = ""
+    false_positives: list[str] = field(default_factory=list)
+    metrics: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -84,12 +84,18 @@ def late_ranks(result: Result) -> list[LateRank]:
 
 def notable_gpus(result: Result, most: int) -> list[int]:
     """Up to `most` positions in `result.devices`, ascending: late ranks, the GPU that computes least, those at the ends of each ledger
-    line where they differ most, then the first ones."""
+    line where they differ most, then the first ones. A late rank whose GPU cannot be told from others is left out."""
     devices = result.devices
     if len(devices) <= most:
         return list(range(len(devices)))
-    at = {(device.rank, device.device): number for number, device in reversed(list(enumerate(devices)))}
-    late = (at[late.rank, late.device] for late in late_ranks(result) if (late.rank, late.device) in at)  # type: ignore[index]
+    keys = [(device.rank, device.device) for device in devices]
+    alike = Counter[tuple[int | None, int | None]](keys)
+    # GPUs of files that do not say their ranks can have one key: which of them is late is then not told.
+    late = (
+        keys.index((late.rank, late.device))  # type: ignore[arg-type]
+        for late in late_ranks(result)
+        if alike[late.rank, late.device] == 1
+    )
     idlest = min(range(len(devices)), key=lambda n: devices[n].compute_ns / max(devices[n].window_ns, 1))
     wanted = chain(islice(late, (most + 1) // 2), [idlest], _ends(spread(devices)), range(len(devices)))
     return sorted(islice(dict.fromkeys(wanted), most))

@@ -16,7 +16,7 @@ from traceanalyzer.derive.tables.ledger import (
     LEDGER_INTERVALS,
 )
 from traceanalyzer.derive.tables.memory import MEMORY_GROWTH, MEMORY_STATS
-from traceanalyzer.derive.tables.operators import OPERATOR_SHAPES, PATTERNS
+from traceanalyzer.derive.tables.operators import OPERATOR_SHAPES, OPERATOR_STATS, PATTERNS, SYNC_STATS
 from traceanalyzer.derive.tables.steps import STEP_LEDGER, STEP_STATS
 from traceanalyzer.model.schema import TableSpec
 
@@ -32,6 +32,8 @@ DERIVED_TABLES: dict[str, TableSpec] = {
         COPY_BURSTS,
         READBACKS,
         OPERATOR_SHAPES,
+        OPERATOR_STATS,
+        SYNC_STATS,
         PATTERNS,
         COMMUNICATION,
         PROCESS_GROUPS,

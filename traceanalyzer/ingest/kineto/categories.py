@@ -34,5 +34,9 @@ NO_WORK = frozenset(
         "ac2g",
         "async",
         "async_cpu_to_gpu",
+        # What `traceanalyzer export` adds to what was recorded.
+        "traceanalyzer.finding",
+        "traceanalyzer.ledger",
+        "traceanalyzer.step",
     }
 )

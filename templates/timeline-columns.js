@@ -1,0 +1,69 @@
+"use strict";
+// What is narrower than a pixel: the columns of a row as an image.
+
+const SHADES = 8; // of a column, by how busy it is
+const FADED = 0.12; // what a search does not match
+const colourTimes = new Float64Array(256);
+
+/**
+ * Columns of one row, one pixel wide each, collected as an image of the row and painted at once: thousands of rectangles would take longer.
+ * A row of slices has one line of pixels, which is stretched; a ledger has as many as it is high.
+ */
+class Columns {
+  constructor() {
+    this.canvas = document.createElement("canvas");
+    this.ctx = this.canvas.getContext("2d", { willReadFrequently: true }); // the image stays where it is written
+  }
+
+  start(width, height, tints) {
+    this.tints = tints;
+    this.isUsed = false;
+    if (this.image?.width !== width || this.image.height < height) {
+      Object.assign(this.canvas, { width, height });
+      this.image = this.ctx.createImageData(width, height);
+      this.pixels = new Uint32Array(this.image.data.buffer);
+    } else this.pixels.fill(0, 0, width * height);
+  }
+
+  /** `shade` from 0 (faded) to SHADES (busy all the time). */
+  set(column, colour, shade) {
+    this.isUsed = true;
+    this.pixels[column] = this.tints[colour * (SHADES + 1) + shade];
+  }
+
+  /** The colours of slices [first, next) one above the other, each as high as its share of the time. */
+  stack(column, height, row, first, next, shade) {
+    this.isUsed = true;
+    const times = timesByColour(row, first, next, colourTimes);
+    const scale = height / (row.covered[next] - row.covered[first]);
+    let done = 0;
+    let line = height - 1;
+    for (const colour of (row.inOrder ??= [...row.colours].sort((a, b) => a - b))) {
+      done += times[row.slot[colour]] * scale;
+      const tint = this.tints[colour * (SHADES + 1) + shade];
+      for (const end = height - Math.round(done); line >= end; line--) this.pixels[line * this.image.width + column] = tint;
+    }
+  }
+
+  paint(ctx, x, y, height, lines) {
+    if (!this.isUsed) return;
+    const { width } = this.image;
+    this.ctx.putImageData(this.image, 0, 0, 0, 0, width, lines);
+    ctx.imageSmoothingEnabled = false;
+    ctx.globalAlpha = 1;
+    ctx.drawImage(this.canvas, 0, 0, width, lines, x, y, width, height);
+  }
+}
+
+/** Each colour in each shade as pixels of an image: alpha and colour in one number, as a little-endian machine has them. */
+function tintsOf(fill) {
+  const tints = new Uint32Array(fill.length * (SHADES + 1));
+  fill.forEach((css, colour) => {
+    const [r, g, b] = [1, 3, 5].map((at) => parseInt(css.slice(at, at + 2), 16));
+    for (let shade = 0; shade <= SHADES; shade++) {
+      const alpha = Math.round(255 * (shade ? 0.3 + (0.7 * shade) / SHADES : FADED));
+      tints[colour * (SHADES + 1) + shade] = ((alpha << 24) | (b << 16) | (g << 8) | r) >>> 0;
+    }
+  });
+  return tints;
+}

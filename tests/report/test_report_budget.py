@@ -1,0 +1,56 @@
+"""The page is never larger than it may be."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from report_sample import Sample, many_kernels, rows, sample
+
+from traceanalyzer.errors import InputError
+from traceanalyzer.report.budget import LIMIT, MEGABYTE, Budget, fitted
+from traceanalyzer.report.html import render_html
+
+
+def test_the_limit_sets_how_much_is_shown():
+    assert Budget.of(LIMIT) == Budget() == Budget(200_000, 1_000)
+    assert Budget.of(50 * MEGABYTE).slices == Budget.of(500 * MEGABYTE).slices == 1_000_000
+    assert Budget.of(5 * MEGABYTE) == Budget(100_000, 500)
+    assert Budget.of(MEGABYTE // 10) == Budget(10_000, 100)
+
+
+def test_what_is_too_large_is_halved_until_it_fits():
+    tried = []
+
+    def page(budget: Budget) -> bytes:
+        tried.append(budget)
+        return bytes(budget.slices * 100)
+
+    assert len(fitted(page, 6_000_000)) <= 6_000_000
+    assert [budget.slices for budget in tried] == [120_000, 60_000]
+    assert [budget.rows for budget in tried] == [600, 300]
+
+
+def test_what_cannot_fit_says_what_would():
+    with pytest.raises(
+        InputError, match=r"does not fit into 1 MB; the smallest for this trace takes 2\.4 MB \(--limit-mb\)"
+    ):
+        fitted(lambda _: bytes(2_345_678), MEGABYTE)
+
+
+def test_a_page_of_long_names_fits():
+    """As many names as kernels, all different, and nothing in them to compress."""
+    count = 20_000
+    tables = many_kernels(count)
+    letters = np.random.default_rng(1).integers(65, 91, (count, 400), dtype=np.uint8)
+    names = pa.array([row.tobytes().decode() for row in letters])
+    found = tables.table("gpu_ops")
+    columns = {name: found[name].to_pylist() for name in found.column_names}
+    gpu_ops = rows("gpu_ops", **{**columns, "name": names.to_pylist()})
+    limit = 3 * MEGABYTE
+    page = render_html(sample()[0], Sample(**{**tables.tables, "gpu_ops": gpu_ops}), limit=limit)
+    assert len(page) <= limit
+    shown = re.search(rb"events that lie within", page)
+    assert shown

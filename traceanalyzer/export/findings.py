@@ -1,0 +1,54 @@
+"""The findings as a process of their own at the top of the trace: a track a rule, on it each piece of evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import IO, Any
+
+import numpy as np
+
+from traceanalyzer.export.text import micros
+from traceanalyzer.export.tracks import Numbers, layers
+from traceanalyzer.result.document import Evidence, Finding, Result
+
+PROCESS = "traceanalyzer findings"
+
+
+def write_findings(result: Result, origins: Mapping[int | None, int], numbers: Numbers, out: IO[bytes]) -> None:
+    """Write the evidence on the ranks in `origins`, which says when each of them begins on its own clock, in ns."""
+    process = numbers.process(PROCESS)
+    for rule in dict.fromkeys(finding.rule for finding in result.findings):
+        own = [finding for finding in result.findings if finding.rule == rule]
+        items = [(finding, one) for finding in own for one in finding.evidence if one.rank in origins]
+        starts = np.array([one.start_ns - origins[one.rank] for _, one in items], np.int64)
+        ends = np.maximum(np.array([one.end_ns - origins[one.rank] for _, one in items], np.int64), starts)
+        order = np.lexsort((-ends, starts))
+        order = order[starts[order] >= 0]
+        layer = layers(starts[order], ends[order])
+        title = f"{rule} {own[0].title}"
+        tracks = [numbers.track(process, title) for _ in range(int(layer.max(initial=-1)) + 1)]
+        times = zip(micros(starts[order]).to_pylist(), micros((ends - starts)[order]).to_pylist(), strict=True)
+        for at, track, (start, duration) in zip(order.tolist(), layer.tolist(), times, strict=True):
+            finding, one = items[at]
+            about = json.dumps(
+                {"cat": "traceanalyzer.finding", "name": one.label, "args": _args(finding, one)}, ensure_ascii=False
+            )
+            place = f'"ph":"X","pid":{process},"tid":{tracks[track]},"ts":{start},"dur":{duration}'
+            out.write(f"{{{place},{about[1:]},\n".encode())
+
+
+def _args(finding: Finding, evidence: Evidence) -> dict[str, Any]:
+    saving = finding.saving
+    facts = {
+        "severity": finding.severity,
+        "confidence": finding.confidence,
+        "message": finding.message,
+        "rank": evidence.rank,
+        "GPU": evidence.device,
+        "recoverable ms": None if saving.recoverable_ns is None else saving.recoverable_ns / 1e6,
+        "predicted speedup": saving.predicted_speedup,
+        "speedup at most": saving.speedup_ceiling,
+        "what to change": "\n".join(text for advice in finding.recommend for text in advice.values()) or None,
+    }
+    return {name: value for name, value in facts.items() if value is not None}

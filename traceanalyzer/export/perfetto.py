@@ -1,0 +1,88 @@
+"""A trace that ui.perfetto.dev opens: what was recorded, where the time of each GPU went, and what was found, on one timeline.
+
+It is JSON in the Chrome trace format. Times are whole nanoseconds since the first event, written as decimal microseconds. One rank is
+held at a time, and its rows become text a batch at a time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+import pyarrow.compute as pc
+
+from traceanalyzer.export.findings import write_findings
+from traceanalyzer.export.rank import write_rank
+from traceanalyzer.export.tracks import Numbers
+from traceanalyzer.redaction.data import Redaction, Tables
+from traceanalyzer.result.document import Result
+
+TIMES = {
+    **dict.fromkeys(
+        ("gpu_ops", "api_calls", "host_ranges", "overheads", "step_stats", "ledger_intervals"), ("start_ns", "end_ns")
+    ),
+    **dict.fromkeys(("counters", "memory_events"), ("time_ns", "time_ns")),
+}
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One file of a job: what its rank is called, the job's rank (None if not known), the tables' rank, and how to get its tables."""
+
+    label: str
+    rank: int | None
+    ordinal: int
+    tables: Callable[[], Tables]
+
+
+def write_trace(result: Result, recordings: Sequence[Recording], out: IO[bytes], redact: bool = True) -> None:
+    """Write the trace of these recordings to `out`; the same result and tables give the same bytes.
+
+    Paths, users and hosts are left out unless `redact` is false.
+    """
+    looks = [_look(one.tables(), one.ordinal) for one in recordings]
+    redaction = Redaction(set().union(*(hosts for _, _, hosts in looks))) if redact else None
+    if redaction:
+        result = redaction.result(result)
+    origins = _origins(result, recordings, [(first, last) for first, last, _ in looks])
+    numbers = Numbers()
+    out.write(b'{"displayTimeUnit":"ns","traceEvents":[\n')
+    write_findings(result, {one.rank: origin for one, origin in zip(recordings, origins, strict=True)}, numbers, out)
+    for one, origin in zip(recordings, origins, strict=True):
+        tables = redaction.tables(one.tables()) if redaction else one.tables()
+        write_rank(tables, one.label, one.ordinal, origin, numbers, out)
+    out.write("".join(numbers.events).rstrip(",\n").encode())
+    made_by = {"name": "traceanalyzer", "version": result.tool["version"], "headline": result.verdict.headline}
+    out.write(b'\n],"otherData":' + json.dumps(made_by, ensure_ascii=False).encode() + b"}\n")
+
+
+def _look(tables: Tables, ordinal: int) -> tuple[int, int, set[str]]:
+    """The first and last time in the tables of one rank, and the hosts that they name."""
+    first, last = [], []
+    for name, (start, end) in TIMES.items():
+        table = tables.table(name)
+        table = table.filter(pc.equal(table["rank"], ordinal))
+        if name == "gpu_ops":
+            table = table.filter(pc.invert(pc.fill_null(table["quarantined"], False)))
+        if name == "memory_events":
+            table = table.filter(pc.or_(pc.is_valid(table["total_allocated"]), pc.is_valid(table["total_reserved"])))
+        if table.num_rows:
+            first.append(pc.min(table[start]).as_py())
+            last.append(pc.max(table[end]).as_py())
+    hosts = {host for host in tables.table("processes")["host"].to_pylist() if host}
+    return min(first, default=0), max(last, default=0), hosts
+
+
+def _origins(result: Result, recordings: Sequence[Recording], spans: Sequence[tuple[int, int]]) -> list[int]:
+    """For each recording the time on its own clock that is 0 in the trace: one moment for all if their clocks can be compared."""
+    clocks = result.job.clocks if result.job else []
+    count = Counter(one.rank for one in recordings)
+    ahead = {clock.rank: clock.offset_ns or 0 for clock in clocks}
+    shifts = [ahead.get(one.rank, 0) if one.rank is not None and count[one.rank] == 1 else 0 for one in recordings]
+    shown = [(first - shift, last - shift) for (first, last), shift in zip(spans, shifts, strict=True)]
+    shared = max((first for first, _ in shown), default=0) <= min((last for _, last in shown), default=0)
+    start = min((first for first, _ in shown), default=0)
+    return [(start if shared else first) + shift for (first, _), shift in zip(shown, shifts, strict=True)]

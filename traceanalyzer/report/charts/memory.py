@@ -1,0 +1,95 @@
+"""Device memory of one GPU over time, where its allocations were recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.report.charts.figure import Chart, Dict, View, axis, layout, rounded, size_unit, time_unit
+from traceanalyzer.report.charts.gpus import Gpus
+from traceanalyzer.report.columns import Ints, integers
+from traceanalyzer.report.lanes import table_or_none
+from traceanalyzer.report.words import format_duration
+from traceanalyzer.units import format_bytes, format_count, format_share
+
+MOST_POINTS = 500
+NEAR = 0.3
+"""From this share of the device's memory on its size is drawn too; below, it would press everything else to the ground."""
+
+
+def memory_chart(gpus: Gpus) -> Chart | None:
+    devices = table_or_none(gpus.tables, "devices")
+    sizes = {} if devices is None else {(row["rank"], row["device"]): row["memory"] for row in devices.to_pylist()}
+    views: dict[int | None, View] = {}
+    for number, events in gpus.rows("memory_events"):
+        gpu = gpus.every[number]
+        view = _view(gpus, number, events, sizes.get((gpu.rank, gpu.device)))
+        if view is not None:
+            views[number] = view
+    return Chart("memory", "Device memory over time", views, wide=True) if views else None
+
+
+def highest(time: Ints, values: Ints, bins: int) -> tuple[Ints, Ints]:
+    """At most `bins` points of a step line, each the highest value of its stretch of time; those at hand where there are no more."""
+    if len(time) <= bins:
+        return time, values
+    edges = np.linspace(time[0], time[-1] + 1, bins + 1)[:-1]
+    first = np.unique(np.searchsorted(time, edges))
+    first = first[first < len(time)]
+    return time[first], np.maximum.reduceat(values, first)
+
+
+def _view(gpus: Gpus, number: int, events: pa.Table, capacity: int | None) -> View | None:
+    events = events.filter(events["bytes"].is_valid())
+    if events.num_rows < 2:
+        return None
+    events = events.take(pa.array(np.argsort(integers(events, "time_ns"), kind="stable")))
+    time = integers(events, "time_ns")
+    lines = [
+        ("in use by the program", "total_allocated", "compute"),
+        ("reserved by its allocator", "total_reserved", "dim"),
+    ]
+    known = [line for line in lines if not events[line[1]].null_count]
+    amounts = {name: (integers(events, column), colour) for name, column, colour in known}
+    if not amounts:  # only the driver's own allocations: their sum, which begins where the recording does
+        sums: Ints = np.cumsum(integers(events, "bytes"))
+        amounts = {"allocated since the recording began": (sums - min(int(sums.min()), 0), "compute")}
+    place = gpus.place(number, int(time[0]), int(time[-1]))
+    shift = (0 if place is None else place.start) - int(time[0])
+    peak = max(int(values.max()) for values, _ in amounts.values())
+    unit, unit_name = size_unit(float(peak))
+    time_scale, time_name = time_unit(float(max(int(time[-1]) + shift, 1)))
+    data = [
+        _line(name, colour, *_scaled(highest(time, values, MOST_POINTS), shift, time_scale, unit), unit_name)
+        for name, (values, colour) in amounts.items()
+    ]
+    if capacity and peak >= NEAR * capacity:
+        ends = [data[0]["x"][0], data[0]["x"][-1]]
+        data.append(_line("memory of the device", "ink", ends, [round(capacity / unit, 4)] * 2, unit_name, "dash"))
+    name, (values, _) = next(iter(amounts.items()))
+    of = f", {format_share(int(values.max()) / capacity)} of the device's {format_bytes(capacity)}" if capacity else ""
+    caption = f"At most {format_bytes(int(values.max()))} is {name}{of}."
+    if len(time) > MOST_POINTS:
+        each = format_duration((int(time[-1]) - int(time[0])) / MOST_POINTS)
+        caption += f" Of {format_count(len(time))} events the highest of each {each} is drawn."
+    x = axis(f"time{' since the timeline begins' if place else ''}, {time_name}", showgrid=False)
+    y = axis(f"memory, {unit_name}", rangemode="tozero")
+    return View(caption, data, layout(x, y, hovermode="x unified"))
+
+
+def _scaled(points: tuple[Ints, Ints], shift: int, time_unit: float, unit: float) -> tuple[list[float], list[float]]:
+    time, values = points
+    return rounded(time + shift, time_unit, 6), rounded(values, unit)
+
+
+def _line(name: str, colour: str, x: list[float], y: list[float], unit: str, dash: str = "solid") -> Dict:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "meta": colour,
+        "x": x,
+        "y": y,
+        "line": {"shape": "hv", "width": 2, "dash": dash},
+        "hovertemplate": f"%{{y:.4~r}} {unit}<extra>{name}</extra>",
+    }

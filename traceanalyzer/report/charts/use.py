@@ -1,0 +1,89 @@
+"""What one GPU did over time: the shares of its ledger lines, interval by interval."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from traceanalyzer.report.charts.figure import (
+    Chart,
+    Dict,
+    View,
+    axis,
+    in_words,
+    layout,
+    rounded,
+    swatches_in,
+    time_unit,
+)
+from traceanalyzer.report.charts.gpus import Gpus
+from traceanalyzer.report.columns import encoded, integers
+from traceanalyzer.report.palette import SWATCHES, Swatch
+from traceanalyzer.report.words import format_duration
+from traceanalyzer.units import format_share
+
+BINS = 200
+
+
+def use_chart(gpus: Gpus) -> Chart | None:
+    views: dict[int | None, View] = {
+        number: _view(gpus, number, intervals) for number, intervals in gpus.rows("ledger_intervals")
+    }
+    return Chart("use", "What the GPU did over time", views, wide=True, legend=swatches_in(views)) if views else None
+
+
+def binned(start: NDArray[np.int64], end: NDArray[np.int64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much of each bin the intervals cover, in ns. They are sorted and do not overlap; edges and times count from one origin."""
+    if not len(start):
+        return np.zeros(len(edges) - 1)
+    times = np.column_stack((start, end)).ravel().astype(np.float64)
+    passed = np.zeros(len(times))
+    passed[1::2] = np.cumsum(end - start)
+    passed[2::2] = passed[1:-1:2]
+    return np.diff(np.interp(edges, times, passed))
+
+
+def _view(gpus: Gpus, number: int, intervals: pa.Table) -> View:
+    intervals = intervals.sort_by("start_ns")
+    start, end = integers(intervals, "start_ns"), integers(intervals, "end_ns")
+    first, last = int(start[0]), int(end.max())
+    window = max(last - first, 1)
+    edges = np.linspace(0, window, min(BINS, window) + 1)
+    index, lines = encoded(intervals, "line")
+    amounts: list[tuple[Swatch, NDArray[np.float64]]] = []
+    for swatch in SWATCHES:
+        if swatch.key in lines:
+            mine = index == lines.index(swatch.key)
+            amounts.append((swatch, binned(start[mine] - first, end[mine] - first, edges)))
+    place = gpus.place(number, first, last)
+    shift = 0 if place is None else place.start
+    unit, unit_name = time_unit(float(shift + window))
+    times = rounded(edges + shift, unit, 6)
+    width = np.diff(edges)
+    data: list[Dict] = [_area(swatch, times, amount / width) for swatch, amount in amounts]
+    bounds = first + edges.astype(np.int64)
+    loss = max(amounts, key=lambda one: 0 if one[0].key == "compute" else one[1].sum())
+    computing = sum(amount.sum() for swatch, amount in amounts if swatch.key == "compute") / window
+    caption = f"{format_share(computing)} of {format_duration(window)} is compute"
+    if loss[0].key != "compute":
+        caption += f"; the most of anything else, {format_share(loss[1].sum() / window)}, is {in_words(loss[0])}"
+    caption += f". Shares are means over {format_duration(window / (len(edges) - 1))}."
+    x = axis(f"time{' since the timeline begins' if place else ''}, {unit_name}", showgrid=False)
+    y = axis("share of the time, %", range=[0, 100], fixedrange=True)
+    jumps = gpus.jumps(number, bounds[:-1], bounds[1:]) if place else []
+    return View(caption, data, layout(x, y, hovermode="x unified", showlegend=False), [*jumps, *jumps[-1:]])
+
+
+def _area(swatch: Swatch, times: list[float], share: NDArray[np.float64]) -> Dict:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "stackgroup": "ledger",
+        "name": swatch.label,
+        "meta": swatch.key,
+        "x": times,
+        "y": rounded(np.append(share, share[-1]) * 100, 1, 2),
+        "line": {"width": 0, "shape": "hv"},
+        "hovertemplate": f"%{{y:.1f}}%<extra>{swatch.label}</extra>",
+    }

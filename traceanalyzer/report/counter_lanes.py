@@ -1,0 +1,126 @@
+"""The lanes of values over time: memory and sampled counters, of a GPU or of the host."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from traceanalyzer.report.columns import MISSING, Ints, encoded, integers, row_groups
+from traceanalyzer.report.lanes import Group, Key, Lane, Source, Span, extent, rank_spans
+from traceanalyzer.report.points import make_points, within
+
+BYTES = "bytes"
+
+
+def add_counters(source: Source, groups: list[Group]) -> list[Group]:
+    """Put the memory of the GPUs that are shown into their groups; returns new groups for sampled counters.
+
+    Only what was recorded from the first start to the last end of the rank's other events is kept.
+    """
+    spans = rank_spans(groups)
+    gpus = {(group.rank, group.device): group for group in groups if group.device is not None}
+    memory, counters = _memory_lanes(source, spans), _counter_lanes(source, spans)
+    recorded = {key for key in memory.keys() | counters.keys() if key[1] != MISSING}
+    unused = {key for key in recorded - gpus.keys() if any(rank == key[0] for rank, _ in gpus)}
+    source.leave_out(len(unused), "counters of GPUs on which nothing of this program ran")
+    added = []
+    for key in sorted((memory.keys() | counters.keys()) - unused):
+        lanes = counters.get(key, [])
+        if key in gpus:
+            gpus[key].lanes += memory.get(key, [])
+        else:
+            lanes = memory.get(key, []) + lanes
+        if lanes:
+            whose = "" if key[1] == MISSING else f"GPU {key[1]} · "
+            label = f"{source.rank_name(key[0])}{whose}counters"
+            added.append(Group(label, key[0], None, spans.get(key[0]) or extent(lanes), lanes))
+    return added
+
+
+def _counter_lanes(source: Source, spans: Mapping[int, Span]) -> dict[Key, list[Lane]]:
+    """By (rank, device) one lane a metric; those that are 0 all the time are left out."""
+    table = source.table("counters")
+    if table is None:
+        return {}
+    metric, metrics = encoded(table, "metric")
+    unit, units = encoded(table, "unit")
+    table = table.append_column("metric_code", pa.array(metric)).append_column("unit_code", pa.array(unit))
+    time, value = integers(table, "time_ns"), pc.fill_null(table["value"], np.nan).to_numpy()
+    keys = list(row_groups(table, ("rank", "device", "process", "metric_code", "unit_code")))
+    unit_of = {key: "" if key[4] == MISSING else units[key[4]] for key, _ in keys}
+    short = {key: _without_unit(metrics[key[3]], unit_of[key]) for key, _ in keys}
+    sharing = Counter((*key[:2], label) for key, label in short.items())
+    lanes: dict[Key, list[Lane]] = {}
+    zero = 0
+    for key, rows in keys:
+        points = make_points(time[rows], value[rows])
+        if key[0] in spans:
+            points = within(points, *spans[key[0]])
+        if not len(points):
+            continue
+        if not points.value.any():
+            zero += 1
+            continue
+        label = short[key] if sharing[*key[:2], short[key]] == 1 else metrics[key[3]]
+        lanes.setdefault(key[:2], []).append(Lane(label, [points], "counter", unit_of[key]))
+    source.leave_out(zero, "counters that are 0 all the time")
+    return lanes
+
+
+def _without_unit(metric: str, unit: str) -> str:
+    """A metric without the unit that ends its name in brackets, since the lane says that."""
+    return metric.removesuffix(f"[{unit}]").rstrip() or metric
+
+
+def _memory_lanes(source: Source, spans: Mapping[int, Span]) -> dict[Key, list[Lane]]:
+    """By (rank, device) what the allocator says is allocated and reserved or, without that, what the driver has given out."""
+    table = source.table("memory_events")
+    if table is None:
+        return {}
+    table = table.filter(pc.and_(pc.is_valid(table["device"]), pc.is_valid(table["bytes"])))
+    table = table.take(pa.array(np.argsort(integers(table, "time_ns"), kind="stable")))
+    lanes: dict[Key, list[Lane]] = {}
+    keys = list(row_groups(table, ("rank", "device", "process")))
+    sharing = Counter(key[:2] for key, _ in keys)
+    for (rank, device, process), rows in keys:
+        whose = f" · process {process}" if sharing[rank, device] > 1 else ""
+        mine = table.take(pa.array(rows))
+        time = integers(mine, "time_ns")
+        start, end = spans.get(rank, (int(time[0]), int(time[-1])))
+        upto = int(np.searchsorted(time, end, side="right"))
+        for label, level in _levels(mine) if upto else ():
+            # What is in use stays so until the next event.
+            points = make_points(np.append(time[:upto], end), np.append(level[:upto], level[upto - 1]))
+            lane = Lane(label + whose, [within(points, start, end)], "counter", BYTES)
+            lanes.setdefault((rank, device), []).append(lane)
+    return lanes
+
+
+def _levels(events: pa.Table) -> list[tuple[str, NDArray[np.float64]]]:
+    """What each event leaves in use, in bytes; empty when that cannot be told."""
+    told = [
+        (label, integers(events, column).astype(np.float64))
+        for label, column in (("memory allocated", "total_allocated"), ("memory reserved", "total_reserved"))
+        if not events[column].null_count
+    ]
+    if told:
+        return told
+    size = integers(events, "bytes")
+    return [("driver memory", np.cumsum(size).astype(np.float64))] if _balances(events, size) else []
+
+
+def _balances(events: pa.Table, size: Ints) -> bool:
+    """Whether every release gives back what was recorded as allocated, so that the running sum is what is in use."""
+    if events["address"].null_count:
+        return False
+    address = events["address"].to_numpy()
+    order = np.argsort(address, kind="stable")
+    opens = np.append(True, address[order][1:] != address[order][:-1])
+    total = np.cumsum(size[order])
+    before = (total - size[order])[opens][np.cumsum(opens) - 1]
+    return bool((total >= before).all())

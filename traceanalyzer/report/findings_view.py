@@ -1,0 +1,156 @@
+"""The findings as the page shows them: one card a rule, its words, figures, evidence and advice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from traceanalyzer.report.advice import Advice, advice
+from traceanalyzer.report.gains import Gain, gain
+from traceanalyzer.report.places import Place
+from traceanalyzer.report.words import format_duration, gpu_label, readable
+from traceanalyzer.result.document import Evidence, Finding, Metric, Result, RuleOutcome
+from traceanalyzer.result.ranks import share_range
+from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
+
+OTHERS = 16
+"""Findings like the first of their rule that are shown in full."""
+LONGEST = 120
+"""A figure that is text, such as the name of a kernel, is cut to so many characters."""
+FRAMEWORKS = {"pytorch": "PyTorch", "cuda": "CUDA", "jax": "JAX", "any": "Any framework", "nsys": "Nsight Systems"}
+
+
+@dataclass(frozen=True)
+class EvidenceView:
+    """One item of evidence; `place` is where the timeline shows it, None when it does not."""
+
+    label: str
+    duration: str
+    place: Place | None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a finding, and how the rule computes it; None where it does not say. `full` is a long text that `value` cuts."""
+
+    name: str
+    value: str
+    expression: str | None
+    full: str | None
+
+
+@dataclass(frozen=True)
+class FindingView:
+    """`share` is the part of the window that the finding accounts for, None for none."""
+
+    number: int
+    finding: Finding
+    scope: str
+    gain: Gain | None
+    share: str | None
+    figures: list[Figure]
+    evidence: list[EvidenceView]
+    links: list[tuple[str, str | None]]
+
+    @property
+    def first_place(self) -> int | None:
+        """The first item of evidence that the timeline shows."""
+        return next((number for number, item in enumerate(self.evidence) if item.place), None)
+
+
+@dataclass(frozen=True)
+class FindingGroup:
+    """What one rule found on one GPU or many: the largest finding, its like on other GPUs, and the advice for all of them.
+
+    `rule` holds the rule's own words. Of many others the first are in `others`, and `left` says how many more there are.
+    """
+
+    rule: RuleOutcome
+    first: FindingView
+    others: list[FindingView]
+    recommend: list[tuple[str, list[Advice]]]
+    others_title: str
+    left: str | None
+
+    @property
+    def shown(self) -> list[FindingView]:
+        return [self.first, *self.others]
+
+
+def finding_groups(result: Result, place: Callable[[Evidence], Place | None]) -> list[FindingGroup]:
+    """Findings of one rule together, where the first of them stands; numbered by their place in the result."""
+    groups: dict[str, list[tuple[int, Finding]]] = {}
+    for number, finding in enumerate(result.findings):
+        groups.setdefault(finding.rule, []).append((number, finding))
+    rules = {outcome.rule: outcome for outcome in result.rules}
+    return [
+        _finding_group(rules.get(rule, RuleOutcome(rule, "fired", None)), findings, place)
+        for rule, findings in groups.items()
+    ]
+
+
+def _finding_group(
+    rule: RuleOutcome, findings: list[tuple[int, Finding]], place: Callable[[Evidence], Place | None]
+) -> FindingGroup:
+    views = [_finding_view(rule, number, finding, place) for number, finding in findings[: OTHERS + 1]]
+    gpus = {(finding.scope.rank, finding.scope.device) for _, finding in findings[1:]}
+    more = len(findings) - 1
+    what = "GPU" if len(gpus) == more and (None, None) not in gpus else "place"
+    title = f"The same on {format_count(more)} more {what}{'s' if more > 1 else ''}"
+    left, rest = [finding for _, finding in findings[OTHERS + 1 :]], None
+    if left:
+        share = share_range(left)
+        rest = f"and on {format_count(len(left))} more {what}s" + (f": {share} of the window" if share else "")
+    return FindingGroup(rule, views[0], views[1:], recommendations(finding for _, finding in findings), title, rest)
+
+
+def recommendations(findings: Iterable[Finding]) -> list[tuple[str, list[Advice]]]:
+    """The advice of all of the findings by framework, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for finding in findings:
+        for framework, text in (item for entry in finding.recommend for item in entry.items()):
+            found.setdefault(FRAMEWORKS.get(framework, framework), {})[text] = None
+    return [(framework, [advice(text) for text in texts]) for framework, texts in found.items()]
+
+
+def _finding_view(
+    rule: RuleOutcome, number: int, finding: Finding, place: Callable[[Evidence], Place | None]
+) -> FindingView:
+    evidence = [
+        _evidence_view(item.label, format_duration(item.end_ns - item.start_ns), place(item))
+        for item in finding.evidence
+    ]
+    share = finding.saving.recoverable_share
+    return FindingView(
+        number=number,
+        finding=finding,
+        scope=gpu_label(finding.scope.rank, finding.scope.device),
+        gain=gain(finding.saving),
+        share=format_share(share) if share else None,
+        figures=[_figure(name, metric, rule.metrics.get(name)) for name, metric in finding.metrics.items()],
+        evidence=evidence,
+        links=[(text, text if text.startswith("https://") else None) for text in finding.references],
+    )
+
+
+def _figure(name: str, metric: Metric, expression: str | None) -> Figure:
+    words = readable(metric_words(metric))
+    cut = f"{words[:LONGEST]}…" if len(words) > LONGEST else words
+    return Figure(name.replace("_", " "), cut, expression, words if cut != words else None)
+
+
+def _evidence_view(label: str, duration: str, place: Place | None) -> EvidenceView:
+    """The duration is left out where the label says it already."""
+    label = readable(label)
+    return EvidenceView(label, "" if readable(duration) in label else duration, place)
+
+
+def metric_words(metric: Metric) -> str:
+    """A metric with its unit, as a person would write it."""
+    value = metric.value
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    words = format_duration(value) if metric.unit == NS else format_value(value, metric.unit)
+    return words if metric.unit in (None, *UNITS) else f"{words} {metric.unit}"

@@ -1,0 +1,42 @@
+"""What the page's terms mean: one plain sentence each, shown as a tooltip wherever the term stands."""
+
+from __future__ import annotations
+
+GLOSSARY: dict[str, str] = {
+    "window": "From the start of the first GPU operation in the recording to the end of the last one. All shares are shares of it.",
+    "busy": "The share of the window in which at least one GPU operation was running: a kernel, a copy or a memset.",
+    "longest gap": "The longest single stretch of the window in which nothing ran on this GPU.",
+    "GPU operations": "Kernels, copies, memsets and CUDA graphs recorded as a whole that ran on this GPU.",
+    "kernels": "Functions that ran on this GPU; every launch counts.",
+    "ledger": "Every nanosecond of the window is on exactly one line: computing comes first, then communication, copies and memsets "
+    "that ran alone, and what is left is idle time by its cause. The lines add up to the window.",
+    "points": "Percentage points of the window: 10 points of a window of one second are 100 milliseconds.",
+    "steps": "One iteration of training, or one request of inference, as marked in the recording or found by repetition.",
+    "median step": "Half of the steps are shorter than this and half are longer.",
+    "p95": "Of 100 steps, 95 are at most this long.",
+    "spread": "How much longer slow steps are than the typical one: (p95 − median) / median.",
+    "predicted": "The recorded timeline was played again without this cause: the time it takes now, divided by the time it then "
+    "takes. Dependencies and queues are kept.",
+    "at most": "An upper limit: the window divided by the window without the claimed time. Something else may set the pace first.",
+    "no gain": "The recorded timeline was played again without this cause, and came out as long as before.",
+    "claimed": "The time that this finding accounts for, as a share of the GPU's window. No two findings account for the same time.",
+    "severity": "How much there is to gain: high from 25% of the window on, medium from 10%, low from 3%, else info; a rule may set "
+    "levels of its own.",
+    "confidence": "How sure it is that this is the cause, and that the time can be won. High: read off the recording. Medium or low: "
+    "in part an estimate, or the recording is in poor health.",
+    "trace health": "What is missing from the recording or damaged in it, and so what the figures below cannot tell.",
+}
+
+BOUND_BY: dict[str, str] = {
+    "compute": "the GPU computes at least half of the time; faster kernels, or fewer of them, would help most",
+    "communication": "the largest loss is communication between GPUs that no computation hides",
+    "memcpy": "the largest loss is copying memory while the GPU computes nothing",
+    "input": "the largest loss is waiting for the next batch of data",
+    "host": "the largest loss is waiting for work on the host between launches",
+    "launch": "the largest loss is waiting for kernels to be launched, one by one",
+    "synchronization": "the largest loss follows waits of the host for the GPU",
+    "memory_management": "the largest loss is waiting while memory is allocated or freed",
+    "dependency": "the largest loss is waiting for another stream or device",
+    "unknown": "the recording does not tell what the largest loss is",
+}
+"""What `bound_by` of the verdict means."""

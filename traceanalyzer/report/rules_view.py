@@ -1,0 +1,21 @@
+"""The rules that stayed silent, what each looks for, and why it said nothing."""
+
+from __future__ import annotations
+
+from traceanalyzer.result.document import Result, RuleOutcome
+
+OUTCOME_TITLES = {
+    "error": "Failed: a fault in the rule",
+    "could_not_judge": "Could not judge: the recording does not tell",
+    "not_applicable": "Not applicable: the recording holds nothing that they look at",
+    "clean": "Looked, and found nothing",
+}
+"""In the order of the page: what asks for attention comes first."""
+
+
+def silent_rules(result: Result) -> list[tuple[str, list[RuleOutcome]]]:
+    """Rules that did not fire, by the title of their outcome; outcomes without rules are left out."""
+    groups = [
+        (title, [rule for rule in result.rules if rule.outcome == outcome]) for outcome, title in OUTCOME_TITLES.items()
+    ]
+    return [group for group in groups if group[1]]

@@ -1,0 +1,93 @@
+"""The longest idle stretches of the GPUs: when, why, what the host did, and what ended them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.report.columns import Ints, integers, row_groups
+from traceanalyzer.report.lanes import TimelineTables, table_or_none
+from traceanalyzer.report.palette import BY_KEY
+from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
+from traceanalyzer.report.timeline import Timeline
+from traceanalyzer.units import format_share
+
+
+def gaps(tables: TimelineTables, timeline: Timeline, shown: str, most: int) -> DataTable | None:
+    """Idle stretches of the GPUs on the timeline, the longest first."""
+    table = table_or_none(tables, "gaps")
+    groups = {(g.rank, g.device): at for at, g in enumerate(timeline.groups) if g.device is not None}
+    if table is None or not groups:
+        return None
+    start, end = integers(table, "start_ns"), integers(table, "end_ns")
+    first, group = _stretches(table, start, end, groups)
+    last = np.append(first[1:], len(start)) - 1
+    length = end[last] - start[first]
+    ranked = np.flatnonzero(group >= 0)
+    ranked = ranked[np.lexsort((start[first[ranked]], -length[ranked]))]
+    at = ranked[:most]
+    if not len(at):
+        return None
+    origin = np.array([timeline.origins[timeline.groups[g].rank] for g in group[at].tolist()], np.int64)
+    begin, until = (start[first[at]] - origin).tolist(), (end[last[at]] - origin).tolist()
+    # The longest part of each names its cause and what the host did.
+    rows = _longest_part(first, end - start)[at]
+    parts = table.take(pa.array(rows))
+    causes = [BY_KEY.get(f"idle.{cause}", BY_KEY["idle.unattributed"]) for cause in _texts(parts, "cause")]
+    shares = ((end - start)[rows] / length[at]).tolist()
+    doing = pc.coalesce(*(parts[c].cast(pa.string()) for c in ("place", "range_name", "call_name"))).to_pylist()
+    several = len(groups) > 1
+    labels = [timeline.groups[g].label for g in group[at].tolist()]
+    columns = (
+        Column("when", "duration", "Start, since the first event of the timeline", begin),
+        *([Column("GPU", "text", "Which GPU stood idle", labels)] if several else ()),
+        Column("length", "duration", "How long nothing ran on the GPU", length[at].tolist(), each=True),
+        Column(
+            "cause",
+            "text",
+            "The main cause; with its share of the stretch where there are several",
+            [
+                cause.label.removeprefix("Idle: ") + (f" {format_share(share)}" if share < 0.995 else "")
+                for cause, share in zip(causes, shares, strict=True)
+            ],
+        ),
+        names("the host was in", "What the launching thread did during most of that", doing),
+        names("after", "The GPU operation before it", _texts(parts, "previous_op_name")),
+        names("ended by", "The GPU operation that ended it", _texts(parts, "next_op_name")),
+    )
+    return DataTable(
+        id="gaps",
+        title="Idle stretches",
+        note=left_out("longest", len(at), len(ranked), int(length[ranked[most:]].sum())) + shown,
+        count=len(ranked),
+        columns=columns,
+        order=2 if several else 1,
+        colours=[cause.css for cause in causes],
+        swatch=3 if several else 2,
+        ranges=list(zip(begin, until, group[at].tolist(), strict=True)),
+    )
+
+
+def _stretches(table: pa.Table, start: Ints, end: Ints, groups: dict[tuple[int, int], int]) -> tuple[Ints, Ints]:
+    """The first row of each idle stretch, whose parts follow one another, and its group on the timeline (-1: none)."""
+    where = np.full(table.num_rows, -1, np.int64)
+    for (rank, device), rows in row_groups(table, ("rank", "device")):
+        where[rows] = groups.get((rank, device), -1)
+    changes = [np.diff(integers(table, column)) != 0 for column in ("rank", "device", "gap")]
+    new = np.logical_or.reduce([*changes, start[1:] != end[:-1]])
+    first = np.flatnonzero(np.concatenate(([True], new)))
+    return first, where[first]
+
+
+def _longest_part(first: Ints, length: Ints) -> Ints:
+    """For each stretch, given by its first row, the row of its longest part."""
+    stretch = np.repeat(np.arange(len(first)), np.diff(first, append=len(length)))
+    order = np.lexsort((-length, stretch))
+    longest: Ints = order[first]
+    return longest
+
+
+def _texts(table: pa.Table, column: str) -> list[str | None]:
+    texts: list[str | None] = table[column].cast(pa.string()).to_pylist()
+    return texts

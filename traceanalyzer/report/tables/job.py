@@ -1,0 +1,91 @@
+"""Tables of a job: its GPUs beside each other, and its collectives."""
+
+from __future__ import annotations
+
+from traceanalyzer.report.tables.table import Column, DataTable, left_out
+from traceanalyzer.result.document import Result
+from traceanalyzer.result.gpus import gpu_namer, steps_of_gpus
+
+_OF_WINDOW = "as a share of the GPU's window, first GPU operation to last"
+
+
+def gpus(result: Result, most: int) -> DataTable | None:
+    """The ledger of each GPU in short; None for a single one."""
+    devices = result.devices
+    if len(devices) < 2:
+        return None
+    namer, steps = gpu_namer(devices), steps_of_gpus(result)[:most]
+    first = devices[:most]
+    windows = [max(device.window_ns, 1) for device in first]
+
+    def share(title: str, about: str, times: list[int]) -> Column:
+        shares = [round(ns / window, 6) for ns, window in zip(times, windows, strict=True)]
+        return Column(title, "share", f"{about}, {_OF_WINDOW}", shares)
+
+    columns = (
+        Column("GPU", "text", "Rank of the job, or number of the GPU", [namer(d.rank, d.device) for d in first]),
+        Column("window", "duration", "From its first GPU operation to its last", [d.window_ns for d in first]),
+        share("compute", "Time in which a kernel computed", [d.compute_ns for d in first]),
+        share(
+            "exposed communication", "Communication that no compute hid", [d.exposed_communication_ns for d in first]
+        ),
+        share(
+            "exposed copies",
+            "Copies and memsets that nothing else hid",
+            [d.exposed_memcpy_ns + d.exposed_memset_ns for d in first],
+        ),
+        share("idle", "Time in which nothing ran", [d.idle_ns for d in first]),
+        Column(
+            "median step",
+            "duration",
+            "Median time of a step on the GPU",
+            [s.median_ns if s else None for s in steps],
+            each=True,
+        ),
+        Column("kernels", "count", "Kernels that ran on it", [d.kernel_count for d in first]),
+    )
+    rest = len(devices) - len(first)
+    note = f"The first {len(first):,} of {len(devices):,} GPUs. " if rest else ""
+    return DataTable("gpus", "GPUs", note, len(devices), columns, order=0)
+
+
+def collectives(result: Result, most: int) -> DataTable | None:
+    """Collectives by kind, what they serve, group size and message size, over all ranks."""
+    every = sorted(result.job.collectives, key=lambda one: -one.exposed_ns) if result.job else []
+    if not every:
+        return None
+    first = every[:most]
+    unmatched = [one.wait_ns is None for one in first]
+
+    def rate(title: str, about: str, values: list[float | None]) -> Column:
+        rounded = [None if value is None else round(value, 3) for value in values]
+        about = f"{about}; a lower bound (≥) where waiting could not be told from transfer"
+        return Column(title, "rate", about, rounded, at_least=unmatched)
+
+    columns = (
+        Column("Collective", "text", "What kind of collective", [one.kind for one in first]),
+        Column("serves", "text", "Which way of working in parallel it serves", [one.parallelism for one in first]),
+        Column("ranks", "count", "Ranks that take part in one", [one.group_size for one in first]),
+        Column("size", "bytes", "Size of one message", [one.bytes for one in first]),
+        Column("count", "count", "How many collectives, not counted once a rank", [one.count for one in first]),
+        Column(
+            "transfer",
+            "duration",
+            "Median time of one on one GPU, waiting for other ranks left out",
+            [one.median_transfer_ns for one in first],
+            each=True,
+        ),
+        rate("bandwidth", "Size over transfer time", [one.algorithm_bandwidth for one in first]),
+        rate("bus bandwidth", "What the busiest link carries in that time", [one.bus_bandwidth for one in first]),
+        Column(
+            "waiting", "duration", "Time spent waiting for the last rank, over all GPUs", [one.wait_ns for one in first]
+        ),
+        Column(
+            "exposed",
+            "duration",
+            "Time in which nothing else ran on the GPU, waiting included, over all GPUs",
+            [one.exposed_ns for one in first],
+        ),
+    )
+    note = left_out("with the most exposed time", len(first), len(every), sum(one.exposed_ns for one in every[most:]))
+    return DataTable("collectives", "Collectives", note, len(every), columns, order=9)

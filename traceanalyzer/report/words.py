@@ -1,0 +1,31 @@
+"""How the page writes durations, names and the result document's texts."""
+
+from __future__ import annotations
+
+import re
+
+from traceanalyzer.units import format_duration as plain_duration
+
+
+def format_duration(ns: float) -> str:
+    """A duration as people read it on a page, with the micro sign."""
+    return plain_duration(ns).replace(" us", " µs")
+
+
+_UNIT = re.compile(r"(?<=\d) (ns|µs|ms|s|min|B|KiB|MiB|GiB|TiB|GB/s)\b")
+
+
+def readable(text: str) -> str:
+    """A text of the result document with the page's micro sign, and no line break between a figure and its unit."""
+    return _UNIT.sub("\N{NO-BREAK SPACE}\\1", re.sub(r"(?<=\d) us\b", " µs", text))
+
+
+def sentence(text: str) -> str:
+    """A clause as a sentence: with a capital, and a stop."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+
+
+def gpu_label(rank: int | None, device: int | None) -> str:
+    words = [] if rank is None else [f"rank {rank}"]
+    words += [] if device is None else [f"GPU {device}"]
+    return " · ".join(words)
