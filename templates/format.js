@@ -21,11 +21,18 @@ function formatExact(ns) {
   return `${BigInt(Math.round(ns)).toLocaleString("en-US")} ns`;
 }
 
+/** A number with so many decimals, and commas between thousands. Plain code: on a page's first call, Intl costs what a paint does. */
+function withCommas(value, decimals) {
+  const [whole, fraction] = value.toFixed(decimals).split(".");
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  return fraction ? `${grouped}.${fraction}` : grouped;
+}
+
 /** A point in time in the unit that fits `scale`, with as many decimals as a step of the axis needs. */
 function formatTick(ns, step, scale = step) {
   const [unit, size] = TIME_UNITS.find(([, u]) => scale >= u) ?? TIME_UNITS[3];
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
-  return `${(ns / size).toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })} ${unit}`;
+  return `${withCommas(ns / size, decimals)} ${unit}`;
 }
 
 /** The value of a counter with its unit: bytes and nanoseconds in the multiple that fits, others as recorded; all sorts of percent are %. */

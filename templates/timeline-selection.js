@@ -107,7 +107,7 @@ function figure(textContent, title = "") {
 }
 
 function milliseconds(ns) {
-  return (ns / 1e6).toLocaleString("en-US", { minimumFractionDigits: 3, maximumFractionDigits: 3 });
+  return withCommas(ns / 1e6, 3);
 }
 
 /** A share with one decimal; what is tiny but there is never shown as zero. */
