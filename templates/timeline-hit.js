@@ -46,7 +46,7 @@ function crowdIn(row, from, to) {
   return { count: next - first, events, time, name, named, longest };
 }
 
-/** The slice of a group that a range is about: the one at its middle that fits it best, if the two share half of what they cover. */
+/** The slice of a group that a range is about: the one at its middle that fits it best, if the two share three quarters of what they cover. */
 function mainSlice(group, from, to) {
   const fits = group.lanes.flatMap((lane) => (lane.kind === "counter" ? [] : lane.rows)).flatMap((row) => {
     const i = sliceAt(row, (from + to) / 2, 0);
@@ -54,6 +54,6 @@ function mainSlice(group, from, to) {
     const shared = Math.min(to, row.end[i]) - Math.max(from, row.start[i]);
     return [{ row, i, fit: shared / (Math.max(to, row.end[i]) - Math.min(from, row.start[i])) }];
   });
-  const best = fits.reduce((a, b) => (b.fit > a.fit ? b : a), { fit: 0.5 });
+  const best = fits.reduce((a, b) => (b.fit > a.fit ? b : a), { fit: 0.75 });
   return best.row ? best : null;
 }

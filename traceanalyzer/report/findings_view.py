@@ -73,6 +73,11 @@ class FindingGroup:
     left: str | None
 
     @property
+    def minor(self) -> bool:
+        """Whether it is for information only: nothing to be gained from it alone."""
+        return all(f.finding.severity == "info" and not f.finding.saving.pays for f in self.shown)
+
+    @property
     def shown(self) -> list[FindingView]:
         return [self.first, *self.others]
 

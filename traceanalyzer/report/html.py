@@ -87,11 +87,11 @@ def _page(result: Result, tables: TimelineTables | None, title: str | None, budg
             most=budget.slices,
         )
         timeline = timeline if timeline.events else None
-    groups = finding_groups(result, timeline.place if timeline else lambda _: None)
+    place = timeline.place if timeline else lambda _: None
+    groups = finding_groups(result, place)
     findings = [finding for group in groups for finding in group.shown]
     timeline_ranks = sources.timeline_ranks(result, timeline)
     data_tables = build_tables(result, tables, timeline, timeline_ranks, budget.rows)
-    place = timeline.place if timeline else lambda _: None
     charts = build_charts(result, tables, rank_name, place, sources.clock_offsets(result))
     shown, steps = gpus_to_show(result)
     devices = device_views(shown)
