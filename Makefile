@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 DEMO_TRACE := tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench pictures clean
 
 demo: .venv/.run  ## Set up, then write demo/report.html from a fixture.
 	@$(BIN)/traceanalyzer report $(DEMO_TRACE) -o demo/report.html
@@ -26,6 +26,9 @@ format: .venv/.dev
 
 bench: .venv/.bench  ## Print CPU, time and memory of ingest and analysis on large tiled traces, beside other tools, and the report's speed in a browser.
 	$(BIN)/python -m benchmarks.run
+
+pictures: .venv/.dev  ## Make the screenshots of docs/report.md again.
+	$(BIN)/python -m benchmarks.pictures
 
 clean:
 	rm -rf .venv demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

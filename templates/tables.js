@@ -166,22 +166,17 @@ class TableTabs {
     });
     addEventListener("beforeprint", () => this.toPaper());
     addEventListener("afterprint", () => this.fromPaper());
-    new IntersectionObserver(([seen], observer) => {
-      if (!seen.isIntersecting) return;
-      observer.disconnect();
-      this.wanted = true;
-      this.load();
-    }, { rootMargin: "600px" }).observe(section);
-    // Printing cannot wait for data, so they are read in the first quiet moment.
+    // In the first quiet moment: the first paint does not wait for it, a jump to what lies below finds the page as long as it stays, and
+    // paper, which cannot wait for data, has them.
     (window.requestIdleCallback ?? setTimeout)(() => this.load());
     this.follow();
   }
 
-  /** Read the data, once; build what is looked at. */
+  /** Read the data, once; build the table of the open tab. */
   async load() {
     this.reading ??= unpackText("tables-data").then((text) => (this.data = JSON.parse(text).map((table) => new TableData(table))));
     await this.reading;
-    if (this.wanted) this.build(this.at);
+    this.build(this.at);
   }
 
   build(at) {
@@ -195,7 +190,7 @@ class TableTabs {
       tab.tabIndex = other === at ? 0 : -1;
       this.panels[other].hidden = other !== at;
     });
-    if (this.wanted) this.build(at);
+    this.build(at);
   }
 
   key(event, at) {
@@ -211,7 +206,6 @@ class TableTabs {
   follow(hash = location.hash) {
     const at = this.panels.findIndex((panel) => `#${panel.id}` === hash);
     if (at < 0) return;
-    this.wanted = true;
     this.select(at);
     this.load();
     this.tabs[at].scrollIntoView({ block: "start" });

@@ -202,13 +202,19 @@ def heading(tab: Page, title: str) -> Any:
 class TestInABrowser:
     pytestmark = IN_BROWSER
 
-    def test_tables_are_built_when_they_come_near(self, tab: Page, tables_path: str) -> None:
-        tab.set_viewport_size({"width": 1280, "height": 300})
+    def test_only_tables_that_are_opened_are_built(self, tab: Page, tables_path: str) -> None:
         open_page(tab, tables_path)
-        assert tab.locator(".panel table").count() == 0
-        tab.locator("#tables").scroll_into_view_if_needed()
         wait_until(tab, "document.querySelectorAll('#kernels tbody tr').length > 0")
         assert tab.locator(".panel table").count() == 1
+        tab.click("#tab-operators")
+        assert tab.locator(".panel table").count() == 2
+
+    def test_a_jump_to_what_lies_below_the_tables_stays_there(self, tab: Page, tables_path: str) -> None:
+        open_page(tab, tables_path)
+        wait_until(tab, "document.querySelectorAll('#kernels tbody tr').length > 0")
+        tab.click('nav a[href="#rules"]')
+        tab.wait_for_timeout(300)
+        assert tab.locator("#rules h2").bounding_box()["y"] < 900  # type: ignore[index]
 
     def test_a_column_sorts_both_ways(self, operators: Page) -> None:
         assert cells(operators, 4)[:2] == ["203.00", "202.00"] and len(cells(operators, 4)) == 25

@@ -1,0 +1,75 @@
+"""`make pictures`: the screenshots of docs/report.md, of reports made from the fixtures. They are made again when the page changes."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from benchmarks.page import CHROMIUM, FLAGS
+from benchmarks.ranks import JOB, renumber
+from traceanalyzer.cli.app import app
+
+INPUT = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
+LAUNCHES = Path("tests/fixtures/kineto/launch_storm.slow.pt.trace.json.gz")
+RANKS = 8
+WIDE, NARROW = (1280, 800), (390, 844)
+DRAWN = "document.querySelectorAll('#charts .js-plotly-plot .main-svg').length > 0"
+PIN = """() => {
+    const timeline = window.traceanalyzer.timeline;
+    const row = timeline.data.rows.find((row) => row.lane.label.startsWith('stream') && row.link);
+    const i = Math.floor(row.n / 2);
+    timeline.show(row.start[i] - 150e3, row.start[i] + 90e3);
+    timeline.pin({ row, i });
+}"""
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        job = Path(scratch) / "job"
+        renumber(JOB, job, RANKS)
+        one, launches, many = (_report(path, Path(scratch)) for path in (INPUT, LAUNCHES, job))
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        _open(browser, one).screenshot(path=folder / "report.png")
+        _open(browser, one, dark=True).screenshot(path=folder / "report-dark.png")
+        _open(browser, one, size=NARROW).screenshot(path=folder / "report-narrow.png")
+        _open(browser, many).screenshot(path=folder / "report-ranks.png")
+        tab = _open(browser, one)
+        tab.click("#findings button.show >> nth=0")
+        tab.wait_for_timeout(500)
+        tab.locator("#timeline").screenshot(path=folder / "report-timeline.png")
+        tab = _open(browser, launches)
+        tab.evaluate(PIN)
+        tab.wait_for_timeout(800)
+        tab.locator("#timeline").screenshot(path=folder / "report-arrows.png")
+        tab = _open(browser, many)
+        tab.evaluate("document.getElementById('job').scrollIntoView()")
+        tab.wait_for_timeout(1000)
+        tab.screenshot(path=folder / "report-job.png")
+        browser.close()
+
+
+def _report(source: Path, scratch: Path) -> Path:
+    page = scratch / f"{source.stem}.html"
+    app(["report", str(source), "-o", str(page)], standalone_mode=False)
+    return page
+
+
+def _open(browser: Browser, page: Path, *, size: tuple[int, int] = WIDE, dark: bool = False) -> Page:
+    tab = browser.new_page(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme="dark" if dark else "light",
+        reduced_motion="reduce",
+    )
+    tab.goto(page.as_uri())
+    while not tab.evaluate(DRAWN):
+        tab.wait_for_timeout(50)
+    tab.wait_for_timeout(500)  # the last of the charts
+    return tab
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs/images"))
