@@ -176,7 +176,7 @@ function download(trace) {
 function setUpPerfetto(box) {
   const say = (text) => (box.querySelector("output").textContent = text);
   const facts = JSON.parse(document.getElementById("page-data").textContent);
-  const build = () => chromeTrace(window.traceanalyzer.timeline.data, facts.findings ?? {}, facts.evidence ?? {});
+  const build = () => chromeTrace(window.traceanalyzer.timeline.data, facts.findings, facts.evidence);
   box.querySelector("[data-trace=open]").addEventListener("click", async () => {
     const tab = window.open(PERFETTO); // first, while the click still counts
     if (!tab) return say("The browser blocked the new tab. Download the trace instead, and open it in Perfetto.");

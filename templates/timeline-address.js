@@ -5,8 +5,8 @@ class Address {
   /** `places`: {evidence: a finding's number to [from, to, group, label] or null an item, rules: a rule's id to its first finding}. */
   constructor(timeline, places) {
     this.timeline = timeline;
-    this.evidence = places.evidence ?? {};
-    this.rules = places.rules ?? {};
+    this.evidence = places.evidence;
+    this.rules = places.rules;
     window.addEventListener("hashchange", () => this.follow());
     document.addEventListener("showrange", ({ detail }) => this.showRange(detail.from, detail.to, detail.group));
     document.addEventListener("click", (event) => {

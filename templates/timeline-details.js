@@ -18,7 +18,7 @@ class Details {
     this.tip.hidden = true;
   }
 
-  /** Show what `Timeline.hit` found, at a place in the browser's window. */
+  /** Show what `hitAt` found, at a place in the browser's window. */
   show(found, x, y) {
     if (!found) return this.hide();
     fillLines(this.tip, ...this.linesOf(found));
@@ -63,7 +63,7 @@ class Details {
     const more = events > count ? ` of ${events.toLocaleString("en-US")} events` : "";
     return [
       `${count.toLocaleString("en-US")} slices${more} in this pixel`,
-      `most time: ${this.timeline.data.names[name]}, ${formatDuration(named)} of ${formatDuration(time)}`,
+      more ? `${formatDuration(time)} in all` : `most time: ${this.timeline.data.names[name]}, ${formatDuration(named)} of ${formatDuration(time)}`,
       `${formatDuration(to - from)} a pixel · ${row.group.label} · ${row.lane.label}`,
     ];
   }

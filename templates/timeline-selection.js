@@ -17,20 +17,29 @@ function ledgerIn(row, from, to) {
   return { lines, total: lines.reduce((sum, line) => sum + line.ns, 0), isMerged: Boolean(row.count) };
 }
 
-/** The names with most time in these rows within [from, to): {name (its number), ns, count of events}. `names` is how many there are. */
+/**
+ * The names with most time in these rows within [from, to): {found: [{name (its number), ns, count}], merged: ns of merged slices, whose
+ * events have several names}. `names` is how many there are.
+ */
 function topNames(rows, from, to, names, most) {
   const time = new Float64Array(names);
   const count = new Uint32Array(names);
+  let merged = 0;
   for (const row of rows) {
     const [first, next] = slicesIn(row, from, to);
     for (let i = first; i < next; i++) {
-      time[row.name[i]] += Math.min(row.end[i], to) - Math.max(row.start[i], from);
-      count[row.name[i]] += eventsOf(row, i);
+      const ns = Math.min(row.end[i], to) - Math.max(row.start[i], from);
+      if (eventsOf(row, i) > 1) {
+        merged += ns;
+      } else {
+        time[row.name[i]] += ns;
+        count[row.name[i]]++;
+      }
     }
   }
   const found = [];
   for (let name = 0; name < names; name++) if (time[name] > 0) found.push({ name, ns: time[name], count: count[name] });
-  return found.sort((a, b) => b.ns - a.ns).slice(0, most);
+  return { found: found.sort((a, b) => b.ns - a.ns).slice(0, most), merged };
 }
 
 /** The panel under the lanes that tells of the range. */
@@ -52,12 +61,13 @@ class RangePanel {
     const step = Math.max(1, (to - from) / 100);
     this.title.textContent = `Selected: ${formatDuration(to - from)}, from ${formatTick(from, step, Math.max(to, 1))} to ${formatTick(to, step, Math.max(to, 1))}`;
     const ledgers = this.ledgers.map((row) => ({ row, ...ledgerIn(row, from, to) })).filter((ledger) => ledger.total > 0);
-    const names = topNames(this.streams, from, to, this.data.names.length, TOP_NAMES);
+    const { found: names, merged } = topNames(this.streams, from, to, this.data.names.length, TOP_NAMES);
     this.content.replaceChildren(
       ...ledgers.map((ledger) => this.ledger(ledger, ledgers.length)),
       ...(ledgers.length ? [] : [element("p", {}, "No GPU was being recorded in this range.")]),
       ...(names.length ? [this.names(names, ledgers.length)] : []),
       ...(ledgers.some((ledger) => ledger.isMerged) ? [element("p", {}, "Short slices are merged at this size: what is cut at the edges of the range is estimated.")] : []),
+      ...(merged ? [element("p", {}, `${formatDuration(merged)} on the streams is in merged slices and not listed by name.`)] : []),
     );
   }
 
@@ -88,7 +98,7 @@ class RangePanel {
       return element("tr", {}, label, figure(milliseconds(ns), formatExact(ns)), figure(count.toLocaleString("en-US")));
     });
     const className = ledgers > 2 ? "figures across" : "figures";
-    return element("table", { className }, headRow("Most time on the streams", "ms", "events"), element("tbody", {}, ...rows));
+    return element("table", { className }, headRow(`Most time on the streams${ledgers > 1 ? ` of these ${ledgers} GPUs together` : ""}`, "ms", "events"), element("tbody", {}, ...rows));
   }
 }
 

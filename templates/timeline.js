@@ -63,10 +63,6 @@ class Timeline {
     this.show(...this.data.home);
   }
 
-  showEvidence(finding, item) {
-    this.address.showEvidence(finding, item);
-  }
-
   /** Zoom to [from, to) with air around it, mark it, scroll to a group, and pin the slice that makes up most of it. */
   showMarked(from, to, group) {
     const air = Math.max((to - from) / 2, 500);
@@ -191,13 +187,9 @@ class Timeline {
 
   // ---- what is under the pointer ----
 
-  hit(x, y) {
-    return hitAt(this, x, y);
-  }
-
   hover(event) {
     this.pointer = event.offsetX;
-    const found = this.hit(event.offsetX, event.offsetY);
+    const found = hitAt(this, event.offsetX, event.offsetY);
     this.details.show(found, event.clientX, event.clientY);
     this.canvas.style.cursor = found?.kind === "heading" ? "pointer" : "";
     const slice = found?.kind === "slice" && found.row.link?.[found.i] ? found : null;
@@ -219,7 +211,7 @@ class Timeline {
   }
 
   click(x, y) {
-    const found = this.hit(x, y);
+    const found = hitAt(this, x, y);
     if (found?.kind === "heading") this.fold(found.group);
     else if (found?.kind === "crowd") this.pin({ row: found.row, i: found.longest });
     else this.pin(found?.kind === "slice" ? found : null);

@@ -374,6 +374,12 @@ def test_a_report_keeps_its_limit_or_is_not_written(capsysbinary, tmp_path, trac
     assert page.stat().st_size <= least * 1e6
 
 
+@pytest.mark.parametrize("limit", ["inf", "nan", "0", "-1"])
+def test_a_limit_is_a_size(capsysbinary, tmp_path, trace, limit):
+    code, _, err = run(capsysbinary, "report", trace, "-o", tmp_path / "r.html", "--limit-mb", limit)
+    assert code == 2 and "Invalid value for '--limit-mb'" in err
+
+
 def test_what_tells_of_a_person_is_kept_on_request_only(capsysbinary, tmp_path):
     made = KinetoTrace().op(100, 200, launch=(50, 60)).op(1000, 1100, launch=(950, 960))
     made.range("/home/zqperson/proj/train.py(3): step", 0, 1200, category="python_function")

@@ -132,6 +132,22 @@ def test_ranks_are_on_one_clock():
     assert len(trace.inputs) == 4 and len(origins) == 1
 
 
+def test_evidence_lies_in_the_file_that_it_is_from(tmp_path):
+    """Two files that do not say their ranks, on clocks that have nothing in common."""
+    for path in (KINETO, STREAMS):
+        (tmp_path / path.name).symlink_to(path)
+    trace, found, content = exported(tmp_path)
+    starts = {one.ordinal: first_time(trace, one.ordinal) for one in trace.inputs}
+    recorded = Counter()
+    for finding in found.result.findings:
+        for one in finding.evidence:
+            ordinal = max((first, ordinal) for ordinal, first in starts.items() if first <= one.start_ns)[1]
+            recorded[f"{finding.rule} {finding.title}", one.start_ns - starts[ordinal]] += 1
+    tracks = [track for track in tracks_of(content) if track.process == "traceanalyzer findings"]
+    assert {one.rank for one in trace.inputs} == {None} and len(set(starts.values())) == 2
+    assert Counter((track.name, start) for track in tracks for start, *_ in track.slices) == recorded
+
+
 def test_same_bytes_and_packed(tmp_path):
     _, _, content = exported(STREAMS)
     assert content == cached(STREAMS)[2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -139,6 +141,18 @@ def test_compilers_and_softmax():
 
 def test_every_row_of_the_table_names_a_family():
     assert {family for family, *_ in KERNEL_NAMES} <= set(FAMILIES)
+
+
+def test_the_table_ignores_case():
+    """Names are matched in lower case, which must tell the same as patterns that ignore it."""
+    assert not any(re.search(r"\\[A-Z]", pattern or "") for row in KERNEL_NAMES for pattern in row[1:])
+    for name in [row[0] for row in (*MATRIX, *OTHERS)]:
+        family = (f for f, own, whole in KERNEL_NAMES if _found(own, function_path(name)) and _found(whole or "", name))
+        assert kernel_of(name).family == next(family, "other"), name
+
+
+def _found(pattern, text):
+    return re.search(pattern, text, re.IGNORECASE)
 
 
 def test_names_of_mangled_functions():

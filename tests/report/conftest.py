@@ -103,14 +103,20 @@ def seen() -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def tab(browser: Browser, page_path: str, seen: dict[str, list[str]]) -> Iterator[Page]:
-    """The sample's report in a browser tab. Errors and dialogs in it fail the test."""
+def empty_tab(browser: Browser, seen: dict[str, list[str]]) -> Iterator[Page]:
+    """A browser tab. Errors and dialogs in what it opens fail the test."""
     tab = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     tab.on("request", lambda request: seen["requests"].append(request.url))
     tab.on("console", lambda message: seen["trouble"].append(message.text) if message.type == "error" else None)
     tab.on("pageerror", lambda error: seen["trouble"].append(str(error)))
     tab.on("dialog", lambda dialog: (seen["trouble"].append(dialog.message), dialog.dismiss()))
-    open_page(tab, page_path)
     yield tab
     assert seen["trouble"] == []
     tab.close()
+
+
+@pytest.fixture
+def tab(empty_tab: Page, page_path: str) -> Page:
+    """The sample's report in such a tab."""
+    open_page(empty_tab, page_path)
+    return empty_tab

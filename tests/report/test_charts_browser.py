@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -40,20 +39,18 @@ def charts_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def charts(tab: Page, charts_path: str) -> Iterator[Page]:
-    open_page(tab, charts_path)
-    wait_until(tab, DRAWN)
-    yield tab
+def charts(empty_tab: Page, charts_path: str) -> Page:
+    open_page(empty_tab, charts_path)
+    wait_until(empty_tab, DRAWN)
+    return empty_tab
 
 
-def test_charts_appear_and_ask_for_nothing(
-    charts: Page, page_path: str, charts_path: str, seen: dict[str, list[str]]
-) -> None:
+def test_charts_appear_and_ask_for_nothing(charts: Page, charts_path: str, seen: dict[str, list[str]]) -> None:
     for name in ("steps", "use", "kinds", "top-kernels"):
         assert charts.locator(f"#chart-{name} .drawing .trace, #chart-{name} .drawing .scatterlayer > *").count() > 0
     assert charts.locator("#chart-steps .bars path").count() == 2 * STEPS
     assert charts.locator(".modebar, #charts a").count() == 0
-    assert {url for url in seen["requests"] if url != "about:blank"} == {page_path, charts_path}
+    assert {url for url in seen["requests"] if url != "about:blank"} == {charts_path}
 
 
 def test_names_are_shown_as_they_are(charts: Page) -> None:

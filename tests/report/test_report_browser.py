@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browsing import IN_BROWSER, wait_until
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 from report_sample import HOSTILE, HOSTILE_TOO
 
 from tests.support.job_results import job_result
@@ -41,7 +41,7 @@ def test_names_are_inert(tab: Page) -> None:
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
     assert box
-    tab.evaluate("window.traceanalyzer.timeline.showEvidence(0, 0)")
+    tab.evaluate("window.traceanalyzer.timeline.address.showEvidence(0, 0)")
     tab.mouse.click(box["x"] + box["width"] * 0.55, canvas.bounding_box()["y"] + 62)  # type: ignore[index]
     assert HOSTILE_TOO in tab.inner_text("#pinned").replace("\n", "\u2028")
     assert tab.locator("img, iframe, [onerror], [onload]").count() == 0
@@ -71,19 +71,46 @@ def test_paper_shows_all_and_the_screen_comes_back(tab: Page) -> None:
 
 
 def test_a_phone_shows_everything_without_sideways_scrolling(tab: Page) -> None:
-    tab.set_viewport_size({"width": 390, "height": 844})
-    tab.wait_for_timeout(200)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    tab.set_viewport_size({"width": 320, "height": 844})
+    tab.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
+    wait_until(tab, "document.documentElement.scrollWidth <= 320")
+
+
+def test_paper_says_what_was_not_ready(tab: Page) -> None:
+    places = ("drawing", "panel")
+    for place in places:
+        tab.evaluate("(name) => document.body.append(element('div', { id: `late-${name}`, className: name }))", place)
+    after = [f"getComputedStyle(document.getElementById('late-{place}'), '::after').content" for place in places]
+    assert [tab.evaluate(words) for words in after] == ["none", "none"]
+    tab.emulate_media(media="print")
+    assert all("print the page again" in tab.evaluate(words) for words in after)
+
+
+def test_without_scripts_there_is_nothing_dead(browser: Browser, page_path: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(page_path)
+    assert tab.locator("h1").is_visible()
+    assert tab.locator("#timeline noscript p").is_visible()
+    assert tab.locator("button:not(.term):not(.link):visible, canvas:visible, input:visible").count() == 0
+    context.close()
+
+
+def test_swatches_keep_their_colours_when_colours_are_forced(tab: Page) -> None:
+    colour = "getComputedStyle(document.querySelector('#ledger .swatch')).backgroundColor"
+    before = tab.evaluate(colour)
+    tab.emulate_media(forced_colors="active")
+    assert tab.evaluate(colour) == before
 
 
 @pytest.mark.parametrize("ranks", [4, 512])
-def test_a_job_fits_a_phone_in_the_dark(tab: Page, tmp_path: Path, ranks: int) -> None:
+def test_a_job_fits_a_phone_in_the_dark(empty_tab: Page, tmp_path: Path, ranks: int) -> None:
     file = tmp_path / "job.html"
     file.write_bytes(render_html(job_result(ranks, steps=3 if ranks == 4 else 40), None))
-    tab.emulate_media(color_scheme="dark")
-    tab.set_viewport_size({"width": 390, "height": 844})
-    tab.goto(file.as_uri())
-    tab.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
-    tab.evaluate("for (const part of document.querySelectorAll('section')) part.scrollIntoView()")
-    tab.wait_for_timeout(200)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    empty_tab.emulate_media(color_scheme="dark")
+    empty_tab.set_viewport_size({"width": 390, "height": 844})
+    empty_tab.goto(file.as_uri())
+    empty_tab.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
+    empty_tab.evaluate("for (const part of document.querySelectorAll('section')) part.scrollIntoView()")
+    empty_tab.wait_for_timeout(200)
+    assert empty_tab.evaluate("document.documentElement.scrollWidth") <= 390

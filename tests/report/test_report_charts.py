@@ -15,36 +15,36 @@ from report_sample import HOSTILE, Sample, rows, sample
 from tests.support.job_results import MS, job_result
 from traceanalyzer.analysis import Shown, analyze_parts, load, parts_of
 from traceanalyzer.config import Config
+from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts import Charts, build_charts
 from traceanalyzer.report.charts.figure import MOST_MARKS, Chart, categories, log_axis, size_axis, text, wrapped
 from traceanalyzer.report.charts.late import arrivals
 from traceanalyzer.report.charts.memory import highest
 from traceanalyzer.report.charts.sizes import Points, cells
 from traceanalyzer.report.charts.use import binned
-from traceanalyzer.report.lanes import TimelineTables
 from traceanalyzer.result.document import Result
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 MARKUP = "<b>%{x}</b> $x$ &amp; <a href='javascript:alert(1)'>n</a>"
 
 
-def built(result: Result, tables: TimelineTables | None) -> Charts:
+def built(result: Result, tables: Tables | None) -> Charts:
     return build_charts(result, tables, lambda rank: f"rank {rank} · ", lambda _: None, {})
 
 
-def analysed(path: Path) -> tuple[Result, TimelineTables]:
+def analysed(path: Path) -> tuple[Result, Tables]:
     parts = parts_of(load(path))
     found = analyze_parts(parts)
     return found.result, Shown(parts, Config(), found.tables)
 
 
 @pytest.fixture(scope="module")
-def loader() -> tuple[Result, TimelineTables]:
+def loader() -> tuple[Result, Tables]:
     return analysed(FIXTURES / "kineto" / "dataloader.slow.pt.trace.json.gz")
 
 
 @pytest.fixture(scope="module")
-def job() -> tuple[Result, TimelineTables]:
+def job() -> tuple[Result, Tables]:
     return analysed(FIXTURES / "jobs" / "ddp_loader_late.slow")
 
 
@@ -60,7 +60,7 @@ def marks(trace: dict[str, Any]) -> int:
 
 
 def test_plotly_knows_every_figure_and_none_has_too_many_marks(
-    loader: tuple[Result, TimelineTables], job: tuple[Result, TimelineTables]
+    loader: tuple[Result, Tables], job: tuple[Result, Tables]
 ) -> None:
     pageable = analysed(FIXTURES / "pairs" / "mem_full.slow.json.xz")
     ids = set()
@@ -74,7 +74,7 @@ def test_plotly_knows_every_figure_and_none_has_too_many_marks(
                    "step-heat", "wait-heat"}  # fmt: skip
 
 
-def test_the_lines_of_a_step_add_up_to_it(loader: tuple[Result, TimelineTables]) -> None:
+def test_the_lines_of_a_step_add_up_to_it(loader: tuple[Result, Tables]) -> None:
     view = chart(built(*loader), "steps").first
     steps = loader[1].table("step_ledger").to_pylist()
     stacks = [np.array(trace["y"], dtype=float) for trace in view.data if trace["type"] == "bar"]
@@ -84,7 +84,7 @@ def test_the_lines_of_a_step_add_up_to_it(loader: tuple[Result, TimelineTables])
     assert "ProfilerStep#4, takes 337 ms, 88% of it idle (input)" in view.caption
 
 
-def test_shares_over_time_add_up_to_the_ledger(loader: tuple[Result, TimelineTables]) -> None:
+def test_shares_over_time_add_up_to_the_ledger(loader: tuple[Result, Tables]) -> None:
     view = chart(built(*loader), "use").first
     (device,) = loader[0].devices
     shares = {trace["meta"]: np.array(trace["y"][:-1]) for trace in view.data}
@@ -95,7 +95,7 @@ def test_shares_over_time_add_up_to_the_ledger(loader: tuple[Result, TimelineTab
     assert "81%, is idle (input)" in view.caption
 
 
-def test_kinds_of_work_add_up_to_all_operations(loader: tuple[Result, TimelineTables]) -> None:
+def test_kinds_of_work_add_up_to_all_operations(loader: tuple[Result, Tables]) -> None:
     charts = built(*loader)
     ops = loader[1].table("gpu_ops")
     whole = np.sum(ops["end_ns"].to_numpy() - ops["start_ns"].to_numpy()) / MS
@@ -107,7 +107,7 @@ def test_kinds_of_work_add_up_to_all_operations(loader: tuple[Result, TimelineTa
     assert len(top["x"]) == 12 and "of 73 kernels" in chart(charts, "top-kernels").first.caption
 
 
-def test_copies_are_where_their_size_and_bandwidth_say(loader: tuple[Result, TimelineTables]) -> None:
+def test_copies_are_where_their_size_and_bandwidth_say(loader: tuple[Result, Tables]) -> None:
     view = chart(built(*loader), "copies").first
     copies = loader[1].table("copies").to_pylist()
     largest = max(copies, key=lambda one: one["bandwidth"])
@@ -118,7 +118,7 @@ def test_copies_are_where_their_size_and_bandwidth_say(loader: tuple[Result, Tim
     assert trace["name"] == "host to device (8)" and "8 copies move 73.5 MiB" in view.caption
 
 
-def test_memory_is_drawn_at_its_peak(loader: tuple[Result, TimelineTables]) -> None:
+def test_memory_is_drawn_at_its_peak(loader: tuple[Result, Tables]) -> None:
     rng = np.random.default_rng(3)
     allocated = rng.integers(1 << 20, 1 << 29, 5_000)
     times = np.sort(rng.integers(0, 10**9, 5_000))
@@ -133,7 +133,7 @@ def test_memory_is_drawn_at_its_peak(loader: tuple[Result, TimelineTables]) -> N
     assert len(view.data[0]["x"]) <= 500 and "25% of the device's 2 GiB" in view.caption
 
 
-def test_late_ranks_are_as_late_as_the_result_says(job: tuple[Result, TimelineTables]) -> None:
+def test_late_ranks_are_as_late_as_the_result_says(job: tuple[Result, Tables]) -> None:
     result, tables = job
     assert result.job
     late = result.job.late_ranks[0]
@@ -156,7 +156,53 @@ def test_many_gpus_share_a_line_of_the_latest() -> None:
     assert view.data[0]["name"] == "rank 7" and len(view.data) == 6
     assert view.data[-1]["name"] == "the latest of 15 others"
     assert view.data[0]["y"] == [pytest.approx(1.019)] * count  # µs
-    assert "Rank 7 comes last to 30 of 30 collectives" in view.caption
+
+
+def test_who_is_last_is_said_as_in_the_table_of_late_ranks(job: tuple[Result, Tables]) -> None:
+    result, _ = job
+    assert result.job
+    late = replace(result.job.late_ranks[0], late_count=17, collective_count=60, max_late_ns=74_000)
+    told = replace(result, job=replace(result.job, late_ranks=[late]))
+    view = chart(built(told, job[1]), "arrivals").first
+    said = f"Rank {late.rank} causes most waiting: it comes last to 17 of 60 collectives, at most 74 µs after the first GPU."
+    assert view.caption.startswith(said)
+    nobody = replace(result, job=replace(result.job, late_ranks=[]))
+    assert chart(built(nobody, job[1]), "arrivals").first.caption.startswith("No GPU comes so late")
+
+
+def test_memory_that_cannot_be_told_is_no_chart() -> None:
+    """A release of what was never allocated, and two allocators side by side: neither has one level."""
+    base, both = sample()[1].tables, {"rank": 0, "device": 0, "time_ns": [0, 1, 2]}
+    known = rows("memory_events", process=1, address=[1, 2, 1], bytes=[5, 6, -5], **both)
+    unknown = rows("memory_events", process=1, address=[1, 2, 3], bytes=[5, 6, -4], **both)
+    two = rows("memory_events", process=[1, 2, 1], bytes=1, total_allocated=[5, 9, 6], **both)
+    view = chart(built(sample()[0], Sample(**{**base, "memory_events": known})), "memory").first
+    assert view.data[0]["y"] == [5, 11, 6] and view.caption.startswith("At most 11 B is given out by the driver")
+    for events in (unknown, two):
+        assert "memory" not in {one.id for one in built(sample()[0], Sample(**{**base, "memory_events": events})).every}
+
+
+def test_memory_of_a_single_moment_is_no_chart() -> None:
+    base = sample()[1].tables
+    events = rows("memory_events", rank=0, process=1, device=0, time_ns=0, bytes=[5, 6, 7])
+    charts = built(sample()[0], Sample(**{**base, "memory_events": events}))
+    assert "memory" not in {one.id for one in charts.every}
+
+
+def test_copies_of_part_of_the_ranks_are_said_to_be(loader: tuple[Result, Tables]) -> None:
+    charts = build_charts(*loader, str, lambda _: None, {}, None, "8 of 64 ranks: 0-7")
+    assert chart(charts, "copies").first.caption.startswith("For 8 of 64 ranks: 0-7. ")
+
+
+def test_waiting_that_nobody_told_is_not_said_to_be_taken_out() -> None:
+    parts = {"device": 0, "start_ns": 0, "end_ns": 9, "bytes": 1 << 20, "bus_bandwidth": 10.0, "kind": "all-reduce"}
+    one, both = (
+        chart(built(job_result(2), Sample(communication=rows("communication", rank=[0, 1], instance=known, **parts))),
+              "collectives").first.caption
+        for known in ([None, 4], [None, None])
+    )  # fmt: skip
+    assert "waiting for late ranks taken out; how long 1 of 2 parts waited is not known" in one
+    assert "taken out;" not in both and "is not taken out, so it is a lower bound" in both
 
 
 def test_hostile_names_are_literal_in_every_text() -> None:

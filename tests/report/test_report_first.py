@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from report_sample import HOSTILE, HOSTILE_TOO, Sample, sample
+from report_sample import HOSTILE, HOSTILE_TOO, Sample, rows, sample
 
 from tests.support.job_results import job_result
 from traceanalyzer.report.findings_view import finding_groups
@@ -17,7 +17,9 @@ from traceanalyzer.report.glossary import BOUND_BY, GLOSSARY
 from traceanalyzer.report.html import render_html
 from traceanalyzer.report.many_gpus import DRAWN, gpus_to_show
 from traceanalyzer.report.palette import BOUND_BY_KEYS, SWATCHES, ink_on, luminance
-from traceanalyzer.result.document import Health, Result, RuleOutcome, Saving
+from traceanalyzer.report.sources import gpu_labels, gpu_names, rank_namer
+from traceanalyzer.report.steps_view import steps_views
+from traceanalyzer.result.document import Health, Result, RuleOutcome, Saving, Scope
 from traceanalyzer.result.gpus import notable_gpus
 
 SECOND = 1_000_000_000
@@ -118,12 +120,17 @@ def test_cards_speak_in_the_rules_own_words() -> None:
     [
         (
             Saving(1, 0.3, 1.6, 1, 20_100_000, 13_200_000, 1.52),
-            "1.52× faster without it; a step takes 13.2 ms instead of 20.1 ms",
+            "1.52× faster without it; an average step takes 13.2 ms instead of 20.1 ms",
             "predicted",
         ),
         (
             Saving(1, 0.3, 1.6, 1, 20_100_000, 13_200_000, 1.52, "Had the rank come in time"),
-            "1.52× faster had the rank come in time; a step would take 13.2 ms instead of 20.1 ms",
+            "1.52× faster had the rank come in time; a typical step would take 13.2 ms instead of 20.1 ms",
+            "predicted",
+        ),
+        (
+            Saving(1, 0.3, 1.6, None, predicted_speedup=1.52),
+            "1.52× faster without it, over the whole recording",
             "predicted",
         ),
         (Saving(SECOND, 0.3, 1.61, 8_100_000), "at most 1.61× faster without it; it costs 8.1 ms of a step", "at most"),
@@ -146,6 +153,17 @@ def test_nothing_to_gain_says_nothing() -> None:
     assert gain(Saving(None, None, None, None)) is None and gain(Saving(0, 0.0, 1.0, 0)) is None
 
 
+def test_what_one_gpu_of_a_job_gains_is_said_to_need_all() -> None:
+    result = job_result(3)
+    lower = replace(result.findings[1], saving=Saving(1, 0.3, 1.6, 1, predicted_speedup=1.52))
+    whole = replace(result, findings=[result.findings[0], lower])
+    stall, one = (group.first.gain for group in finding_groups(whole, lambda _: None))
+    assert one and one.words == "1.52× faster without it on all GPUs, over the whole recording"
+    assert stall and "on all GPUs" not in stall.words
+    (alone,) = finding_groups(replace(whole, findings=[lower], devices=result.devices[:1]), lambda _: None)
+    assert alone.first.gain and "on all GPUs" not in alone.first.gain.words
+
+
 def test_every_bound_has_a_meaning_and_every_definition_is_a_sentence() -> None:
     assert {*BOUND_BY_KEYS, "unknown"} == set(BOUND_BY)
     assert all(text[0].isupper() and text.endswith(".") for text in GLOSSARY.values())
@@ -160,15 +178,53 @@ def test_gpus_without_a_rank_are_not_mistaken_for_each_other() -> None:
     unnamed = replace(result, devices=devices, steps=steps, job=replace(result.job, late_ranks=late))
     assert 30 in notable_gpus(result, 4)
     positions = notable_gpus(unnamed, DRAWN)
-    shown, their_steps = gpus_to_show(unnamed)
-    assert shown == [devices[at] for at in positions]
-    assert [one.count for one in their_steps] == positions
+    assert gpus_to_show(unnamed) == positions
+    labels = [str(at) for at in range(40)]
+    views = steps_views(positions, unnamed, labels)
+    assert [(view.label, view.steps.count) for view in views] == [(str(at), at) for at in positions]
     # The late one is not told from the others, so none of them stands for it: only the extremes and the first ones are left.
     for most in (2, DRAWN):
         assert notable_gpus(unnamed, most) == notable_gpus(replace(unnamed, job=None), most)
+
+
+def test_gpus_of_files_without_a_rank_are_called_by_their_file() -> None:
+    result = job_result(3, late=1)
+    inputs = [replace(one, rank=rank) for one, rank in zip(result.inputs, (None, 1, None), strict=True)]
+    inputs[2] = replace(inputs[2], path="/data/a-name-that-is-far-too-long-to-stand-for-a-gpu.json")
+    devices = [replace(device, rank=one.rank) for device, one in zip(result.devices, inputs, strict=True)]
+    mixed = replace(result, inputs=inputs, devices=devices)
+    tables = Sample(ledger=rows("ledger", rank=[0, 1, 2], device=0))
+    labels = gpu_labels(mixed, tables, rank_namer(mixed))
+    assert labels == ["rank0.json · GPU 0", "rank 1 · GPU 0", "a-name-that-is-f…d-for-a-gpu.json · GPU 0"]
+    assert gpu_names(mixed, labels) == [labels[0], "rank 1, GPU 0", labels[2]]
+    assert gpu_labels(mixed, None, rank_namer(mixed)) == ["GPU 0", "rank 1 · GPU 0", "GPU 0"]
+    page = render_html(mixed, tables).decode()
+    assert page.count("<b>rank0.json · GPU 0</b>") == 1  # its ledger
 
 
 def test_words_in_the_ledger_bar_stand_out() -> None:
     for colour in (colour for swatch in SWATCHES for colour in (swatch.light, swatch.dark)):
         darker, lighter = sorted([luminance(colour), luminance(ink_on(colour))])
         assert (lighter + 0.05) / (darker + 0.05) >= 4.5, colour
+
+
+def test_a_share_of_all_gpus_is_not_said_to_be_of_one() -> None:
+    result = job_result(4)
+    windows = sum(device.window_ns for device in result.devices)
+    late = replace(result.findings[0], scope=Scope(2, 0), saving=Saving(windows // 4, 0.25, 1.3, None))
+    one = replace(result.findings[1], saving=Saving(result.devices[0].window_ns // 4, 0.25, 1.3, None))
+    found = finding_groups(replace(result, findings=[late, one]), lambda _: None)
+    assert [(group.first.share, group.first.of_all) for group in found] == [("25%", True), ("25%", False)]
+    gains = [group.first.gain.words for group in found if group.first.gain]
+    assert gains == [
+        "at most 1.30× faster without it; it costs 1 s of all GPUs together",
+        "at most 1.30× faster without it; it costs 250 ms in all",
+    ]
+    text = seen(replace(result, findings=[late, one]))
+    assert "25% of all GPUs' time" in text and "25% of the window" in text
+
+
+def test_several_gpus_have_their_names_on_the_first_screen() -> None:
+    result = job_result(3)
+    screen = re.sub(r"<[^>]+>", "", seen(result).partition('id="health"')[0])
+    assert "rank 0 · GPU 0 and 2 more" in screen

@@ -14,6 +14,7 @@ from traceanalyzer.report.findings_view import EvidenceView, _evidence_view
 from traceanalyzer.report.html import SCRIPTS, render_html
 from traceanalyzer.report.ledger_bar import ledger_segments
 from traceanalyzer.report.packing import inline_json
+from traceanalyzer.resources import data_folder
 from traceanalyzer.result.document import Evidence, Saving, Scope, Verdict
 from traceanalyzer.result.verdict import NOTHING_TO_JUDGE
 
@@ -69,6 +70,18 @@ def test_policy_names_each_script_and_the_style(page: bytes) -> None:
     assert policy.startswith("default-src 'none';") and "unsafe" not in policy
 
 
+def test_scripts_share_one_scope_without_meeting() -> None:
+    """Two classic scripts that declare one name stop the second of them, or change each other's functions."""
+    declared = re.compile(r"^(?:async )?(?:function\*?|class|const|let|var) +(\w+)", re.M)
+    names = [name for script in SCRIPTS for name in declared.findall(_text_of(script))]
+    assert len(names) > 100
+    assert len(names) == len(set(names))
+
+
+def _text_of(script: str) -> str:
+    return (data_folder("templates") / script).read_text(encoding="utf-8")
+
+
 def test_paths_stay_out(page: bytes) -> None:
     assert b"resnet50.pt.trace.json.gz" in page
     assert b"secret" not in page and b"/home" not in page
@@ -115,7 +128,7 @@ def test_a_finding_on_many_gpus_is_one_card() -> None:
 def test_a_duration_is_said_once() -> None:
     label = EvidenceView("297\N{NO-BREAK SPACE}ms idle", "", None)
     assert _evidence_view("297 ms idle", "297 ms", None) == label
-    assert _evidence_view("a copy", "297 ms", None).duration == "297 ms"
+    assert _evidence_view("a copy", "297 ms", None).duration == "a stretch of 297 ms"
 
 
 def test_a_tiny_share_is_not_zero() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_sample import rows
 
-from traceanalyzer.report.links import launch_links
+from traceanalyzer.model.launch_links import launch_links
 
 # Rank, thread, start and name of calls; times and threads so few that they meet.
 CALLS = st.lists(

@@ -20,6 +20,7 @@ from traceanalyzer.config import Config
 from traceanalyzer.report import sources
 from traceanalyzer.report.palette import CODES
 from traceanalyzer.report.timeline import Timeline, build_timeline
+from traceanalyzer.result.clocks import clock_offsets
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 TRACES = (
@@ -68,7 +69,7 @@ def shot(request: pytest.FixtureRequest) -> Iterator[Shot]:
 
     def build(**limits: int) -> Timeline:
         every = [item for finding in result.findings for item in finding.evidence]
-        offsets, claims = sources.clock_offsets(result), sources.rank_claims(result)
+        offsets, claims = clock_offsets(result), sources.rank_claims(result)
         return build_timeline(tables, sources.rank_namer(result), every, offsets, claims=claims, **limits)
 
     timeline = build()

@@ -346,7 +346,7 @@ def test_a_kernel_leads_to_its_launch_and_back(tab: Page) -> None:
 
 
 @pytest.fixture
-def graph_tab(tab: Page, tmp_path: Path) -> Page:
+def graph_tab(empty_tab: Page, tmp_path: Path) -> Page:
     """A page of one graph launch with many kernels, and of a counter with a spike."""
     begin = [ORIGIN + 100_000 + 2_000 * k for k in range(GRAPH_KERNELS)]
     end = [start + 1_500 for start in begin]
@@ -395,8 +395,8 @@ def graph_tab(tab: Page, tmp_path: Path) -> Page:
     )
     file = tmp_path / "graph.html"
     file.write_bytes(render_html(sample()[0], tables))
-    open_page(tab, file.as_uri())
-    return tab
+    open_page(empty_tab, file.as_uri())
+    return empty_tab
 
 
 def test_a_graph_launch_names_some_of_its_kernels_and_counts_all(graph_tab: Page) -> None:
@@ -420,3 +420,11 @@ def test_a_counter_tells_its_value_where_the_pointer_is(graph_tab: Page) -> None
     high = graph_tab.evaluate(f"extremesIn({row}, 0, 5e5)")
     assert (high["low"], high["high"]) == (10.0, 97.5)
     assert graph_tab.evaluate(f"{row}.most") == 97.5
+
+
+def test_merged_slices_are_not_counted_under_one_name(tab: Page) -> None:
+    found = tab.evaluate("""() => {
+        const row = { n: 3, start: [0, 10, 20], end: [10, 20, 40], name: [0, 1, 0], count: [1, 7, 1] };
+        return topNames([row], 5, 30, 2, 5);
+    }""")
+    assert found == {"found": [{"name": 0, "ns": 15, "count": 2}], "merged": 10}

@@ -45,6 +45,7 @@ def report(
             "--limit-mb",
             metavar="N",
             min=0.1,
+            max=1000,
             help="The report is never larger than this, in MB. The more room, the finer the timeline and the longer the tables: "
             "200,000 slices at 10 MB.",
         ),

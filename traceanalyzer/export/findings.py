@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import IO, Any
 
 import numpy as np
@@ -15,14 +15,15 @@ from traceanalyzer.result.document import Evidence, Finding, Result
 PROCESS = "traceanalyzer findings"
 
 
-def write_findings(result: Result, origins: Mapping[int | None, int], numbers: Numbers, out: IO[bytes]) -> None:
-    """Write the evidence on the ranks in `origins`, which says when each of them begins on its own clock, in ns."""
+def write_findings(result: Result, zero_of: Callable[[Evidence], int | None], numbers: Numbers, out: IO[bytes]) -> None:
+    """Write the evidence for which `zero_of` tells the time on its own clock, in ns, that is 0 in the trace."""
     process = numbers.process(PROCESS)
     for rule in dict.fromkeys(finding.rule for finding in result.findings):
         own = [finding for finding in result.findings if finding.rule == rule]
-        items = [(finding, one) for finding in own for one in finding.evidence if one.rank in origins]
-        starts = np.array([one.start_ns - origins[one.rank] for _, one in items], np.int64)
-        ends = np.maximum(np.array([one.end_ns - origins[one.rank] for _, one in items], np.int64), starts)
+        every = [(finding, one, zero_of(one)) for finding in own for one in finding.evidence]
+        items = [(finding, one, zero) for finding, one, zero in every if zero is not None]
+        starts = np.array([one.start_ns - zero for _, one, zero in items], np.int64)
+        ends = np.maximum(np.array([one.end_ns - zero for _, one, zero in items], np.int64), starts)
         order = np.lexsort((-ends, starts))
         order = order[starts[order] >= 0]
         layer = layers(starts[order], ends[order])
@@ -30,7 +31,7 @@ def write_findings(result: Result, origins: Mapping[int | None, int], numbers: N
         tracks = [numbers.track(process, title) for _ in range(int(layer.max(initial=-1)) + 1)]
         times = zip(micros(starts[order]).to_pylist(), micros((ends - starts)[order]).to_pylist(), strict=True)
         for at, track, (start, duration) in zip(order.tolist(), layer.tolist(), times, strict=True):
-            finding, one = items[at]
+            finding, one, _ = items[at]
             about = json.dumps(
                 {"cat": "traceanalyzer.finding", "name": one.label, "args": _args(finding, one)}, ensure_ascii=False
             )

@@ -7,9 +7,9 @@ held at a time, and its rows become text a batch at a time.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import IO
 
 import pyarrow.compute as pc
@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 from traceanalyzer.export.findings import write_findings
 from traceanalyzer.export.rank import write_rank
 from traceanalyzer.export.tracks import Numbers
-from traceanalyzer.redaction.data import Redaction, Tables
-from traceanalyzer.result.document import Result
+from traceanalyzer.model.tables import Tables
+from traceanalyzer.redaction.data import Redaction
+from traceanalyzer.result.clocks import clock_offsets, origins
+from traceanalyzer.result.document import Evidence, Result
 
 TIMES = {
     **dict.fromkeys(
@@ -47,16 +49,34 @@ def write_trace(result: Result, recordings: Sequence[Recording], out: IO[bytes],
     redaction = Redaction(set().union(*(hosts for _, _, hosts in looks))) if redact else None
     if redaction:
         result = redaction.result(result)
-    origins = _origins(result, recordings, [(first, last) for first, last, _ in looks])
+    offsets = clock_offsets(result)
+    ahead = [0 if one.rank is None else offsets.get(one.rank, 0) for one in recordings]
+    spans = [(first, last) for first, last, _ in looks]
+    zeros, _ = origins(spans, ahead)
     numbers = Numbers()
     out.write(b'{"displayTimeUnit":"ns","traceEvents":[\n')
-    write_findings(result, {one.rank: origin for one, origin in zip(recordings, origins, strict=True)}, numbers, out)
-    for one, origin in zip(recordings, origins, strict=True):
+    write_findings(result, partial(_zero_of, recordings, spans, zeros), numbers, out)
+    for one, origin in zip(recordings, zeros, strict=True):
         tables = redaction.tables(one.tables()) if redaction else one.tables()
         write_rank(tables, one.label, one.ordinal, origin, numbers, out)
     out.write("".join(numbers.events).rstrip(",\n").encode())
     made_by = {"name": "traceanalyzer", "version": result.tool["version"], "headline": result.verdict.headline}
     out.write(b'\n],"otherData":' + json.dumps(made_by, ensure_ascii=False).encode() + b"}\n")
+
+
+def _zero_of(
+    recordings: Sequence[Recording], spans: Sequence[tuple[int, int]], zeros: Sequence[int], evidence: Evidence
+) -> int | None:
+    """The time on the evidence's clock that is 0 in the trace; None when it lies in no recording, or cannot be told in which.
+
+    Files that do not say their ranks have the same one, and can each begin at a time of their own.
+    """
+    found = {
+        zero
+        for one, (first, last), zero in zip(recordings, spans, zeros, strict=True)
+        if one.rank == evidence.rank and evidence.start_ns <= last and evidence.end_ns >= first
+    }
+    return found.pop() if len(found) == 1 else None
 
 
 def _look(tables: Tables, ordinal: int) -> tuple[int, int, set[str]]:
@@ -74,15 +94,3 @@ def _look(tables: Tables, ordinal: int) -> tuple[int, int, set[str]]:
             last.append(pc.max(table[end]).as_py())
     hosts = {host for host in tables.table("processes")["host"].to_pylist() if host}
     return min(first, default=0), max(last, default=0), hosts
-
-
-def _origins(result: Result, recordings: Sequence[Recording], spans: Sequence[tuple[int, int]]) -> list[int]:
-    """For each recording the time on its own clock that is 0 in the trace: one moment for all if their clocks can be compared."""
-    clocks = result.job.clocks if result.job else []
-    count = Counter(one.rank for one in recordings)
-    ahead = {clock.rank: clock.offset_ns or 0 for clock in clocks}
-    shifts = [ahead.get(one.rank, 0) if one.rank is not None and count[one.rank] == 1 else 0 for one in recordings]
-    shown = [(first - shift, last - shift) for (first, last), shift in zip(spans, shifts, strict=True)]
-    shared = max((first for first, _ in shown), default=0) <= min((last for _, last in shown), default=0)
-    start = min((first for first, _ in shown), default=0)
-    return [(start if shared else first) + shift for (first, _), shift in zip(shown, shifts, strict=True)]

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns import MISSING, Ints, integers, row_groups
 from traceanalyzer.export import events
-from traceanalyzer.export.links import linked
 from traceanalyzer.export.text import decimals, joined, micros, quoted, text_of
-from traceanalyzer.export.tracks import Numbers, lanes, layers
-from traceanalyzer.redaction.data import Tables
+from traceanalyzer.export.tracks import Numbers, layers
+from traceanalyzer.model.launch_links import launch_links
+from traceanalyzer.model.tables import Tables
 
-Array = npt.NDArray[np.int64]
 BATCH = 16_384
-MISSING = -1
+"""So many rows become text at once."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,8 @@ class Slices:
     """Rows of a table that become slices: their times in ns since the origin, and how they are written."""
 
     table: pa.Table
-    starts: Array
-    ends: Array
+    starts: Ints
+    ends: Ints
     fragment: events.Fragment
 
 
@@ -45,14 +44,18 @@ class RankWriter:
         self._out = out
 
     def write(self) -> None:
-        ops = self._own("gpu_ops")
-        calls, ops, self._numbers.links = linked(
-            self._tables.table("launches"), self._own("api_calls"), ops, self._numbers.links
-        )
+        calls, ops = self._linked(self._own("api_calls"), self._own("gpu_ops"))
         ops = ops.filter(pc.invert(pc.fill_null(ops["quarantined"], False)))
         self._gpus(self._slices(ops, events.gpu_op))
         self._hosts([self._slices(self._own("host_ranges"), events.host_range), self._slices(calls, events.api_call),
                      self._slices(self._own("overheads"), events.overhead)])  # fmt: skip
+
+    def _linked(self, calls: pa.Table, ops: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Both with a column LINK: the number of the launching call, of which no other rank has the same."""
+        links, used = launch_links(self._own("launches"), calls, ops), self._numbers.links
+        self._numbers.links += int(links.calls.max(initial=0))
+        numbers = (pa.array(link + np.int64(used), mask=link == 0) for link in (links.calls, links.ops))
+        return tuple(table.append_column(events.LINK, link) for table, link in zip((calls, ops), numbers, strict=True))
 
     def _own(self, name: str) -> pa.Table:
         table = self._tables.table(name)
@@ -62,8 +65,8 @@ class RankWriter:
         return bool(table.num_rows) and not pc.all(pc.equal(table["rank"], self._ordinal)).as_py()
 
     def _slices(self, table: pa.Table, fragment: events.Fragment) -> Slices:
-        starts = _ints(table, "start_ns") - self._origin
-        return Slices(table, starts, np.maximum(_ints(table, "end_ns") - self._origin, starts), fragment)
+        starts = integers(table, "start_ns") - self._origin
+        return Slices(table, starts, np.maximum(integers(table, "end_ns") - self._origin, starts), fragment)
 
     def _gpus(self, ops: Slices) -> None:
         ledger, gaps, steps = (self._own(name) for name in ("ledger_intervals", "gaps", "step_stats"))
@@ -73,8 +76,8 @@ class RankWriter:
             self._slices(gaps, events.gap),
             self._slices(steps, events.step),
         ]
-        places = [dict(lanes(_ints(one.table, "device"))) for one in (*rows, ops)]
-        streams = dict(lanes(*(_ints(ops.table, name) for name in ("device", "process", "context", "stream"))))
+        places = [dict(row_groups(one.table, ("device",))) for one in (*rows, ops)]
+        streams = dict(row_groups(ops.table, ("device", "process", "context", "stream")))
         none = np.empty(0, np.int64)
         for (device,) in sorted(set().union(*places)):
             process = self._numbers.process(f"{self._label}GPU {device}")
@@ -89,7 +92,7 @@ class RankWriter:
             self._counters(process, device)
 
     def _hosts(self, sources: Sequence[Slices]) -> None:
-        found = [dict(lanes(*(_ints(one.table, name) for name in ("process", "thread")))) for one in sources]
+        found = [dict(row_groups(one.table, ("process", "thread"))) for one in sources]
         processes = self._own("processes")
         process_names, pids = (_by_key(processes, name, "process") for name in ("name", "pid"))
         thread_names = _by_key(self._own("threads"), "name", "process", "thread")
@@ -105,7 +108,7 @@ class RankWriter:
                 title = title if str(key[1]) in title else f"{thread} ({title})" if title else thread
                 self._lane(process, title, sources, [place.get(key, none) for place in found])
 
-    def _lane(self, process: int, name: str, sources: Sequence[Slices], rows: Sequence[Array]) -> None:
+    def _lane(self, process: int, name: str, sources: Sequence[Slices], rows: Sequence[Ints]) -> None:
         """The slices of one lane, on as many tracks as it takes for them to nest."""
         source = np.repeat(np.arange(len(rows)), [len(one) for one in rows])
         if not len(source):
@@ -136,10 +139,10 @@ class RankWriter:
             names = pa.repeat(f'{json.dumps(name)},"args":{{"bytes":', known.num_rows)
             self._points(process, known, names, known[column].cast(pa.float64()))
 
-    def _points(self, process: int, table: pa.Table, names: pa.Array, values: pa.ChunkedArray) -> None:
+    def _points(self, process: int, table: pa.Table, names: pa.Array, values: pa.ChunkedInts) -> None:
         number = values.to_numpy()
         rows = np.flatnonzero(np.isfinite(number))
-        times = _ints(table, "time_ns") - self._origin
+        times = integers(table, "time_ns") - self._origin
         for at in range(0, len(rows), BATCH):
             part = rows[at : at + BATCH]
             place = joined(f'{{"ph":"C","pid":{process},"tid":{process},"ts":', micros(times[part]), ',"name":')
@@ -151,7 +154,7 @@ def write_rank(tables: Tables, label: str, ordinal: int, origin: int, numbers: N
     RankWriter(tables, label, ordinal, origin, numbers, out).write()
 
 
-def _about(sources: Sequence[Slices], source: Array, row: Array) -> pa.Array:
+def _about(sources: Sequence[Slices], source: Ints, row: Ints) -> pa.Array:
     """The fragments of rows of several tables, in the order given."""
     parts, places = [], []
     for number, one in enumerate(sources):
@@ -166,11 +169,5 @@ def _about(sources: Sequence[Slices], source: Array, row: Array) -> pa.Array:
 
 def _by_key(table: pa.Table, column: str, *key: str) -> dict[tuple[int, ...], Any]:
     """The values of a small table's column that are there, by key."""
-    keys = zip(*(_ints(table, name).tolist() for name in key), strict=True)
+    keys = zip(*(integers(table, name).tolist() for name in key), strict=True)
     return {at: value for at, value in zip(keys, table[column].to_pylist(), strict=True) if value}
-
-
-def _ints(table: pa.Table, column: str) -> Array:
-    """A column as int64, MISSING for nulls."""
-    values: Array = pc.fill_null(table[column].cast(pa.int64()), MISSING).to_numpy()
-    return values

@@ -1,17 +1,15 @@
-"""Processes and tracks of an exported trace: their numbers and names, and which slice goes on which of them."""
+"""Processes and tracks of an exported trace: their numbers and names, and in how many layers slices nest."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from traceanalyzer.columns import Ints
 from traceanalyzer.intervals import crossing, first_fit
 
-Array = npt.NDArray[np.int64]
 ROUNDS = 8
 
 
@@ -45,7 +43,7 @@ class Numbers:
             )
 
 
-def layers(starts: Array, ends: Array) -> Array:
+def layers(starts: Ints, ends: Ints) -> Ints:
     """For each of the ranges, given sorted by (start, -end), the number of a layer in which all ranges nest or lie apart.
 
     Layer 0 has all but those that outlast the one around them. Those lie apart in the layers that follow.
@@ -67,17 +65,3 @@ def layers(starts: Array, ends: Array) -> Array:
         layer[rest[fits]] = number
         rest, number = rest[~fits], number + 1
     return layer
-
-
-def lanes(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
-    """The distinct keys in ascending order, each with its rows in ascending order."""
-    if not len(columns[0]):
-        return
-    order = np.lexsort(columns[::-1])
-    new = np.zeros(len(order), bool)
-    new[0] = True
-    for column in columns:
-        ordered = column[order]
-        new[1:] |= ordered[1:] != ordered[:-1]
-    for rows in np.split(order, np.flatnonzero(new)[1:]):
-        yield tuple(int(column[rows[0]]) for column in columns), np.sort(rows)

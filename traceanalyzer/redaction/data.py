@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.texts import HINT, file_name, redacted_text, without_hosts
 from traceanalyzer.result.document import Result
 
@@ -17,12 +18,6 @@ AUTHORED = frozenset({"recommend", "references", "false_positives", "tool", "sha
 
 T = TypeVar("T")
 Change = Callable[[str], str]
-
-
-class Tables(Protocol):
-    """Tables by their declared names; KeyError for one that is not there."""
-
-    def table(self, name: str) -> pa.Table: ...
 
 
 class Redaction:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from traceanalyzer.report.columns import MISSING, Ints, encoded, integers, row_groups
+from traceanalyzer.columns import MISSING, Ints, encoded, integers, row_groups
 from traceanalyzer.report.lanes import Key, Lane, Source, slices_of
 from traceanalyzer.report.palette import CODES
 from traceanalyzer.report.slices import Slices, pack

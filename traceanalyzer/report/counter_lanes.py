@@ -8,13 +8,14 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from traceanalyzer.report.columns import MISSING, Ints, encoded, integers, row_groups
+from traceanalyzer.columns import MISSING, encoded, integers, row_groups
 from traceanalyzer.report.lanes import Group, Key, Lane, Source, Span, extent, rank_spans
+from traceanalyzer.report.memory_levels import Level, memory_levels
 from traceanalyzer.report.points import make_points, within
 
 BYTES = "bytes"
+MEMORY: dict[Level, str] = {"allocated": "memory allocated", "reserved": "memory reserved", "driver": "driver memory"}
 
 
 def add_counters(source: Source, groups: list[Group]) -> list[Group]:
@@ -93,34 +94,11 @@ def _memory_lanes(source: Source, spans: Mapping[int, Span]) -> dict[Key, list[L
         time = integers(mine, "time_ns")
         start, end = spans.get(rank, (int(time[0]), int(time[-1])))
         upto = int(np.searchsorted(time, end, side="right"))
-        for label, level in _levels(mine) if upto else ():
+        for level, values in memory_levels(mine).items() if upto else ():
             # What is in use stays so until the next event.
-            points = make_points(np.append(time[:upto], end), np.append(level[:upto], level[upto - 1]))
-            lane = Lane(label + whose, [within(points, start, end)], "counter", BYTES)
+            points = make_points(
+                np.append(time[:upto], end), np.append(values[:upto], values[upto - 1]).astype(np.float64)
+            )
+            lane = Lane(MEMORY[level] + whose, [within(points, start, end)], "counter", BYTES)
             lanes.setdefault((rank, device), []).append(lane)
     return lanes
-
-
-def _levels(events: pa.Table) -> list[tuple[str, NDArray[np.float64]]]:
-    """What each event leaves in use, in bytes; empty when that cannot be told."""
-    told = [
-        (label, integers(events, column).astype(np.float64))
-        for label, column in (("memory allocated", "total_allocated"), ("memory reserved", "total_reserved"))
-        if not events[column].null_count
-    ]
-    if told:
-        return told
-    size = integers(events, "bytes")
-    return [("driver memory", np.cumsum(size).astype(np.float64))] if _balances(events, size) else []
-
-
-def _balances(events: pa.Table, size: Ints) -> bool:
-    """Whether every release gives back what was recorded as allocated, so that the running sum is what is in use."""
-    if events["address"].null_count:
-        return False
-    address = events["address"].to_numpy()
-    order = np.argsort(address, kind="stable")
-    opens = np.append(True, address[order][1:] != address[order][:-1])
-    total = np.cumsum(size[order])
-    before = (total - size[order])[opens][np.cumsum(opens) - 1]
-    return bool((total >= before).all())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from traceanalyzer.report.ledger_bar import Segment, ledger_segments
 from traceanalyzer.report.palette import SWATCHES, Swatch
-from traceanalyzer.report.words import format_duration, gpu_label
+from traceanalyzer.report.words import format_duration
 from traceanalyzer.result.document import Device
 from traceanalyzer.units import format_count, format_share
 
@@ -26,11 +26,9 @@ class DeviceView:
         return sum(segment.ns for segment in self.segments if segment.swatch == line)
 
 
-def device_views(devices: Sequence[Device]) -> list[DeviceView]:
-    return [
-        DeviceView(gpu_label(device.rank, device.device), device, ledger_segments(device), _facts(device))
-        for device in devices
-    ]
+def device_views(shown: Sequence[int], devices: Sequence[Device], labels: Sequence[str]) -> list[DeviceView]:
+    """Those at the positions `shown`."""
+    return [DeviceView(labels[at], devices[at], ledger_segments(devices[at]), _facts(devices[at])) for at in shown]
 
 
 def _facts(device: Device) -> dict[str, str]:

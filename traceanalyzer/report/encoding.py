@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyzer.report.columns import Ints, Names
+from traceanalyzer.columns import Ints
 from traceanalyzer.report.lanes import Group, Lane, extent
+from traceanalyzer.report.name_table import Names
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.points import Points
 from traceanalyzer.report.slices import Slices

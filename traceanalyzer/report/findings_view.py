@@ -9,7 +9,7 @@ from traceanalyzer.report.advice import Advice, advice
 from traceanalyzer.report.gains import Gain, gain
 from traceanalyzer.report.places import Place
 from traceanalyzer.report.words import format_duration, gpu_label, readable
-from traceanalyzer.result.document import Evidence, Finding, Metric, Result, RuleOutcome
+from traceanalyzer.result.document import Evidence, Finding, Metric, Result, RuleOutcome, Saving
 from traceanalyzer.result.ranks import share_range
 from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
 
@@ -41,13 +41,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class FindingView:
-    """`share` is the part of the window that the finding accounts for, None for none."""
+    """`share` is the part of the window that the finding accounts for, None for none; `of_all`: of the windows of all GPUs together."""
 
     number: int
     finding: Finding
     scope: str
     gain: Gain | None
     share: str | None
+    of_all: bool
     figures: list[Figure]
     evidence: list[EvidenceView]
     links: list[tuple[str, str | None]]
@@ -62,13 +63,14 @@ class FindingView:
 class FindingGroup:
     """What one rule found on one GPU or many: the largest finding, its like on other GPUs, and the advice for all of them.
 
-    `rule` holds the rule's own words. Of many others the first are in `others`, and `left` says how many more there are.
+    `rule` holds the rule's own words. Of `more` others the first are in `others`, and `left` says how many are not.
     """
 
     rule: RuleOutcome
     first: FindingView
     others: list[FindingView]
     recommend: list[tuple[str, list[Advice]]]
+    more: int
     others_title: str
     left: str | None
 
@@ -82,31 +84,44 @@ class FindingGroup:
         return [self.first, *self.others]
 
 
-def finding_groups(result: Result, place: Callable[[Evidence], Place | None]) -> list[FindingGroup]:
-    """Findings of one rule together, where the first of them stands; numbered by their place in the result."""
+def finding_groups(
+    result: Result, place: Callable[[Evidence], Place | None], group_label: Callable[[int], str] = str
+) -> list[FindingGroup]:
+    """Findings of one rule together, where the first of them stands; numbered by their place in the result.
+
+    `group_label` is what the timeline calls a group: of files that do not say their rank only it tells whose GPU a finding is about.
+    """
     groups: dict[str, list[tuple[int, Finding]]] = {}
     for number, finding in enumerate(result.findings):
         groups.setdefault(finding.rule, []).append((number, finding))
     rules = {outcome.rule: outcome for outcome in result.rules}
+    several = len(result.devices) > 1
+    together = bool(result.job and result.job.parallelism and several)
+    window = sum(device.window_ns for device in result.devices) if several else 0
     return [
-        _finding_group(rules.get(rule, RuleOutcome(rule, "fired", None)), findings, place)
+        _finding_group(
+            rules.get(rule, RuleOutcome(rule, "fired", None)),
+            [
+                _finding_view(rules.get(rule), number, finding, place, group_label, together, window)
+                for number, finding in findings[: OTHERS + 1]
+            ],
+            [finding for _, finding in findings],
+        )
         for rule, findings in groups.items()
     ]
 
 
-def _finding_group(
-    rule: RuleOutcome, findings: list[tuple[int, Finding]], place: Callable[[Evidence], Place | None]
-) -> FindingGroup:
-    views = [_finding_view(rule, number, finding, place) for number, finding in findings[: OTHERS + 1]]
-    gpus = {(finding.scope.rank, finding.scope.device) for _, finding in findings[1:]}
+def _finding_group(rule: RuleOutcome, views: list[FindingView], findings: list[Finding]) -> FindingGroup:
+    """`views` are those of the first of the findings."""
+    gpus = {(finding.scope.rank, finding.scope.device) for finding in findings[1:]}
     more = len(findings) - 1
     what = "GPU" if len(gpus) == more and (None, None) not in gpus else "place"
     title = f"The same on {format_count(more)} more {what}{'s' if more > 1 else ''}"
-    left, rest = [finding for _, finding in findings[OTHERS + 1 :]], None
+    left, rest = findings[OTHERS + 1 :], None
     if left:
         share = share_range(left)
         rest = f"and on {format_count(len(left))} more {what}s" + (f": {share} of the window" if share else "")
-    return FindingGroup(rule, views[0], views[1:], recommendations(finding for _, finding in findings), title, rest)
+    return FindingGroup(rule, views[0], views[1:], recommendations(findings), more, title, rest)
 
 
 def recommendations(findings: Iterable[Finding]) -> list[tuple[str, list[Advice]]]:
@@ -119,23 +134,48 @@ def recommendations(findings: Iterable[Finding]) -> list[tuple[str, list[Advice]
 
 
 def _finding_view(
-    rule: RuleOutcome, number: int, finding: Finding, place: Callable[[Evidence], Place | None]
+    rule: RuleOutcome | None,
+    number: int,
+    finding: Finding,
+    place: Callable[[Evidence], Place | None],
+    group_label: Callable[[int], str],
+    everywhere: bool,
+    job_window: int,
 ) -> FindingView:
     evidence = [
         _evidence_view(item.label, format_duration(item.end_ns - item.start_ns), place(item))
         for item in finding.evidence
     ]
     share = finding.saving.recoverable_share
+    of_all = bool(job_window) and _is_of_all(finding.saving, job_window)
     return FindingView(
         number=number,
         finding=finding,
-        scope=gpu_label(finding.scope.rank, finding.scope.device),
-        gain=gain(finding.saving),
+        scope=_scope(finding, evidence, group_label),
+        gain=gain(finding.saving, everywhere, of_all),
         share=format_share(share) if share else None,
-        figures=[_figure(name, metric, rule.metrics.get(name)) for name, metric in finding.metrics.items()],
+        of_all=of_all,
+        figures=[
+            _figure(name, metric, rule.metrics.get(name) if rule else None) for name, metric in finding.metrics.items()
+        ],
         evidence=evidence,
         links=[(text, text if text.startswith("https://") else None) for text in finding.references],
     )
+
+
+def _is_of_all(saving: Saving, job_window: int) -> bool:
+    """What waits for a late rank is a share of all GPUs' time, though the finding is about that rank."""
+    return (
+        bool(saving.recoverable_ns) and round((saving.recoverable_ns or 0) / job_window, 6) == saving.recoverable_share
+    )
+
+
+def _scope(finding: Finding, evidence: list[EvidenceView], group_label: Callable[[int], str]) -> str:
+    scope = finding.scope
+    where = next((item.place.group for item in evidence if item.place), None)
+    if scope.rank is None and scope.device is not None and where is not None:
+        return group_label(where)
+    return gpu_label(scope.rank, scope.device)
 
 
 def _figure(name: str, metric: Metric, expression: str | None) -> Figure:
@@ -147,7 +187,7 @@ def _figure(name: str, metric: Metric, expression: str | None) -> Figure:
 def _evidence_view(label: str, duration: str, place: Place | None) -> EvidenceView:
     """The duration is left out where the label says it already."""
     label = readable(label)
-    return EvidenceView(label, "" if readable(duration) in label else duration, place)
+    return EvidenceView(label, "" if readable(duration) in label else f"a stretch of {duration}", place)
 
 
 def metric_words(metric: Metric) -> str:

@@ -10,8 +10,8 @@ from traceanalyzer.result.document import Saving
 
 @dataclass(frozen=True)
 class Gain:
-    """For example "1.52× faster" and "without it; a step takes 13.2 ms instead of 20.1 ms". `term` is the glossary's word for how the
-    speed was found: predicted, at most, or no gain."""
+    """For example "1.52× faster" and "without it; an average step takes 13.2 ms instead of 20.1 ms". `term` is the glossary's word for
+    how the speed was found: predicted, at most, or no gain."""
 
     speed: str
     rest: str
@@ -22,11 +22,12 @@ class Gain:
         return f"{self.speed} {self.rest}".strip()
 
 
-def gain(saving: Saving) -> Gain | None:
+def gain(saving: Saving, everywhere: bool = False, of_all: bool = False) -> Gain | None:
     """From the replayed timeline where there is a prediction, else the ceiling; None when nothing was estimated or is left to claim.
 
     Beside a prediction, the note of the saving is the condition under which it holds: "1.87× faster", "had the rank come in time; a
-    step would take …".
+    step would take …". `everywhere`: the GPU works with others, and was played again as if they gained as much.
+    `of_all`: the time is summed over several GPUs.
     """
     if not saving.recoverable_ns:
         return None
@@ -36,13 +37,16 @@ def gain(saving: Saving) -> Gain | None:
     if not saving.pays:
         return Gain("no faster", f"{condition or 'without it alone'}: something else sets the pace", "no gain")
     if saving.predicted_speedup is not None:
-        words = [condition or "without it"]
+        words = [condition or ("without it on all GPUs" if everywhere else "without it")]
         if saving.predicted_step_ns is not None and saving.step_ns is not None:
             now, then = format_duration(saving.step_ns), format_duration(saving.predicted_step_ns)
-            words.append(f"a step {'would take' if condition else 'takes'} {then} instead of {now}")
+            step = "a typical step would take" if condition else "an average step takes"
+            words.append(f"{step} {then} instead of {now}")
+        else:
+            words[0] += ", over the whole recording"
         return Gain(f"{saving.predicted_speedup:.2f}× faster", "; ".join(words), "predicted")
     lost = (
-        f"it costs {format_duration(saving.recoverable_ns)} in all"
+        f"it costs {format_duration(saving.recoverable_ns)} {'of all GPUs together' if of_all else 'in all'}"
         if saving.per_step_ns is None
         else f"it costs {format_duration(saving.per_step_ns)} of a step"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 GLOSSARY: dict[str, str] = {
-    "window": "From the start of the first GPU operation in the recording to the end of the last one. All shares are shares of it.",
+    "window": "From the start of the first GPU operation in the recording to the end of the last one.",
     "busy": "The share of the window in which at least one GPU operation was running: a kernel, a copy or a memset.",
     "longest gap": "The longest single stretch of the window in which nothing ran on this GPU.",
     "GPU operations": "Kernels, copies, memsets and CUDA graphs recorded as a whole that ran on this GPU.",
@@ -12,14 +12,15 @@ GLOSSARY: dict[str, str] = {
     "that ran alone, and what is left is idle time by its cause. The lines add up to the window.",
     "points": "Percentage points of the window: 10 points of a window of one second are 100 milliseconds.",
     "steps": "One iteration of training, or one request of inference, as marked in the recording or found by repetition.",
-    "median step": "Half of the steps are shorter than this and half are longer.",
+    "median step": "Half of the steps are shorter than this and half are longer. One that the recording cuts off is left out.",
     "p95": "Of 100 steps, 95 are at most this long.",
     "spread": "How much longer slow steps are than the typical one: (p95 − median) / median.",
     "predicted": "The recorded timeline was played again without this cause: the time it takes now, divided by the time it then "
-    "takes. Dependencies and queues are kept.",
+    "takes. Dependencies and queues are kept. In a job each GPU is played by itself, as if those that it works with gained as much.",
     "at most": "An upper limit: the window divided by the window without the claimed time. Something else may set the pace first.",
     "no gain": "The recorded timeline was played again without this cause, and came out as long as before.",
     "claimed": "The time that this finding accounts for, as a share of the GPU's window. No two findings account for the same time.",
+    "claimed of all": "The time that GPUs wait for others, summed over all GPUs that wait, as a share of the windows of all GPUs.",
     "severity": "How much there is to gain: high from 25% of the window on, medium from 10%, low from 3%, else info; a rule may set "
     "levels of its own.",
     "confidence": "How sure it is that this is the cause, and that the time can be won. High: read off the recording. Medium or low: "
@@ -37,6 +38,6 @@ BOUND_BY: dict[str, str] = {
     "synchronization": "the largest loss follows waits of the host for the GPU",
     "memory_management": "the largest loss is waiting while memory is allocated or freed",
     "dependency": "the largest loss is waiting for another stream or device",
-    "unknown": "the recording does not tell what the largest loss is",
+    "unknown": "the ledger tells no cause of the largest loss that the program could change; a finding may",
 }
 """What `bound_by` of the verdict means."""

@@ -7,9 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from traceanalyzer.report.columns import MISSING, Ints, Names, encoded, integers, lookup, row_groups
+from traceanalyzer.columns import MISSING, Ints, encoded, integers, row_groups
+from traceanalyzer.model.launch_links import Numbers
 from traceanalyzer.report.lanes import Key, Lane, Source, slices_of
-from traceanalyzer.report.links import Numbers
+from traceanalyzer.report.name_table import Names, lookup
 from traceanalyzer.report.palette import BY_KEY, CODES, GPU_OP_KEYS
 from traceanalyzer.report.slices import pack
 

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.report.columns import encoded, lookup, row_groups
+from traceanalyzer.columns import encoded, row_groups
+from traceanalyzer.model.launch_links import Numbers
 from traceanalyzer.report.lanes import Group, Key, Lane, Source, extent, slices_of
-from traceanalyzer.report.links import Numbers
+from traceanalyzer.report.name_table import lookup
 from traceanalyzer.report.palette import API_CLASS_KEYS, CODES, RANGE_KEYS
 from traceanalyzer.report.slices import pack
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from traceanalyzer.model.launch_links import Numbers, launch_links
 from traceanalyzer.report.communication_lane import communication_lanes
 from traceanalyzer.report.counter_lanes import add_counters
 from traceanalyzer.report.gpu_lanes import ledger_lanes, step_lanes, stream_lanes
 from traceanalyzer.report.host_lanes import thread_groups
 from traceanalyzer.report.lanes import Group, Source, extent
-from traceanalyzer.report.links import Numbers, launch_links
 
 
 def lane_groups(source: Source) -> list[Group]:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.report.columns import Ints, Names, integers
+from traceanalyzer.columns import Ints, integers
+from traceanalyzer.model.tables import Tables
+from traceanalyzer.report.name_table import Names
 from traceanalyzer.report.points import Points
 from traceanalyzer.report.slices import Slices, make_slices
 
 RankName = Callable[[int], str]
 Key = tuple[int, ...]
 Span = tuple[int, int]
-
-
-class TimelineTables(Protocol):
-    """Where the tables come from: event and derived tables by their declared names; KeyError for one that is not there."""
-
-    def table(self, name: str) -> pa.Table: ...
 
 
 @dataclass
@@ -58,7 +54,7 @@ class Group:
 class Source:
     """What all lanes are read from, and where they put their names and notes about what is left out."""
 
-    tables: TimelineTables
+    tables: Tables
     rank_name: RankName
     names: Names = field(default_factory=Names)
     notes: list[str] = field(default_factory=list)
@@ -76,7 +72,7 @@ class Source:
             self.notes.append(f"Not shown: {what} ({count:,}).")
 
 
-def table_or_none(tables: TimelineTables, name: str) -> pa.Table | None:
+def table_or_none(tables: Tables, name: str) -> pa.Table | None:
     """A table with rows, or None."""
     try:
         table = tables.table(name)

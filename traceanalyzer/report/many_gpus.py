@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traceanalyzer.report.palette import BY_KEY, Swatch
-from traceanalyzer.result.document import Device, Result, Steps
-from traceanalyzer.result.gpus import SIDE_BY_SIDE, gpu_namer, notable_gpus, spread, steps_of_gpus
+from traceanalyzer.result.document import Result
+from traceanalyzer.result.gpus import SIDE_BY_SIDE, notable_gpus, spread
 
 DRAWN = 8
 """Of many GPUs so many get a bar."""
@@ -30,22 +30,17 @@ class ManyGpus:
     spreads: list[SpreadView]
 
 
-def gpus_to_show(result: Result) -> tuple[list[Device], list[Steps]]:
-    """The GPUs whose ledgers and steps are drawn: all of them, or of many those that differ most."""
+def gpus_to_show(result: Result) -> list[int]:
+    """The positions of the GPUs whose ledgers and steps are drawn: all of them, or of many those that differ most."""
     count = len(result.devices)
-    if count <= SIDE_BY_SIDE:
-        return result.devices, result.steps
-    positions, steps = notable_gpus(result, DRAWN), steps_of_gpus(result)
-    return [result.devices[at] for at in positions], [found for at in positions if (found := steps[at])]
+    return list(range(count)) if count <= SIDE_BY_SIDE else notable_gpus(result, DRAWN)
 
 
-def many_gpus(result: Result) -> ManyGpus | None:
-    """None where every GPU is drawn."""
+def many_gpus(result: Result, names: list[str]) -> ManyGpus | None:
+    """None where every GPU is drawn. `names` are those of `result.devices`."""
     devices = result.devices
     if len(devices) <= SIDE_BY_SIDE:
         return None
-    namer = gpu_namer(devices)
-    names = [namer(device.rank, device.device) for device in devices]
     spreads = []
     for one in spread(devices):
         ends = (names[one.least_at], names[one.most_at]) if one.least < one.most else ("", "")

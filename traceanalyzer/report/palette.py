@@ -92,6 +92,11 @@ BOUND_BY_KEYS = {
 }
 
 
+def kernel_key(kind: str | None) -> str:
+    """The swatch of kernels of this class or family."""
+    return "exposed_communication" if kind == "communication" else "compute"
+
+
 def luminance(colour: str) -> float:
     """Relative luminance of "#rrggbb", 0 to 1, as WCAG defines it."""
     channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))

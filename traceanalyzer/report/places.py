@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceanalyzer.report.columns import Ints
+from traceanalyzer.columns import Ints
 from traceanalyzer.report.lanes import Group, rank_spans
 from traceanalyzer.result.document import Evidence
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyzer.report.columns import Ints
+from traceanalyzer.columns import Ints
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyzer.report.columns import Ints
+from traceanalyzer.columns import Ints
+from traceanalyzer.intervals import first_fit
 from traceanalyzer.report.palette import SWATCHES
 
 
@@ -64,28 +65,10 @@ def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
     """
     rows: list[Slices] = []
     while len(slices) and len(rows) < limit:
-        fits = _first_fit(slices)
+        fits = first_fit(slices.start, slices.end)
         rows.append(slices.take(fits))
         slices = slices.take(~fits)
     return rows, len(slices)
-
-
-def _first_fit(slices: Slices) -> NDArray[np.bool_]:
-    """Which slices the greedy choice keeps: the first, then always the next that starts after the last kept one's end.
-
-    "The next after" is a pointer from every slice; the chain from the first one is followed by doubling, in log n rounds.
-    """
-    n = len(slices)
-    if n < 2 or bool(np.all(slices.start[1:] >= slices.end[:-1])):
-        return np.ones(n, dtype=np.bool_)
-    jump = np.maximum(np.searchsorted(slices.start, slices.end), np.arange(1, n + 1))
-    jump = np.append(jump, n)
-    kept = np.zeros(n + 1, dtype=np.bool_)
-    kept[0] = True
-    while jump[0] < n:
-        kept[jump[kept]] = True
-        jump = jump[jump]
-    return kept[:n]
 
 
 def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> Slices:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from traceanalyzer.report.words import gpu_label
-from traceanalyzer.result.document import Steps
+from traceanalyzer.result.document import Result, Steps
+from traceanalyzer.result.gpus import steps_of_gpus
 
 
 @dataclass(frozen=True)
@@ -15,5 +15,7 @@ class StepsView:
     steps: Steps
 
 
-def steps_views(shown: Sequence[Steps]) -> list[StepsView]:
-    return [StepsView(gpu_label(steps.rank, steps.device), steps) for steps in shown]
+def steps_views(shown: Sequence[int], result: Result, labels: Sequence[str]) -> list[StepsView]:
+    """Of the GPUs at the positions `shown` those that have steps."""
+    every = steps_of_gpus(result)
+    return [StepsView(labels[at], steps) for at in shown if (steps := every[at])]

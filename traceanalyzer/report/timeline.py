@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from traceanalyzer.model.tables import Tables
+from traceanalyzer.report.budget import Budget
 from traceanalyzer.report.detail import limit
 from traceanalyzer.report.encoding import encode
 from traceanalyzer.report.lane_groups import lane_groups
-from traceanalyzer.report.lanes import Group, RankName, Source, TimelineTables
+from traceanalyzer.report.lanes import Group, RankName, Source, rank_spans
 from traceanalyzer.report.packing import packed
 from traceanalyzer.report.places import Place, Places
+from traceanalyzer.result.clocks import origins
 from traceanalyzer.result.document import Evidence
-
-MAX_SLICES = 200_000
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,13 @@ class Timeline:
 
 
 def build_timeline(
-    tables: TimelineTables,
+    tables: Tables,
     rank_name: RankName,
     evidence: list[Evidence],
     ahead: Mapping[int, int] | None = None,
     *,
     claims: Mapping[int, int] | None = None,
-    most: int = MAX_SLICES,
+    most: int = Budget.slices,
 ) -> Timeline:
     """Lanes from the tables, rebased to the first event shown, merged when there are more than `most` slices and points, and packed.
 
@@ -55,31 +56,25 @@ def build_timeline(
     source = Source(tables, rank_name)
     groups = lane_groups(source)
     notes = source.notes
-    origins, shared = _origins(groups, ahead or {})
-    if shared and len(origins) > 1 and ahead:
+    zeros, shared = _origins(groups, ahead or {})
+    if shared and len(zeros) > 1 and ahead:
         notes.append("The ranks' clocks are set by the ends of the collectives that they share.")
     if not shared:
         notes.append("The ranks' clocks do not overlap: each rank is shown from its own first event.")
-    places = Places(groups, origins, claims or {})
-    _move(groups, origins)
+    places = Places(groups, zeros, claims or {})
+    _move(groups, zeros)
     events = sum(len(row) for group in groups for row in group.slices)
     detail = limit(groups, [place for place in map(places.find, evidence) if place is not None], most)
     source.leave_out(detail.left_out, "samples of counters between the lowest and the highest close by")
-    blob = packed(encode(groups, source.names, _home(groups, origins), origins))
-    return Timeline(blob, events, detail.merged_events, detail.quantum_ns, notes, groups, origins, places)
+    blob = packed(encode(groups, source.names, _home(groups, zeros), zeros))
+    return Timeline(blob, events, detail.merged_events, detail.quantum_ns, notes, groups, zeros, places)
 
 
 def _origins(groups: list[Group], ahead: Mapping[int, int]) -> tuple[dict[int, int], bool]:
-    """For each rank the time that is shown as 0, and whether all ranks share it: they do when their windows overlap."""
-    windows: dict[int, tuple[int, int]] = {}
-    for group in groups:
-        begin, end = (time - ahead.get(group.rank, 0) for time in group.window)
-        low, high = windows.get(group.rank, (begin, end))
-        windows[group.rank] = min(low, begin), max(high, end)
-    latest = max((low for low, _ in windows.values()), default=0)
-    shared = latest <= min((high for _, high in windows.values()), default=0)
-    start = min((low for low, _ in windows.values()), default=0)
-    return {rank: (start if shared else low) + ahead.get(rank, 0) for rank, (low, _) in windows.items()}, shared
+    """For each rank the time that is shown as 0, and whether all ranks share it."""
+    spans = rank_spans(groups)
+    found, shared = origins(list(spans.values()), [ahead.get(rank, 0) for rank in spans])
+    return dict(zip(spans, found, strict=True)), shared
 
 
 def _move(groups: list[Group], origins: Mapping[int, int]) -> None:

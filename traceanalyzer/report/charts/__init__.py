@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts.figure import Chart, View
 from traceanalyzer.report.charts.gpus import Gpu, Placing, gpus_of
 from traceanalyzer.report.charts.heat import heat_charts
@@ -16,7 +17,7 @@ from traceanalyzer.report.charts.memory import memory_chart
 from traceanalyzer.report.charts.sizes import collectives_chart, copies_chart
 from traceanalyzer.report.charts.steps import steps_chart
 from traceanalyzer.report.charts.use import use_chart
-from traceanalyzer.report.lanes import RankName, TimelineTables
+from traceanalyzer.report.lanes import RankName
 from traceanalyzer.report.packing import packed_json
 from traceanalyzer.result.document import Result
 
@@ -56,16 +57,25 @@ class Charts:
 
 
 def build_charts(
-    result: Result, tables: TimelineTables | None, rank_name: RankName, placing: Placing, ahead: Mapping[int, int]
+    result: Result,
+    tables: Tables | None,
+    rank_name: RankName,
+    placing: Placing,
+    ahead: Mapping[int, int],
+    gpu_names: Sequence[str] | None = None,
+    shown_ranks: str | None = None,
 ) -> Charts:
-    """`placing` says where evidence lies on the timeline, `ahead` how far ranks' clocks are ahead of the job's, in ns."""
-    job = heat_charts(result) if result.job else []
+    """`placing` says where evidence lies on the timeline, `ahead` how far ranks' clocks are ahead of the job's, in ns.
+
+    `gpu_names` are those of `result.devices`; `shown_ranks` says whose copies are known, as in `build_tables`.
+    """
+    job = heat_charts(result, gpu_names) if result.job else []
     late = late_bars_chart(result)
     if tables is None:
         return Charts([], [], [], [*([late] if late else []), *job])
     gpus = gpus_of(tables, rank_name, placing)
     of_gpu = [make(gpus) for make in (steps_chart, use_chart, kinds_chart, top_kernels_chart, memory_chart)]
-    of_all = [make(tables) for make in (copies_chart, collectives_chart)]
+    of_all = [copies_chart(tables, shown_ranks), collectives_chart(tables)]
     arrivals = arrivals_chart(result, tables, rank_name, ahead) if result.job else None
     return Charts(gpus.every, _made(of_gpu), _made(of_all), [*_made([arrivals, late]), *job])
 

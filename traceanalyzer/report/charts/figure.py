@@ -93,8 +93,16 @@ def in_words(swatch: Swatch) -> str:
     return f"{head} ({cause})" if colon else head
 
 
-def sentence(words: str) -> str:
+def capitalized(words: str) -> str:
     return words[:1].upper() + words[1:]
+
+
+def step_numbers(names: Sequence[str]) -> list[str]:
+    """Names of steps for an axis: their numbers, where they differ in nothing else."""
+    heads = {name.rstrip("0123456789") for name in names}
+    if len(heads) > 1 or any(name in heads for name in names):
+        return list(names)
+    return [name[len(next(iter(heads))) :] for name in names]
 
 
 def time_unit(longest: float) -> tuple[float, str]:

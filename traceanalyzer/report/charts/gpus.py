@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from traceanalyzer.columns import Ints, row_groups
+from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts.figure import Jump
-from traceanalyzer.report.columns import Ints, row_groups
-from traceanalyzer.report.lanes import RankName, TimelineTables, table_or_none
+from traceanalyzer.report.lanes import RankName, table_or_none
 from traceanalyzer.report.places import Place
 from traceanalyzer.result.document import Evidence
 
@@ -32,7 +33,7 @@ class Gpus:
     """The GPUs in the order of the page's list, and the tables about them."""
 
     every: list[Gpu]
-    tables: TimelineTables
+    tables: Tables
     placing: Placing
 
     def rows(self, name: str) -> Iterator[tuple[int, pa.Table]]:
@@ -56,7 +57,7 @@ class Gpus:
         return [None if place is None else (place.start, place.end, place.group) for place in places]
 
 
-def gpus_of(tables: TimelineTables, rank_name: RankName, placing: Placing) -> Gpus:
+def gpus_of(tables: Tables, rank_name: RankName, placing: Placing) -> Gpus:
     """Those that the timeline shows; without its tables, the first that any table about steps or kernels knows."""
     found = next((table for name in SOURCES if (table := table_or_none(tables, name)) is not None), None)
     keys = [] if found is None else [key for key, _ in row_groups(found, ("rank", "device"))]

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyzer.report.charts.figure import Chart, Dict, View, axis, categories, layout, rounded, sentence, time_unit
+from traceanalyzer.report.charts.figure import (
+    Chart,
+    Dict,
+    View,
+    axis,
+    capitalized,
+    categories,
+    layout,
+    rounded,
+    step_numbers,
+    time_unit,
+)
 from traceanalyzer.report.words import format_duration
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer, late_ranks
@@ -37,9 +47,9 @@ class Matrix:
     notes: str
 
 
-def heat_charts(result: Result) -> list[Chart]:
-    """None without several GPUs that have steps in common."""
-    matrix = step_matrix(result)
+def heat_charts(result: Result, gpu_names: Sequence[str] | None = None) -> list[Chart]:
+    """None without several GPUs that have steps in common. `gpu_names` are those of `result.devices`."""
+    matrix = step_matrix(result, gpu_names)
     if matrix is None:
         return []
     charts = []
@@ -57,7 +67,7 @@ def heat_charts(result: Result) -> list[Chart]:
     return charts
 
 
-def step_matrix(result: Result) -> Matrix | None:
+def step_matrix(result: Result, gpu_names: Sequence[str] | None = None) -> Matrix | None:
     steps = result.job.steps if result.job else None
     if steps is None or len(steps.rows) < 2 or not steps.names:
         return None
@@ -65,6 +75,8 @@ def step_matrix(result: Result) -> Matrix | None:
     waits = np.array([row.wait_ns for row in steps.rows], dtype=np.float64)
     namer = gpu_namer(result.devices)
     labels = [namer(row.rank, row.device) for row in steps.rows]
+    if gpu_names and len(gpu_names) == len(labels):
+        labels = list(gpu_names)
     notes = []
     groups = _row_groups(result)
     if len(groups) < len(labels):
@@ -75,13 +87,13 @@ def step_matrix(result: Result) -> Matrix | None:
         labels = [_group_label(result, labels, group) for group in groups]
         times, waits = _folded(times, groups, np.nanmax), _folded(waits, groups, np.nanmedian)
     run = -(-len(steps.names) // MOST_COLUMNS)
-    names = _short(steps.names)
+    names = step_numbers(steps.names)
     if run > 1:
         notes.append(f"A column is up to {run} steps and shows the longest of them.")
         starts = list(range(0, len(names), run))
         names = [f"{names[s]} to {names[min(s + run, len(names)) - 1]}" for s in starts]
         times, waits = (np.fmax.reduceat(value, starts, axis=1) for value in (times, waits))
-    return Matrix(categories(labels), categories(names), times, waits, " ".join(notes))
+    return Matrix(labels, categories(names), times, waits, " ".join(notes))
 
 
 def _row_groups(result: Result) -> list[list[int]]:
@@ -126,7 +138,7 @@ def _chart(id: str, title: str, matrix: Matrix, values: Floats, scale: tuple[flo
         "meta": "heat",
         "z": [rounded(row, unit, digits) for row in values],
         "x": matrix.columns,
-        "y": matrix.rows,
+        "y": categories(matrix.rows),
         "zmin": round(scale[0] / unit, 4),
         "zmax": round(max(scale[1], scale[0] + 1) / unit, 4),
         "xgap": gap,
@@ -156,15 +168,11 @@ def _caption(matrix: Matrix, values: Floats, verb: str) -> str:
     if verb == "took":
         return f"Steps take from {least} to {most}, {middle} at the median."
     whole = np.nansum(values, axis=1)
-    return (
-        f"GPUs wait up to {most} in a step, {middle} at the median. {sentence(matrix.rows[int(whole.argmin())])} waits least: "
-        f"{format_duration(float(whole.min()))} in all these steps."
+    least_waiting = capitalized(matrix.rows[int(whole.argmin())])
+    in_all = float(whole.min())
+    amount = (
+        f"{format_duration(in_all)} in {'all these steps' if values.shape[1] > 1 else 'this step'}"
+        if in_all
+        else "not at all"
     )
-
-
-def _short(names: list[str]) -> list[str]:
-    """Names of steps for an axis: where they differ only in their number, the number."""
-    numbers = [re.fullmatch(r"(\D*)(\d+)", name) for name in names]
-    if all(numbers) and len({number[1] for number in numbers if number}) == 1:
-        return [number[2] for number in numbers if number]
-    return names
+    return f"GPUs wait up to {most} in a step, {middle} at the median. {least_waiting} waits least: {amount}."

@@ -5,33 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from traceanalyzer.columns import Ints, encoded, integers
 from traceanalyzer.names import readable_name
 from traceanalyzer.report.charts.bars import Bar, bars
 from traceanalyzer.report.charts.figure import Chart, View, text, time_unit, wrapped
 from traceanalyzer.report.charts.gpus import Gpus
-from traceanalyzer.report.columns import Ints, encoded, integers
-from traceanalyzer.report.palette import GPU_OP_KEYS
+from traceanalyzer.report.kinds import FAMILIES
+from traceanalyzer.report.palette import GPU_OP_KEYS, kernel_key
 from traceanalyzer.report.words import format_duration
 from traceanalyzer.units import format_count, format_share
 
 MOST_BARS = 12
 NAME_LENGTH = 52
-FAMILIES = {
-    "matmul": "matrix products",
-    "matvec": "matrix-vector products",
-    "convolution": "convolutions",
-    "depthwise": "depthwise convolutions",
-    "elementwise": "elementwise",
-    "reduction": "reductions",
-    "layout": "change of layout",
-    "optimizer": "optimizer",
-    "copy": "copy kernels, casts, fills",
-    "indexing": "gather, scatter, embedding",
-    "sorting": "sorting, scans",
-    "random": "random numbers",
-    "pooling": "pooling, resampling",
-    "other": "kernels of unknown kind",
-}
 OTHER_WORK = {"memcpy": "copies", "memset": "memsets", "graph": "CUDA graphs, kernels not recorded"}
 Amount = tuple[str, int, int, str]
 """Name, summed time in ns, count, and colour."""
@@ -59,8 +44,7 @@ def _families(stats: pa.Table) -> list[Amount]:
     found = []
     for at, family in [*enumerate(families), (-1, "other")]:
         if total[at]:
-            colour = "exposed_communication" if family == "communication" else "compute"
-            found.append((FAMILIES.get(family, family), int(total[at]), int(count[at]), colour))
+            found.append((FAMILIES.get(family, family), int(total[at]), int(count[at]), kernel_key(family)))
     return found
 
 
@@ -124,14 +108,13 @@ def _top_view(stats: pa.Table) -> View:
         words = f"{format_duration(row['total'])}, {format_share(row['total'] / whole)}"
         often = f"{format_count(row['count'])} times" if row["count"] > 1 else "once"
         more = f"{often}, at most {format_duration(row['longest'])}"
-        colour = "exposed_communication" if row["class"] == "communication" else "compute"
         items.append(
             Bar(
                 readable_name(name, NAME_LENGTH),
                 round(row["total"] / unit, 4),
                 words,
                 f"{wrapped(name)}<br>{words}; {more}",
-                colour,
+                kernel_key(row["class"]),
             )
         )
     data, layout = bars(items, f"time, {unit_name}")

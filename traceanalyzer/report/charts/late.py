@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from traceanalyzer.columns import Ints, integers
+from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts.bars import Bar, bars
 from traceanalyzer.report.charts.figure import (
     MOST_MARKS,
@@ -17,16 +19,15 @@ from traceanalyzer.report.charts.figure import (
     Dict,
     View,
     axis,
+    capitalized,
     layout,
     rounded,
-    sentence,
     text,
     time_unit,
     wrapped,
 )
 from traceanalyzer.report.charts.sizes import SYMBOLS
-from traceanalyzer.report.columns import Ints, integers
-from traceanalyzer.report.lanes import RankName, TimelineTables, table_or_none
+from traceanalyzer.report.lanes import RankName, table_or_none
 from traceanalyzer.report.palette import BY_KEY
 from traceanalyzer.report.words import format_duration
 from traceanalyzer.result.document import Result
@@ -74,9 +75,7 @@ def arrivals(communication: pa.Table, ahead: Mapping[int, int]) -> Arrivals | No
     return Arrivals(gpus, place[instance], first[order], gpu.ravel(), most[instance] - wait)
 
 
-def arrivals_chart(
-    result: Result, tables: TimelineTables, rank_name: RankName, ahead: Mapping[int, int]
-) -> Chart | None:
+def arrivals_chart(result: Result, tables: Tables, rank_name: RankName, ahead: Mapping[int, int]) -> Chart | None:
     """None without matched collectives of several GPUs."""
     table = table_or_none(tables, "communication")
     found = None if table is None else arrivals(table, ahead)
@@ -114,7 +113,7 @@ def arrivals_chart(
         others = ~np.isin(found.gpu, named)
         label = f"the latest of {format_count(rest)} others"
         data.append(_line(label, "dim", "line-ew-open", x, _latest(found, others, starts), unit, unit_name))
-    caption = _caption(found, names[0], named[0])
+    caption = f"{_who_is_last(result)} 0 means that no GPU came before."
     if run > 1:
         caption += f" A point is the latest arrival at {run} collectives in a row."
     y = axis(f"after the first GPU, {unit_name}", rangemode="tozero")
@@ -147,14 +146,15 @@ def _line(
     }
 
 
-def _caption(found: Arrivals, name: str, number: int) -> str:
-    mine = found.gpu == number
-    latest = np.zeros(len(found.began), dtype=np.int64)
-    np.maximum.at(latest, found.collective, found.late)
-    last = int((found.late[mine] == latest[found.collective[mine]]).sum())
+def _who_is_last(result: Result) -> str:
+    """The same figures as in the table of late ranks: of collectives for which others wait with nothing else to do."""
+    if not result.job or not result.job.late_ranks:
+        return "No GPU comes so late that another stands still for it."
+    late = result.job.late_ranks[0]
     return (
-        f"{sentence(name)} comes last to {format_count(last)} of {format_count(int(mine.sum()))} collectives, up to "
-        f"{format_duration(int(found.late[mine].max()))} after the first GPU; 0 means that nobody came before."
+        f"{capitalized(gpu_namer(result.devices)(late.rank, late.device))} causes most waiting: it comes last to "
+        f"{format_count(late.late_count)} of {format_count(late.collective_count)} collectives, at most "
+        f"{format_duration(late.max_late_ns)} after the first GPU."
     )
 
 
@@ -174,7 +174,7 @@ def late_bars_chart(result: Result) -> Chart | None:
     data, drawn = bars(items, f"others wait, {unit_name}")
     first = late[0]
     caption = (
-        f"{sentence(namer(first.rank, first.device))} causes {format_share(first.waited_share)} of all waiting: "
+        f"{capitalized(namer(first.rank, first.device))} causes {format_share(first.waited_share)} of all waiting: "
         f"{format_duration(first.waited_ns)}, summed over the GPUs that wait."
     )
     if len(late) > MOST_BARS:

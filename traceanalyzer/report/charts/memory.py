@@ -5,16 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from traceanalyzer.columns import Ints, integers
 from traceanalyzer.report.charts.figure import Chart, Dict, View, axis, layout, rounded, size_unit, time_unit
 from traceanalyzer.report.charts.gpus import Gpus
-from traceanalyzer.report.columns import Ints, integers
 from traceanalyzer.report.lanes import table_or_none
+from traceanalyzer.report.memory_levels import Level, memory_levels
 from traceanalyzer.report.words import format_duration
 from traceanalyzer.units import format_bytes, format_count, format_share
 
 MOST_POINTS = 500
 NEAR = 0.3
 """From this share of the device's memory on its size is drawn too; below, it would press everything else to the ground."""
+LINES: dict[Level, tuple[str, str]] = {
+    "allocated": ("in use by the program", "compute"),
+    "reserved": ("reserved by its allocator", "dim"),
+    "driver": ("given out by the driver", "compute"),
+}
+"""Name and colour."""
 
 
 def memory_chart(gpus: Gpus) -> Chart | None:
@@ -41,34 +48,30 @@ def highest(time: Ints, values: Ints, bins: int) -> tuple[Ints, Ints]:
 
 def _view(gpus: Gpus, number: int, events: pa.Table, capacity: int | None) -> View | None:
     events = events.filter(events["bytes"].is_valid())
-    if events.num_rows < 2:
+    if events.num_rows < 2 or len(events["process"].unique()) > 1:  # what several use at one time is on the timeline
         return None
     events = events.take(pa.array(np.argsort(integers(events, "time_ns"), kind="stable")))
     time = integers(events, "time_ns")
-    lines = [
-        ("in use by the program", "total_allocated", "compute"),
-        ("reserved by its allocator", "total_reserved", "dim"),
-    ]
-    known = [line for line in lines if not events[line[1]].null_count]
-    amounts = {name: (integers(events, column), colour) for name, column, colour in known}
-    if not amounts:  # only the driver's own allocations: their sum, which begins where the recording does
-        sums: Ints = np.cumsum(integers(events, "bytes"))
-        amounts = {"allocated since the recording began": (sums - min(int(sums.min()), 0), "compute")}
+    if time[0] == time[-1]:  # what was allocated before a recording began is all noted at its beginning
+        return None
+    levels = memory_levels(events)
+    if not levels:
+        return None
     place = gpus.place(number, int(time[0]), int(time[-1]))
     shift = (0 if place is None else place.start) - int(time[0])
-    peak = max(int(values.max()) for values, _ in amounts.values())
+    peak = max(int(values.max()) for values in levels.values())
     unit, unit_name = size_unit(float(peak))
-    time_scale, time_name = time_unit(float(max(int(time[-1]) + shift, 1)))
+    time_scale, time_name = time_unit(float(max(abs(int(time[0]) + shift), abs(int(time[-1]) + shift))))
     data = [
-        _line(name, colour, *_scaled(highest(time, values, MOST_POINTS), shift, time_scale, unit), unit_name)
-        for name, (values, colour) in amounts.items()
+        _line(*LINES[level], *_scaled(highest(time, values, MOST_POINTS), shift, time_scale, unit), unit_name)
+        for level, values in levels.items()
     ]
     if capacity and peak >= NEAR * capacity:
         ends = [data[0]["x"][0], data[0]["x"][-1]]
         data.append(_line("memory of the device", "ink", ends, [round(capacity / unit, 4)] * 2, unit_name, "dash"))
-    name, (values, _) = next(iter(amounts.items()))
+    level, values = next(iter(levels.items()))
     of = f", {format_share(int(values.max()) / capacity)} of the device's {format_bytes(capacity)}" if capacity else ""
-    caption = f"At most {format_bytes(int(values.max()))} is {name}{of}."
+    caption = f"At most {format_bytes(int(values.max()))} is {LINES[level][0]}{of}."
     if len(time) > MOST_POINTS:
         each = format_duration((int(time[-1]) - int(time[0])) / MOST_POINTS)
         caption += f" Of {format_count(len(time))} events the highest of each {each} is drawn."

@@ -8,22 +8,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from traceanalyzer.columns import Ints, encoded, integers
+from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts.figure import MOST_MARKS, SERIES, Chart, Dict, View, layout, log_axis, size_axis, text
-from traceanalyzer.report.columns import Ints, encoded, integers
-from traceanalyzer.report.lanes import TimelineTables, table_or_none
+from traceanalyzer.report.kinds import COPIES
+from traceanalyzer.report.lanes import table_or_none
 from traceanalyzer.units import format_bytes, format_count
 
 Floats = NDArray[np.float64]
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross")
-COPIES = {
-    "htod": "host to device",
-    "dtoh": "device to host",
-    "dtod": "within a device",
-    "ptop": "device to device",
-    "uvm_htod": "managed, host to device",
-    "uvm_dtoh": "managed, device to host",
-    "uvm_dtod": "managed, device to device",
-}
 FINEST = 32
 """Cells to a doubling of size or bandwidth at first; fewer as long as more than MOST_MARKS of them are taken."""
 
@@ -38,8 +31,8 @@ class Points:
     bandwidth: Floats
 
 
-def copies_chart(tables: TimelineTables) -> Chart | None:
-    """Copies of the ranks shown, by direction."""
+def copies_chart(tables: Tables, shown_ranks: str | None = None) -> Chart | None:
+    """Copies by direction. `shown_ranks` says whose they are, where that is not all ranks."""
     table = table_or_none(tables, "gpu_ops")
     if table is None:
         return None
@@ -55,12 +48,15 @@ def copies_chart(tables: TimelineTables) -> Chart | None:
     if points is None:
         return None
     total = int(integers(table, "bytes").clip(min=0).sum())
-    caption = f"{_count(points, 'copy', 'copies')} move {format_bytes(total)}. {_extremes(points, 'copies')}"
+    caption = f"For {shown_ranks}. " if shown_ranks else ""
+    caption += (
+        f"{_count(points, 'copy moves', 'copies move')} {format_bytes(total)}. {_extremes(points, 'copies', left)}"
+    )
     caption += " Small copies are slow because each has a fixed cost: the higher, the better."
     return _chart("copies", "Copies: size and bandwidth", points, "bandwidth, GB/s", caption + _left(left, "copies"))
 
 
-def collectives_chart(tables: TimelineTables) -> Chart | None:
+def collectives_chart(tables: Tables) -> Chart | None:
     """Collectives of all ranks, each rank's part a point, by kind."""
     table = table_or_none(tables, "communication")
     if table is None:
@@ -70,9 +66,13 @@ def collectives_chart(tables: TimelineTables) -> Chart | None:
     points, left = _points([*kinds, "kind not recorded"], index, table, None, bandwidth)
     if points is None:
         return None
-    caption = f"{_extremes(points, 'collectives')} Bus bandwidth is what the busiest link carries, waiting for late ranks taken out"
+    caption = f"{_extremes(points, 'collectives', left)} Bus bandwidth is what the busiest link carries"
     unmatched = int((~table["instance"].is_valid().to_numpy(zero_copy_only=False)).sum())
-    if unmatched:
+    if unmatched == table.num_rows:
+        caption += "; how long ranks waited for late ones is not known and is not taken out, so it is a lower bound"
+    else:
+        caption += ", waiting for late ranks taken out"
+    if 0 < unmatched < table.num_rows:
         of = f"{format_count(unmatched)} of {format_count(table.num_rows)} parts"
         caption += f"; how long {of} waited is not known: theirs is a lower bound"
     caption = f"{caption}." + _left(left, "parts of collectives")
@@ -153,8 +153,9 @@ def _trace(name: str, number: int, marks: list[tuple[int, float, float, int]]) -
     }
 
 
-def _extremes(points: Points, what: str) -> str:
-    """What the largest of them reach, and the median."""
+def _extremes(points: Points, what: str, unknown: int) -> str:
+    """What the largest of them reach at the median. `unknown` is how many others there are, whose size is not known."""
+    what += " of known size" if unknown else ""
     large = points.size >= points.size.max() / 2
     size, bandwidth = (float(np.median(values[large])) for values in (points.size, points.bandwidth))
     return f"The largest {what}, around {format_bytes(size)}, reach {_gb(bandwidth)} at the median."

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from traceanalyzer.columns import Ints, integers
 from traceanalyzer.report.charts.figure import (
     MOST_MARKS,
     Chart,
@@ -17,12 +18,12 @@ from traceanalyzer.report.charts.figure import (
     in_words,
     layout,
     rounded,
+    step_numbers,
     swatches_in,
     text,
     time_unit,
 )
 from traceanalyzer.report.charts.gpus import Gpus
-from traceanalyzer.report.columns import Ints, integers
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.words import format_duration
 from traceanalyzer.units import format_share
@@ -56,7 +57,7 @@ def _view(gpus: Gpus, number: int, every: pa.Table) -> View:
         for name, index in zip(steps["name"].to_pylist(), steps["index"].to_pylist(), strict=True)
     ]
     unit, unit_name = time_unit(float(length.max()))
-    labels = categories(_numbers(names))
+    labels = categories(step_numbers(names))
     cut = ~steps["complete"].to_numpy(zero_copy_only=False).astype(bool)
     labels = [f"{label} (cut off)" if one else label for label, one in zip(labels, cut.tolist(), strict=True)]
     data: list[Dict] = [_whole(steps, names, labels, length, unit)]
@@ -122,14 +123,6 @@ def _longest(durations: Ints, run: int) -> Ints:
     padded[: len(durations)] = durations
     rows: Ints = padded.reshape(-1, run).argmax(axis=1) + np.arange(0, len(padded), run)
     return rows
-
-
-def _numbers(names: list[str]) -> list[str]:
-    """Names for the axis: their numbers, where they differ in nothing else."""
-    heads = {name.rstrip("0123456789") for name in names}
-    if len(heads) > 1 or any(name in heads for name in names):
-        return names
-    return [name[len(next(iter(heads))) :] for name in names]
 
 
 def _typical(steps: pa.Table) -> int | None:

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from traceanalyzer.columns import encoded, integers
 from traceanalyzer.report.charts.figure import (
     Chart,
     Dict,
@@ -18,7 +19,6 @@ from traceanalyzer.report.charts.figure import (
     time_unit,
 )
 from traceanalyzer.report.charts.gpus import Gpus
-from traceanalyzer.report.columns import encoded, integers
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.words import format_duration
 from traceanalyzer.units import format_share

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.report.charts.sizes import COPIES
-from traceanalyzer.report.lanes import TimelineTables, table_or_none
-from traceanalyzer.report.palette import BY_KEY
+from traceanalyzer.model.tables import Tables
+from traceanalyzer.report.kinds import COPIES, FAMILIES
+from traceanalyzer.report.lanes import table_or_none
+from traceanalyzer.report.palette import BY_KEY, kernel_key
 from traceanalyzer.report.tables.merged import first, merged, plain, rest
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
 
 
-def kernels(tables: TimelineTables, windows: int, most: int) -> DataTable | None:
+def kernels(tables: Tables, windows: int, most: int) -> DataTable | None:
     """Kernels by name over all GPUs, whose windows add up to `windows` ns."""
     table = table_or_none(tables, "kernel_stats")
     if table is None:
@@ -32,7 +33,7 @@ def kernels(tables: TimelineTables, windows: int, most: int) -> DataTable | None
     total, count = rows["total"], rows["count"]
     columns = (
         names("Kernel", "Name of the kernel", rows["name"], "(unnamed)"),
-        Column("family", "text", "What its name says it does", rows["family"]),
+        Column("family", "text", "What its name says it does", [FAMILIES.get(f, f) for f in rows["family"]]),
         *([Column("GPUs", "count", "On how many GPUs it ran", rows["gpus"])] if several else []),
         Column("count", "count", "How often it ran", count),
         Column("total", "duration", "Sum of its durations", total),
@@ -54,13 +55,11 @@ def kernels(tables: TimelineTables, windows: int, most: int) -> DataTable | None
         count=found.num_rows,
         columns=columns,
         order=4 if several else 3,
-        colours=[
-            BY_KEY["exposed_communication" if kind == "communication" else "compute"].css for kind in rows["class"]
-        ],
+        colours=[BY_KEY[kernel_key(kind)].css for kind in rows["class"]],
     )
 
 
-def copies(tables: TimelineTables, shown: str, most: int) -> DataTable | None:
+def copies(tables: Tables, shown: str, most: int) -> DataTable | None:
     """Copies by direction and kind of memory."""
     table = table_or_none(tables, "copies")
     if table is None:

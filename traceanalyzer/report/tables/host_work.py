@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.model.markers import is_step_name
-from traceanalyzer.report.lanes import TimelineTables, table_or_none
+from traceanalyzer.model.tables import Tables
+from traceanalyzer.report.lanes import table_or_none
 from traceanalyzer.report.tables.merged import first, merged, plain, rest
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
 from traceanalyzer.units import format_count
@@ -14,7 +15,7 @@ from traceanalyzer.units import format_count
 CATEGORIES = {"operator": "operator", "annotation": "annotation", "nvtx": "NVTX range"}
 
 
-def operators(tables: TimelineTables, shown: str, most: int) -> DataTable | None:
+def operators(tables: Tables, shown: str, most: int) -> DataTable | None:
     """Operators, annotations and NVTX ranges by name; ranges that mark a step have one name each and are left out."""
     table = table_or_none(tables, "operator_stats")
     if table is None:
@@ -78,7 +79,7 @@ def operators(tables: TimelineTables, shown: str, most: int) -> DataTable | None
     )
 
 
-def syncs(tables: TimelineTables, shown: str, most: int) -> DataTable | None:
+def syncs(tables: Tables, shown: str, most: int) -> DataTable | None:
     """Calls that waited for the GPU, by name."""
     table = table_or_none(tables, "sync_stats")
     if table is None:

@@ -6,15 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.report.columns import Ints, integers, row_groups
-from traceanalyzer.report.lanes import TimelineTables, table_or_none
+from traceanalyzer.columns import Ints, encoded, integers, row_groups
+from traceanalyzer.model.tables import Tables
+from traceanalyzer.report.lanes import table_or_none
 from traceanalyzer.report.palette import BY_KEY
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
 from traceanalyzer.report.timeline import Timeline
 from traceanalyzer.units import format_share
 
 
-def gaps(tables: TimelineTables, timeline: Timeline, shown: str, most: int) -> DataTable | None:
+def gaps(tables: Tables, timeline: Timeline, shown: str, most: int) -> DataTable | None:
     """Idle stretches of the GPUs on the timeline, the longest first."""
     table = table_or_none(tables, "gaps")
     groups = {(g.rank, g.device): at for at, g in enumerate(timeline.groups) if g.device is not None}
@@ -31,11 +32,10 @@ def gaps(tables: TimelineTables, timeline: Timeline, shown: str, most: int) -> D
         return None
     origin = np.array([timeline.origins[timeline.groups[g].rank] for g in group[at].tolist()], np.int64)
     begin, until = (start[first[at]] - origin).tolist(), (end[last[at]] - origin).tolist()
-    # The longest part of each names its cause and what the host did.
-    rows = _longest_part(first, end - start)[at]
-    parts = table.take(pa.array(rows))
+    rows, ascribed = _main_parts(first, encoded(table, "cause")[0], end - start)
+    parts = table.take(pa.array(rows[at]))
     causes = [BY_KEY.get(f"idle.{cause}", BY_KEY["idle.unattributed"]) for cause in _texts(parts, "cause")]
-    shares = ((end - start)[rows] / length[at]).tolist()
+    shares = (ascribed[at] / length[at]).tolist()
     doing = pc.coalesce(*(parts[c].cast(pa.string()) for c in ("place", "range_name", "call_name"))).to_pylist()
     several = len(groups) > 1
     labels = [timeline.groups[g].label for g in group[at].tolist()]
@@ -52,7 +52,7 @@ def gaps(tables: TimelineTables, timeline: Timeline, shown: str, most: int) -> D
                 for cause, share in zip(causes, shares, strict=True)
             ],
         ),
-        names("the host was in", "What the launching thread did during most of that", doing),
+        names("the host was in", "What the launching thread did in the longest part of that", doing),
         names("after", "The GPU operation before it", _texts(parts, "previous_op_name")),
         names("ended by", "The GPU operation that ended it", _texts(parts, "next_op_name")),
     )
@@ -80,12 +80,15 @@ def _stretches(table: pa.Table, start: Ints, end: Ints, groups: dict[tuple[int, 
     return first, where[first]
 
 
-def _longest_part(first: Ints, length: Ints) -> Ints:
-    """For each stretch, given by its first row, the row of its longest part."""
+def _main_parts(first: Ints, cause: Ints, length: Ints) -> tuple[Ints, Ints]:
+    """For each stretch, given by its first row, the longest part of the cause that most of it has, and the time of that cause."""
     stretch = np.repeat(np.arange(len(first)), np.diff(first, append=len(length)))
-    order = np.lexsort((-length, stretch))
-    longest: Ints = order[first]
-    return longest
+    _, together = np.unique(np.column_stack((stretch, cause)), axis=0, return_inverse=True)
+    time = np.zeros(together.max() + 1, dtype=np.int64)
+    np.add.at(time, together.ravel(), length)
+    of_cause = time[together.ravel()]
+    main: Ints = np.lexsort((-length, -of_cause, stretch))[first]
+    return main, of_cause[main]
 
 
 def _texts(table: pa.Table, column: str) -> list[str | None]:

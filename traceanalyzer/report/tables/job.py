@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from traceanalyzer.report.tables.table import Column, DataTable, left_out
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer, steps_of_gpus
@@ -9,12 +11,13 @@ from traceanalyzer.result.gpus import gpu_namer, steps_of_gpus
 _OF_WINDOW = "as a share of the GPU's window, first GPU operation to last"
 
 
-def gpus(result: Result, most: int) -> DataTable | None:
-    """The ledger of each GPU in short; None for a single one."""
+def gpus(result: Result, most: int, names: Sequence[str] | None = None) -> DataTable | None:
+    """The ledger of each GPU in short; None for a single one. `names` are those of `result.devices`."""
     devices = result.devices
     if len(devices) < 2:
         return None
     namer, steps = gpu_namer(devices), steps_of_gpus(result)[:most]
+    names = names or [namer(device.rank, device.device) for device in devices]
     first = devices[:most]
     windows = [max(device.window_ns, 1) for device in first]
 
@@ -23,7 +26,7 @@ def gpus(result: Result, most: int) -> DataTable | None:
         return Column(title, "share", f"{about}, {_OF_WINDOW}", shares)
 
     columns = (
-        Column("GPU", "text", "Rank of the job, or number of the GPU", [namer(d.rank, d.device) for d in first]),
+        Column("GPU", "text", "Rank of the job, or number of the GPU", names[:most]),
         Column("window", "duration", "From its first GPU operation to its last", [d.window_ns for d in first]),
         share("compute", "Time in which a kernel computed", [d.compute_ns for d in first]),
         share(
@@ -65,7 +68,12 @@ def collectives(result: Result, most: int) -> DataTable | None:
     columns = (
         Column("Collective", "text", "What kind of collective", [one.kind for one in first]),
         Column("serves", "text", "Which way of working in parallel it serves", [one.parallelism for one in first]),
-        Column("ranks", "count", "Ranks that take part in one", [one.group_size for one in first]),
+        Column(
+            "ranks",
+            "count",
+            "Ranks of its group; a send takes two of them",
+            [one.group_size for one in first],
+        ),
         Column("size", "bytes", "Size of one message", [one.bytes for one in first]),
         Column("count", "count", "How many collectives, not counted once a rank", [one.count for one in first]),
         Column(
@@ -78,7 +86,10 @@ def collectives(result: Result, most: int) -> DataTable | None:
         rate("bandwidth", "Size over transfer time", [one.algorithm_bandwidth for one in first]),
         rate("bus bandwidth", "What the busiest link carries in that time", [one.bus_bandwidth for one in first]),
         Column(
-            "waiting", "duration", "Time spent waiting for the last rank, over all GPUs", [one.wait_ns for one in first]
+            "waiting",
+            "duration",
+            "Time spent waiting for the last rank, over all GPUs, hidden by computation or not",
+            [one.wait_ns for one in first],
         ),
         Column(
             "exposed",

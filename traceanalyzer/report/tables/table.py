@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from traceanalyzer.names import readable_name
-from traceanalyzer.report.columns import NAME_LIMIT
+from traceanalyzer.report.name_table import NAME_LIMIT
 from traceanalyzer.report.words import format_duration
 from traceanalyzer.units import format_count
 

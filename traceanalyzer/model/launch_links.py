@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.report.columns import MISSING, Ints, encoded, integers
+from traceanalyzer.columns import MISSING, Ints, encoded, integers
 
 Numbers = NDArray[np.uint32]
 
@@ -25,7 +25,7 @@ def launch_links(launches: pa.Table | None, api_calls: pa.Table | None, gpu_ops:
     """The pairs of `launches`, as far as both of them are in the tables."""
     calls = np.zeros(0 if api_calls is None else api_calls.num_rows, dtype=np.uint32)
     ops = np.zeros(0 if gpu_ops is None else gpu_ops.num_rows, dtype=np.uint32)
-    if launches is None or api_calls is None or gpu_ops is None:
+    if not (launches and api_calls and gpu_ops):  # absent or empty
         return Links(calls, ops)
     call, op = _call_rows(launches, api_calls), _op_rows(launches, gpu_ops)
     both = (call != MISSING) & (op != MISSING)

@@ -1,0 +1,50 @@
+"""Names by number: the string table of the timeline, and codes of distinct names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from traceanalyzer.columns import encoded
+
+NAME_LIMIT = 400
+"""Longer names are cut."""
+
+
+def lookup(names: list[str], keys: Mapping[str, int], default: int) -> NDArray[np.uint8]:
+    """For each distinct name its code, `default` where `keys` has none; one more at the end for nulls (index -1)."""
+    return np.array([*(keys.get(name, default) for name in names), default], dtype=np.uint8)
+
+
+class Names:
+    """The one string table of a timeline: every name once, by number."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+
+    def id(self, name: str) -> int:
+        """The number of a name, new or known. Template-heavy kernel names can be very long."""
+        short = name if len(name) <= NAME_LIMIT else name[: NAME_LIMIT - 1] + "…"
+        return self._ids.setdefault(short, len(self._ids))
+
+    def all(self) -> list[str]:
+        return list(self._ids)
+
+    def column(self, table: pa.Table, column: str) -> NDArray[np.uint32]:
+        """The number of every row's name; a null is "(unnamed)"."""
+        index, names = encoded(table, column)
+        ids = np.array([*(self.id(name) for name in names), self.id("(unnamed)")], dtype=np.uint32)
+        taken: NDArray[np.uint32] = ids[index]
+        return taken
+
+    def compact(self, used: NDArray[Any]) -> tuple[list[str], NDArray[np.uint32]]:
+        """The names behind the numbers in `used`, and for each old number its new one."""
+        kept = np.unique(used).astype(np.int64)
+        renumber = np.zeros(max(len(self._ids), 1), dtype=np.uint32)
+        renumber[kept] = np.arange(len(kept), dtype=np.uint32)
+        every = list(self._ids)
+        return [every[i] for i in kept.tolist()], renumber

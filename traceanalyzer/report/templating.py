@@ -1,0 +1,48 @@
+"""The templates of the page, and the filters by which they write figures."""
+
+from __future__ import annotations
+
+import jinja2
+
+from traceanalyzer.report import words
+from traceanalyzer.resources import data_folder
+from traceanalyzer.result.ranks import rank_list
+from traceanalyzer.units import format_bytes, format_count, format_share
+
+
+def template_text(name: str) -> str:
+    """A template, style or script as text."""
+    return (data_folder("templates") / name).read_text(encoding="utf-8")
+
+
+def environment() -> jinja2.Environment:
+    """Whatever a template puts into the page is escaped; a name that it does not know is an error."""
+    made = jinja2.Environment(
+        loader=jinja2.FunctionLoader(template_text),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    made.filters.update(
+        duration=words.format_duration,
+        readable=words.readable,
+        sentence=words.sentence,
+        bytes=format_bytes,
+        share=format_share,
+        tenths=_tenths,
+        count=format_count,
+        ranks=rank_list,
+        ms=_milliseconds,
+    )
+    return made
+
+
+def _milliseconds(ns: int) -> str:
+    """Milliseconds with three decimals, so that figures align in a column."""
+    return f"{ns / 1e6:,.3f}"
+
+
+def _tenths(share: float) -> str:
+    """Percent with one decimal, so that figures align in a column; what is tiny but there is never shown as zero."""
+    return "<0.1%" if 0 < share < 0.0005 else f"{share * 100:.1f}%"
