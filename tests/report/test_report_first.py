@@ -75,6 +75,11 @@ def test_what_to_record_is_the_advice_of_the_rule_about_it() -> None:
     assert (framework, advice.code) == ("Any framework", "nsys profile --delay=5 python train.py")
 
 
+def test_health_has_the_units_of_the_page() -> None:
+    note = Health("TRC010", "low", "the GPU's work spans only 5 us", 1, None)
+    assert "spans only 5\N{NO-BREAK SPACE}µs" in seen(replace(sample()[0], health=[note]))
+
+
 def test_health_is_one_line_with_the_gravest_first() -> None:
     notes = [
         Health("TRC001", "low", "12 events were cut off", 12, None),

@@ -194,11 +194,18 @@ KERNEL_NAMES: tuple[tuple[str, str, str | None], ...] = (
 
 
 def _folded(pattern: str) -> re.Pattern[str]:
-    """The pattern for names in lower case: the same outcome as ignoring case, in a third of the time."""
+    """The pattern for names in lower case: the same outcome as ignoring case, in a third of the time.
+
+    Escapes in capitals (`\\D`) would change their meaning, so no pattern has one.
+    """
+    assert not re.search(r"\\[A-Z]", pattern), pattern
     return re.compile(pattern.lower())
 
 
 _RULES = tuple((family, _folded(own), _folded(whole) if whole else None) for family, own, whole in KERNEL_NAMES)
+
+# Some patterns take time by the square of the length. No function's own name is as long as this.
+_LONGEST_PATH = 2_000
 
 # What a compiler made, out of as many operators as it could.
 _COMPILED = re.compile(
@@ -243,7 +250,7 @@ _BACKWARD = _folded(r"backward|bwd|grad|bprop")
 @lru_cache(maxsize=1 << 18)  # more names than a trace has: several tables ask for all of them in turn
 def kernel_of(name: str) -> Kernel:
     """What a compute kernel does, by its demangled name (a mangled one tells less)."""
-    path = function_path(name)
+    path = function_path(name)[:_LONGEST_PATH]
     own_lower, lower = path.lower(), name.lower()
     family = next(
         (family for family, own, whole in _RULES if own.search(own_lower) and (not whole or whole.search(lower))),
