@@ -123,5 +123,6 @@ function milliseconds(ns) {
 /** A share with one decimal; what is tiny but there is never shown as zero. */
 function percent(ns, total) {
   const share = (100 * ns) / total;
-  return share > 0 && share < 0.05 ? "<0.1%" : `${share.toFixed(1)}%`;
+  if (share > 0 && share < 0.05) return "<0.1%";
+  return share >= 99.95 && share < 100 ? ">99.9%" : `${share.toFixed(1)}%`;
 }

@@ -74,8 +74,10 @@ def format_bytes(count: float) -> str:
 
 
 def format_share(share: float) -> str:
-    """A fraction as percent: 0.613 -> "61%", 0.014 -> "1.4%"; what is tiny but there is never shown as zero."""
+    """A fraction as percent: 0.613 -> "61%", 0.014 -> "1.4%"; what is tiny but there is never shown as zero, nor nearly all as all."""
     percent = share * 100
+    if 99.5 <= percent < 100:
+        return "over 99%"
     if percent == 0:
         return "0%"
     if abs(percent) < 0.1:

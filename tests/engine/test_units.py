@@ -24,7 +24,15 @@ def test_durations(ns: int, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0.613, "61%"), (0.014, "1.4%"), (0.0996, "10%"), (0.00001, "<0.1%"), (0, "0%"), (1, "100%")],
+    [
+        (0.613, "61%"),
+        (0.014, "1.4%"),
+        (0.0996, "10%"),
+        (0.00001, "<0.1%"),
+        (0, "0%"),
+        (1, "100%"),
+        (0.9999, "over 99%"),
+    ],
 )
 def test_shares(share: float, text: str) -> None:
     assert format_share(share) == text

@@ -225,8 +225,7 @@ def _share(part: int, whole: int, what: str) -> str:
         return f"none of {format_count(whole)} {what}"
     if part == whole:
         return f"all {format_count(whole)} {what}"
-    share = "over 99%" if part / whole >= 0.995 else format_share(part / whole)
-    return f"{format_count(part)} of {format_count(whole)} {what} ({share})"
+    return f"{format_count(part)} of {format_count(whole)} {what} ({format_share(part / whole)})"
 
 
 def _short(name: str) -> str:

@@ -44,5 +44,7 @@ def _milliseconds(ns: int) -> str:
 
 
 def _tenths(share: float) -> str:
-    """Percent with one decimal, so that figures align in a column; what is tiny but there is never shown as zero."""
-    return "<0.1%" if 0 < share < 0.0005 else f"{share * 100:.1f}%"
+    """Percent with one decimal, so that figures align; what is tiny but there is never shown as zero, nor nearly all as all."""
+    if 0 < share < 0.0005:
+        return "<0.1%"
+    return ">99.9%" if 0.9995 <= share < 1 else f"{share * 100:.1f}%"

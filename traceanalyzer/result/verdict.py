@@ -127,19 +127,19 @@ def _what(split: Split) -> str:
     """What one GPU does: the rest of a sentence that begins with its name."""
     name, ns = split.main_loss()
     cause, share = CAUSES[name], split.share(ns)
-    computes = f"computes {_nearly(split.compute)} of the time"
+    computes = f"computes {format_share(split.compute)} of the time"
     if split.waste and split.waste[0] >= max(ns, WASTE_WORTH_A_SENTENCE * split.window):
         saved, title = split.waste
         return f"{computes}, up to {_points(split.share(saved))} points of which could be saved: {_clause_of(title)}"
     if share < WORTH_A_SENTENCE:
         return f"{computes}; nothing else takes as much as {WORTH_A_SENTENCE:.0%}"
     if cause.idle:
-        return f"is idle {_nearly(split.share(split.idle))} of the time; {_clause(split, cause, ns)}"
+        return f"is idle {format_share(split.share(split.idle))} of the time; {_clause(split, cause, ns)}"
     mixed = cause.bound_by == "memcpy" and _mixed(split, ns, "memset")
     words = MIXED_MEMORY if mixed else cause.words
     if split.compute > share:
-        return f"{computes}, and {_nearly(share)} goes to {words}"
-    return f"spends {_nearly(share)} of the time on {words}"
+        return f"{computes}, and {format_share(share)} goes to {words}"
+    return f"spends {format_share(share)} of the time on {words}"
 
 
 def _clause_of(title: str) -> str:
@@ -165,9 +165,4 @@ def _mixed(split: Split, ns: int, name: str) -> bool:
 
 
 def _points(share: float) -> str:
-    return _nearly(share).removesuffix("%") if share >= 0.995 else f"{share * 100:.0f}"
-
-
-def _nearly(share: float) -> str:
-    """As `format_share`, but only the whole is said to be 100%."""
-    return "over 99%" if 0.995 <= share < 1 else format_share(share)
+    return format_share(share).removesuffix("%") if share >= 0.995 else f"{share * 100:.0f}"
