@@ -19,4 +19,4 @@ def library() -> str:
 
 @cache
 def packed_library() -> str:
-    return packed(library().encode(), level=9)
+    return packed(library().encode())
