@@ -9,7 +9,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-
 LEVEL = 5
 """The last percent of size would cost as much time again."""
 
