@@ -213,20 +213,20 @@ def test_words_in_the_ledger_bar_stand_out() -> None:
         assert (lighter + 0.05) / (darker + 0.05) >= 4.5, colour
 
 
-def test_a_share_of_all_gpus_is_not_said_to_be_of_one() -> None:
+def test_a_share_of_several_gpus_is_not_said_to_be_of_one() -> None:
     result = job_result(4)
     windows = sum(device.window_ns for device in result.devices)
-    late = replace(result.findings[0], scope=Scope(2, 0), saving=Saving(windows // 4, 0.25, 1.3, None))
+    late = replace(result.findings[0], scope=Scope(2, 0), saving=Saving(windows // 4, 0.25, 1.3, None, gpu_count=4))
     one = replace(result.findings[1], saving=Saving(result.devices[0].window_ns // 4, 0.25, 1.3, None))
     found = finding_groups(replace(result, findings=[late, one]), lambda _: None)
-    assert [(group.first.share, group.first.of_all) for group in found] == [("25%", True), ("25%", False)]
+    assert [group.first.of for group in found] == ["the time of 4 GPUs", "the window"]
     gains = [group.first.gain.words for group in found if group.first.gain]
     assert gains == [
-        "at most 1.30× faster without it; it costs 1 s of all GPUs together",
+        "at most 1.30× faster without it; it costs 1 s of 4 GPUs together",
         "at most 1.30× faster without it; it costs 250 ms in all",
     ]
     text = seen(replace(result, findings=[late, one]))
-    assert "25% of all GPUs' time" in text and "25% of the window" in text
+    assert "25% of the time of 4 GPUs" in text and "25% of the window" in text
 
 
 def test_several_gpus_have_their_names_on_the_first_screen() -> None:

@@ -19,10 +19,13 @@ class Shown:
     def __init__(self, parts: Sequence[Part], config: Config, whole: Catalog) -> None:
         self._catalogs = [part.catalog(config) for part in parts]
         self._whole = whole
+        self._made: dict[str, pa.Table] = {}
 
     def table(self, name: str) -> pa.Table:
-        """Raises KeyError for an unknown name."""
+        """A table is put together once. Raises KeyError for an unknown name."""
         if name in SMALL_TABLES:
             return self._whole.table(name)
-        tables = [catalog.table(name) for catalog in self._catalogs]
-        return tables[0] if len(tables) == 1 else frames.concatenated(tables)
+        if name not in self._made:
+            tables = [catalog.table(name) for catalog in self._catalogs]
+            self._made[name] = tables[0] if len(tables) == 1 else frames.concatenated(tables)
+        return self._made[name]

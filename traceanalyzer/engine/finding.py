@@ -168,6 +168,7 @@ class GroupRun:
             speedup_ceiling=round(window / (window - recoverable), 6) if window > recoverable else None,
             per_step_ns=recoverable // steps if steps else None,
             prediction_note=self.rule.saving.unpredicted if self.rule.saving and recoverable else None,
+            gpu_count=max(len(gpus), 1),
         )
         return self._with_job_prediction(rows, saving, gpus) if self.program.sooner and recoverable else saving
 

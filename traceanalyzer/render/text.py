@@ -8,7 +8,7 @@ from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import gpu_words, ledgers
 from traceanalyzer.render.lines import printable, wrap
 from traceanalyzer.result.document import Evidence, Finding, Result, Saving
-from traceanalyzer.result.ranks import notes, rank_list, share_range
+from traceanalyzer.result.ranks import notes, rank_list, share_range, whose_time
 from traceanalyzer.units import format_count, format_duration, format_share
 
 EVIDENCE_ROWS = 3
@@ -97,9 +97,7 @@ def _gain(finding: Finding) -> str:
     saving = finding.saving
     if not saving.recoverable_ns:
         return f"No saving of its own. Confidence {finding.confidence}."
-    text = (
-        f"Up to {format_duration(saving.recoverable_ns)} ({format_share(saving.recoverable_share or 0)} of the window)"
-    )
+    text = f"Up to {format_duration(saving.recoverable_ns)} ({format_share(saving.recoverable_share or 0)} of {whose_time(saving)})"
     if saving.per_step_ns:
         text += f", {format_duration(saving.per_step_ns)} a step"
     if saving.predicted_speedup is None and saving.speedup_ceiling:

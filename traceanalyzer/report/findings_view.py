@@ -9,8 +9,8 @@ from traceanalyzer.report.advice import Advice, advice
 from traceanalyzer.report.gains import Gain, gain
 from traceanalyzer.report.places import Place
 from traceanalyzer.report.words import format_duration, gpu_label, readable
-from traceanalyzer.result.document import Evidence, Finding, Metric, Result, RuleOutcome, Saving
-from traceanalyzer.result.ranks import share_range
+from traceanalyzer.result.document import Evidence, Finding, Metric, Result, RuleOutcome
+from traceanalyzer.result.ranks import share_range, whose_time
 from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
 
 OTHERS = 16
@@ -41,14 +41,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class FindingView:
-    """`share` is the part of the window that the finding accounts for, None for none; `of_all`: of the windows of all GPUs together."""
+    """`share` is the part of the time `of` that the finding accounts for, None for none."""
 
     number: int
     finding: Finding
     scope: str
     gain: Gain | None
     share: str | None
-    of_all: bool
+    of: str
     figures: list[Figure]
     evidence: list[EvidenceView]
     links: list[tuple[str, str | None]]
@@ -97,12 +97,11 @@ def finding_groups(
     rules = {outcome.rule: outcome for outcome in result.rules}
     several = len(result.devices) > 1
     together = bool(result.job and result.job.parallelism and several)
-    window = sum(device.window_ns for device in result.devices) if several else 0
     return [
         _finding_group(
             rules.get(rule, RuleOutcome(rule, "fired", None)),
             [
-                _finding_view(rules.get(rule), number, finding, place, group_label, together, window)
+                _finding_view(rules.get(rule), number, finding, place, group_label, together)
                 for number, finding in findings[: OTHERS + 1]
             ],
             [finding for _, finding in findings],
@@ -140,33 +139,24 @@ def _finding_view(
     place: Callable[[Evidence], Place | None],
     group_label: Callable[[int], str],
     everywhere: bool,
-    job_window: int,
 ) -> FindingView:
     evidence = [
         _evidence_view(item.label, format_duration(item.end_ns - item.start_ns), place(item))
         for item in finding.evidence
     ]
     share = finding.saving.recoverable_share
-    of_all = bool(job_window) and _is_of_all(finding.saving, job_window)
     return FindingView(
         number=number,
         finding=finding,
         scope=_scope(finding, evidence, group_label),
-        gain=gain(finding.saving, everywhere, of_all),
+        gain=gain(finding.saving, everywhere),
         share=format_share(share) if share else None,
-        of_all=of_all,
+        of=whose_time(finding.saving),
         figures=[
             _figure(name, metric, rule.metrics.get(name) if rule else None) for name, metric in finding.metrics.items()
         ],
         evidence=evidence,
         links=[(text, text if text.startswith("https://") else None) for text in finding.references],
-    )
-
-
-def _is_of_all(saving: Saving, job_window: int) -> bool:
-    """What waits for a late rank is a share of all GPUs' time, though the finding is about that rank."""
-    return (
-        bool(saving.recoverable_ns) and round((saving.recoverable_ns or 0) / job_window, 6) == saving.recoverable_share
     )
 
 

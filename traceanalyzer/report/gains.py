@@ -22,12 +22,11 @@ class Gain:
         return f"{self.speed} {self.rest}".strip()
 
 
-def gain(saving: Saving, everywhere: bool = False, of_all: bool = False) -> Gain | None:
+def gain(saving: Saving, everywhere: bool = False) -> Gain | None:
     """From the replayed timeline where there is a prediction, else the ceiling; None when nothing was estimated or is left to claim.
 
     Beside a prediction, the note of the saving is the condition under which it holds: "1.87× faster", "had the rank come in time; a
     step would take …". `everywhere`: the GPU works with others, and was played again as if they gained as much.
-    `of_all`: the time is summed over several GPUs.
     """
     if not saving.recoverable_ns:
         return None
@@ -45,8 +44,9 @@ def gain(saving: Saving, everywhere: bool = False, of_all: bool = False) -> Gain
         else:
             words[0] += ", over the whole recording"
         return Gain(f"{saving.predicted_speedup:.2f}× faster", "; ".join(words), "predicted")
+    whole = "in all" if saving.gpu_count == 1 else f"of {saving.gpu_count} GPUs together"
     lost = (
-        f"it costs {format_duration(saving.recoverable_ns)} {'of all GPUs together' if of_all else 'in all'}"
+        f"it costs {format_duration(saving.recoverable_ns)} {whole}"
         if saving.per_step_ns is None
         else f"it costs {format_duration(saving.per_step_ns)} of a step"
     )

@@ -20,7 +20,7 @@ GLOSSARY: dict[str, str] = {
     "at most": "An upper limit: the window divided by the window without the claimed time. Something else may set the pace first.",
     "no gain": "The recorded timeline was played again without this cause, and came out as long as before.",
     "claimed": "The time that this finding accounts for, as a share of the GPU's window. No two findings account for the same time.",
-    "claimed of all": "The time that GPUs wait for others, summed over all GPUs that wait, as a share of the windows of all GPUs.",
+    "claimed of several": "The time that this finding accounts for, summed over these GPUs, as a share of their windows together.",
     "severity": "How much there is to gain: high from 25% of the window on, medium from 10%, low from 3%, else info; a rule may set "
     "levels of its own.",
     "confidence": "How sure it is that this is the cause, and that the time can be won. High: read off the recording. Medium or low: "

@@ -72,7 +72,7 @@ def render_html(
 
 def _page(result: Result, tables: Tables | None, title: str | None, budget: Budget) -> bytes:
     names = sources.input_names(result)
-    rank_name = sources.rank_namer(result)
+    rank_name, ahead = sources.rank_namer(result), clock_offsets(result)
     timeline = None
     if tables is not None:
         every = [item for finding in result.findings for item in finding.evidence]
@@ -80,7 +80,7 @@ def _page(result: Result, tables: Tables | None, title: str | None, budget: Budg
             tables,
             rank_name,
             every,
-            clock_offsets(result),
+            ahead,
             claims=sources.rank_claims(result),
             most=budget.slices,
         )
@@ -92,7 +92,7 @@ def _page(result: Result, tables: Tables | None, title: str | None, budget: Budg
     findings = [finding for group in groups for finding in group.shown]
     timeline_ranks = sources.timeline_ranks(result, timeline)
     data_tables = build_tables(result, tables, timeline, timeline_ranks, budget.rows, gpus)
-    charts = build_charts(result, tables, rank_name, place, clock_offsets(result), gpus, timeline_ranks)
+    charts = build_charts(result, tables, rank_name, place, ahead, gpus, timeline_ranks)
     shown = gpus_to_show(result)
     devices = device_views(shown, result.devices, labels)
     scripts = [Markup(template_text(name)) for name in SCRIPTS]

@@ -58,13 +58,10 @@ class Source:
     rank_name: RankName
     names: Names = field(default_factory=Names)
     notes: list[str] = field(default_factory=list)
-    _read: dict[str, pa.Table | None] = field(default_factory=dict)
 
     def table(self, name: str) -> pa.Table | None:
-        """A table with rows, or None; put together once, as it may be of many ranks."""
-        if name not in self._read:
-            self._read[name] = table_or_none(self.tables, name)
-        return self._read[name]
+        """A table with rows, or None."""
+        return table_or_none(self.tables, name)
 
     def leave_out(self, count: int, what: str) -> None:
         """Note what is not shown, unless there is none of it."""

@@ -97,6 +97,7 @@ class Saving:
 
     The prediction comes from replaying the timeline without the cause. `step_ns` is the mean time from one step's end to the next's,
     `predicted_step_ns` the same without the cause; both are null without steps. Where nothing is predicted, `prediction_note` says why.
+    `recoverable_share` is of the windows of `gpu_count` GPUs together.
     """
 
     recoverable_ns: int | None
@@ -107,6 +108,7 @@ class Saving:
     predicted_step_ns: int | None = None
     predicted_speedup: float | None = None
     prediction_note: str | None = None
+    gpu_count: int = 1
 
     @property
     def pays(self) -> bool:

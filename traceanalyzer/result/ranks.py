@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from traceanalyzer.result.document import SEVERITIES, Finding, Health
+from traceanalyzer.result.document import SEVERITIES, Finding, Health, Saving
 from traceanalyzer.units import format_count, format_share
 
 MOST_NOTES = 4
@@ -64,6 +64,11 @@ def notes(health: Sequence[Health]) -> list[Note]:
         )
         for (code, message), group in groups.items()
     ]
+
+
+def whose_time(saving: Saving) -> str:
+    """What the share of a saving is a share of: the window of its GPU, or those of several together."""
+    return "the window" if saving.gpu_count == 1 else f"the time of {format_count(saving.gpu_count)} GPUs"
 
 
 def share_range(findings: Sequence[Finding]) -> str:

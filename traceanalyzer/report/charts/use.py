@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -10,6 +12,7 @@ from traceanalyzer.columns import encoded, integers
 from traceanalyzer.report.charts.figure import (
     Chart,
     Dict,
+    Jump,
     View,
     axis,
     in_words,
@@ -62,7 +65,6 @@ def _view(gpus: Gpus, number: int, intervals: pa.Table) -> View:
     times = rounded(edges + shift, unit, 6)
     width = np.diff(edges)
     data: list[Dict] = [_area(swatch, times, amount / width) for swatch, amount in amounts]
-    bounds = first + edges.astype(np.int64)
     loss = max(amounts, key=lambda one: 0 if one[0].key == "compute" else one[1].sum())
     computing = sum(amount.sum() for swatch, amount in amounts if swatch.key == "compute") / window
     caption = f"{format_share(computing)} of {format_duration(window)} is compute"
@@ -71,7 +73,8 @@ def _view(gpus: Gpus, number: int, intervals: pa.Table) -> View:
     caption += f". Shares are means over {format_duration(window / (len(edges) - 1))}."
     x = axis(f"time{' since the timeline begins' if place else ''}, {unit_name}", showgrid=False)
     y = axis("share of the time, %", range=[0, 100], fixedrange=True)
-    jumps = gpus.jumps(number, bounds[:-1], bounds[1:]) if place else []
+    bounds = (edges + shift).astype(np.int64).tolist()
+    jumps: list[Jump | None] = [(low, high, place.group) for low, high in pairwise(bounds)] if place else []
     return View(caption, data, layout(x, y, hovermode="x unified", showlegend=False), [*jumps, *jumps[-1:]])
 
 
