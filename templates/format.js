@@ -30,7 +30,7 @@ function withCommas(value, decimals) {
 
 /** A point in time in the unit that fits `scale`, with as many decimals as a step of the axis needs. */
 function formatTick(ns, step, scale = step) {
-  const [unit, size] = TIME_UNITS.find(([, u]) => scale >= u) ?? TIME_UNITS[3];
+  const [unit, size] = TIME_UNITS.find(([, u]) => Math.abs(scale) >= u) ?? TIME_UNITS[3];
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
   return `${withCommas(ns / size, decimals)} ${unit}`;
 }

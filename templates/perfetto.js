@@ -37,7 +37,8 @@ function tracksOf(rows) {
 
 /** Collects the events of a trace as parts of JSON, and lets the page live meanwhile. */
 class ChromeTrace {
-  constructor() {
+  constructor(zero) {
+    this.zero = zero; // the timeline's first time, from which the trace counts: it has none below 0
     this.parts = ['{"displayTimeUnit":"ns","traceEvents":['];
     this.lines = [];
     this.names = [];
@@ -60,7 +61,7 @@ class ChromeTrace {
   }
 
   slice(pid, tid, start, end, rest) {
-    this.lines.push(`{"ph":"X","pid":${pid},"tid":${tid},"ts":${decimalMicros(start)},"dur":${decimalMicros(end - start)},${rest}}`);
+    this.lines.push(`{"ph":"X","pid":${pid},"tid":${tid},"ts":${decimalMicros(start - this.zero)},"dur":${decimalMicros(end - start)},${rest}}`);
   }
 
   async pause() {
@@ -78,7 +79,7 @@ class ChromeTrace {
 
 /** The trace of a decoded timeline. `findings`: number to [title, severity, message, gain]; `evidence`: number to [from, to, group, label]s. */
 async function chromeTrace(data, findings, evidence) {
-  const trace = new ChromeTrace();
+  const trace = new ChromeTrace(data.extent[0]);
   writeFindings(trace, findings, evidence);
   const names = data.names.map((name) => JSON.stringify(name));
   const calls = new Set(data.rows.filter((row) => row.link && !row.group.device).flatMap((row) => [...row.link]));
@@ -111,7 +112,7 @@ async function writeCounter(trace, pid, lane, row) {
   const name = JSON.stringify(lane.label);
   const unit = JSON.stringify(lane.unit || "value");
   for (let i = 0; i < row.n; i++) {
-    trace.lines.push(`{"ph":"C","pid":${pid},"tid":${pid},"ts":${decimalMicros(row.time[i])},"name":${name},"args":{${unit}:${row.value[i]}}}`);
+    trace.lines.push(`{"ph":"C","pid":${pid},"tid":${pid},"ts":${decimalMicros(row.time[i] - trace.zero)},"name":${name},"args":{${unit}:${row.value[i]}}}`);
     await trace.pause();
   }
 }
@@ -120,7 +121,7 @@ async function writeCounter(trace, pid, lane, row) {
 function writeFindings(trace, findings, evidence) {
   const pid = trace.process("traceanalyzer findings");
   for (const [number, [title, severity, message, gain]] of Object.entries(findings)) {
-    const items = (evidence[number] ?? []).filter((item) => item && item[0] >= 0).sort((a, b) => a[0] - b[0] || b[1] - a[1]);
+    const items = (evidence[number] ?? []).filter((item) => item && item[0] >= trace.zero).sort((a, b) => a[0] - b[0] || b[1] - a[1]);
     const rows = [];
     for (const item of items) {
       const row = rows.find((others) => others.at(-1)[1] <= item[0]);

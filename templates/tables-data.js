@@ -4,12 +4,23 @@
 const CELL_FORMATS = {
   text: () => String,
   count: () => (value) => value.toLocaleString("en-US"),
-  duration: (unit) => (unit === "ms" ? fixed(1e6, 3) : fixed(1e3, 2)),
+  duration: durations,
+  change: (unit) => signed(durations(unit)),
   bytes: () => (value) => formatAmount(value, "bytes"),
   share: () => (value) => `${fixed(0.01, 1)(value)}%`,
   rate: () => fixed(1, 2),
+  ratio: () => (value) => `${fixed(1, value < 0.1 ? 3 : 2)(value)}×`,
 };
 const NATURAL_ORDER = new Intl.Collator("en", { numeric: true });
+
+function durations(unit) {
+  return unit === "ms" ? fixed(1e6, 3) : fixed(1e3, 2);
+}
+
+/** A format of amounts, for differences. */
+function signed(format) {
+  return (value) => (value < 0 ? `−${format(-value)}` : value > 0 ? `+${format(value)}` : format(value));
+}
 
 /** Numbers in multiples of `size` with so many decimals; what is tiny but there is never shown as zero, nor zero as a figure that was rounded. */
 function fixed(size, decimals) {
@@ -49,7 +60,7 @@ class TableData {
     const value = column.values[row];
     if (value === null) return null;
     if (column.kind === "text") return column.short?.[row] ? value : null;
-    return column.kind === "duration" || column.kind === "bytes" ? `${value.toLocaleString("en-US")} ${column.raw}` : null;
+    return ["duration", "change", "bytes"].includes(column.kind) ? `${value.toLocaleString("en-US")} ${column.raw}` : null;
   }
 
   /** Sort by a column; by the same one again, the other way round. Figures begin with the largest, and what is not known comes last. */
@@ -68,7 +79,7 @@ class TableData {
   arrange() {
     const { kind, values } = this.columns[this.order];
     const sign = this.ascending ? 1 : -1;
-    const compare = kind === "text" ? NATURAL_ORDER.compare : (a, b) => a - b;
+    const compare = kind === "text" ? NATURAL_ORDER.compare : kind === "change" ? (a, b) => Math.abs(a) - Math.abs(b) : (a, b) => a - b;
     this.rows = [];
     for (let row = 0; row < this.length; row++) if (!this.wanted || this.searched(row).includes(this.wanted)) this.rows.push(row);
     this.rows.sort((a, b) => {

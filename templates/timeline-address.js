@@ -22,7 +22,7 @@ class Address {
   /** Show what the address says, if it speaks of the timeline. */
   follow() {
     const finding = /^#finding=(\w+)(?:&e=(\d+))?$/.exec(location.hash);
-    const times = /^#t=(-?\d+)-(\d+)(?:&y=(\d+))?$/.exec(location.hash);
+    const times = /^#t=(-?\d+)-(-?\d+)(?:&y=(\d+))?$/.exec(location.hash);
     if (finding) this.showEvidence(this.rules[finding[1]] ?? finding[1], finding[2] === undefined ? null : Number(finding[2]));
     else if (times && Number(times[2]) > Number(times[1])) {
       this.timeline.show(Number(times[1]), Number(times[2]), false);

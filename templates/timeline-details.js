@@ -56,7 +56,7 @@ class Details {
 
   startLine(start, group) {
     const absolute = BigInt(group.origin) + BigInt(Math.round(start));
-    return `starts at ${formatTick(start, 1, Math.max(start, 1))} · ${absolute.toLocaleString("en-US")} ns on the trace's clock`;
+    return `starts at ${formatTick(start, 1, Math.max(Math.abs(start), 1))} · ${absolute.toLocaleString("en-US")} ns on the trace's clock`;
   }
 
   crowdLines({ row, count, events, time, name, named, from, to }) {
@@ -71,7 +71,7 @@ class Details {
   pointLines({ row, low, high, last, time }) {
     const { lane, group } = row;
     const value = low === high ? formatAmount(last, lane.unit) : `${formatAmount(low, lane.unit)} to ${formatAmount(high, lane.unit)}`;
-    return [value, lane.label, `at ${formatTick(time, this.timeline.window.span / 1000, Math.max(time, 1))} · ${group.label}`];
+    return [value, lane.label, `at ${formatTick(time, this.timeline.window.span / 1000, Math.max(Math.abs(time), 1))} · ${group.label}`];
   }
 
   // ---- the pinned slice ----

@@ -59,7 +59,7 @@ class RangePanel {
     if (!range) return;
     const { from, to } = range;
     const step = Math.max(1, (to - from) / 100);
-    this.title.textContent = `Selected: ${formatDuration(to - from)}, from ${formatTick(from, step, Math.max(to, 1))} to ${formatTick(to, step, Math.max(to, 1))}`;
+    this.title.textContent = `Selected: ${formatDuration(to - from)}, from ${formatTick(from, step, Math.max(Math.abs(to), 1))} to ${formatTick(to, step, Math.max(Math.abs(to), 1))}`;
     const ledgers = this.ledgers.map((row) => ({ row, ...ledgerIn(row, from, to) })).filter((ledger) => ledger.total > 0);
     const { found: names, merged } = topNames(this.streams, from, to, this.data.names.length, TOP_NAMES);
     this.content.replaceChildren(

@@ -10,7 +10,7 @@ class Timeline {
     this.ctx = this.canvas.getContext("2d");
     this.window = new TimeWindow(data.extent, data.home);
     this.labels = new Labels(data.names);
-    this.folded = new Set();
+    this.folded = new Set(data.groups.filter((group) => group.folded));
     this.marked = this.pinned = this.hovered = this.selection = null;
     this.links = () => (this.linksMade ??= new Links(data.rows)); // made when first asked for
     this.colours = readColours(data);

@@ -80,6 +80,9 @@ finally:
         ["ingest", "-h"],
         ["doctor", "-h"],
         ["rules", "-h"],
+        ["check", "-h"],
+        ["compare", "-h"],
+        ["baseline", "save", "-h"],
         ["--version"],
     ):
         done = subprocess.run([sys.executable, "-c", code, *args], check=False, capture_output=True, text=True)

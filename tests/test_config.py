@@ -37,7 +37,7 @@ def test_defaults_without_one(tmp_path):
         ("[tool.traceanalyzer]\ndisable = [1]\n", "disable in .* must be a list of strings"),
         (
             "[tool.traceanalyzer]\ndisabled = []\n",
-            "it knows input_patterns, communication_patterns, rules, disable and params",
+            "it knows input_patterns, communication_patterns, rules, disable, params and check; did you mean 'disable'",
         ),
         ("[tool]\ntraceanalyzer = 1\n", "must be a table"),
         ("[tool.traceanalyzer.params]\nshort = '50us'\n", "LCH001.short"),

@@ -8,29 +8,61 @@ disable = ["KRN005"]                  # rules that are not run
 
 [tool.traceanalyzer.params]
 LCH001.short = "50us"                 # a threshold of a rule, as `rules show LCH001` lists them
+
+[tool.traceanalyzer.check]
+aggregate = "median"                  # over several captures: median or worst
+baseline = "perf/baseline.json"       # relative to this file
+
+[tool.traceanalyzer.check.budgets]
+"idle_share <= 20%" = "error"         # off, warn or error
+INP001 = "warn"                       # findings of a rule that gain something
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from traceanalyzer.errors import ConfigError
+from traceanalyzer.errors import ConfigError, did_you_mean
+
+LEVELS = ("off", "warn", "error")
+AGGREGATES = ("median", "worst")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A budget as it was written: an assertion or a rule, its level, how it takes several captures (None: as all do), and where it
+    stands, for messages."""
+
+    text: str
+    level: str
+    aggregate: str | None
+    place: str
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """What `check` holds captures against."""
+
+    entries: tuple[Entry, ...] = ()
+    aggregate: str | None = None
+    baseline: Path | None = None
 
 
 @dataclass(frozen=True)
 class Config:
     """`input_patterns` are name patterns of data-loader ranges and `communication_patterns` of kernels that communicate, beside the
     built-in ones, `params` thresholds by rule id, `rules` files and folders of rules beside the shipped ones, `disable` the ids of
-    rules that are not run and where that was said."""
+    rules that are not run and where that was said, `check` the budgets."""
 
     input_patterns: tuple[str, ...] = ()
     params: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     rules: tuple[Path, ...] = ()
     disable: Mapping[str, str] = field(default_factory=dict)
     communication_patterns: tuple[str, ...] = ()
+    check: Budgets = field(default_factory=Budgets)
 
 
 _LISTS = ("input_patterns", "communication_patterns", "rules", "disable")
@@ -43,29 +75,92 @@ def find_config(start: Path) -> Config:
     """
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
-        if file.is_file():
-            try:
-                found = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("traceanalyzer")
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise ConfigError(f"{file}: not valid TOML ({error})") from error
-            if found is not None:
-                return _read(found, file)
+        if file.is_file() and (found := _table(file)) is not None:
+            return _read(found, file)
     return Config()
+
+
+def read_config(file: Path) -> Config:
+    """The configuration of one TOML file; raises as `find_config`, and for a file that cannot be read or has no such table."""
+    try:
+        found = _table(file)
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read ({error.strerror}); check the path") from error
+    if found is None:
+        raise ConfigError(f"{file}: has no table [tool.traceanalyzer]")
+    return _read(found, file)
+
+
+def _table(file: Path) -> object:
+    """What the file has as [tool.traceanalyzer]; None without it."""
+    try:
+        tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: not valid TOML ({error})") from error
+    return tool.get("traceanalyzer") if isinstance(tool, dict) else None
 
 
 def _read(found: object, file: Path) -> Config:
     if not isinstance(found, dict):
         raise ConfigError(f"{file}: [tool.traceanalyzer] must be a table")
-    unknown = sorted(set(found) - {*_LISTS, "params"})
-    if unknown:
-        known = f"{', '.join(_LISTS)} and params"
-        raise ConfigError(f"{file}: [tool.traceanalyzer] has no key '{unknown[0]}'; it knows {known}")
+    _known(found, (*_LISTS, "params", "check"), f"{file}: [tool.traceanalyzer]")
     inputs, communication, rules, disable = (_texts(found.get(key, []), key, file) for key in _LISTS)
     params = found.get("params", {})
     if not isinstance(params, dict) or not all(isinstance(values, dict) for values in params.values()):
         raise ConfigError(f'{file}: [tool.traceanalyzer.params] holds lines such as LCH001.short = "50us"')
     places = tuple(file.parent / Path(rule).expanduser() for rule in rules)
-    return Config(inputs, params, places, dict.fromkeys(disable, "in pyproject.toml"), communication)
+    check = read_budgets(found.get("check", {}), file, f"{file}: [tool.traceanalyzer.check]")
+    return Config(inputs, params, places, dict.fromkeys(disable, f"in {file.name}"), communication, check)
+
+
+def read_budgets(found: object, file: Path, table: str, places: Mapping[str, str] | None = None) -> Budgets:
+    """The budgets in a table of `file` that messages call `table`. `places` are where single entries stand, if that is known.
+
+    Raises ConfigError for an unknown key, level or aggregate, and for a value of the wrong type.
+    """
+    if not isinstance(found, dict):
+        raise ConfigError(f"{table} must hold aggregate, baseline and budgets")
+    _known(found, ("aggregate", "baseline", "budgets"), table)
+    aggregate, baseline, budgets = found.get("aggregate"), found.get("baseline"), found.get("budgets", {})
+    if aggregate is not None:
+        _one_of(aggregate, AGGREGATES, f"{table}: aggregate")
+    if baseline is not None and not isinstance(baseline, str):
+        raise ConfigError(f"{table}: baseline must be the path of a file")
+    if isinstance(budgets, list) and all(isinstance(text, str) for text in budgets):
+        budgets = dict.fromkeys(budgets, "error")
+    if not isinstance(budgets, dict):
+        raise ConfigError(
+            f'{table}: budgets holds lines such as "idle_share <= 20%" = "error", or is a list of assertions'
+        )
+    entries = [_entry(text, value, (places or {}).get(text, table)) for text, value in budgets.items()]
+    return Budgets(tuple(entries), aggregate, file.parent / Path(baseline).expanduser() if baseline else None)
+
+
+def _entry(text: str, value: object, place: str) -> Entry:
+    """`value` is a level, or a table with level and aggregate."""
+    where = f"{place}: '{text}'"
+    given = value if isinstance(value, dict) else {"level": value}
+    _known(given, ("level", "aggregate"), where)
+    # YAML reads a plain `off` as false.
+    level = "off" if given.get("level", "error") is False else given.get("level", "error")
+    _one_of(level, LEVELS, f"{where}: the level")
+    aggregate = given.get("aggregate")
+    if aggregate is not None:
+        _one_of(aggregate, AGGREGATES, f"{where}: aggregate")
+    return Entry(text, str(level), None if aggregate is None else str(aggregate), place)
+
+
+def _known(found: Mapping[str, object], known: Iterable[str], where: str) -> None:
+    if unknown := sorted(set(found) - {*known}):
+        *others, last = known
+        knows = f"it knows {', '.join(others)} and {last}"
+        raise ConfigError(f"{where} has no key '{unknown[0]}'; {knows}{did_you_mean(unknown[0], known)}")
+
+
+def _one_of(value: object, allowed: tuple[str, ...], what: str) -> None:
+    if value not in allowed:
+        *others, last = allowed
+        raise ConfigError(f"{what} is {', '.join(others)} or {last}, not '{value}'")
 
 
 def _texts(value: object, key: str, file: Path) -> tuple[str, ...]:

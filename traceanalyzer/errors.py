@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class TraceAnalyzerError(Exception):
     """Base of every error with a message for the user. `exit_code` is what the command line ends with."""
@@ -19,3 +22,15 @@ class ConfigError(TraceAnalyzerError):
 
 class WorkerError(TraceAnalyzerError):
     """Other processes or machines that cannot be had, or that were lost while they worked."""
+
+
+class NotJudgedError(TraceAnalyzerError):
+    """Traces that can be read but do not tell what was asked for, such as a baseline of a damaged capture."""
+
+    exit_code = 3
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ "; did you mean 'x'?" for the nearest known name, or nothing."""
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    return f"; did you mean '{near[0]}'?" if near else ""

@@ -15,6 +15,13 @@ _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
 _SPACES = re.compile(r" +(?=>)|(?<=[<, ])void (?=\w)")
 _PART = re.compile(r"(\d+)")
 
+LONGEST_ALIKE = 160
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
+_IDS = re.compile(r"(?i)\b((?:seq|sequence|op_id|id|correlation)\s*[=:]\s*)\d+")
+_SUFFIX = re.compile(r"_\d+$")
+# Not the digits of a type such as int64 or float8_e4m3.
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:u?l{0,2}|[a-z]?)\b")
+
 
 @lru_cache(maxsize=4096)
 def readable_name(name: str, longest: int = LONGEST) -> str:
@@ -34,6 +41,20 @@ def readable_name(name: str, longest: int = LONGEST) -> str:
             short = head.removeprefix("at::native::") + bracket + _SPACES.sub("", rest)
     short = short or text
     return short if len(short) <= longest else short[: longest - 1].rstrip() + "…"
+
+
+def alike_name(name: str) -> str:
+    """The name by which an operation of one run is known in another: readable, without what changes from build to build or from call
+    to call.
+
+    Addresses, sequence numbers and operation ids become `#`, as do the number that a compiler appends to a kernel and the numbers among
+    template arguments: "triton_poi_fused_add_7" becomes "triton_poi_fused_add_#".
+    """
+    text = _IDS.sub(r"\1#", _ADDRESS.sub("#", readable_name(name, LONGEST_ALIKE)))
+    if text.startswith("triton_"):
+        return _SUFFIX.sub("_#", text)
+    head, bracket, arguments = text.partition("<")
+    return head + bracket + _NUMBER.sub("#", arguments)
 
 
 def _without_lambdas(text: str) -> str:

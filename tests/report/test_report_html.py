@@ -10,8 +10,9 @@ from html.parser import HTMLParser
 
 from report_sample import HOSTILE, Sample, sample
 
+from traceanalyzer.report.assets import SCRIPTS
 from traceanalyzer.report.findings_view import EvidenceView, _evidence_view
-from traceanalyzer.report.html import SCRIPTS, render_html
+from traceanalyzer.report.html import render_html
 from traceanalyzer.report.ledger_bar import ledger_segments
 from traceanalyzer.report.packing import inline_json
 from traceanalyzer.resources import data_folder

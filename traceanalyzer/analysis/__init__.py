@@ -14,12 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from traceanalyzer.analysis.examine import Examination, examine, rules_for
+import pyarrow as pa
+
+from traceanalyzer.analysis.examine import Examination, claims_in_units, examine, rules_for
 from traceanalyzer.analysis.join import Brief, join
 from traceanalyzer.analysis.parts import Part, parts_of
 from traceanalyzer.analysis.shown import Shown
 from traceanalyzer.analysis.survey import survey
-from traceanalyzer.analysis.whole import can_judge, job_tables, whole
+from traceanalyzer.analysis.whole import can_judge, job_tables, run_job_rules, whole
 from traceanalyzer.config import Config
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.engine.rule import Rule
@@ -61,10 +63,12 @@ def analyze(trace: Trace, config: Config | None = None) -> Result:
 
 @dataclass(frozen=True)
 class Analysis:
-    """The result, and the small tables of all parts that it is made of."""
+    """The result, the small tables of all parts that it is made of, and what was claimed in units of work (see `unit_claims`), which is
+    empty unless these were asked for."""
 
     result: Result
     tables: Catalog
+    unit_claims: pa.Table
 
 
 def analyze_parts(
@@ -72,10 +76,12 @@ def analyze_parts(
     config: Config | None = None,
     executor: Executor | None = None,
     counting: Callable[[str], Callable[[], None]] = lambda _: lambda: None,
+    also: Sequence[str] = (),
 ) -> Analysis:
     """As `analyze`, over parts that the caller goes on to use, each looked at by a worker of `executor` or, without one, here.
 
-    `counting(what)` gives the function that is called after each part. Raises ConfigError for rules that do not fit.
+    `counting(what)` gives the function that is called after each part; `also` names derived tables of all parts that the caller wants
+    beside the small ones. Raises ConfigError for rules that do not fit.
     """
     config = config or Config()
     rules = rules_for(config)
@@ -84,14 +90,19 @@ def analyze_parts(
     tasks = list(zip(parts, joined.briefs, strict=True))
     # Workers read the rules themselves, once each, from a current folder of their own.
     seen = replace(config, rules=tuple(path.absolute() for path in config.rules))
-    look = partial(_examined, config=seen, rules=rules if executor is None else None)
+    look = partial(_examined, config=seen, rules=rules if executor is None else None, also=also)
     examined = map_parts(executor, look, tasks, counting("judging ranks"), _name_of_task)
     tables = job_tables(examined, joined)
-    return Analysis(whole(examined, joined, tables, config, rules), tables)
+    job = run_job_rules(examined, tables, config, rules)
+    claims = claims_in_units(job.claims, tables.table("work_units") if "work_units" in also else None)
+    every = pa.concat_tables([*(part.unit_claims for part in examined), claims])
+    return Analysis(whole(examined, joined, tables, job, rules), tables, every)
 
 
-def _examined(task: tuple[Part, Brief], config: Config, rules: Sequence[Rule] | None) -> Examination:
-    return examine(*task, config, rules)
+def _examined(
+    task: tuple[Part, Brief], config: Config, rules: Sequence[Rule] | None, also: Sequence[str]
+) -> Examination:
+    return examine(*task, config, rules, also)
 
 
 def _name(part: Part) -> str:

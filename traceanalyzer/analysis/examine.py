@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from traceanalyzer.analysis.join import Brief
+from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
 from traceanalyzer.derive.frameworks import frameworks
@@ -17,13 +18,14 @@ from traceanalyzer.engine.predictions import with_predictions
 from traceanalyzer.engine.rule import Rule
 from traceanalyzer.engine.run import run_rules
 from traceanalyzer.engine.splits import claimed
+from traceanalyzer.engine.unit_claims import UNIT_CLAIMS, unit_claims
 from traceanalyzer.model.trace import Input
 from traceanalyzer.result.document import Finding, RuleOutcome
 
 JOB_TABLES = ("collective_waits", "health")
 """Rules that read these are about the whole job; every other rule is about one rank."""
 SMALL_TABLES = (
-    *("ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
+    *("processes", "ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
     *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
 )
 SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals", "copies")
@@ -33,7 +35,7 @@ SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals", "copies")
 @dataclass(frozen=True)
 class Examination:
     """What there is to say of one part, its ranks as the tables number them. `claimed` as `splits.claimed` makes it, `tables` by name:
-    the small ones that what is said of the whole job is made of."""
+    the small ones that what is said of the whole job is made of. `unit_claims` is empty unless units of work were asked for."""
 
     input: Input
     findings: list[Finding]
@@ -41,6 +43,7 @@ class Examination:
     claimed: pa.Table
     frameworks: frozenset[str]
     tables: dict[str, pa.Table]
+    unit_claims: pa.Table
 
 
 def rules_for(config: Config) -> list[Rule]:
@@ -48,6 +51,11 @@ def rules_for(config: Config) -> list[Rule]:
     rules = load_rules(config.rules)
     check_disabled(rules, config.disable)
     return with_overrides(rules, config.params)
+
+
+def claims_in_units(claims: pa.Table, work_units: pa.Table | None) -> pa.Table:
+    """As `unit_claims`; empty without units."""
+    return UNIT_CLAIMS.empty_table() if work_units is None else unit_claims(claims, work_units)
 
 
 def about_the_job(rule: Rule) -> bool:
@@ -61,24 +69,25 @@ def _of_this_part(found: Finding, source: Input) -> Finding:
     return replace(found, scope=replace(found.scope, rank=source.ordinal))
 
 
-def examine(part: Part, brief: Brief, config: Config, rules: Sequence[Rule] | None = None) -> Examination:
-    """`rules` are those of `rules_for`, which are read again without them."""
+def examine(
+    part: Part, brief: Brief, config: Config, rules: Sequence[Rule] | None = None, also: Sequence[str] = ()
+) -> Examination:
+    """`rules` are those of `rules_for`, read again without them; `also` names tables that are wanted beside the usual ones."""
     catalog = part.catalog(config)
     # The survey has found the kernels; a part that is read again need not look for them again.
     catalog.give({"communication_kernels": brief.kernels, "matches": brief.matches, "late_windows": brief.late_windows})
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
     engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")
+    predicted = with_predictions(engine.findings, engine.claims, catalog.table("what_if"))
     found = Examination(
         input=part.input,
-        findings=[
-            _of_this_part(found, part.input)
-            for found in with_predictions(engine.findings, engine.claims, catalog.table("what_if"))
-        ],
+        findings=[_of_this_part(found, part.input) for found in with_sources(predicted, catalog.table("host_ranges"))],
         outcomes=engine.outcomes,
         claimed=claimed(engine.claims),
         frameworks=frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges")),
-        tables={name: catalog.table(name) for name in SMALL_TABLES},
+        tables={name: catalog.table(name) for name in (*SMALL_TABLES, *also)},
+        unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),
     )
     catalog.keep(SHOWN_TABLES)
     return found

@@ -18,9 +18,10 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.health import softened
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
+from traceanalyzer.engine.finding import Describe
 from traceanalyzer.engine.outcomes import in_own_words, merged
 from traceanalyzer.engine.rule import Rule
-from traceanalyzer.engine.run import by_saving, run_rules
+from traceanalyzer.engine.run import EngineResult, by_saving, run_rules
 from traceanalyzer.engine.splits import claimed, splits
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.trace import Trace
@@ -39,17 +40,23 @@ from traceanalyzer.result.verdict import judge
 from traceanalyzer.version import VERSION
 
 
-def whole(parts: Sequence[Examination], join: Join, tables: Catalog, config: Config, rules: Sequence[Rule]) -> Result:
-    """The result document of a job; `parts` in the order of their ordinals, `tables` as of `job_tables`."""
+def run_job_rules(parts: Sequence[Examination], tables: Catalog, config: Config, rules: Sequence[Rule]) -> EngineResult:
+    """Those of the rules that are about the whole job; `tables` as of `job_tables`."""
+    about = [rule for rule in rules if about_the_job(rule)]
+    return run_rules(about, tables, _describe(parts), config.disable, "waited_intervals")
+
+
+def _describe(parts: Sequence[Examination]) -> Describe:
+    names = gpu_names([part.input for part in parts])
+    return lambda rank, device: names[rank](device)
+
+
+def whole(
+    parts: Sequence[Examination], join: Join, tables: Catalog, job: EngineResult, rules: Sequence[Rule]
+) -> Result:
+    """The result document of a job; `parts` in the order of their ordinals, `tables` as of `job_tables`, `job` what the rules about all
+    of it came to."""
     inputs = tuple(part.input for part in parts)
-    names = gpu_names(inputs)
-
-    def describe(rank: int, device: int) -> str:
-        return names[rank](device)
-
-    job = run_rules(
-        [rule for rule in rules if about_the_job(rule)], tables, describe, config.disable, "waited_intervals"
-    )
     findings = by_saving([finding for part in parts for finding in part.findings] + job.findings)
     taken = pa.concat_tables([*(part.claimed for part in parts), claimed(job.claims)])
     seen = frozenset().union(*(part.frameworks for part in parts))
@@ -72,7 +79,9 @@ def whole(parts: Sequence[Examination], join: Join, tables: Catalog, config: Con
         findings=[_with_job_ranks(ranks, _in_words_of(seen, finding)) for finding in findings],
         rules=_in_order(outcomes, rules),
         job=job_of(tables, join, ranks),
-        verdict=judge(splits(tables.table("ledger"), taken, findings, job.findings, describe), hidden=_hidden(health)),
+        verdict=judge(
+            splits(tables.table("ledger"), taken, findings, job.findings, _describe(parts)), hidden=_hidden(health)
+        ),
     )
 
 
@@ -89,7 +98,7 @@ def job_tables(parts: Sequence[Examination], join: Join) -> Catalog:
 
 def can_judge(result: Result) -> bool:
     """False when the trace has no GPU work to judge, or damage hides it (exit code 3)."""
-    return any(d.window_ns for d in result.devices) and not any(note.severity == "high" for note in result.health)
+    return result.judged
 
 
 def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule]) -> list[RuleOutcome]:
@@ -121,11 +130,12 @@ def _device(ranks: dict[int, int | None], row: dict[str, Any]) -> Device:
 
 
 def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]]) -> list[Steps]:
-    """Step times per GPU, sorted by (rank, device), over the steps that have one before them (or the only one there is)."""
+    """Step times per GPU, sorted by (rank, device), over the complete steps; without any, of the first as far as it was recorded."""
     ops = {(row["rank"], row["device"]): row["gpu_op_count"] for row in ledger}
     result = []
     for (rank, device), group in frames.split(table):
-        timed = group.filter(group["complete"]) if group.num_rows > 1 else group
+        whole = group.filter(group["complete"])
+        timed = whole if whole.num_rows else group.slice(0, 1)
         median, p95 = (int(np.quantile(frames.duration(timed), share)) for share in (0.5, 0.95))
         spread = round((p95 - median) / median, 6) if median else 0.0
         outside = ops[rank, device] - pc.sum(group["gpu_op_count"]).as_py()

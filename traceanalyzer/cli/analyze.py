@@ -9,12 +9,13 @@ import typer
 from traceanalyzer.cli.common import (
     Disabled,
     FailOn,
-    Format,
-    FormatOption,
     Inputs,
     Jobs,
     MaxSize,
     Output,
+    Redacted,
+    ResultFormat,
+    ResultFormatOption,
     RuleFolders,
     Scheduler,
     Store,
@@ -26,12 +27,15 @@ from traceanalyzer.cli.common import (
     size_limit,
     write,
 )
+from traceanalyzer.cli.outputs import Also, also_outputs
 
 
 def analyze(
     inputs: Inputs,
-    format_: FormatOption = Format.TEXT,
+    format_: ResultFormatOption = ResultFormat.TEXT,
     output: Output = Path("-"),
+    also: Also = None,
+    redact: Redacted = True,
     fail_on: FailOn = None,
     thresholds: Thresholds = None,
     rules: RuleFolders = None,
@@ -41,22 +45,28 @@ def analyze(
     store: Store = None,
     max_size: MaxSize = None,
 ) -> None:
-    """Say where the GPU time went and what to change, as text or JSON.
+    """Say where the GPU time went and what to change.
 
-    The files of a job, one a rank, are judged together: name their folder.
+    The files of a job, one a rank, are judged together: name their folder. Text and JSON say all; the other formats are made to be
+    published and leave out what tells of you or your machine (see --redact).
 
     Example: traceanalyzer analyze trace.json.gz --format json -o result.json --fail-on high
+
+    Example: traceanalyzer analyze run/ --also json=result.json --also markdown=summary.md --also sarif=result.sarif
 
     Example: traceanalyzer analyze s3://bucket/run/ --store s3://bucket/run.store --scheduler tcp://host:8786
     """
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
-    from traceanalyzer.render.text import render_text
+    from traceanalyzer.render.formats import rendered
 
     check_output(output, inputs)
+    outputs = [(format_, output), *also_outputs(also, ResultFormat, output, inputs)]
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     use_little_memory()
     with analyzed(inputs, config, How(jobs, scheduler, store, limit)) as (_, found):
         result = found.result
-    write(result.to_json() if format_ is Format.JSON else render_text(result).encode(), output)
+        contents = rendered(result, found.tables, [name for name, _ in outputs], fail_on, redact)
+        for content, (_, file) in zip(contents, outputs, strict=True):
+            write(content, file)
     raise typer.Exit(exit_code(result, fail_on))

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from traceanalyzer.cli import analyze, doctor, export, ingest, report, rules
+from traceanalyzer.cli import analyze, baseline, check, compare, doctor, export, ingest, report, rules
 from traceanalyzer.errors import TraceAnalyzerError
 from traceanalyzer.garbage import collect_rarely
 
@@ -40,6 +40,9 @@ app = typer.Typer(
 )
 app.command("report", help=report.report.__doc__, epilog=EPILOG)(report.report)
 app.command("analyze", help=analyze.analyze.__doc__, epilog=EPILOG)(analyze.analyze)
+app.command("check", help=check.check.__doc__, epilog=check.EPILOG)(check.check)
+app.command("compare", help=compare.compare.__doc__, epilog=compare.EPILOG)(compare.compare)
+app.add_typer(baseline.app, name="baseline")
 app.command("export", help=export.export.__doc__, epilog=EPILOG)(export.export)
 app.command("doctor", help=doctor.doctor.__doc__)(doctor.doctor)
 app.command("ingest", help=ingest.ingest.__doc__)(ingest.ingest)

@@ -52,7 +52,29 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class ResultFormat(StrEnum):
+    """How a result can be written; `render.formats` has a renderer for each."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    CSV = "csv"
+    PROMETHEUS = "prometheus"
+
+
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="text for people, json for scripts.")]
+ResultFormatOption = Annotated[
+    ResultFormat,
+    typer.Option(
+        "--format",
+        "-f",
+        help="text for people, json for scripts (all there is), markdown for a step summary or a comment, sarif for code scanning, "
+        "junit for test reports, github for annotations, csv for spreadsheets, prometheus for graphs.",
+    ),
+]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout.")]
 FailOn = Annotated[
     Severity | None,
@@ -237,22 +259,10 @@ def _stdout() -> Iterator[IO[bytes]]:
 
 
 def exit_code(result: Result, fail_on: Severity | None) -> int:
-    """3 when nothing could be judged, 1 when a finding is severe enough, else 0.
+    """What the command line ends with, see `result.gate.exit_code`."""
+    from traceanalyzer.result import gate
 
-    A gate is not passed by what is missing: with `fail_on`, a damaged trace without such a finding is 3.
-    """
-    from traceanalyzer.analysis import can_judge
-    from traceanalyzer.result.document import SEVERITIES
-
-    if not can_judge(result):
-        return 3
-    if fail_on is None:
-        return 0
-    least = SEVERITIES.index(fail_on.value)
-    if any(SEVERITIES.index(f.severity) >= least for f in result.findings):
-        return 1
-    damaged = any(SEVERITIES.index(h.severity) >= SEVERITIES.index("medium") for h in result.health)
-    return 3 if damaged else 0
+    return gate.exit_code(result, fail_on)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from traceanalyzer.cli.common import (
     Jobs,
     MaxSize,
     Redacted,
+    ResultFormat,
     RuleFolders,
     Scheduler,
     Store,
@@ -26,6 +27,7 @@ from traceanalyzer.cli.common import (
     size_limit,
     write,
 )
+from traceanalyzer.cli.outputs import Also, also_outputs
 from traceanalyzer.errors import InputError
 
 
@@ -38,6 +40,7 @@ def report(
         str | None, typer.Option(help="Title of the report.", show_default="the name of the input")
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Show the report in your browser when it is written.")] = False,
+    also: Also = None,
     redact: Redacted = True,
     limit_mb: Annotated[
         float,
@@ -66,11 +69,14 @@ def report(
 
     Example: traceanalyzer report trace.json.gz -o report.html --open
 
+    Example: traceanalyzer report trace.json.gz -o report.html --also json=result.json --also markdown=summary.md
+
     Example: traceanalyzer report ranks/ --title "7B, 64 GPUs, run 12" --limit-mb 25
     """
     from traceanalyzer.analysis import Shown
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.render.formats import rendered
     from traceanalyzer.report.budget import MEGABYTE
     from traceanalyzer.report.html import render_html
     from traceanalyzer.report.selection import ranks_to_show
@@ -78,6 +84,7 @@ def report(
     if open_ and str(output) == "-":
         raise InputError("--open: standard output cannot be shown in a browser; name a file with -o")
     check_output(output, inputs)
+    others = also_outputs(also, ResultFormat, output, inputs)
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     use_little_memory()
     with analyzed(inputs, config, How(jobs, scheduler, store, limit)) as (parts, found):
@@ -85,6 +92,9 @@ def report(
         shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
         tables = Shown(shown, config, found.tables)
         write(render_html(result, tables, title=title, limit=int(limit_mb * MEGABYTE), redact=redact), output)
+        contents = rendered(result, found.tables, [name for name, _ in others], fail_on, redact)
+        for content, (_, file) in zip(contents, others, strict=True):
+            write(content, file)
     typer.echo(result.verdict.headline, err=True)
     if str(output) != "-":
         typer.echo(f"report: {output}", err=True)

@@ -24,6 +24,7 @@ from traceanalyzer.derive.host_stats import operator_stats, sync_stats
 from traceanalyzer.derive.kernel_chains import kernel_chains
 from traceanalyzer.derive.kernels import kernel_stats, kernels
 from traceanalyzer.derive.late import late_names, late_work
+from traceanalyzer.derive.launch_calls import launch_calls
 from traceanalyzer.derive.launches import links
 from traceanalyzer.derive.ledger import ledger, ledger_intervals, windows
 from traceanalyzer.derive.memory import memory_growth, memory_stats
@@ -32,7 +33,7 @@ from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
 from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
 from traceanalyzer.derive.step_ledger import step_ledger
-from traceanalyzer.derive.steps import host_steps, step_calls, step_stats
+from traceanalyzer.derive.steps import host_steps, step_calls, step_ops, step_stats
 from traceanalyzer.derive.tables.communication import (
     COLLECTIVE_WAITS,
     COMMUNICATION,
@@ -42,6 +43,7 @@ from traceanalyzer.derive.tables.communication import (
 )
 from traceanalyzer.derive.waited import own_intervals, waited_intervals
 from traceanalyzer.derive.whatif import WhatIf
+from traceanalyzer.derive.work import work_names, work_ops, work_shapes, work_units
 from traceanalyzer.model.trace import Trace
 
 
@@ -102,11 +104,12 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "ledger_ops": (ledger_ops, ("gpu_ops",)),
     "busy": (busy, ("ledger_ops",)),
     "links": (links, ("ledger_ops", "api_calls")),
+    "launch_calls": (launch_calls, ("api_calls", "links", "ledger_ops")),
     "clocks": (clocks, ("links", "api_calls")),
     "launches": (launches, ("links", "clocks")),
     "health": (
         health,
-        ("recorded_health", "gpu_ops", "ledger_ops", "api_calls", "links", "clocks", "overheads", "steps"),
+        ("recorded_health", "gpu_ops", "ledger_ops", "launch_calls", "clocks", "overheads", "steps"),
     ),
     "waits": (waits, ("api_calls", "launches", "gpu_ops")),
     "host": (
@@ -118,7 +121,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "windows": (windows, ("ledger_ops", "devices")),
     "step_calls": (step_calls, ("steps", "launches", "ledger_ops")),
     "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
-    "step_stats": (step_stats, ("host_steps", "step_calls")),
+    "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links")),
     "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "launches", "step_stats", "devices")),
     "copies": (copies, ("ledger_ops", "busy", "launches", "host")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies")),
@@ -149,6 +152,11 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "own_intervals": (own_intervals, ("ledger_intervals", "communication")),
     "waited_intervals": (waited_intervals, ("ledger_intervals", "communication")),
     "step_ledger": (step_ledger, ("step_stats", "ledger_intervals", "gaps")),
+    "step_ops": (step_ops, ("host_steps", "step_calls")),
+    "work_units": (work_units, ("step_ledger", "ledger_ops", "ledger_intervals", "step_ops")),
+    "work_ops": (work_ops, ("work_units", "ledger_ops", "step_ops", "step_ledger")),
+    "work_names": (work_names, ("work_units", "work_ops", "ledger_ops", "launches", "host", "communication")),
+    "work_shapes": (work_shapes, ("host_ranges", "host_steps")),
     "memory_stats": (memory_stats, ("memory_events", "devices")),
     "memory_growth": (memory_growth, ("memory_events", "devices", "host_steps", "callers")),
     "kernel_stats": (kernel_stats, ("ledger_ops",)),

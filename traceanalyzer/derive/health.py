@@ -31,8 +31,7 @@ def health(
     recorded_health: pa.Table,
     gpu_ops: pa.Table,
     ledger_ops: pa.Table,
-    api_calls: pa.Table,
-    links: pa.Table,
+    launch_calls: pa.Table,
     clocks: pa.Table,
     overheads: pa.Table,
     steps: pa.Table,
@@ -42,9 +41,8 @@ def health(
 
     The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing.
     """
-    calls = _real_launches(api_calls)
-    recorded, launched = _count(gpu_ops), _count(calls)
-    lost = _count(calls.filter(pa.array(~_answered(calls, links))))
+    recorded, launched = _count(gpu_ops), _count(launch_calls)
+    lost = _count(launch_calls.filter(pc.invert(pc.or_(launch_calls["answered"], launch_calls["queued"]))))
     sound, lists = frames.by_rank(ledger_ops), [frames.by_rank(table) for table in (overheads, steps)]
     worst = "low" if sound else "high"
     rows = [_disagreement(row) for row in clocks.to_pylist()]
@@ -125,33 +123,6 @@ def _disagreement(row: dict[str, int]) -> dict[str, object]:
         "idle time before these operations has no cause, and causes shorter than that are uncertain"
     )
     return _row(row["rank"], "TRC005", "low", message, row["early"])
-
-
-def _real_launches(api_calls: pa.Table) -> pa.Table:
-    """Launch calls that start work: not those that a stream capture only records into a CUDA graph, nor a driver call
-    inside a runtime call."""
-    begins = frames.where(api_calls, "name", lambda name: name.endswith("StreamBeginCapture"))
-    ends = frames.where(api_calls, "name", lambda name: name.endswith("StreamEndCapture"))
-    start, rank = frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "rank")
-    keep = frames.equals(api_calls, "class", "launch")
-    keep[keep] = ~_nested(api_calls.filter(pa.array(keep)))
-    for _, rows in frames.together(rank) if begins.any() else ():
-        opened, closed = np.sort(start[rows][begins[rows]]), np.sort(start[rows][ends[rows]])
-        keep[rows] &= np.searchsorted(opened, start[rows]) <= np.searchsorted(closed, start[rows])
-    return api_calls.filter(pa.array(keep))
-
-
-def _nested(calls: pa.Table) -> frames.Flags:
-    """Which calls lie inside another one of their thread. The calls are sorted by thread and start."""
-    thread = frames.dense(*(frames.ints(calls, c) for c in ("rank", "process", "thread")))
-    return frames.ints(calls, "start_ns") < frames.latest_before(thread, frames.ints(calls, "end_ns"))
-
-
-def _answered(calls: pa.Table, links: pa.Table) -> frames.Flags:
-    """Which calls started at least one operation, of whatever kind: a graph may begin with a copy."""
-    columns = ("rank", "process", "thread", "start_ns")
-    key = frames.packed(*(np.concatenate((frames.ints(calls, c), frames.ints(links, c))) for c in columns))
-    return frames.among(key[: calls.num_rows], key[calls.num_rows :])
 
 
 def _row(rank: int, code: str, severity: str, message: str, count: int) -> dict[str, object]:

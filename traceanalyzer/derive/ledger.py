@@ -85,7 +85,7 @@ def _window(ops: pa.Table) -> tuple[int, int]:
 def _row(
     key: frames.Key, ops: pa.Table, busy: Busy, tiles: pa.Table, launches: pa.Table, step_stats: pa.Table
 ) -> dict[str, Any]:
-    steps, ends = step_stats.num_rows, frames.ints(step_stats, "end_ns")
+    steps, whole = step_stats.num_rows, step_stats.filter(step_stats["complete"])
     start, end = _window(ops)
     line, lines = frames.codes(tiles, "line")
     sums = np.zeros(len(lines), np.int64)
@@ -113,7 +113,7 @@ def _row(
         **idle,
         "gpu_op_count": ops.num_rows,
         "kernel_count": kernels,
-        "step_time": int(ends[-1] - ends[0]) // (steps - 1) if steps > 1 else None,
+        "step_time": int(frames.duration(whole).sum()) // whole.num_rows if whole.num_rows else None,
         "launch_count": calls,
         "step_count": steps,
         "kernels_per_step": kernels / steps if steps else None,

@@ -66,11 +66,17 @@ def is_user_frame(name: str) -> bool:
 
 def frame_text(name: str) -> str:
     """A Python frame as `file:line (function)`; what has no line keeps its name, without addresses."""
-    found = _FRAME.match(name)
-    if not found:
+    parsed = parsed_frame(name)
+    if not parsed:
         return _ADDRESS.sub("", name)
-    file = found["file"].replace("\\", "/").rstrip("/").rpartition("/")[2]
-    return f"{file}:{found['line']} ({found['function']})"
+    file, line, function = parsed
+    return f"{file.rpartition('/')[2]}:{line} ({function})"
+
+
+def parsed_frame(name: str) -> tuple[str, str, str] | None:
+    """File, line and function of a Python frame; None for what has no line. The file is as the profiler names it, with slashes only."""
+    found = _FRAME.match(name)
+    return (found["file"].replace("\\", "/").rstrip("/"), found["line"], found["function"]) if found else None
 
 
 def place_text(what: str, source: str | None, annotation: str | None) -> str:

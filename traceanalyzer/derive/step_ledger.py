@@ -42,7 +42,7 @@ def step_ledger(step_stats: pa.Table, ledger_intervals: pa.Table, gaps: pa.Table
 
 def _device(steps: pa.Table, tiles: pa.Table, gaps: pa.Table) -> pa.Table:
     start, end = frames.ints(steps, "start_ns"), frames.ints(steps, "end_ns")
-    lines = _lines(start, end, tiles)
+    lines = line_times(start, end, tiles)
     length = end - start
     judged = steps["complete"].to_numpy()
     slow = _slow(length, judged)
@@ -82,8 +82,8 @@ def _spread(values: Sequence[str | None], rows: Array, count: int) -> pa.Array:
     return pa.array(spread, pa.string())
 
 
-def _lines(start: Array, end: Array, tiles: pa.Table) -> Array:
-    """ns on each ledger line in each step, by (step, line)."""
+def line_times(start: Array, end: Array, tiles: pa.Table) -> Array:
+    """ns of each interval on each ledger line, by (interval, line); `tiles` are the rows of `ledger_intervals` of one GPU."""
     code, values = frames.codes(tiles, "line")
     low, high = frames.ints(tiles, "start_ns"), frames.ints(tiles, "end_ns")
     result = np.zeros((len(start), len(LEDGER_LINES)), np.int64)

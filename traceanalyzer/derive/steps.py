@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames, repetition
 from traceanalyzer.derive.tables.ledger import LAUNCHES
-from traceanalyzer.derive.tables.steps import STEP_STATS
+from traceanalyzer.derive.tables.steps import STEP_OPS, STEP_STATS
 from traceanalyzer.intervals import Array, latest, latest_of
 from traceanalyzer.model.schema import STEPS
 
@@ -93,17 +96,51 @@ def _found(rank: int, process: int, calls: pa.Table, units: repetition.Units, la
     )
 
 
-def step_stats(host_steps: pa.Table, step_calls: pa.Table) -> pa.Table:
+def step_stats(
+    host_steps: pa.Table, step_calls: pa.Table, launch_calls: pa.Table, ledger_ops: pa.Table, links: pa.Table
+) -> pa.Table:
     """One row per (rank, device, step) that launched something.
 
-    A step lasts from the end of the step before it to the end of its own last operation; the first one from its first operation. What
-    is launched ahead (the copy of the next batch) ends early and moves no border.
+    A step lasts from the end of the step before it to the end of its own last operation. What is launched ahead (the copy of the next
+    batch) ends early and moves no border. The first one is not complete: it lasts from the end of the last kernel that was queued
+    before the recording or, without any, from its own first operation. A step of which something still waited for its turn when the
+    recording ended is not complete either, nor is any after it.
     """
     if not host_steps.num_rows or not step_calls.num_rows:
         return STEP_STATS.empty()
     calls = step_calls.sort_by([("rank", "ascending"), ("device", "ascending"), ("op_start_ns", "ascending")])
-    tables = [_device_steps(key, host_steps, own) for key, own in frames.split(calls)]
+    queued, before = _first_queued(launch_calls), frames.by_device(_unlaunched(ledger_ops, links))
+    tables = [_device_steps(key, host_steps, own, queued, before[key]) for key, own in frames.split(calls)]
     return frames.stack(STEP_STATS, [table for table in tables if table.num_rows])
+
+
+def step_ops(host_steps: pa.Table, step_calls: pa.Table) -> pa.Table:
+    """One row per operation of a row of `step_stats`, in the order of `step_calls` within each device."""
+    tables = []
+    for key, launches in frames.split(step_calls.sort_by([("rank", "ascending"), ("device", "ascending")])):
+        launched = _launched_in_steps(key, host_steps, launches)
+        if launched is not None:
+            index = np.unique(launched.step, return_inverse=True)[1]
+            columns = {"op": launched.launches["op"], "step": index}
+            columns |= {"rank": np.full(len(index), key[0]), "device": np.full(len(index), key[1])}
+            tables.append(frames.build(STEP_OPS, columns))
+    return frames.stack(STEP_OPS, tables)
+
+
+def _unlaunched(ledger_ops: pa.Table, links: pa.Table) -> pa.Table:
+    """The kernels without a launch record; none of ranks that have no such records at all."""
+    kernels = ledger_ops.filter(pa.array(frames.equals(ledger_ops, "kind", "kernel")))
+    linked = frames.among(frames.ints(kernels, "row"), frames.ints(links, "op"))
+    known = pc.is_in(kernels["rank"], pc.unique(links["rank"])).to_numpy()
+    return kernels.filter(pa.array(known & ~linked))
+
+
+def _first_queued(launch_calls: pa.Table) -> dict[tuple[int, ...], int]:
+    """By (rank, process), the start of the first call whose operation never ran in the recording."""
+    queued = launch_calls.filter(launch_calls["queued"])
+    start = frames.ints(queued, "start_ns")
+    by_process = frames.together(*(frames.ints(queued, c) for c in ("rank", "process")))
+    return {key: int(start[rows].min()) for key, rows in by_process}
 
 
 def steps_at(host_steps: pa.Table, rank: Array, process: Array, time: Array) -> Array:
@@ -114,23 +151,14 @@ def steps_at(host_steps: pa.Table, rank: Array, process: Array, time: Array) -> 
     return frames.ints_at(host_steps, "index", latest_of(lane[: len(start)], start, end, lane[len(start) :], time))
 
 
-def _device_steps(key: frames.Key, steps: pa.Table, launches: pa.Table) -> pa.Table:
-    mine = steps.filter(pc.equal(steps["rank"], key[0]))
-    # A device shared by processes is counted in the steps of the process that launches most on it.
-    process = frames.ints(launches, "process")
-    stepping = process[np.isin(process, frames.ints(mine, "process"))]
-    if not len(stepping):
+def _device_steps(
+    key: frames.Key, steps: pa.Table, launches: pa.Table, queued: Mapping[tuple[int, ...], int], unlaunched: pa.Table
+) -> pa.Table:
+    launched = _launched_in_steps(key, steps, launches)
+    if launched is None:
         return STEP_STATS.empty()
-    leader = frames.commonest(stepping)
-    mine = mine.filter(pa.array(frames.ints(mine, "process") == leader))
-    launches = launches.filter(pa.array(process == leader))
-
+    mine, launches, step = launched.steps, launched.launches, launched.step
     start, end = frames.ints(mine, "start_ns"), frames.ints(mine, "end_ns")
-    step = latest(start, end, frames.ints(launches, "start_ns"))
-    inside = step >= 0
-    step, launches = step[inside], launches.filter(pa.array(inside))
-    if not len(step):
-        return STEP_STATS.empty()
     op_start, op_end = frames.ints(launches, "op_start_ns"), frames.ints(launches, "op_end_ns")
     first, last = np.full(len(start), np.iinfo(np.int64).max), np.full(len(start), frames.NULL)
     np.minimum.at(first, step, op_start)
@@ -138,7 +166,10 @@ def _device_steps(key: frames.Key, steps: pa.Table, launches: pa.Table) -> pa.Ta
     ops = np.bincount(step, minlength=len(start))
     kernels = np.bincount(step[frames.equals(launches, "op_kind", "kernel")], minlength=len(start))
     seen = np.flatnonzero(ops)
+    whole = end[seen] <= queued.get((key[0], launched.process), np.iinfo(np.int64).max)
     done = np.maximum.accumulate(last[seen])
+    begin = int(first[seen[0]])
+    before = frames.ints(unlaunched, "end_ns")[frames.ints(unlaunched, "start_ns") < begin].max(initial=frames.NULL)
     return frames.build(
         STEP_STATS,
         {
@@ -147,10 +178,35 @@ def _device_steps(key: frames.Key, steps: pa.Table, launches: pa.Table) -> pa.Ta
             "index": np.arange(len(seen)),
             "name": mine["name"].take(pa.array(seen)),
             "method": mine["method"].take(pa.array(seen)),
-            "start_ns": np.append(first[seen[:1]], done[:-1]),
+            "start_ns": np.append(before if before != frames.NULL else begin, done[:-1]),
             "end_ns": done,
-            "complete": np.arange(len(seen)) > 0,
+            "complete": whole & (np.arange(len(seen)) > 0),
             "gpu_op_count": ops[seen],
             "kernel_count": kernels[seen],
         },
     )
+
+
+@dataclass(frozen=True)
+class _Launched:
+    """The launches of one device that lie in a step, and in which of the host's `steps`, all of one process."""
+
+    process: int
+    steps: pa.Table
+    launches: pa.Table
+    step: Array
+
+
+def _launched_in_steps(key: frames.Key, steps: pa.Table, launches: pa.Table) -> _Launched | None:
+    """None without any. A device shared by processes is counted in the steps of the process that launches most on it."""
+    mine = steps.filter(pc.equal(steps["rank"], key[0]))
+    process = frames.ints(launches, "process")
+    stepping = process[np.isin(process, frames.ints(mine, "process"))]
+    if not len(stepping):
+        return None
+    leader = frames.commonest(stepping)
+    mine = mine.filter(pa.array(frames.ints(mine, "process") == leader))
+    launches = launches.filter(pa.array(process == leader))
+    step = latest(frames.ints(mine, "start_ns"), frames.ints(mine, "end_ns"), frames.ints(launches, "start_ns"))
+    inside = step >= 0
+    return _Launched(leader, mine, launches.filter(pa.array(inside)), step[inside]) if inside.any() else None

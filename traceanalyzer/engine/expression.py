@@ -19,8 +19,9 @@ from traceanalyzer.engine import compute
 from traceanalyzer.engine.compute import Value
 from traceanalyzer.engine.functions import AGGREGATES, ROW_FUNCTIONS, Function
 from traceanalyzer.engine.kinds import BOOL, NULL, TEXT, Kind, KindError, common, divide, multiply, number
-from traceanalyzer.engine.names import Expression, Names, NoRows, Rows, Run, did_you_mean
+from traceanalyzer.engine.names import Expression, Names, NoRows, Rows, Run
 from traceanalyzer.engine.syntax import ExpressionError, Source, parse
+from traceanalyzer.errors import did_you_mean
 
 
 def compile_expression(text: str, names: Names) -> Expression:

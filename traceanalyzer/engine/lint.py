@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from traceanalyzer.engine.names import did_you_mean
 from traceanalyzer.engine.program import compile_rule
 from traceanalyzer.engine.rule import Problem, Rule
 from traceanalyzer.engine.rule_schema import CODE, FRAMEWORKS, ID, SLUG
 from traceanalyzer.engine.rulefile import read_rule
 from traceanalyzer.engine.scenario import Scenario
+from traceanalyzer.errors import did_you_mean
 
 
 def lint_rules(files: Iterable[tuple[str, str]], shipped: Mapping[str, str] | None = None) -> list[Problem]:

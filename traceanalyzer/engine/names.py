@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,9 +69,3 @@ class NoRows:
         raise KeyError(name)
 
     window = column
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean 'x'?" for the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
-    return f"; did you mean '{near[0]}'?" if near else ""

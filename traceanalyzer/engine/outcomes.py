@@ -39,4 +39,5 @@ def in_own_words(outcome: RuleOutcome, rule: Rule) -> RuleOutcome:
         why=rule.why,
         false_positives=list(rule.false_positives),
         metrics=dict(rule.metrics),
+        claims=list(rule.claims),
     )

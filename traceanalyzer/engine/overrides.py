@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from traceanalyzer.engine.kinds import number
-from traceanalyzer.engine.names import did_you_mean
 from traceanalyzer.engine.rule import Param, Rule, literal_of
-from traceanalyzer.errors import ConfigError
+from traceanalyzer.errors import ConfigError, did_you_mean
 
 Overrides = Mapping[str, Mapping[str, object]]
 

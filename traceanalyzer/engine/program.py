@@ -12,11 +12,12 @@ from traceanalyzer.derive.tables.ledger import LEDGER, LEDGER_LINES
 from traceanalyzer.engine.expression import compile_condition, compile_expression
 from traceanalyzer.engine.kinds import TEXT, Kind, number
 from traceanalyzer.engine.message import Message, compile_message
-from traceanalyzer.engine.names import Expression, Names, did_you_mean
+from traceanalyzer.engine.names import Expression, Names
 from traceanalyzer.engine.rows import GPU_KEYS, TABLES, table_kinds
 from traceanalyzer.engine.rule import Problem, Rule
 from traceanalyzer.engine.syntax import ExpressionError
 from traceanalyzer.engine.yamlfile import Path
+from traceanalyzer.errors import did_you_mean
 from traceanalyzer.units import NS
 
 Compiled = TypeVar("Compiled", Expression, Message)

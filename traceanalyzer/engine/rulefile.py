@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any
 
 from traceanalyzer.engine.kinds import number
-from traceanalyzer.engine.names import did_you_mean
 from traceanalyzer.engine.rule import (
     Expectation,
     Param,
@@ -41,6 +40,7 @@ from traceanalyzer.engine.rule_schema import (
 )
 from traceanalyzer.engine.scenarios import named_scenarios
 from traceanalyzer.engine.yamlfile import Document, Mark, Path, YamlError, read_yaml
+from traceanalyzer.errors import did_you_mean
 from traceanalyzer.result.document import CONFIDENCES, SEVERITIES
 from traceanalyzer.units import UNITS
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
 from traceanalyzer.engine.kinds import TEXT, Kind, column_kind, number
-from traceanalyzer.engine.names import did_you_mean
 from traceanalyzer.engine.rows import GPU_KEYS, TABLES
 from traceanalyzer.engine.rule import Expectation, Rule, RuleTest, literal_of
 from traceanalyzer.engine.run import run_rules
+from traceanalyzer.errors import did_you_mean
 from traceanalyzer.intervals import complement, union
 from traceanalyzer.result.document import Finding
 from traceanalyzer.units import COUNT, NS

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.texts import HINT, file_name, redacted_text, without_hosts
+from traceanalyzer.result.check import Check
+from traceanalyzer.result.comparison import Comparison
 from traceanalyzer.result.document import Result
 
 AUTHORED = frozenset({"recommend", "references", "false_positives", "tool", "sha256"})
@@ -35,14 +37,29 @@ class Redaction:
         inputs = [replace(_walked(one, self.text), path=self._hosts(file_name(one.path))) for one in result.inputs]
         return replace(_walked(result, self.text), inputs=inputs)
 
+    def comparison(self, comparison: Comparison) -> Comparison:
+        base, new = (
+            replace(_walked(side, self.text), name=self._hosts(file_name(side.name)))
+            for side in (comparison.base, comparison.new)
+        )
+        return replace(_walked(comparison, self.text), base=base, new=new)
+
+    def check(self, check: Check) -> Check:
+        return _walked(check, self.text)
+
     def tables(self, tables: Tables) -> Tables:
         return RedactedTables(tables, self.text, self._all_texts)
 
 
 def redacted(result: Result, tables: Tables | None) -> tuple[Result, Tables | None]:
     """A result and its tables without paths, users, hosts and credentials."""
-    redaction = Redaction(_hosts(tables))
+    redaction = redaction_of(tables)
     return redaction.result(result), None if tables is None else redaction.tables(tables)
+
+
+def redaction_of(*tables: Tables | None) -> Redaction:
+    """What is taken out where these tables and whatever belongs to them stand together: the hosts of all of them."""
+    return Redaction({host for one in tables for host in _hosts(one)})
 
 
 class RedactedTables:

@@ -18,13 +18,18 @@ Gpus = list[tuple[Device, Steps | None]]
 
 def ledgers(result: Result) -> list[str]:
     """The ledgers of all GPUs, each block after an empty line."""
-    gpus = list(zip(result.devices, steps_of_gpus(result), strict=True))
+    gpus = gpus_of(result)
     if len(gpus) > SIDE_BY_SIDE:
         return ["", *_spread(result, gpus)]
     if len(gpus) > WITH_BARS:
         blocks = [gpus[first : first + COLUMNS] for first in range(0, len(gpus), COLUMNS)]
-        return [line for block in blocks for line in ("", *_table(_columns(result, block)))]
+        return [line for block in blocks for line in ("", *_table(beside(result, block)))]
     return [line for one in gpus for line in ("", *_ledger(*one))]
+
+
+def gpus_of(result: Result) -> Gpus:
+    """Each GPU and its steps."""
+    return list(zip(result.devices, steps_of_gpus(result), strict=True))
 
 
 def gpu_words(rank: int | None, device: int | None) -> str:
@@ -52,7 +57,7 @@ def _ledger(device: Device, steps: Steps | None) -> list[str]:
     return lines
 
 
-def _columns(result: Result, gpus: Gpus) -> list[tuple[str, list[str]]]:
+def beside(result: Result, gpus: Gpus) -> list[tuple[str, list[str]]]:
     """Rows of a table with a column a GPU: its ledger as shares of its window, its work and its steps."""
     names, block, timed = _short_names(result), [device for device, _ in gpus], [steps for _, steps in gpus]
     rows = [("share of the window", [names[device.rank, device.device] for device in block])]
@@ -81,10 +86,19 @@ def _table(rows: list[tuple[str, list[str]]]) -> list[str]:
 
 
 def _spread(result: Result, gpus: Gpus) -> list[str]:
-    """Many GPUs: of each line least, median and most with the GPUs that have it, and columns for those that matter most."""
+    lines = [f"{len(gpus):,} GPUs, and those that differ most; all of them are in --format json"]
+    for label, (low, middle, high), cells in spread_rows(result, gpus):
+        left = f"  {label:<{LABEL}}{low:>{ENDS}}{middle:>9}{high:>{ENDS}} "
+        lines.append(left + "".join(f"{cell:>9}" for cell in cells))
+    return lines
+
+
+def spread_rows(result: Result, gpus: Gpus) -> list[tuple[str, list[str], list[str]]]:
+    """Many GPUs: of each line least, median and most with the GPUs that have it, and columns for those that matter most. The first row
+    has the headings."""
     devices, short = result.devices, _short_names(result)
-    own = _columns(result, [gpus[at] for at in notable_gpus(result, OF_THEIR_OWN)])
-    beside = dict(own)
+    own = beside(result, [gpus[at] for at in notable_gpus(result, OF_THEIR_OWN)])
+    columns = dict(own)
     names = [short[device.rank, device.device] for device in devices]
     empty = ["-"] * len(own[0][1])
     rows = [(own[0][0], ["least", "median", "most"], own[0][1])]
@@ -93,18 +107,14 @@ def _spread(result: Result, gpus: Gpus) -> list[str]:
         low, high = _with_names(*ends)
         label = line_words(one.line)
         # A line that none of these GPUs has is 0 on all of them.
-        rows.append((label, [low, format_share(one.median), high], beside.get(label, ["0%" for _ in empty])))
+        rows.append((label, [low, format_share(one.median), high], columns.get(label, ["0%" for _ in empty])))
     windows = [device.window_ns for device in devices]
-    rows.append(("window", _ends(windows, names), beside["window"]))
+    rows.append(("window", _ends(windows, names), columns["window"]))
     timed = [(steps.median_ns, name) for (_, steps), name in zip(gpus, names, strict=True) if steps]
     if timed:
         medians = _ends([ns for ns, _ in timed], [name for _, name in timed])
-        rows.append(("median step", medians, beside.get("median step", empty)))
-    lines = [f"{len(devices):,} GPUs, and those that differ most; all of them are in --format json"]
-    for label, (low, middle, high), cells in rows:
-        left = f"  {label:<{LABEL}}{low:>{ENDS}}{middle:>9}{high:>{ENDS}} "
-        lines.append(left + "".join(f"{cell:>9}" for cell in cells))
-    return lines
+        rows.append(("median step", medians, columns.get("median step", empty)))
+    return rows
 
 
 def _ends(values: list[int], names: list[str]) -> list[str]:

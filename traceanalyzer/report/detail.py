@@ -42,7 +42,8 @@ def limit(groups: list[Group], places: list[Place], most: int) -> Detail:
     keeps = [_near(row, places) for row in slices]
     if sum(int(keep.sum()) for keep in keeps) > most // PROTECTED_SHARE:
         keeps = [np.zeros(len(row), dtype=np.bool_) for row in slices]
-    quantum = _quantum(slices, keeps, points, extent([lane for group in groups for lane in group.lanes])[1], most)
+    low, high = extent([lane for group in groups for lane in group.lanes])
+    quantum = _quantum(slices, keeps, points, high - min(low, 0), most)
     unused = iter(keeps)
     for lane in (lane for group in groups for lane in group.lanes):
         lane.rows = [
@@ -52,19 +53,19 @@ def limit(groups: list[Group], places: list[Place], most: int) -> Detail:
     return Detail(merged, samples - sum(len(row) for group in groups for row in group.points), quantum)
 
 
-def _quantum(slices: list[Slices], keeps: list[Keep], points: list[Points], end: int, most: int) -> int:
+def _quantum(slices: list[Slices], keeps: list[Keep], points: list[Points], length: int, most: int) -> int:
     """The finest of the quanta, each twice the one before, that leaves at most `most`.
 
     A coarser one merges all that a finer one does, so halving finds it.
     """
-    finest = max(end >> FINEST, 1)
+    finest = max(length >> FINEST, 1)
 
     def left(power: int) -> int:
         quantum = finest << power
         merged = sum(merged_size(row, quantum, keep) for row, keep in zip(slices, keeps, strict=True))
         return merged + sum(thinned_size(row, quantum) for row in points)
 
-    low, high = 0, max(end // finest, 1).bit_length()
+    low, high = 0, max(length // finest, 1).bit_length()
     while low < high:
         middle = (low + high) // 2
         if left(middle) <= most:

@@ -4,12 +4,13 @@ Layout, little-endian: uint32 length of the header, the header (JSON, UTF-8), th
 on a multiple of 8 bytes. All numbers of time are ns.
 
 The header: `names`; `colours`, `labels` and `meanings` of the palette; `home` and `extent`, each [from, to] since the origin;
-`groups` of {label, origin (what counts as 0, on the group's own clock, as text), device (true: a GPU), lanes}. A lane is {label, kind
-("ledger", "slices" or "counter"), unit (of a counter), rows}.
+`groups` of {label, origin (what counts as 0, on the group's own clock, as text), device (true: a GPU), folded (only where it is so at
+first), lanes}. A lane is {label, kind ("ledger", "slices" or "counter"), unit (of a counter), rows}.
 
-A row of n slices is {n, wide, merged, linked}: start deltas and durations (float64 when `wide`, else uint32), name numbers (uint32),
-event counts (uint32, only when `merged`), links as deltas (int32, only when `linked`) and colour codes (uint8). A link is the number
-of a launch call, from 1; the call's slice and those of the operations that it launched have the same one. 0 is none.
+A row of n slices is {n, wide, merged, linked}: start deltas, the first from the origin and below 0 for what began before it, and
+durations (both float64 when `wide`, else uint32), name numbers (uint32), event counts (uint32, only when `merged`), links as deltas
+(int32, only when `linked`) and colour codes (uint8). A link is the number of a launch call, from 1; the call's slice and those of the
+operations that it launched have the same one. 0 is none.
 
 A row of n points of a counter is {n, wide}: time deltas (as above) and values (float64), each of which holds until the next one's
 time. After the last one nothing is known.
@@ -40,13 +41,14 @@ def encode(groups: list[Group], names: Names, home: tuple[int, int], origins: Ma
     """The payload of groups whose rows count from the timeline's origin; only names that occur travel."""
     used = [row.name for group in groups for row in group.slices]
     kept, renumber = names.compact(np.concatenate(used) if used else np.empty(0, dtype=np.uint32))
+    low, high = extent([lane for group in groups for lane in group.lanes])
     header = {
         "names": kept,
         "colours": [swatch.css for swatch in SWATCHES],
         "labels": [swatch.label for swatch in SWATCHES],
         "meanings": [swatch.meaning for swatch in SWATCHES],
         "home": home,
-        "extent": [0, extent([lane for group in groups for lane in group.lanes])[1]],
+        "extent": [min(low, 0), high],
         "groups": [_group_header(group, origins[group.rank]) for group in groups],
     }
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
@@ -63,7 +65,8 @@ def encode(groups: list[Group], names: Names, home: tuple[int, int], origins: Ma
 
 def _group_header(group: Group, origin: int) -> dict[str, Any]:
     lanes = [_lane_header(lane) for lane in group.lanes]
-    return {"label": group.label, "origin": str(origin), "device": group.device is not None, "lanes": lanes}
+    folded = {"folded": True} if group.folded else {}
+    return {"label": group.label, "origin": str(origin), "device": group.device is not None, **folded, "lanes": lanes}
 
 
 def _lane_header(lane: Lane) -> dict[str, Any]:
@@ -97,7 +100,7 @@ def _number(wide: bool) -> np.dtype[Any]:
 
 
 def _is_wide(lengths: Ints) -> bool:
-    return bool(len(lengths)) and int(lengths.max()) >= UINT32_END
+    return bool(len(lengths)) and (int(lengths.max()) >= UINT32_END or int(lengths.min()) < 0)
 
 
 def _deltas(values: Ints) -> Ints:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Sequence
-
-from markupsafe import Markup
-
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import redacted
 from traceanalyzer.report import sources
+from traceanalyzer.report.assets import assets
 from traceanalyzer.report.budget import LIMIT, Budget, fitted
 from traceanalyzer.report.charts import build_charts
 from traceanalyzer.report.devices_view import device_views, ledger_legend
@@ -21,40 +16,14 @@ from traceanalyzer.report.job_view import job_view
 from traceanalyzer.report.many_gpus import gpus_to_show, many_gpus
 from traceanalyzer.report.packing import inline_json
 from traceanalyzer.report.page_data import page_data
-from traceanalyzer.report.palette import SWATCHES, colour_rules
+from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.rules_view import silent_rules
 from traceanalyzer.report.steps_view import steps_views
 from traceanalyzer.report.tables import build_tables, packed_tables
-from traceanalyzer.report.templating import environment, template_text
+from traceanalyzer.report.templating import environment
 from traceanalyzer.report.timeline import build_timeline
 from traceanalyzer.result.clocks import clock_offsets
 from traceanalyzer.result.document import Result
-
-STYLES = ("report.css", "timeline.css", "charts.css", "tables.css")
-SCRIPTS = (
-    "data.js",
-    "dom.js",
-    "format.js",
-    "timeline-data.js",
-    "timeline-layout.js",
-    "timeline-columns.js",
-    "timeline-paint.js",
-    "timeline-links.js",
-    "timeline-search.js",
-    "timeline-hit.js",
-    "timeline-details.js",
-    "timeline-minimap.js",
-    "timeline-selection.js",
-    "timeline-input.js",
-    "timeline-address.js",
-    "timeline.js",
-    "timeline-start.js",
-    "perfetto.js",
-    "charts.js",
-    "tables-data.js",
-    "tables.js",
-    "page.js",
-)
 
 
 def render_html(
@@ -95,16 +64,13 @@ def _page(result: Result, tables: Tables | None, title: str | None, budget: Budg
     charts = build_charts(result, tables, rank_name, place, ahead, gpus, timeline_ranks)
     shown = gpus_to_show(result)
     devices = device_views(shown, result.devices, labels)
-    scripts = [Markup(template_text(name)) for name in SCRIPTS]
-    style = Markup(colour_rules() + "".join(template_text(name) for name in STYLES))
     text = (
         environment()
         .get_template("report.html.j2")
         .render(
             title=title or sources.title(names),
-            policy=_policy(style, [*scripts, charts.code]),
-            style=style,
-            scripts=scripts,
+            assets=assets(charts.code),
+            tool=result.tool,
             result=result,
             input_names=names,
             first=first_view(result, [group.first for group in groups]),
@@ -126,17 +92,3 @@ def _page(result: Result, tables: Tables | None, title: str | None, budget: Budg
         )
     )
     return text.encode()
-
-
-def _policy(style: str, scripts: Sequence[str]) -> str:
-    """A content security policy that allows this style and these scripts, by their hashes, and nothing else.
-
-    But for one: the empty style sheet, which plotly makes and fills rule by rule.
-    """
-    allowed = " ".join(_hash(script) for script in scripts if script)
-    styles = f"{_hash(style)} {_hash('')}"
-    return f"default-src 'none'; script-src {allowed}; style-src {styles}; img-src data:; base-uri 'none'; form-action 'none'"
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

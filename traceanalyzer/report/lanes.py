@@ -33,13 +33,17 @@ class Lane:
 
 @dataclass
 class Group:
-    """The lanes of one GPU (`device` set), of one host thread or of counters; `window` is that of its events, in the file's own ns."""
+    """The lanes of one GPU (`device` set), of one host thread or of counters; `window` is that of its events, in the file's own ns.
+
+    Of a `folded` one the page first shows the ledger only.
+    """
 
     label: str
     rank: int
     device: int | None
     window: Span
     lanes: list[Lane] = field(default_factory=list)
+    folded: bool = False
 
     @property
     def slices(self) -> list[Slices]:
@@ -65,8 +69,12 @@ class Source:
 
     def leave_out(self, count: int, what: str) -> None:
         """Note what is not shown, unless there is none of it."""
-        if count:
-            self.notes.append(f"Not shown: {what} ({count:,}).")
+        self.notes += not_shown(count, what)
+
+
+def not_shown(count: int, what: str) -> list[str]:
+    """The note about that; none when there is none of it."""
+    return [f"Not shown: {what} ({count:,})."] if count else []
 
 
 def table_or_none(tables: Tables, name: str) -> pa.Table | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from traceanalyzer.report.palette import SWATCHES, Swatch
@@ -24,11 +25,15 @@ def ledger_segments(device: Device) -> list[Segment]:
     amounts = ledger_lines(device)
     unknown = sum(ns for key, ns in amounts.items() if key not in {s.key for s in SWATCHES})
     amounts["idle.unattributed"] = amounts.get("idle.unattributed", 0) + unknown
-    segments, passed = [], 0
-    window = max(device.window_ns, 1)
+    return segments_of(amounts, device.window_ns)
+
+
+def segments_of(amounts: Mapping[str, int], whole: int) -> list[Segment]:
+    """Amounts in ns by line, of which there are `whole` in all, in the palette's order without the empty ones."""
+    segments, passed, whole = [], 0, max(whole, 1)
     for swatch in SWATCHES:
         ns = amounts.get(swatch.key, 0)
         if ns > 0:
-            segments.append(Segment(swatch, ns, ns / window, passed / window))
+            segments.append(Segment(swatch, ns, ns / whole, passed / whole))
             passed += ns
     return segments

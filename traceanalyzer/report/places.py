@@ -25,11 +25,14 @@ class Places:
     """Finds the places of evidence. Made while the groups still hold the tables' own times and every event.
 
     `origins` is for each rank of the tables the time that is shown as 0, `claims` how many files say that they are a rank of the job. A
-    file that says none, and a second one of a rank, has a number of its own in the tables, which the evidence does not have.
+    file that says none, and a second one of a rank, has a number of its own in the tables, which the evidence does not have. `before`
+    is how many groups of other traces the timeline has above these.
     """
 
-    def __init__(self, groups: list[Group], origins: Mapping[int, int], claims: Mapping[int, int]) -> None:
-        self._groups, self._origins, self._claims = groups, origins, claims
+    def __init__(
+        self, groups: list[Group], origins: Mapping[int, int], claims: Mapping[int, int], before: int = 0
+    ) -> None:
+        self._groups, self._origins, self._claims, self._before = groups, origins, claims, before
         self._all_named = all(group.rank in claims for group in groups)
         self._edges = [_edges(group) for group in groups]
         self._spans = rank_spans(groups)
@@ -52,7 +55,7 @@ class Places:
         running = [n for n in fits if self._groups[n].window[0] <= evidence.start_ns <= self._groups[n].window[1]]
         number = (running or fits)[0]
         origin = self._origins[self._groups[number].rank]
-        return Place(evidence.start_ns - origin, evidence.end_ns - origin, number)
+        return Place(evidence.start_ns - origin, evidence.end_ns - origin, self._before + number)
 
     def _can_be(self, evidence: Evidence, group: Group) -> bool:
         nameless = group.rank not in self._claims

@@ -34,6 +34,7 @@ def environment() -> jinja2.Environment:
         count=format_count,
         ranks=rank_list,
         ms=_milliseconds,
+        signed_ms=_signed_milliseconds,
     )
     return made
 
@@ -41,6 +42,12 @@ def environment() -> jinja2.Environment:
 def _milliseconds(ns: int) -> str:
     """Milliseconds with three decimals, so that figures align in a column."""
     return f"{ns / 1e6:,.3f}"
+
+
+def _signed_milliseconds(ns: int) -> str:
+    """The same of a difference, with its sign."""
+    amount = _milliseconds(abs(ns))
+    return amount if float(amount.replace(",", "")) == 0 else f"{'+' if ns > 0 else '−'}{amount}"
 
 
 def _tenths(share: float) -> str:

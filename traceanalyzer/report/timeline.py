@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from traceanalyzer.model.tables import Tables
@@ -10,11 +10,14 @@ from traceanalyzer.report.budget import Budget
 from traceanalyzer.report.detail import limit
 from traceanalyzer.report.encoding import encode
 from traceanalyzer.report.lane_groups import lane_groups
-from traceanalyzer.report.lanes import Group, RankName, Source, rank_spans
+from traceanalyzer.report.lanes import Group, RankName, Source, Span, not_shown, rank_spans
+from traceanalyzer.report.name_table import Names
 from traceanalyzer.report.packing import packed
 from traceanalyzer.report.places import Place, Places
 from traceanalyzer.result.clocks import origins
 from traceanalyzer.result.document import Evidence
+
+ONE_CLOCK = "The ranks' clocks are set by the ends of the collectives that they share."
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Timeline:
     """What the page needs: the packed payload, how many events it shows, and what was merged or left out.
 
     `merged_events` counts the events inside merged slices, which lie closer together than `quantum_ns`. `origins` is for each rank
-    of the tables the time that is shown as 0.
+    of the tables the time that is shown as 0, and `zero` says what that is. `places` finds evidence, for each trace on it.
     """
 
     blob: str
@@ -32,11 +35,12 @@ class Timeline:
     notes: list[str]
     groups: list[Group]
     origins: Mapping[int, int]
-    places: Places
+    places: Sequence[Places]
+    zero: str = "the first one"
 
-    def place(self, evidence: Evidence) -> Place | None:
+    def place(self, evidence: Evidence, trace: int = 0) -> Place | None:
         """The evidence on the timeline; None when its lanes are not shown or cannot be told."""
-        return self.places.find(evidence)
+        return self.places[trace].find(evidence)
 
 
 def build_timeline(
@@ -56,35 +60,51 @@ def build_timeline(
     source = Source(tables, rank_name)
     groups = lane_groups(source)
     notes = source.notes
-    zeros, shared = _origins(groups, ahead or {})
+    zeros, shared = own_origins(groups, ahead or {})
     if shared and len(zeros) > 1 and ahead:
-        notes.append("The ranks' clocks are set by the ends of the collectives that they share.")
+        notes.append(ONE_CLOCK)
     if not shared:
         notes.append("The ranks' clocks do not overlap: each rank is shown from its own first event.")
     places = Places(groups, zeros, claims or {})
-    _move(groups, zeros)
+    move(groups, zeros)
+    marked = [place for place in map(places.find, evidence) if place is not None]
+    return put_together(groups, source.names, home(groups, zeros), zeros, [places], notes, marked, most)
+
+
+def put_together(
+    groups: list[Group],
+    names: Names,
+    shown: Span,
+    zeros: Mapping[int, int],
+    places: Sequence[Places],
+    notes: list[str],
+    marked: list[Place],
+    most: int,
+    zero: str = Timeline.zero,
+) -> Timeline:
+    """The timeline of groups whose rows count from the origin: first `shown` from one time to another, what lies at `marked` whole."""
     events = sum(len(row) for group in groups for row in group.slices)
-    detail = limit(groups, [place for place in map(places.find, evidence) if place is not None], most)
-    source.leave_out(detail.left_out, "samples of counters between the lowest and the highest close by")
-    blob = packed(encode(groups, source.names, _home(groups, zeros), zeros))
-    return Timeline(blob, events, detail.merged_events, detail.quantum_ns, notes, groups, zeros, places)
+    detail = limit(groups, marked, most)
+    left = not_shown(detail.left_out, "samples of counters between the lowest and the highest close by")
+    blob = packed(encode(groups, names, shown, zeros))
+    return Timeline(blob, events, detail.merged_events, detail.quantum_ns, [*notes, *left], groups, zeros, places, zero)
 
 
-def _origins(groups: list[Group], ahead: Mapping[int, int]) -> tuple[dict[int, int], bool]:
+def own_origins(groups: list[Group], ahead: Mapping[int, int]) -> tuple[dict[int, int], bool]:
     """For each rank the time that is shown as 0, and whether all ranks share it."""
     spans = rank_spans(groups)
     found, shared = origins(list(spans.values()), [ahead.get(rank, 0) for rank in spans])
     return dict(zip(spans, found, strict=True)), shared
 
 
-def _move(groups: list[Group], origins: Mapping[int, int]) -> None:
+def move(groups: list[Group], origins: Mapping[int, int]) -> None:
     """Let all times count from the origin. A group's window stays as it is."""
     for group in groups:
         for lane in group.lanes:
             lane.rows = [row.moved(-origins[group.rank]) for row in lane.rows]
 
 
-def _home(groups: list[Group], origins: Mapping[int, int]) -> tuple[int, int]:
+def home(groups: list[Group], origins: Mapping[int, int]) -> Span:
     """The first view: all GPU windows, with a little air; host events before and after can be reached by zooming out."""
     shown = [group for group in groups if group.device is not None]
     windows = [tuple(time - origins[group.rank] for time in group.window) for group in shown]

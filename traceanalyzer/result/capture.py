@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 SCHEMA_VERSION = "1.0"
+MOST_SAMPLES, MOST_NAMES, MOST_SHAPES = 100, 300, 40
+"""Samples of a time, names of a list of work and shapes that are kept."""
 UNITS = ("step", "repetition", "capture")
 """What a unit of work is, from the surest: a marked step; once through the sequence of kernels that repeats; all that was recorded."""
 
@@ -26,8 +28,8 @@ class Samples:
 @dataclass(frozen=True)
 class Unit:
     """`kind` is one of UNITS, `method` how steps were found (annotation, nvtx, repetition). `count` units were timed; one that begins
-    before the recording or does not end in it is not. `first_ns` is the first unit from its first operation on, which is at least that
-    long; null where there is none.
+    before the recording or does not end in it is not. `first_ns` is the first unit, whose
+    beginning is not known well: it is no shorter than its own operations; null where there is none.
     """
 
     kind: str
@@ -111,6 +113,7 @@ class Capture:
     shapes: list[Shape]
     problems: list[Problem]
     outcomes: dict[str, str]
+    reasons: dict[str, str]
 
 
 @dataclass(frozen=True)

@@ -132,8 +132,18 @@ class Scope:
 
 
 @dataclass(frozen=True)
+class Source:
+    """A line of the program's own code. `file` is as the profiler names it: absolute, or relative to a folder that Python imports
+    from, which for most programs is the one they are started in."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
 class Finding:
-    """`confidence_reasons` say why the confidence is not high."""
+    """`confidence_reasons` say why the confidence is not high. `source` is the line that the message names, null without."""
 
     rule: str
     slug: str
@@ -148,12 +158,14 @@ class Finding:
     recommend: list[dict[str, str]]
     references: list[str]
     confidence_reasons: list[str] = field(default_factory=list)
+    source: Source | None = None
 
 
 @dataclass(frozen=True)
 class RuleOutcome:
     """What a rule came to, and its own words, once for all of its findings: what it looks for and `why`, what would make it wrong
-    (`false_positives`), and `metrics`, the expression behind each figure of its findings by the figure's name."""
+    (`false_positives`), `metrics`, the expression behind each figure of its findings by the figure's name, and the ledger lines that it
+    `claims`."""
 
     rule: str
     outcome: str
@@ -162,6 +174,7 @@ class RuleOutcome:
     why: str = ""
     false_positives: list[str] = field(default_factory=list)
     metrics: dict[str, str] = field(default_factory=dict)
+    claims: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -182,6 +195,13 @@ class Result:
     verdict: Verdict
     job: Job | None = None
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    @property
+    def judged(self) -> bool:
+        """False when the trace has no GPU work to judge, or damage hides it (exit code 3)."""
+        return any(device.window_ns for device in self.devices) and not any(
+            note.severity == "high" for note in self.health
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data in the published key order."""

@@ -49,7 +49,7 @@ LEDGER = TableSpec(
         *(ns(f"idle_{cause}", f"idle time with cause {cause}") for cause in IDLE_CAUSES),
         count("gpu_op_count", "GPU operations on the ledger"),
         count("kernel_count", "kernels among them"),
-        ns("step_time", "mean time from one step's end to the next's; null without two steps"),
+        ns("step_time", "mean time of the complete steps, from one step's end to the next's; null without any"),
         count("launch_count", "host calls that started GPU operations in the window (a graph launch counts once)"),
         count("step_count", "steps seen; 0 when none were found"),
         Column("kernels_per_step", pa.float64(), "count", "kernels per step; null without steps"),
@@ -81,6 +81,19 @@ LAUNCHES = TableSpec(
         Column("op_kind", NAME, None, "kernel, memcpy, memset or graph"),
         ns("queue_delay", "from the start of the call to the start of the operation"),
         Column("first", pa.bool_(), None, "true for the first operation of the call"),
+    ),
+)
+
+LAUNCH_CALLS = TableSpec(
+    "launch_calls",
+    "one call that starts GPU work",
+    (
+        RANK,
+        PROCESS,
+        THREAD,
+        ns("start_ns", "start of the call"),
+        Column("answered", pa.bool_(), None, "the trace holds at least one operation that it started"),
+        Column("queued", pa.bool_(), None, "what it started still waited for its turn when the recording ended"),
     ),
 )
 

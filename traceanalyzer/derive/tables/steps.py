@@ -16,7 +16,10 @@ _STEP = (
     Column("method", NAME, None, "how the steps were found: annotation, nvtx or repetition"),
     *SPAN,
     Column(
-        "complete", pa.bool_(), None, "it has a step before it; false for the first one, whose beginning is cut off"
+        "complete",
+        pa.bool_(),
+        None,
+        "it has a step before it and all that it launched was recorded; false for the first one, whose beginning is cut off",
     ),
     count("gpu_op_count", "GPU operations launched in the step"),
 )
@@ -27,6 +30,17 @@ STEP_STATS = TableSpec(
     (
         *_STEP,
         count("kernel_count", "kernels among them"),
+    ),
+)
+
+STEP_OPS = TableSpec(
+    "step_ops",
+    "one operation of a step",
+    (
+        RANK,
+        DEVICE,
+        Column("op", pa.int64(), None, "row of the operation in gpu_ops"),
+        Column("step", pa.int64(), None, "index of the step in step_stats"),
     ),
 )
 

@@ -11,9 +11,10 @@ from traceanalyzer.report.name_table import NAME_LIMIT
 from traceanalyzer.report.words import format_duration
 from traceanalyzer.units import format_count
 
-Kind = Literal["text", "count", "duration", "bytes", "share", "rate"]
-UNITS: dict[Kind, str] = {"duration": "ns", "bytes": "bytes", "share": "share", "rate": "GB/s"}
+Kind = Literal["text", "count", "duration", "change", "bytes", "share", "rate", "ratio"]
+UNITS: dict[Kind, str] = {"duration": "ns", "change": "ns", "bytes": "bytes", "share": "share", "rate": "GB/s"}
 """The units of the raw values; of times the page shows `Column.unit`."""
+TIMES = ("duration", "change")
 MILLISECONDS_FROM = 10_000_000
 """Times are in ms where one of them is as long as this, else in µs: what is short keeps its digits."""
 
@@ -22,8 +23,9 @@ MILLISECONDS_FROM = 10_000_000
 class Column:
     """A column: its title, what its values are, and what it says (its tooltip).
 
-    Values are text, or whole ns, bytes, GB/s, counts and fractions of 1; None is "not known". `short` has the texts to show where
-    the values are too long to read; `at_least` marks those that are lower bounds. `each`: times of single events, not sums of many.
+    Values are text, or whole ns, bytes, GB/s, counts, fractions of 1 and ratios; None is "not known". A `change` is whole ns with a
+    sign, and is ordered by how large it is. `short` has the texts to show where the values are too long to read; `at_least` marks
+    those that are lower bounds. `each`: times of single events, not sums of many.
     """
 
     title: str
@@ -37,8 +39,8 @@ class Column:
 
     @property
     def most(self) -> int:
-        """The largest of its values."""
-        return max((value for value in self.values if value is not None), default=0)
+        """The largest of its values, whatever their sign."""
+        return max((abs(value) for value in self.values if value is not None), default=0)
 
     def payload(self, unit: str | None) -> dict[str, Any]:
         """`unit` is the one in which all of the column is shown; None where each value has its own."""
@@ -85,9 +87,9 @@ class DataTable:
 
     def unit(self, column: Column) -> str | None:
         """Sums of the table share one unit, times of single events another, so that figures can be compared at a glance."""
-        if column.kind != "duration":
+        if column.kind not in TIMES:
             return "GB/s" if column.kind == "rate" else None
-        alike = (one.most for one in self.columns if one.kind == "duration" and one.each == column.each)
+        alike = (one.most for one in self.columns if one.kind in TIMES and one.each == column.each)
         return "ms" if max(alike) >= MILLISECONDS_FROM else "µs"
 
     def payload(self) -> dict[str, Any]:

@@ -1,0 +1,92 @@
+"""From a place that the user names to what is compared of it: a trace, the ranks of a job, a store, or a baseline file is one run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from traceanalyzer.analysis import Shown, analyze_parts
+from traceanalyzer.analysis.capturing import WORK_TABLES, captured
+from traceanalyzer.analysis.examine import rules_for
+from traceanalyzer.analysis.opening import How, opened
+from traceanalyzer.analysis.parts import Part
+from traceanalyzer.config import Config
+from traceanalyzer.errors import InputError
+from traceanalyzer.model.store import is_store
+from traceanalyzer.redaction.texts import file_name
+from traceanalyzer.result.baseline_file import is_baseline, read_baseline
+from traceanalyzer.result.capture import Capture
+from traceanalyzer.result.document import Result
+from traceanalyzer.urls import Place, shown, url_of
+from traceanalyzer.workers import LOCAL
+
+Counting = Callable[[str, int], Callable[[], None]]
+"""`counting(what, total)` gives the function that is called after each part."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one place holds: a capture, or as many as a baseline file has. `result` is that of a capture, None for a baseline file."""
+
+    place: Place
+    captures: list[Capture]
+    result: Result | None = None
+
+
+@dataclass(frozen=True)
+class OpenRun(Run):
+    """The same with its events: `parts` by ordinal, of which `tables` shows some; None for a baseline file, which has no events."""
+
+    parts: Sequence[Part] = ()
+    tables: Callable[[Sequence[Part]], Shown] | None = None
+
+
+@contextmanager
+def opened_run(place: Place, config: Config, how: How, counting: Counting | None = None) -> Iterator[OpenRun]:
+    """Read a place; its events are there until the end of the context.
+
+    Raises InputError for what cannot be read, ConfigError for rules that do not fit.
+    """
+    if url_of(place) is None and is_baseline(Path(place)):
+        yield OpenRun(place, read_baseline(Path(place)).captures)
+        return
+    if how.scheduler not in (None, LOCAL) and not is_store(place):
+        raise InputError(
+            f"{shown(place)}: workers of {how.scheduler} must see its tables; ingest it first, and name the store: "
+            f"traceanalyzer ingest {shown(place)} -o STORE --scheduler {how.scheduler}"
+        )
+    rules_for(config)  # What does not fit is said before anything is read.
+    with opened([place], how) as (parts, executor):
+
+        def count(what: str) -> Callable[[], None]:
+            return counting(what, len(parts)) if counting else lambda: None
+
+        found = analyze_parts(parts, config, executor, count, WORK_TABLES)
+        yield OpenRun(
+            place,
+            [captured(_name(place), found)],
+            found.result,
+            parts,
+            lambda some: Shown(some, config, found.tables),
+        )
+
+
+def _name(place: Place) -> str:
+    """What a capture is called: its file or folder, in letters that can be written anywhere, and without the host that recorded it."""
+    text = os.fsencode(shown(place)).decode("utf-8", "replace")
+    return file_name(text) or text
+
+
+def check_different(captures: Sequence[Capture]) -> None:
+    """Captures that stand for the noise between runs must be different runs. Raises InputError for one that is there twice."""
+    seen: dict[str, str] = {}
+    for one in captures:
+        content = repr(replace(one, name=""))
+        if content in seen:
+            raise InputError(
+                f"{one.name}: is the same run as {seen[content]}; what varies from run to run is only told by different ones"
+            )
+        seen[content] = one.name

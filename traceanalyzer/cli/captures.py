@@ -1,0 +1,41 @@
+"""Reading captures, one place after another, with progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traceanalyzer.cli.common import counting, reading
+
+if TYPE_CHECKING:
+    from traceanalyzer.analysis.captures import OpenRun, Run
+    from traceanalyzer.analysis.opening import How
+    from traceanalyzer.config import Config
+
+
+@contextmanager
+def run_of(place: Path, config: Config, how: How) -> Iterator[OpenRun]:
+    """What a place holds, with its events until the end of the context."""
+    from traceanalyzer.analysis.captures import opened_run
+
+    with ExitStack() as bars:
+
+        def count(what: str, total: int) -> Callable[[], None]:
+            bars.close()  # A terminal shows one bar at a time.
+            return bars.enter_context(counting(what, total)) if total > 1 else lambda: None
+
+        progress = bars.enter_context(reading())
+        with opened_run(place, config, replace(how, progress=progress), count) as run:
+            bars.close()
+            yield run
+
+
+def read_run(place: Path, config: Config, how: How) -> Run:
+    """The same without events: only small documents stay in memory."""
+    from traceanalyzer.analysis.captures import Run
+
+    with run_of(place, config, how) as run:
+        return Run(run.place, run.captures, run.result)

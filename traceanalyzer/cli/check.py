@@ -1,0 +1,182 @@
+"""`traceanalyzer check`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from traceanalyzer.cli.captures import read_run
+from traceanalyzer.cli.common import (
+    Disabled,
+    Jobs,
+    MaxSize,
+    Output,
+    Redacted,
+    RuleFolders,
+    Scheduler,
+    Thresholds,
+    check_output,
+    configuration,
+    size_limit,
+    write,
+)
+from traceanalyzer.cli.outputs import Also, also_outputs
+
+if TYPE_CHECKING:
+    from traceanalyzer.analysis.opening import How
+    from traceanalyzer.budgets.judge import Given
+    from traceanalyzer.config import Budgets, Config
+    from traceanalyzer.result.check import Check
+
+
+EPILOG = (
+    "Exit codes: 0 all budgets are kept, but for those that only warn · 1 a budget of level error is broken · "
+    "2 wrong usage or configuration, or unreadable input · 3 nothing is broken, but not everything could be judged."
+)
+
+
+class CheckFormat(StrEnum):
+    """How a check is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+class Aggregate(StrEnum):
+    """What several captures come to."""
+
+    MEDIAN = "median"
+    WORST = "worst"
+
+
+def check(
+    captures: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="CAPTURE...",
+            help="Runs of one program, each a trace, a folder or archive with one file a rank, a store, or a baseline file.",
+            show_default=False,
+        ),
+    ],
+    config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Budgets: a YAML file, or TOML with [tool.traceanalyzer.check].",
+            show_default="the nearest pyproject.toml",
+        ),
+    ] = None,
+    asserted: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--assert",
+            metavar="ASSERTION",
+            help='One more budget, such as "idle_share <= 20%" or INP001; may be repeated.',
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What `baseline` in a budget means: a file of `baseline save`, or a capture.",
+            show_default="as configured",
+        ),
+    ] = None,
+    aggregate: Annotated[
+        Aggregate | None,
+        typer.Option(
+            help="What of several captures must keep to the budgets.", show_default="as configured, else median"
+        ),
+    ] = None,
+    format_: Annotated[
+        CheckFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            help="text for people, json for scripts, markdown for a summary, junit for a CI server, github for annotations.",
+        ),
+    ] = CheckFormat.TEXT,
+    output: Output = Path("-"),
+    also: Also = None,
+    redact: Redacted = True,
+    thresholds: Thresholds = None,
+    rules: RuleFolders = None,
+    disabled: Disabled = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    max_size: MaxSize = None,
+) -> None:
+    """Hold captures against budgets: figures such as the idle share, step times, and rules that must find nothing.
+
+    Budgets stand in [tool.traceanalyzer.check.budgets] of pyproject.toml, in a YAML file, or in --assert. Exits with 1 when one of
+    level error is broken, and with 3 when one could not be judged or a capture is damaged.
+
+    Example: traceanalyzer check run.json.gz --assert "idle_share <= 20%" --assert INP001
+
+    Example: traceanalyzer check run1.json.gz run2.json.gz run3.json.gz --config perf/budgets.yaml --baseline perf/baseline.json
+    """
+    from traceanalyzer.analysis.examine import rules_for
+    from traceanalyzer.analysis.opening import How
+    from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.budgets.assertions import assertions
+    from traceanalyzer.budgets.judge import baseline_for, judged
+
+    check_output(output, captures)
+    more = also_outputs(also, CheckFormat, output, captures)
+    config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
+    budgets = _budgets(config, config_file, asserted or [], baseline)
+    how_taken = aggregate.value if aggregate else budgets.aggregate or Aggregate.MEDIAN.value
+    held = assertions(budgets, [rule.id for rule in rules_for(config)], how_taken)
+    use_little_memory()
+    compared = baseline_for(held, budgets.baseline)
+    saved = read_run(compared, config, how).captures if compared else []
+    given = [one for capture in captures for one in _given(capture, config, how)]
+    found = judged(given, held, saved, str(compared) if compared else None)
+    for form, place in ((format_, output), *more):
+        write(_rendered(found, form, redact), place)
+    if str(output) != "-":
+        typer.echo(found.headline, err=True)
+    raise typer.Exit(found.exit_code)
+
+
+def _budgets(config: Config, file: Path | None, asserted: list[str], baseline: Path | None) -> Budgets:
+    """What is configured, and over it what the command line says."""
+    from traceanalyzer.budgets.files import budgets_in
+    from traceanalyzer.config import Entry
+
+    budgets = budgets_in(file) if file else config.check
+    more = tuple(Entry(text.strip(), "error", None, "--assert") for text in asserted)
+    return replace(budgets, entries=(*budgets.entries, *more), baseline=baseline or budgets.baseline)
+
+
+def _given(place: Path, config: Config, how: How) -> list[Given]:
+    from traceanalyzer.budgets.judge import Given
+
+    run = read_run(place, config, how)
+    return [Given(capture, str(place), run.result is None) for capture in run.captures]
+
+
+def _rendered(found: Check, form: CheckFormat, redact: bool) -> bytes:
+    """What is made to be published tells of no person and no machine."""
+    from traceanalyzer.redaction.data import redaction_of
+    from traceanalyzer.render import check_github, check_junit, check_markdown, check_text
+
+    if form is CheckFormat.JSON:
+        return found.to_json()
+    if form is CheckFormat.TEXT:
+        return check_text.render_check(found).encode()
+    published = {
+        CheckFormat.MARKDOWN: check_markdown.render_check,
+        CheckFormat.JUNIT: check_junit.render_check,
+        CheckFormat.GITHUB: check_github.render_check,
+    }
+    return published[form](redaction_of().check(found) if redact else found).encode()

@@ -1,0 +1,229 @@
+"""`traceanalyzer compare`."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from traceanalyzer.cli.captures import read_run, run_of
+from traceanalyzer.cli.common import (
+    Disabled,
+    Jobs,
+    MaxSize,
+    Output,
+    Redacted,
+    RuleFolders,
+    Scheduler,
+    Severity,
+    Thresholds,
+    check_output,
+    configuration,
+    size_limit,
+    write,
+)
+from traceanalyzer.cli.outputs import Also, also_outputs
+from traceanalyzer.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from traceanalyzer.analysis import Shown
+    from traceanalyzer.analysis.captures import Run
+    from traceanalyzer.result.comparison import Comparison
+
+EPILOG = (
+    "Exit codes: 0 no slower than --fail-over allows · 1 slower than that, or a new finding at or above --fail-on-new · "
+    "2 wrong usage or unreadable input · 3 could not judge (not comparable, nothing to compare, or a damaged side in which "
+    "nothing worse was found). The comparison is written with 1 and 3 too."
+)
+RANKS_COMPARED = 4
+"""Of a larger job so many ranks have a timeline in the HTML page, on either side."""
+
+
+class CompareFormat(StrEnum):
+    """How a comparison is written."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    JSON = "json"
+    HTML = "html"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How it looks: what `--title`, `--redact` and `--limit-mb` (here in bytes) say."""
+
+    title: str | None
+    redact: bool
+    limit: int
+
+
+def compare(
+    base: Annotated[
+        Path,
+        typer.Argument(
+            metavar="BASE",
+            help="What to compare with: a trace, a folder or archive with one file a rank, a store, or a baseline file.",
+            show_default=False,
+        ),
+    ],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="What it became: the same kinds.", show_default=False)],
+    more_base: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="CAPTURE",
+            help="One more run of the same program as BASE, which tells what varies from run to run; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    more_new: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="CAPTURE", help="One more run of the same program as NEW; may be repeated.", show_default=False
+        ),
+    ] = None,
+    format_: Annotated[
+        CompareFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            help="text for people, markdown for a pull request, json for scripts, html with both timelines.",
+        ),
+    ] = CompareFormat.TEXT,
+    output: Output = Path("-"),
+    also: Also = None,
+    fail_over: Annotated[
+        str, typer.Option(metavar="SHARE", help="Exit with 1 when NEW is slower by more than this: 5% or 0.05.")
+    ] = "5%",
+    fail_on_new: Annotated[
+        Severity | None,
+        typer.Option(help="Exit with 1 when a finding of at least this severity is new.", show_default="never"),
+    ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Compare what is refused too, such as runs on different GPUs.")
+    ] = False,
+    title: Annotated[str | None, typer.Option(help="Title, in markdown and html.", show_default="none")] = None,
+    redact: Redacted = True,
+    limit_mb: Annotated[
+        float, typer.Option("--limit-mb", metavar="N", min=0.1, max=1000, help="The HTML is at most so large, in MB.")
+    ] = 10,
+    thresholds: Thresholds = None,
+    rules: RuleFolders = None,
+    disabled: Disabled = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    max_size: MaxSize = None,
+) -> None:
+    """Compare two runs: faster or slower, by how much, how sure, and why.
+
+    A step is compared with a step, whatever the lengths of the captures, and a change within the noise is none. What cannot be
+    compared, such as runs on different GPUs, is refused with the reason. Markdown and HTML do not say who you are (see --redact).
+
+    Example: traceanalyzer compare before.json.gz after.json.gz
+
+    Example: traceanalyzer compare baseline.json run.json.gz --format markdown -o comment.md --fail-over 3% --fail-on-new high
+    """
+    from traceanalyzer.analysis.captures import check_different
+    from traceanalyzer.analysis.opening import How
+    from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.result.comparing import compare as compared
+    from traceanalyzer.result.comparison_gate import FAILED, gate
+
+    named = [base, new, *(more_base or []), *(more_new or [])]
+    check_output(output, named)
+    outputs = [(format_, output), *also_outputs(also, CompareFormat, output, named)]
+    allowed = _share(fail_over)
+    config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
+    read = partial(read_run, config=config, how=how)
+    use_little_memory()
+    with ExitStack() as events:
+        # Only the page needs the events of both sides at once.
+        page = any(form is CompareFormat.HTML for form, _ in outputs)
+        first = [events.enter_context(run_of(one, config, how)) if page else read(one) for one in (base, new)]
+        before, after = (
+            [*run.captures, *(capture for place in more or [] for capture in read(place).captures)]
+            for run, more in zip(first, (more_base, more_new), strict=True)
+        )
+        check_different(before)
+        check_different(after)
+        comparison = compared(before, after, anyway)
+        style = Style(title, redact, int(limit_mb * 1_000_000))
+        for form, place in outputs:
+            write(_WRITERS[form](comparison, first, style), place)
+    if str(output) != "-":
+        typer.echo(comparison.headline, err=True)
+    passed = gate(comparison, allowed, fail_on_new.value if fail_on_new else None)
+    for reason in passed.reasons:
+        typer.echo(f"{'failed' if passed.exit_code == FAILED else 'not judged'}: {reason}", err=True)
+    raise typer.Exit(passed.exit_code)
+
+
+def _share(text: str) -> float:
+    """The share that `--fail-over` says. Raises InputError for what is none."""
+    from traceanalyzer.units import SHARE, parse_quantity
+
+    try:
+        value, unit = parse_quantity(text)
+    except ValueError:
+        value, unit = -1, None
+    if value < 0 or not (unit == SHARE or (unit is None and value < 1)):
+        raise InputError(f"--fail-over: '{text}' is not a share such as 5% or 0.05")
+    return float(value)
+
+
+def _text(comparison: Comparison, _: list[Run], __: Style) -> bytes:
+    from traceanalyzer.render.compare_text import render_comparison
+
+    return render_comparison(comparison).encode()
+
+
+def _json(comparison: Comparison, _: list[Run], __: Style) -> bytes:
+    return comparison.to_json()
+
+
+def _markdown(comparison: Comparison, _: list[Run], style: Style) -> bytes:
+    from traceanalyzer.redaction.data import redaction_of
+    from traceanalyzer.render.compare_markdown import render_comparison_markdown
+
+    shown = redaction_of().comparison(comparison) if style.redact else comparison
+    return render_comparison_markdown(shown, style.title).encode()
+
+
+def _html(comparison: Comparison, runs: list[Run], style: Style) -> bytes:
+    from traceanalyzer.report.comparison_page import render_comparison_html
+
+    base, new = runs
+    return render_comparison_html(
+        comparison,
+        _tables(base),
+        _tables(new),
+        title=style.title,
+        limit=style.limit,
+        redact=style.redact,
+        base_result=base.result,
+        new_result=new.result,
+    )
+
+
+def _tables(run: Run) -> Shown | None:
+    """The events of a side that are shown; None for a baseline file."""
+    from traceanalyzer.analysis.captures import OpenRun
+    from traceanalyzer.report.selection import ranks_to_show
+
+    if not isinstance(run, OpenRun) or run.result is None or run.tables is None:
+        return None
+    return run.tables([run.parts[at] for at in ranks_to_show(run.result, RANKS_COMPARED)])
+
+
+_WRITERS: dict[CompareFormat, Callable[[Comparison, list[Run], Style], bytes]] = {
+    CompareFormat.TEXT: _text,
+    CompareFormat.JSON: _json,
+    CompareFormat.MARKDOWN: _markdown,
+    CompareFormat.HTML: _html,
+}

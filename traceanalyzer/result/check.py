@@ -1,0 +1,104 @@
+"""What a check of budgets came to: every assertion with what was expected, what was found, where, and the command that shows it.
+
+Times are nanoseconds and shares fractions from 0 to 1, as everywhere in the documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import msgspec
+
+SCHEMA_VERSION = "1.0"
+OUTCOMES = ("passed", "failed", "could_not_judge")
+EXIT_CODES = {"passed": 0, "failed": 1, "could_not_judge": 3}
+
+
+@dataclass(frozen=True)
+class CheckedCapture:
+    """A capture that was checked: its `name`, the `place` that the user named, and what its verdict says. `damage` and `unjudged` as of
+    `Capture`."""
+
+    name: str
+    place: str
+    headline: str
+    damage: list[str]
+    unjudged: str | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one capture, by its number in `Check.captures`, says to an assertion. Null is what is not known, and `reason` says why."""
+
+    capture: int
+    value: float | None
+    limit: float | None
+    where: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Held:
+    """One assertion. `text` as it was written, or the rule's id; `place` says where it stands.
+
+    `outcome` is one of OUTCOMES, or off. `found` and `limit` are in `unit`, over all captures as `aggregate` says; `expected` and
+    `actual` are the same in words. `capture` is the number of the one that comes nearest to breaking it; `where` and `message` are of
+    that one. `show` is a command that shows what was found, `look_at` what to open then.
+    """
+
+    text: str
+    level: str
+    place: str
+    rule: str | None
+    outcome: str
+    aggregate: str
+    unit: str
+    sign: str
+    limit: float | None
+    found: float | None
+    expected: str
+    actual: str
+    capture: int | None
+    where: str | None
+    message: str | None
+    reason: str | None
+    show: str | None
+    look_at: str | None
+    readings: list[Reading]
+
+
+@dataclass(frozen=True)
+class Check:
+    """`reasons` say why the whole could not be judged. `baseline` is the place of the baseline; null without one."""
+
+    tool: dict[str, str]
+    outcome: str
+    headline: str
+    reasons: list[str]
+    assertions: list[Held]
+    captures: list[CheckedCapture]
+    baseline: str | None
+    schema_version: str = field(default=SCHEMA_VERSION)
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.outcome]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data in the published key order."""
+        body = asdict(self)
+        return {"schema_version": body.pop("schema_version"), **body}
+
+    def to_json(self) -> bytes:
+        """UTF-8 JSON, indented by two, ending in a newline; the same check gives the same bytes."""
+        return msgspec.json.format(msgspec.json.encode(_encodable(self.to_dict())), indent=2) + b"\n"
+
+
+def _encodable(value: Any) -> Any:
+    """Plain data whose texts are UTF-8: the name of a file may be any bytes, which stand as escapes then."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {key: _encodable(item) for key, item in value.items()}
+    return [_encodable(item) for item in value] if isinstance(value, list) else value

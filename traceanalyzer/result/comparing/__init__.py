@@ -1,0 +1,78 @@
+"""Two programs compared, from one or more captures of each: is the new one faster, by how much, where, and is that more than noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from traceanalyzer.result.capture import Capture
+from traceanalyzer.result.comparing.alike import notes_on
+from traceanalyzer.result.comparing.changes import line_changes, unit_change, work_changes
+from traceanalyzer.result.comparing.headline import headline
+from traceanalyzer.result.comparing.merge import merged
+from traceanalyzer.result.comparing.noise import LEAST, LEVEL, source, spread
+from traceanalyzer.result.comparing.problems import problem_changes
+from traceanalyzer.result.comparison import Change, Comparison, Noise, Side
+from traceanalyzer.version import VERSION
+
+NO_NOISE = "one unit of work on each side does not tell a change from noise; record more steps, or give several captures of each"
+WORK = ("families", "kernels", "operators", "collectives")
+OPERATORS_KNOWN = 0.9
+"""The share of a unit's work whose launching operator must be known for operators to be compared."""
+
+
+def compare(base: Sequence[Capture], new: Sequence[Capture], anyway: bool = False) -> Comparison:
+    """`base` and `new` hold at least one capture each; `anyway` compares what ran on other GPUs or in another number of ranks."""
+    one, other = merged(base), merged(new)
+    notes = notes_on(base, new, anyway)
+    reason = next((note.message for note in notes if note.refuses), None)
+    step = None if reason else unit_change(base, new, one, other)
+    if step and step.low is None and abs((step.ratio or 1) - 1) >= LEAST:
+        reason = NO_NOISE
+    outcome = "could_not_judge" if reason or not step else {"same": "no_change"}.get(step.direction, step.direction)
+    lines = line_changes(base, new, one, other) if step else []
+    problems = problem_changes(one, other) if step else []
+    families, kernels, operators, collectives = (_work(name, one, other) if step else [] for name in WORK)
+    return Comparison(
+        tool={"name": "traceanalyzer", "version": VERSION},
+        outcome=outcome,
+        headline=headline(outcome, reason, step, lines, problems),
+        reason=reason,
+        base=_side(base, one),
+        new=_side(new, other),
+        notes=notes,
+        noise=Noise(source(base, new), spread(base), spread(new), LEAST, LEVEL),
+        step=step,
+        lines=lines,
+        families=families,
+        kernels=kernels,
+        operators=operators,
+        collectives=collectives,
+        problems=problems,
+    )
+
+
+def _work(name: str, base: Capture, new: Capture) -> list[Change]:
+    if name == "operators" and not (_operators_known(base) and _operators_known(new)):
+        return []
+    return work_changes(getattr(base, name), getattr(new, name), base, new)
+
+
+def _operators_known(capture: Capture) -> bool:
+    done = sum(one.ns for one in capture.families)
+    return sum(one.ns for one in capture.operators) >= OPERATORS_KNOWN * done > 0
+
+
+def _side(captures: Sequence[Capture], one: Capture) -> Side:
+    unit = one.unit
+    return Side(
+        name=one.name,
+        captures=len(captures),
+        gpu=", ".join(sorted({gpu for gpu in one.gpus if gpu})) or None,
+        gpu_count=len(one.gpus),
+        unit=unit.kind if unit else None,
+        method=unit.method if unit else None,
+        unit_count=sum(capture.unit.count for capture in captures if capture.unit),
+        unit_ns=unit.time.mean_ns if unit else None,
+        samples_ns=[ns for capture in captures if capture.unit for ns in capture.unit.time.samples_ns],
+        headline=one.headline,
+    )

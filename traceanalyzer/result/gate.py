@@ -1,0 +1,27 @@
+"""What passes and what fails: the exit code, and what the formats that a pipeline reads say of it."""
+
+from __future__ import annotations
+
+from traceanalyzer.result.document import SEVERITIES, Result
+
+DAMAGED = "medium"
+"""From this severity on, damage may hide what a gate looks for."""
+
+
+def at_least(severity: str, least: str) -> bool:
+    """Whether a severity is as high as another."""
+    return SEVERITIES.index(severity) >= SEVERITIES.index(least)
+
+
+def exit_code(result: Result, fail_on: str | None) -> int:
+    """3 when nothing could be judged, 1 when a finding is severe enough, else 0.
+
+    A gate is not passed by what is missing: with `fail_on`, a damaged trace without such a finding is 3.
+    """
+    if not result.judged:
+        return 3
+    if fail_on is None:
+        return 0
+    if any(at_least(finding.severity, fail_on) for finding in result.findings):
+        return 1
+    return 3 if any(at_least(note.severity, DAMAGED) for note in result.health) else 0
