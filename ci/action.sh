@@ -18,6 +18,7 @@ analyse() {
   fi
   cd "${GITHUB_WORKSPACE:?}"
   out=${INPUT_OUTPUT:-traceanalyzer-report}
+  case $out in -*) out=./$out ;; esac
   work=$(mktemp -d "$RUNNER_TEMP/traceanalyzer.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   code=0

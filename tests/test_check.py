@@ -193,7 +193,7 @@ def test_text(nasty):
 
 
 def test_junit(nasty):
-    suite = ET.fromstring(check_junit.render_check(nasty).encode())[0]
+    suite = ET.fromstring(check_junit.render_check(nasty))[0]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "1", "2")
     cases = {case.get("name"): [child.tag for child in case] for case in suite}
     assert cases == {

@@ -244,8 +244,14 @@ def test_the_entry_that_names_a_rule_counts():
 
 
 def test_of_one_assertion_twice_the_later_counts():
-    entries = [Entry("idle_share <= 20%", "error", None, "a"), Entry("idle_share  <= 20% ", "off", None, "b")]
-    assert [held.level for held in assertions(Budgets(tuple(entries)), RULES, "median")] == ["off"]
+    entries = [Entry("idle_share <= 20%", "error", None, "a"), Entry("idle_share  <= 20% ", "warn", None, "b")]
+    assert [held.level for held in assertions(Budgets(tuple(entries)), RULES, "median")] == ["warn"]
+
+
+def test_a_check_of_nothing_does_not_pass():
+    for entries in ((), (Entry("idle_share <= 20%", "off", None, "here"), Entry("INP001", "off", None, "there"))):
+        with pytest.raises(ConfigError, match="nothing to check"):
+            assertions(Budgets(entries), RULES, "median")
 
 
 def test_the_baseline():

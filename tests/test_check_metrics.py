@@ -49,9 +49,9 @@ def test_they_say_what_the_result_says(result):
     found = metrics_of(result)
     assert found["max_gap"].value == max(device.max_gap_ns for device in result.devices)
     assert sum(found[f"findings.{level}"].value for level in ("info", "low", "medium", "high")) == len(result.findings)
-    judged = {rule.rule for rule in result.rules if rule.outcome in ("fired", "clean")}
-    assert {rule for rule, _, name in (one.partition(".") for one in found) if name == "findings"} == judged
-    for rule in judged:
+    spoke = {finding.rule for finding in result.findings}
+    assert {rule for rule, _, name in (one.partition(".") for one in found) if name == "findings"} == spoke
+    for rule in spoke:
         mine = [finding for finding in result.findings if finding.rule == rule]
         assert found[f"{rule}.findings"].value == sum(map(gains, mine))
     ids = [rule.rule for rule in result.rules]
@@ -94,3 +94,10 @@ def test_names_are_unambiguous():
     assert len(names) == len(set(names))
     assert figure("findings.share", ["INP001"]) is None and figure("INP001.share", []) is None
     assert not {name for name in RULE_FIGURES if "." in name}
+
+
+def test_a_rule_that_found_nothing_has_zeros():
+    found = figures_of(capture(rules={"INP001": "clean", "COM002": "could_not_judge"}, metrics={"step.count": 5}))
+    assert [found[f"INP001.{name}"].value for name in ("share", "per_step", "findings")] == [0, 0, 0]
+    assert "COM002.share" not in found
+    assert "INP001.per_step" not in figures_of(capture())

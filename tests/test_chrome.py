@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
-from traceanalyzer.analysis import analyze, can_judge
+from traceanalyzer.analysis import analyze
 
 
 @pytest.fixture
@@ -401,7 +401,7 @@ class TestDevicesThatAreNotRead:
         message = f"the trace holds work of {device}, which is not read yet: nothing about its use can be judged"
         assert health(trace) == {message: ("TRC002", "high", 1)}
         result = analyze(trace)
-        assert not can_judge(result)
+        assert not result.judged
         assert result.verdict.headline == f"Could not judge: {message}."
 
     @pytest.mark.parametrize(
@@ -427,7 +427,7 @@ class TestDevicesThatAreNotRead:
         trace = read(events)
         assert ranges(trace) == [("add", 0, 9000)]
         assert trace.table("gpu_ops").num_rows == 0
-        assert not can_judge(analyze(trace))
+        assert not analyze(trace).judged
 
     def test_beside_cuda_it_is_only_said(self, tmp_path):
         trace = KinetoTrace().op(0, 10, launch=(-5, -1)).add(cat="xpu_runtime", name="work", ts=0, dur=5)
@@ -439,7 +439,7 @@ class TestDevicesThatAreNotRead:
                 1,
             )
         }
-        assert can_judge(analyze(loaded))
+        assert analyze(loaded).judged
 
 
 FULL = (

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.action import ACTION, ROOT, TOOLS, Runner
+from tests.support.action import ACTION, ROOT, TOOLS, Runner, check_valid
 from tests.support.places import FIXTURES
 
 CLEAN = FIXTURES / "kineto" / "clean_infer.slow.pt.trace.json.gz"
@@ -54,6 +54,7 @@ EXAMPLES = {
 WORKFLOWS = [example for name, example in EXAMPLES.items() if name.startswith(".github/workflows/")]
 
 
+@cache
 def noisy(run: int) -> str:
     """The clean capture with kernels that take a little less from run to run."""
     trace = json.loads(gzip.decompress(CLEAN.read_bytes()))
@@ -109,12 +110,6 @@ def job(tmp_path) -> Job:
     return Job(tmp_path)
 
 
-def valid(path: Path, schema: str, *options: str) -> None:
-    check = [TOOLS / "check-jsonschema", "--builtin-schema", schema, *options, path]
-    done = subprocess.run(check, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-
-
 def steps(workflow: Example) -> Iterator[dict[str, Any]]:
     for job in yaml.safe_load(workflow.body)["jobs"].values():
         yield from job["steps"]
@@ -130,7 +125,7 @@ def test_every_example_is_known():
 def test_github_workflows_are_valid_and_run(job, tmp_path, workflow):
     path = tmp_path / Path(workflow.name).name
     path.write_text(workflow.body)
-    valid(path, "vendor.github-workflows")
+    check_valid(path, "github-workflows")
     for step in steps(workflow):
         uses = step.get("uses", "").partition("@")[0]
         if "run" in step:
@@ -155,7 +150,7 @@ def test_github_workflows_are_valid_and_run(job, tmp_path, workflow):
 def test_the_pipeline_of_gitlab_is_valid_and_runs(job, tmp_path):
     path = tmp_path / ".gitlab-ci.yml"
     path.write_text(EXAMPLES[".gitlab-ci.yml"].body)
-    valid(path, "vendor.gitlab-ci", "--data-transform", "gitlab-ci")
+    check_valid(path, "gitlab-ci", "--data-transform", "gitlab-ci")
     pipeline = yaml.safe_load(path.read_text())
     stages = pipeline.pop("stages")
     for one in sorted(pipeline.values(), key=lambda one: stages.index(one["stage"])):

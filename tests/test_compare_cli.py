@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kineto import KinetoTrace
+from tests.support.kineto import KinetoTrace, steady
 from tests.support.places import FIXTURES
 from tests.test_cli import refused, run
 from traceanalyzer.cli import compare as verb
@@ -146,7 +146,7 @@ def test_damage_passes_no_gate(capsysbinary, tmp_path):
     assert code == 3 and out and ("damaged" in err or out.startswith("Could not"))
 
 
-@pytest.mark.parametrize("share", ["5", "-1%", "much", "5ms", "", "nan"])
+@pytest.mark.parametrize("share", ["5", "-1%", "much", "5ms", "", "nan", "1e999%"])
 def test_a_share_is_a_share(capsysbinary, share):
     assert f"--fail-over: '{share}' is not a share such as 5% or 0.05" in refused(
         capsysbinary, "compare", SLOW, FIXED, f"--fail-over={share}"
@@ -177,6 +177,19 @@ def test_file_names_are_written_anywhere_and_tell_no_host(capsysbinary, tmp_path
     odd = odd.rename(tmp_path / os.fsdecode(b"r\xff.json.gz"))
     assert json.loads(run(capsysbinary, "compare", odd, odd, "-f", "json")[1])["base"]["name"] == "r\ufffd.json.gz"
     assert run(capsysbinary, "baseline", "save", odd, "-o", "-")[0] == 0
+
+
+def test_a_log_obeys_no_name(capsysbinary, tmp_path):
+    """A pipeline obeys lines of its log that begin with two colons, and a terminal control characters."""
+    trace = steady(60)
+    trace.metadata["deviceProperties"][0]["name"] = "GPU\n::error::\x1b[31m"
+    place = trace.write(tmp_path / "a\n::warning::b\x1b[31m.json")
+    kept = tmp_path / "baseline.json"
+    lines = [run(capsysbinary, "baseline", "save", place, "-o", kept)[2]]
+    lines.append(run(capsysbinary, "compare", kept, tmp_path / "no\n::notice::\x1b.json")[2])
+    lines.append(run(capsysbinary, "check", place, "--assert", "idle_share <= 1%", "-o", tmp_path / "check.txt")[2])
+    for text in lines:
+        assert text and "\x1b" not in text and not any(line.startswith("::") for line in text.splitlines())
 
 
 def test_every_format_has_a_writer():

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.comparisons import MS, US, change, comparison, problem, refused, side
+from tests.support.comparisons import MS, US, capture, change, comparison, problem, refused, side
 from traceanalyzer.redaction.data import redaction_of
 from traceanalyzer.render.compare_markdown import render_comparison_markdown
 from traceanalyzer.render.compare_text import render_comparison
 from traceanalyzer.render.lines import WIDTH
 from traceanalyzer.render.md import LIMIT
+from traceanalyzer.result.comparing.alike import notes_on
 from traceanalyzer.result.comparison import Change, Noise, Note
 from traceanalyzer.result.comparison_gate import gate
-from traceanalyzer.result.comparison_words import ledger_lines, moved, ratio_words, relative_words
+from traceanalyzer.result.comparison_words import advice, ledger_lines, moved, ratio_words, relative_words
 
 HOSTILE = "</script>|`x`\n\n# ::error::\x1b[2J @everyone #12 <img src=x>"
 
@@ -45,7 +46,7 @@ def test_the_ledger_adds_up():
     rows = [line.rsplit("  ", 1)[0].split() for line in section(comparison(), "WHERE THE TIME WENT")]
     assert [row[0] for row in rows] == ["idle:", "idle:", "compute", "idle:", "1", "="]
     found = ledger_lines(comparison())
-    shown = [*found.shown, Change("", found.base_ns, found.new_ns, found.change_ns, None, None, None, "same")]
+    shown = [*found.shown, *filter(None, [found.rest])]
     for field in ("base_ns", "new_ns", "change_ns"):
         assert sum(getattr(line, field) or 0 for line in shown) == getattr(comparison().step, field)
     (rest,) = [line for line in section(comparison(), "WHERE THE TIME WENT") if "1 more line" in line]
@@ -86,7 +87,7 @@ def test_findings_stand_by_what_became_of_them():
         "new · LCH001 The GPU waits for kernel launches: 1.1 ms, none before. The GPU waits for kernel launches, says"
         in text
     )
-    assert "uncovered · KRN005 Tensor cores are idle: 5 ms: takes as long as before, but is now a larger share" in text
+    assert "uncovered · KRN005 Tensor cores are idle: 5 ms: was there before, as a smaller share of the time" in text
     assert "could not judge · MEM004 Memory grows: new has no memory events." in text
     assert lines[-1] == "  and 1 that did not change"
 
@@ -175,6 +176,15 @@ def test_markdown_says_the_same():
     )
     assert text.count("<details>") == text.count("</details>") == 4 and text.endswith("</sub>\n")
     assert "<summary>Other findings (3)</summary>" in text and "- 1 that did not change" in text
+    still = [one for one in comparison().problems if one.state == "same"]
+    assert "\n1 finding did not change.\n" in render_comparison_markdown(comparison(problems=still))
+
+
+def test_captures_of_one_side_that_do_not_belong_together_are_told_what_to_do():
+    notes = [*notes_on([capture(), capture(gpus=["NVIDIA A100"])], [capture()], anyway=False)]
+    assert [(note.about, note.refuses) for note in notes] == [("captures", True)]
+    assert "one ran on NVIDIA H100 80GB HBM3, another on NVIDIA A100" in notes[0].message
+    assert "one program on one machine" in advice(refused(notes=notes))[0]
 
 
 def test_a_refusal_in_markdown():
@@ -211,7 +221,8 @@ def test_what_tells_of_a_person_can_be_taken_out():
         (comparison(), "medium", 1, "new finding LCH001 (medium)"),
         (comparison(outcome="slower", step=change("step", 10 * MS, 12 * MS)), None, 1, "+20% a step, and --fail-over allows +5.0%"),
         (comparison(outcome="slower", step=change("step", 100 * MS, 104 * MS)), None, 0, ""),
-        (comparison(outcome="no_change", step=change("step", 10 * MS, 12 * MS, "same")), None, 0, ""),
+        (comparison(outcome="no_change", step=change("step", 100 * MS, 104 * MS, "same")), None, 0, ""),
+        (comparison(outcome="no_change", step=change("step", 10 * MS, 12 * MS, "same")), None, 3, "so much noise"),
         (refused(), "info", 3, ""),
     ],
 )  # fmt: skip

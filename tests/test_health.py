@@ -7,7 +7,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace, steady
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
-from traceanalyzer.analysis import analyze, can_judge
+from traceanalyzer.analysis import analyze
 from traceanalyzer.derive.catalog import Catalog
 
 
@@ -31,7 +31,7 @@ def test_launches_without_gpu_activity(tmp_path):
     for n in range(4):
         trace.call("cudaLaunchKernel", n * 10, n * 10 + 5, correlation=n + 1)
     found = analyze(ta.load(trace.write(tmp_path / "t.json")))
-    assert not can_judge(found)
+    assert not found.judged
     assert found.verdict.headline.startswith("Could not judge: the trace has kernel launches but no GPU activity")
 
 
@@ -39,7 +39,7 @@ def test_one_rank_without_gpu_activity_does_not_hide_the_others(tmp_path):
     steady(3).write(tmp_path / "a.json")
     KinetoTrace().call("cudaLaunchKernel", 0, 5, correlation=1).write(tmp_path / "b.json")
     found = analyze(ta.load(tmp_path))
-    assert can_judge(found)
+    assert found.judged
     assert [(h.code, h.severity) for h in found.health if h.code != "TRC010"] == [("TRC002", "low")]
 
 
@@ -47,7 +47,15 @@ def test_missing_kernels(tmp_path):
     trace = steady(6)
     for n in range(4):
         trace.call("cudaLaunchKernel", 7000 + n, 7000 + n + 0.5, correlation=100 + n)
-    assert health(trace, tmp_path) == [("TRC002", "low", 4)]
+    assert health(trace, tmp_path) == [("TRC002", "medium", 4)]
+
+
+@pytest.mark.parametrize(("lost", "found"), [(1, []), (3, [("TRC002", "medium", 3)])])
+def test_a_single_launch_may_be_without_its_kernel(tmp_path, lost, found):
+    trace = steady(100)
+    for n in range(lost):
+        trace.call("cudaLaunchKernel", 10_500 + n, 10_500 + n + 0.5, correlation=1000 + n)
+    assert health(trace, tmp_path) == found
 
 
 def test_a_graph_that_begins_with_a_copy_is_not_missing(tmp_path):
@@ -113,7 +121,7 @@ def test_gpu_work_far_from_scarce_host_records_is_kept(tmp_path):
 
 def test_nothing_but_impossible_times_cannot_be_judged(tmp_path):
     found = analyze(ta.load(KinetoTrace().op(9e15, 9e15 + 10).write(tmp_path / "t.json")))
-    assert not can_judge(found)
+    assert not found.judged
     assert found.verdict.headline.startswith("Could not judge: every GPU operation has impossible times")
 
 

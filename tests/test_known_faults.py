@@ -11,7 +11,7 @@ import pytest
 
 import traceanalyzer as ta
 from tests.support.kineto import AUTOGRAD, KinetoTrace, steady
-from traceanalyzer.analysis import analyze, can_judge
+from traceanalyzer.analysis import analyze
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.report.html import render_html
 from traceanalyzer.result.document import Device, Result
@@ -106,7 +106,7 @@ class TestTimes:
         _, result = run(trace)
         assert only(result).window_ns == 3_900_000
         assert health(result) == [("TRC007", "low", 6), ("TRC002", "high", 6)]
-        assert not can_judge(result)
+        assert not result.judged
 
     def test_host_records_that_last_for_years(self, run):
         """A range or a call with a damaged duration would be to blame for all the time in which the GPU is idle."""
@@ -133,7 +133,7 @@ class TestTimes:
                     trace.call("cudaLaunchKernel", start, start + 5, correlation=10_000 + start)
         _, result = run(trace.op(10_020, 310_000, launch=(9_900, 9_905)))
         assert health(result) == [("TRC002", "high", 600)]
-        assert not can_judge(result)
+        assert not result.judged
         assert result.verdict.headline.startswith("Could not judge: most kernel launches left no usable kernel")
 
     def test_a_kernel_that_begins_after_the_wait_for_it(self, run):
@@ -343,7 +343,7 @@ class TestVerdict:
         trace = KinetoTrace()
         trace.events = events
         _, result = run(trace)
-        assert (result.devices, result.findings, can_judge(result)) == ([], [], False)
+        assert (result.devices, result.findings, result.judged) == ([], [], False)
         assert result.verdict.headline == "Could not judge: the trace holds no GPU work."
 
     def test_without_steps_everything_else_is_judged(self, run):

@@ -6,7 +6,7 @@ import pytest
 
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
-from traceanalyzer.analysis import analyze, can_judge
+from traceanalyzer.analysis import analyze
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_without_device_properties(read):
     loaded = read(trace)
     assert loaded.table("devices").num_rows == 0
     assert (loaded.inputs[0].rank, loaded.inputs[0].world_size) == (3, 8)
-    assert can_judge(analyze(loaded))
+    assert analyze(loaded).judged
 
 
 class TestTimes:

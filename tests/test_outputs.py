@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -82,7 +83,7 @@ RESULTS: dict[str, Callable[[], Result]] = {
     "nsys": lambda: golden("nsys-launch_storm.fixed.graph-level"),
     "unjudged": unjudged,
     "4 ranks": lambda: job_result(4),
-    "600 ranks": lambda: job_result(600),
+    "600 ranks": cache(lambda: job_result(600)),
     **{f"hostile {n}": (lambda name=name: hostile(name)) for n, name in enumerate(HOSTILE)},
 }
 every_result = pytest.mark.parametrize("make", RESULTS.values(), ids=RESULTS)
@@ -95,8 +96,6 @@ def test_each_format_of_the_command_line_has_a_renderer():
 @every_result
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_same_result_gives_the_same_bytes(make, name):
-    if name == "json" and "\ud800" in make().verdict.headline:
-        pytest.skip("what is read from a file holds no lone surrogates, and JSON cannot")
     (one,), (other,) = rendered(make(), None, [name], "medium"), rendered(make(), None, [name], "medium")
     assert one == other and one.decode() and one.endswith(b"\n")
 

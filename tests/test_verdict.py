@@ -9,7 +9,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
-from traceanalyzer.analysis import analyze, can_judge
+from traceanalyzer.analysis import analyze
 from traceanalyzer.result.document import Saving
 from traceanalyzer.result.verdict import Split, judge
 
@@ -115,7 +115,7 @@ def result(trace: KinetoTrace, tmp_path):
 
 def test_operations_without_duration_cannot_be_judged(tmp_path):
     found = result(KinetoTrace().op(5, 5), tmp_path)
-    assert not can_judge(found)
+    assert not found.judged
     assert found.verdict.headline == "Could not judge: none of the GPU operations in the trace has a duration."
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from traceanalyzer.analysis import analyze_parts, can_judge, parts_of
+from traceanalyzer.analysis import analyze_parts, parts_of
 from traceanalyzer.analysis.parts import MemoryPart
 from traceanalyzer.config import Config
 from traceanalyzer.derive.catalog import NEEDS
@@ -88,7 +88,7 @@ def _examine(part: MemoryPart, container: str) -> Recording:
     for obstacle in rules.obstacles:
         for name in obstacle.settings:
             needed_by[name] += obstacle.rules
-    hidden = None if can_judge(result) else _hidden(result)
+    hidden = None if result.judged else _hidden(result)
     return Recording(file, held, health, rules, hidden, next_time(file, held, names, needed_by))
 
 

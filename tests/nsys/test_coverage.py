@@ -9,7 +9,7 @@ import pytest
 from nsys_export import Row, Tables, facts, global_id, kernel, make_export, nvtx, process_id, read, runtime
 
 from traceanalyzer import load
-from traceanalyzer.analysis import analyze, can_judge
+from traceanalyzer.analysis import analyze
 
 GPU = "CUPTI_ACTIVITY_KIND_KERNEL"
 API = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -118,7 +118,7 @@ def test_hosts_with_the_same_gpu_number(tmp_path: Path) -> None:
 
 def test_the_verdict_names_the_cause(tmp_path: Path) -> None:
     found = analyze(load(make_export(tmp_path / "e.sqlite", RANGES | UNTRACED)))
-    assert not can_judge(found)
+    assert not found.judged
     assert found.verdict.headline.startswith("Could not judge: CUDA was not traced")
 
 
@@ -126,7 +126,7 @@ def test_a_file_without_gpu_work_does_not_hide_that_of_others(tmp_path: Path) ->
     make_export(tmp_path / "a.sqlite", {GPU: [kernel(), kernel(5000, 6000)], API: [runtime()]})
     make_export(tmp_path / "b.sqlite", RANGES | UNTRACED)
     found = analyze(load(tmp_path))
-    assert can_judge(found)
+    assert found.judged
     assert [(note.code, note.severity) for note in found.health if note.code != "TRC010"] == [("TRC002", "low")]
 
 

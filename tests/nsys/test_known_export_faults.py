@@ -11,7 +11,7 @@ import pytest
 from nsys_export import Row, Tables, facts, global_id, kernel, make_export, memcpy, nvtx, runtime
 
 import traceanalyzer as ta
-from traceanalyzer.analysis import analyze, can_judge
+from traceanalyzer.analysis import analyze
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.report.html import render_html
 from traceanalyzer.result.document import Result
@@ -59,7 +59,7 @@ def test_whole_graphs_are_busy(run: Any) -> None:
     assert windows(result) == [(0, 18_000, 17_000, 1000)]
     assert (result.devices[0].gpu_op_count, result.devices[0].kernel_count) == (2, 0)
     assert health(result) == [("TRC008", "low", 2)]
-    assert can_judge(result)
+    assert result.judged
 
 
 def test_graphs_and_kernels_in_one_file(run: Any) -> None:

@@ -172,7 +172,7 @@ def test_health_of_the_file(tmp_path: Path) -> None:
     assert [(code, severity, example) for code, severity, _, _, example in sink.messages] == [
         ("TRC009", "low", "NVTX_EVENTS"),
         ("TRC001", "low", "schema 4"),
-        ("TRC003", "low", "12 events were dropped"),
+        ("TRC003", "medium", "12 events were dropped"),
         ("TRC003", "info", "CUPTI failed"),
     ]
 

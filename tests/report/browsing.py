@@ -6,7 +6,8 @@ import shutil
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, ViewportSize
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
@@ -18,6 +19,9 @@ FLAGS = [
     "--disable-sync",
     "--disable-quic",
 ]
+WIDE: ViewportSize = {"width": 1280, "height": 800}
+NARROW: ViewportSize = {"width": 390, "height": 844}
+ACCESSIBLE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
 IN_BROWSER = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
 
 
@@ -40,3 +44,16 @@ def view(tab: Page) -> tuple[float, float]:
     """What the timeline shows, in ns since its origin."""
     found: dict[str, Any] = tab.evaluate("window.traceanalyzer.view()")
     return found["start_ns"], found["end_ns"]
+
+
+def violations(tab: Page, url: str) -> list[tuple[Any, ...]]:
+    """What axe finds in a page with everything unfolded; the tab must let it in."""
+    tab.goto(url)
+    tab.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
+    tab.evaluate("for (const part of document.querySelectorAll('section')) part.scrollIntoView()")
+    tab.wait_for_timeout(300)
+    return [
+        (one["id"], node["target"], node["any"][0]["message"] if node["any"] else node["html"])
+        for one in Axe().run(tab, options=ACCESSIBLE).response["violations"]
+        for node in one["nodes"][:3]
+    ]

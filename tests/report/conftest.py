@@ -116,6 +116,14 @@ def empty_tab(browser: Browser, seen: dict[str, list[str]]) -> Iterator[Page]:
 
 
 @pytest.fixture
+def unguarded(browser: Browser) -> Iterator[Page]:
+    """A tab without the page's content policy, which forbids to bring axe in."""
+    context = browser.new_context(bypass_csp=True, reduced_motion="reduce")
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
 def tab(empty_tab: Page, page_path: str) -> Page:
     """The sample's report in such a tab."""
     open_page(empty_tab, page_path)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from browsing import IN_BROWSER, wait_until
-from playwright.sync_api import Browser, Page, ViewportSize
+from browsing import IN_BROWSER, NARROW, WIDE, violations, wait_until
+from playwright.sync_api import Page, ViewportSize
 from report_sample import Sample, sample
 
 from tests.support.job_results import job_result
@@ -19,10 +17,6 @@ from traceanalyzer.result.document import Verdict
 from traceanalyzer.result.verdict import NOTHING_TO_JUDGE
 
 pytestmark = IN_BROWSER
-
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
-WIDE: ViewportSize = {"width": 1280, "height": 800}
-NARROW: ViewportSize = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +38,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {name: Path(folder / f"{name}.html").as_uri() for name in rendered}
 
 
-@pytest.fixture
-def unguarded(browser: Browser) -> Iterator[Page]:
-    """A tab without the page's content policy, which forbids to bring axe in."""
-    context = browser.new_context(bypass_csp=True, reduced_motion="reduce")
-    yield context.new_page()
-    context.close()
-
-
 # Contrast depends on the colours, and reach on the width: two of the four combinations show all of both.
 @pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", NARROW)])
 @pytest.mark.parametrize("name", ["sample", "empty", "job", "many"])
@@ -60,16 +46,7 @@ def test_axe_finds_nothing(
 ) -> None:
     unguarded.emulate_media(color_scheme=scheme)
     unguarded.set_viewport_size(size)
-    unguarded.goto(pages[name])
-    unguarded.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
-    unguarded.evaluate("for (const part of document.querySelectorAll('section')) part.scrollIntoView()")
-    unguarded.wait_for_timeout(300)
-    found = Axe().run(unguarded, options=RULES).response["violations"]
-    assert not [
-        (one["id"], node["target"], node["any"][0]["message"] if node["any"] else node["html"])
-        for one in found
-        for node in one["nodes"][:3]
-    ]
+    assert not violations(unguarded, pages[name])
 
 
 FOCUSED = """() => {

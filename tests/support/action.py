@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from check_jsonschema import main as check_jsonschema
+from click.testing import CliRunner
 
 ROOT = Path(__file__).parent.parent.parent
 SCRIPT = ROOT / "ci" / "action.sh"
@@ -19,6 +21,12 @@ ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 TOOLS = Path(sys.executable).parent
 _INPUT = re.compile(r"\$\{\{ inputs\.([\w-]+) \}\}")
 _ISSUED = re.compile(r"::(?P<name>[\w-]+)[^:]*::(?P<text>.*)")
+
+
+def check_valid(path: Path, schema: str, *options: str) -> None:
+    """Hold a file against one of the schemas that check-jsonschema brings along."""
+    done = CliRunner().invoke(check_jsonschema, ["--builtin-schema", f"vendor.{schema}", *options, str(path)])
+    assert done.exit_code == 0, done.output
 
 
 def step(command: str) -> dict[str, Any]:

@@ -79,14 +79,15 @@ def problem(
     return ProblemChange(rule, title, state, base, new, *severities, f"{title}, says {rule}.", reason)
 
 
-def refused() -> Comparison:
+def refused(**other: object) -> Comparison:
     """Another GPU on each side."""
     reason = "base ran on an NVIDIA H100, new on an NVIDIA A100"
-    return comparison(
-        outcome="could_not_judge", headline=f"Could not judge: {reason}.", reason=reason,
-        notes=[Note("gpu", reason, True)], step=None, lines=[], families=[], kernels=[], operators=[], problems=[],
-        noise=Noise(None, None, None, 0.02, 0.95),
-    )  # fmt: skip
+    given: dict[str, object] = {
+        "outcome": "could_not_judge", "headline": f"Could not judge: {reason}.", "reason": reason,
+        "notes": [Note("gpu", reason, True)], "step": None, "lines": [], "families": [], "kernels": [], "operators": [],
+        "problems": [], "noise": Noise(None, None, None, 0.02, 0.95),
+    }  # fmt: skip
+    return comparison(**{**given, **other})
 
 
 def capture(name: str = "run.json.gz", step_ns: int = 18_400 * US, kernels: int = 40, **other: object) -> Capture:

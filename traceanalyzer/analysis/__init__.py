@@ -21,7 +21,7 @@ from traceanalyzer.analysis.join import Brief, join
 from traceanalyzer.analysis.parts import Part, parts_of
 from traceanalyzer.analysis.shown import Shown
 from traceanalyzer.analysis.survey import survey
-from traceanalyzer.analysis.whole import can_judge, job_tables, run_job_rules, whole
+from traceanalyzer.analysis.whole import job_tables, run_job_rules, whole
 from traceanalyzer.config import Config
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.engine.rule import Rule
@@ -34,7 +34,7 @@ from traceanalyzer.workers import map_parts
 if TYPE_CHECKING:
     from traceanalyzer.ingest.pipeline import ProgressFactory
 
-__all__ = ["Shown", "analyze", "analyze_parts", "can_judge", "load", "parts_of"]
+__all__ = ["Shown", "analyze", "analyze_parts", "load", "parts_of"]
 
 
 def load(

@@ -8,9 +8,11 @@ from traceanalyzer.analysis.captures import check_different
 from traceanalyzer.errors import NotJudgedError
 from traceanalyzer.result.capture import Baseline, Capture
 from traceanalyzer.result.comparing.alike import unlike
+from traceanalyzer.result.metrics import why_unjudged
 from traceanalyzer.version import VERSION
 
 ANYWAY = "--anyway saves it all the same"
+NOTHING = "it holds no unit of work"
 
 
 def baseline_of(captures: Sequence[Capture], anyway: bool = False) -> Baseline:
@@ -22,18 +24,17 @@ def baseline_of(captures: Sequence[Capture], anyway: bool = False) -> Baseline:
     check_different(captures)
     for one in captures:
         if one.unit is None and (one.unjudged or not anyway):
-            raise NotJudgedError(f"{one.name}: no baseline: {_stop(one.unjudged or one.no_unit)}")
+            raise NotJudgedError(f"{one.name}: no baseline: {why_unjudged(one.unjudged or one.no_unit or NOTHING)}")
         if not anyway:
             _check_sound(one, alone=len(captures) == 1)
-            if words := unlike(captures[0], one):
-                words = words.replace("BASE", captures[0].name).replace("NEW", one.name)
+            if words := unlike(captures[0], one, captures[0].name, one.name):
                 raise NotJudgedError(f"captures of one program on one machine make a baseline, but {words}; {ANYWAY}")
     return Baseline({"name": "traceanalyzer", "version": VERSION}, list(captures))
 
 
 def _check_sound(capture: Capture, alone: bool) -> None:
     if capture.unjudged:
-        raise NotJudgedError(f"{capture.name}: no baseline: {_stop(capture.unjudged)}; {ANYWAY}")
+        raise NotJudgedError(f"{capture.name}: no baseline: {why_unjudged(capture.unjudged)}; {ANYWAY}")
     if alone and capture.unit is not None and capture.unit.kind == "capture":
         raise NotJudgedError(
             f"{capture.name}: no baseline: no steps are marked and no sequence of kernels repeats, so noise cannot be told from "
@@ -44,7 +45,3 @@ def _check_sound(capture: Capture, alone: bool) -> None:
         raise NotJudgedError(
             f"{capture.name}: no baseline of a damaged trace: {capture.damage[0]}{more}; record it again, or {ANYWAY}"
         )
-
-
-def _stop(text: str | None) -> str:
-    return (text or "it holds no unit of work").removesuffix(".")

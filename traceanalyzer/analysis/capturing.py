@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.analysis import Analysis, can_judge
+from traceanalyzer.analysis import Analysis
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.tables.ledger import LEDGER_LINES
@@ -49,7 +49,7 @@ def captured(name: str, found: Analysis) -> Capture:
         ranks=sorted({one.rank for one in result.inputs if one.rank is not None}),
         versions=_versions(found.result),
         damage=[f"{note.code}: {note.message}" for note in result.health if note.severity in ("medium", "high")],
-        unjudged=None if can_judge(result) else result.verdict.headline,
+        unjudged=None if result.judged else result.verdict.headline,
         headline=result.verdict.headline,
         metrics=metrics_of(result),
         unit=_unit(gpus, time) if time else None,
@@ -225,6 +225,9 @@ def _per_unit(rule: str, recoverable: int, unit_claims: pa.Table, gpus: list[_Gp
 
 
 def _versions(result: Result) -> dict[str, str]:
-    """What wrote the traces and what it ran on, where the traces say it."""
-    producers = sorted({one.producer for one in result.inputs})
-    return {"producer": ", ".join(producers)} if producers else {}
+    """Of the profiler, the libraries and the drivers, where the traces say it."""
+    found: dict[str, set[str]] = {}
+    for one in result.inputs:
+        for name, version in {"profiler": one.producer, **one.versions}.items():
+            found.setdefault(name, set()).add(version)
+    return {name: ", ".join(sorted(versions)) for name, versions in found.items()}

@@ -70,7 +70,7 @@ def whole(
     return Result(
         tool={"name": "traceanalyzer", "version": VERSION},
         inputs=[
-            InputInfo(i.path, i.sha256, i.bytes, i.format, i.producer, i.rank, i.world_size, i.rank_source)
+            InputInfo(i.path, i.sha256, i.bytes, i.format, i.producer, i.rank, i.world_size, i.rank_source, i.versions)
             for i in inputs
         ],
         health=health,
@@ -94,11 +94,6 @@ def job_tables(parts: Sequence[Examination], join: Join) -> Catalog:
         stacked["health"] = softened(stacked["health"], stacked["ledger"]["rank"].to_pylist())
     empty = Trace(tuple(part.input for part in parts), {name: spec.empty() for name, spec in EVENT_TABLES.items()})
     return Catalog(empty, given=stacked)
-
-
-def can_judge(result: Result) -> bool:
-    """False when the trace has no GPU work to judge, or damage hides it (exit code 3)."""
-    return result.judged
 
 
 def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule]) -> list[RuleOutcome]:

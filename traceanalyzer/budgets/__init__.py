@@ -1,2 +1,2 @@
-"""Budgets: what a user writes of figures and rules, held against captures. `read` and `assertions` say what was written, `judge` what
+"""Budgets: what a user writes of figures and rules, held against captures. `files` and `assertions` say what was written, `judge` what
 it comes to."""

@@ -14,6 +14,10 @@ from traceanalyzer.errors import ConfigError, did_you_mean
 from traceanalyzer.result.metrics import figure
 
 OFF = "off"
+NOTHING_TO_CHECK = (
+    'nothing to check: no budget is set. Say --assert "idle_share <= 20%", or write "idle_share <= 20%" = "error" below '
+    "[tool.traceanalyzer.check.budgets] in pyproject.toml"
+)
 _COMPARES = re.compile(r"[<>=!]")
 _PATTERN = re.compile(r"[*?\[]")
 
@@ -52,13 +56,10 @@ def assertions(budgets: Budgets, rules: Collection[str], aggregate: str) -> list
             for rule in _rules(entry, rules):
                 if rule not in ruled or rule == entry.text or ruled[rule].text != rule:
                     ruled[rule] = entry
-    return [*compared.values(), *(_of_rule(rule, entry, aggregate) for rule, entry in sorted(ruled.items()))]
-
-
-NOTHING_TO_CHECK = (
-    'nothing to check: no budget is set. Say --assert "idle_share <= 20%", or write "idle_share <= 20%" = "error" below '
-    "[tool.traceanalyzer.check.budgets] in pyproject.toml"
-)
+    found = [*compared.values(), *(_of_rule(rule, entry, aggregate) for rule, entry in sorted(ruled.items()))]
+    if all(one.level == OFF for one in found):
+        raise ConfigError(f"{found[0].place}: nothing to check: every budget is off")
+    return found
 
 
 def _of_rule(rule: str, entry: Entry, aggregate: str) -> Assertion:

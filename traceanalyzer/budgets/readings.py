@@ -87,9 +87,9 @@ def _median(
 
     Raises UnknownFigureError where that tells nothing.
     """
-    if why := next((why for one in captures[1:] if (why := unlike(captures[0], one))), None):
-        told = why.replace("BASE", captures[0].name).replace("NEW", "another")
-        raise UnknownFigureError(f"a median of different machines says nothing: {told}")
+    told = (unlike(captures[0], one, captures[0].name, one.name) for one in captures[1:])
+    if why := next(filter(None, told), None):
+        raise UnknownFigureError(f"a median of different machines says nothing: {why}")
     best = _BEST.get(assertion.comparison.sign)
     values = [best if one.value is None else one.value for one in readings]
     if None in values:
@@ -115,9 +115,8 @@ def _lookup(captures: Sequence[Capture], baseline: Sequence[Capture]) -> Lookup:
         if not of_baseline:
             return median(_figure(capture, name).value for capture in captures)
         for capture in captures:
-            if why := unlike(baseline[0], capture):
-                told = why.replace("BASE", "it").replace("NEW", "the capture")
-                raise UnknownFigureError(f"the baseline does not compare: {told}")
+            if why := unlike(baseline[0], capture, "it", "the capture"):
+                raise UnknownFigureError(f"the baseline does not compare: {why}")
         try:
             if damaged := next((one for one in baseline if one.damage), None):
                 raise UnknownFigureError(damaged.damage[0])

@@ -11,12 +11,13 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from traceanalyzer.cli import analyze, baseline, check, compare, doctor, export, ingest, report, rules
+from traceanalyzer.cli.common import JUDGED, tell
 from traceanalyzer.errors import TraceAnalyzerError
 from traceanalyzer.garbage import collect_rarely
 
 EPILOG = (
-    "Exit codes: 0 clean · 1 findings at or above --fail-on · 2 wrong usage or unreadable input · "
-    "3 could not judge (no GPU work, or damage that hides it; with --fail-on, also a damaged trace without such findings)."
+    "Exit codes: 0 passed · 1 a finding at or above --fail-on, a budget broken, or slower than --fail-over allows · "
+    "2 wrong usage or unreadable input · 3 could not judge. Each command's --help says more."
 )
 
 DEBUG = "TRACEANALYZER_DEBUG"
@@ -38,12 +39,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("report", help=report.report.__doc__, epilog=EPILOG)(report.report)
-app.command("analyze", help=analyze.analyze.__doc__, epilog=EPILOG)(analyze.analyze)
+app.command("report", help=report.report.__doc__, epilog=JUDGED)(report.report)
+app.command("analyze", help=analyze.analyze.__doc__, epilog=JUDGED)(analyze.analyze)
 app.command("check", help=check.check.__doc__, epilog=check.EPILOG)(check.check)
 app.command("compare", help=compare.compare.__doc__, epilog=compare.EPILOG)(compare.compare)
 app.add_typer(baseline.app, name="baseline")
-app.command("export", help=export.export.__doc__, epilog=EPILOG)(export.export)
+app.command("export", help=export.export.__doc__, epilog=export.EPILOG)(export.export)
 app.command("doctor", help=doctor.doctor.__doc__)(doctor.doctor)
 app.command("ingest", help=ingest.ingest.__doc__)(ingest.ingest)
 app.add_typer(rules.app, name="rules")
@@ -103,5 +104,5 @@ def _terminated(*_: object) -> NoReturn:
 
 
 def _fail(message: str, exit_code: int = 2) -> NoReturn:
-    print("error:", " ".join(message.split()), file=sys.stderr)
+    tell(f"error: {message}")
     sys.exit(exit_code)

@@ -18,11 +18,12 @@ from traceanalyzer.cli.common import (
     check_output,
     configuration,
     size_limit,
+    tell,
     write,
 )
 
 app = typer.Typer(
-    help="Keep what a run took in a small file, to compare later runs with: made to be kept in git.",
+    help="Keep what a run took, in a small file for git.",
     no_args_is_help=True,
 )
 EPILOG = (
@@ -72,14 +73,16 @@ def save(
     found = [capture for place in captures for capture in read_run(place, config, how).captures]
     baseline = baseline_of(found, anyway)
     write(baseline_bytes(baseline), output)
-    typer.echo(f"{'' if str(output) == '-' else f'{output}: '}{summary(baseline)}", err=True)
+    tell(f"{'' if str(output) == '-' else f'{output}: '}{summary(baseline)}")
 
 
 @app.command("show")
 def show(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A baseline file.", show_default=False)],
 ) -> None:
-    """Say what a baseline holds: what it is of, step time, ledger, findings, figures.
+    """Say what a baseline holds.
+
+    What it is of, step times, ledger, kernels, findings, and the figures that budgets can be held against.
 
     Example: traceanalyzer baseline show perf/baseline.json
     """

@@ -22,16 +22,18 @@ from traceanalyzer.cli.common import (
     check_output,
     configuration,
     size_limit,
+    tell,
     write,
 )
 from traceanalyzer.cli.outputs import Also, also_outputs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.budgets.judge import Given
     from traceanalyzer.config import Budgets, Config
     from traceanalyzer.result.check import Check
-
 
 EPILOG = (
     "Exit codes: 0 all budgets are kept, but for those that only warn · 1 a budget of level error is broken · "
@@ -115,10 +117,11 @@ def check(
     scheduler: Scheduler = None,
     max_size: MaxSize = None,
 ) -> None:
-    """Hold captures against budgets: figures such as the idle share, step times, and rules that must find nothing.
+    """Hold captures against budgets on figures and rules.
 
-    Budgets stand in [tool.traceanalyzer.check.budgets] of pyproject.toml, in a YAML file, or in --assert. Exits with 1 when one of
-    level error is broken, and with 3 when one could not be judged or a capture is damaged.
+    Figures are such as the idle share or a step's time; a rule that is named must find nothing. Budgets stand in
+    [tool.traceanalyzer.check.budgets] of pyproject.toml, in a YAML file, or in --assert. Markdown, JUnit and annotations do not say
+    who you are (see --redact).
 
     Example: traceanalyzer check run.json.gz --assert "idle_share <= 20%" --assert INP001
 
@@ -144,7 +147,7 @@ def check(
     for form, place in ((format_, output), *more):
         write(_rendered(found, form, redact), place)
     if str(output) != "-":
-        typer.echo(found.headline, err=True)
+        tell(found.headline)
     raise typer.Exit(found.exit_code)
 
 
@@ -174,9 +177,9 @@ def _rendered(found: Check, form: CheckFormat, redact: bool) -> bytes:
         return found.to_json()
     if form is CheckFormat.TEXT:
         return check_text.render_check(found).encode()
-    published = {
-        CheckFormat.MARKDOWN: check_markdown.render_check,
+    published: dict[CheckFormat, Callable[[Check], bytes]] = {
+        CheckFormat.MARKDOWN: lambda one: check_markdown.render_check(one).encode(),
         CheckFormat.JUNIT: check_junit.render_check,
-        CheckFormat.GITHUB: check_github.render_check,
+        CheckFormat.GITHUB: lambda one: check_github.render_check(one).encode(),
     }
-    return published[form](redaction_of().check(found) if redact else found).encode()
+    return published[form](redaction_of().check(found) if redact else found)

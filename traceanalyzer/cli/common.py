@@ -156,6 +156,11 @@ Redacted = Annotated[
     ),
 ]
 
+JUDGED = (
+    "Exit codes: 0 clean · 1 findings at or above --fail-on · 2 wrong usage or unreadable input · "
+    "3 could not judge (no GPU work, or damage that hides it; with --fail-on, also a damaged trace without such findings)."
+)
+"""What commands end with whose gate is --fail-on."""
 RANKS_SHOWN = 8
 """More than that on one timeline no one looks through, and no page should carry."""
 
@@ -256,6 +261,14 @@ def _stdout() -> Iterator[IO[bytes]]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         raise InputError(f"standard output: cannot be written ({error.strerror})") from error
+
+
+def tell(text: str) -> None:
+    """One line to standard error. Names in it are anybody's, and a pipeline obeys lines of its log as a terminal does control
+    characters."""
+    from traceanalyzer.render.lines import printable
+
+    typer.echo(printable(" ".join(text.split())), err=True)
 
 
 def exit_code(result: Result, fail_on: Severity | None) -> int:

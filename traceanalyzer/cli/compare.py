@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +26,7 @@ from traceanalyzer.cli.common import (
     check_output,
     configuration,
     size_limit,
+    tell,
     write,
 )
 from traceanalyzer.cli.outputs import Also, also_outputs
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
 
 EPILOG = (
     "Exit codes: 0 no slower than --fail-over allows · 1 slower than that, or a new finding at or above --fail-on-new · "
-    "2 wrong usage or unreadable input · 3 could not judge (not comparable, nothing to compare, or a damaged side in which "
-    "nothing worse was found). The comparison is written with 1 and 3 too."
+    "2 wrong usage or unreadable input · 3 could not judge (not comparable, nothing to compare, a damaged side in which "
+    "nothing worse was found, or slower than that within the noise). The comparison is written with 1 and 3 too."
 )
 RANKS_COMPARED = 4
 """Of a larger job so many ranks have a timeline in the HTML page, on either side."""
@@ -57,11 +59,11 @@ class CompareFormat(StrEnum):
 
 @dataclass(frozen=True)
 class Style:
-    """How it looks: what `--title`, `--redact` and `--limit-mb` (here in bytes) say."""
+    """How it looks: what `--title`, `--redact` and `--limit-mb` say."""
 
     title: str | None
     redact: bool
-    limit: int
+    limit_mb: float
 
 
 def compare(
@@ -120,10 +122,11 @@ def compare(
     scheduler: Scheduler = None,
     max_size: MaxSize = None,
 ) -> None:
-    """Compare two runs: faster or slower, by how much, how sure, and why.
+    """Compare two runs: faster or slower, and why.
 
-    A step is compared with a step, whatever the lengths of the captures, and a change within the noise is none. What cannot be
-    compared, such as runs on different GPUs, is refused with the reason. Markdown and HTML do not say who you are (see --redact).
+    Says by how much, how sure that is, and what became of each finding. A step is compared with a step, whatever the lengths of the
+    captures, and a change within the noise is none. What cannot be compared, such as runs on different GPUs, is refused with the
+    reason. Markdown and HTML do not say who you are (see --redact).
 
     Example: traceanalyzer compare before.json.gz after.json.gz
 
@@ -133,7 +136,8 @@ def compare(
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.result.comparing import compare as compared
-    from traceanalyzer.result.comparison_gate import FAILED, gate
+    from traceanalyzer.result.comparison_gate import gate
+    from traceanalyzer.result.gate import FAILED
 
     named = [base, new, *(more_base or []), *(more_new or [])]
     check_output(output, named)
@@ -153,14 +157,14 @@ def compare(
         check_different(before)
         check_different(after)
         comparison = compared(before, after, anyway)
-        style = Style(title, redact, int(limit_mb * 1_000_000))
+        style = Style(title, redact, limit_mb)
         for form, place in outputs:
             write(_WRITERS[form](comparison, first, style), place)
     if str(output) != "-":
-        typer.echo(comparison.headline, err=True)
+        tell(comparison.headline)
     passed = gate(comparison, allowed, fail_on_new.value if fail_on_new else None)
     for reason in passed.reasons:
-        typer.echo(f"{'failed' if passed.exit_code == FAILED else 'not judged'}: {reason}", err=True)
+        tell(f"{'failed' if passed.exit_code == FAILED else 'not judged'}: {reason}")
     raise typer.Exit(passed.exit_code)
 
 
@@ -172,7 +176,7 @@ def _share(text: str) -> float:
         value, unit = parse_quantity(text)
     except ValueError:
         value, unit = -1, None
-    if value < 0 or not (unit == SHARE or (unit is None and value < 1)):
+    if not 0 <= value < math.inf or not (unit == SHARE or (unit is None and value < 1)):
         raise InputError(f"--fail-over: '{text}' is not a share such as 5% or 0.05")
     return float(value)
 
@@ -196,6 +200,7 @@ def _markdown(comparison: Comparison, _: list[Run], style: Style) -> bytes:
 
 
 def _html(comparison: Comparison, runs: list[Run], style: Style) -> bytes:
+    from traceanalyzer.report.budget import MEGABYTE
     from traceanalyzer.report.comparison_page import render_comparison_html
 
     base, new = runs
@@ -204,7 +209,7 @@ def _html(comparison: Comparison, runs: list[Run], style: Style) -> bytes:
         _tables(base),
         _tables(new),
         title=style.title,
-        limit=style.limit,
+        limit=int(style.limit_mb * MEGABYTE),
         redact=style.redact,
         base_result=base.result,
         new_result=new.result,

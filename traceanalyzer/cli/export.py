@@ -26,8 +26,11 @@ from traceanalyzer.cli.common import (
     configuration,
     exit_code,
     size_limit,
+    tell,
     written,
 )
+
+EPILOG = "Exit codes: 0 written · 2 wrong usage or unreadable input · 3 written, but nothing could be judged."
 
 
 class Target(StrEnum):
@@ -105,7 +108,7 @@ def export(
         ]
         out = stack.enter_context(written(output))
         write_trace(found.result, recordings, stack.enter_context(packing(out, output.suffix == ".gz")), redact)
-    typer.echo(found.result.verdict.headline, err=True)
+    tell(found.result.verdict.headline)
     if str(output) != "-":
         typer.echo(f"trace: {output} (open it at https://ui.perfetto.dev)", err=True)
     raise typer.Exit(exit_code(found.result, None))

@@ -25,6 +25,7 @@ from traceanalyzer.cli.common import (
     configuration,
     exit_code,
     size_limit,
+    tell,
     write,
 )
 from traceanalyzer.cli.outputs import Also, also_outputs
@@ -95,7 +96,7 @@ def report(
         contents = rendered(result, found.tables, [name for name, _ in others], fail_on, redact)
         for content, (_, file) in zip(contents, others, strict=True):
             write(content, file)
-    typer.echo(result.verdict.headline, err=True)
+    tell(result.verdict.headline)
     if str(output) != "-":
         typer.echo(f"report: {output}", err=True)
     if open_:

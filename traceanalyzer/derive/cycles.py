@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from traceanalyzer.derive.repetition import RUNS, runs
 from traceanalyzer.intervals import Array
 
 REPEATS = 2
@@ -23,7 +24,8 @@ CANDIDATES = 256
 def period(symbol: Array) -> int | None:
     """The period of a sequence of small non-negative integers; None where it does not repeat."""
     longest = (len(symbol) - 1) // REPEATS
-    tried: list[int] = [p for p in _distances(symbol).tolist() if p <= longest]
+    found = np.unique(np.concatenate([_distances(runs(symbol, length)) for length in RUNS]))
+    tried: list[int] = found[found <= longest].tolist()
     same = [float((symbol[p:] == symbol[:-p]).mean()) for p in tried]
     best = max(same, default=0.0)
     if best < SAME:

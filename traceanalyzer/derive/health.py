@@ -15,8 +15,9 @@ from traceanalyzer.intervals import clip, total, union
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.units import format_duration, format_share
 
-MISSING_SHARE = 0.2
-"""Launches without an operation are normal at the edge of a capture; this many are not."""
+MISSING_SHARE = 0.02
+"""A single launch may be under way when a recording ends, and one may fail. More of them than this are lost records: idle time is
+too long then, and a step without its last operations too short."""
 MOST_MISSING_SHARE = 0.5
 """With this many missing, what is left of the GPU's work says nothing of the run."""
 OVERHEAD_SHARE = 0.05
@@ -57,9 +58,12 @@ def health(
         elif missing > MOST_MISSING_SHARE * launched[rank]:
             message = "most kernel launches left no usable kernel in the trace: the GPU did more than it shows"
             rows.append(_row(rank, "TRC002", "high", message, missing))
-        elif missing > MISSING_SHARE * launched[rank]:
-            message = "kernel launches whose kernels are missing from the trace: GPU time may be under-counted"
-            rows.append(_row(rank, "TRC002", "low", message, missing))
+        elif missing > max(1, MISSING_SHARE * launched[rank]):
+            message = (
+                f"{format_share(missing / launched[rank])} of the kernel launches left no kernel in the trace: GPU time is "
+                "under-counted, and a step may look faster than it was"
+            )
+            rows.append(_row(rank, "TRC002", "medium", message, missing))
         if rank in sound:
             rows += _weak(rank, sound[rank], *(tables[rank] for tables in lists))
     noted = softened(recorded_health, recorded.keys()) if sound else recorded_health

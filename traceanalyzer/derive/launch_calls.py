@@ -9,15 +9,20 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.tables.ledger import LAUNCH_CALLS
 from traceanalyzer.intervals import Array
 
+GRAPH_LAUNCH = "GraphLaunch"
+DEVICE_WAITS = ("DeviceSynchronize", "CtxSynchronize")
+
 
 def launch_calls(api_calls: pa.Table, links: pa.Table, ledger_ops: pa.Table) -> pa.Table:
     """One row per call that starts work, in the order of `api_calls`."""
     calls = _real_launches(api_calls)
     answered = _answered(calls, links)
+    unfinished = _unfinished(calls, answered)
+    queued = ~answered & unfinished & _at_work(calls, _ends(api_calls), ledger_ops)
     return frames.build(
         LAUNCH_CALLS,
         {column: calls[column] for column in ("rank", "process", "thread", "start_ns")}
-        | {"answered": answered, "queued": _queued(calls, answered, _ends(api_calls), ledger_ops)},
+        | {"answered": answered, "unfinished": unfinished, "queued": queued},
     )
 
 
@@ -48,27 +53,34 @@ def _answered(calls: pa.Table, links: pa.Table) -> frames.Flags:
     return frames.among(key[: calls.num_rows], key[calls.num_rows :])
 
 
+def _unfinished(calls: pa.Table, answered: frames.Flags) -> frames.Flags:
+    """Which calls may have started more than the trace holds: the last ones of their process, all unanswered, and a graph launch
+    just before them, of which only the beginning may be there."""
+    graph = frames.where(calls, "name", lambda name: name.endswith(GRAPH_LAUNCH))
+    start: Array = frames.ints(calls, "start_ns")
+    unfinished = ~answered
+    for _, rows in frames.together(*(frames.ints(calls, c) for c in ("rank", "process"))):
+        last = start[rows][answered[rows]].max(initial=frames.NULL)
+        unfinished[rows] &= start[rows] > last
+        if unfinished[rows].any():
+            unfinished[rows] |= graph[rows] & (start[rows] == last)
+    return unfinished
+
+
 def _ends(api_calls: pa.Table) -> dict[tuple[int, ...], int]:
-    """By (rank, process), when the last call began: the recording reaches at least as far."""
-    start = frames.ints(api_calls, "start_ns")
+    """By (rank, process), how far the recording reaches at least: when the last call began, or a wait for the whole GPU was over."""
+    waits = frames.where(api_calls, "name", lambda name: name.endswith(DEVICE_WAITS))
+    reached = np.where(waits, frames.ints(api_calls, "end_ns"), frames.ints(api_calls, "start_ns"))
     by_process = frames.together(*(frames.ints(api_calls, c) for c in ("rank", "process")))
-    return {key: int(start[rows].max()) for key, rows in by_process}
+    return {key: int(reached[rows].max()) for key, rows in by_process}
 
 
-def _queued(
-    calls: pa.Table, answered: frames.Flags, ends: dict[tuple[int, ...], int], ledger_ops: pa.Table
-) -> frames.Flags:
-    """Which unanswered calls had launched what still waited for its turn when the recording ended.
-
-    These are the last ones of their process, all of them, and the GPU was at work to the end: had it stopped earlier, the rest of its
-    records would be lost.
-    """
+def _at_work(calls: pa.Table, ends: dict[tuple[int, ...], int], ledger_ops: pa.Table) -> frames.Flags:
+    """Whether the GPU was at work to the end of the recording, as far as each call's process knows. Had it stopped earlier, what was
+    launched last would have run, and its records would be lost."""
     ops = dict(frames.together(*(frames.ints(ledger_ops, c) for c in ("rank", "process"))))
     op_end, length = frames.ints(ledger_ops, "end_ns"), frames.duration(ledger_ops)
-    start: Array = frames.ints(calls, "start_ns")
-    queued = np.zeros(len(start), bool)
+    busy = np.zeros(calls.num_rows, bool)
     for key, rows in frames.together(*(frames.ints(calls, c) for c in ("rank", "process"))):
-        if key in ops and ends[key] - op_end[ops[key]].max() <= length[ops[key]].max():
-            last = start[rows][answered[rows]].max(initial=frames.NULL)
-            queued[rows] = ~answered[rows] & (start[rows] > last)
-    return queued
+        busy[rows] = key in ops and ends[key] - op_end[ops[key]].max() <= length[ops[key]].max()
+    return busy

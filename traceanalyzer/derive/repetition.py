@@ -136,7 +136,7 @@ def find(launches: Launches) -> Units | None:
 
 def _candidates(launches: Launches) -> list[Units]:
     """Cuts at the anchors of each period, the largest period first."""
-    parts = [_anchors(_runs(launches.symbol, length)) for length in RUNS]
+    parts = [_anchors(runs(launches.symbol, length)) for length in RUNS]
     position, size, period, even = (np.concatenate(column) for column in zip(*parts, strict=True))
     begin = np.cumsum(size) - size
     result = []
@@ -152,7 +152,7 @@ def _candidates(launches: Launches) -> list[Units]:
     return result
 
 
-def _runs(symbol: Array, length: int) -> Array:
+def runs(symbol: Array, length: int) -> Array:
     """For each position a number that tells apart the runs of `length` (a power of two) launches that begin there."""
     run, reach = symbol, 1
     while reach < length and len(run) > reach:

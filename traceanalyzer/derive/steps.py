@@ -103,14 +103,14 @@ def step_stats(
 
     A step lasts from the end of the step before it to the end of its own last operation. What is launched ahead (the copy of the next
     batch) ends early and moves no border. The first one is not complete: it lasts from the end of the last kernel that was queued
-    before the recording or, without any, from its own first operation. A step of which something still waited for its turn when the
-    recording ended is not complete either, nor is any after it.
+    before the recording or, without any, from its own first operation. A step of which something never ran in the recording, as it
+    does where the GPU's records end before the host's, is not complete either, nor is any after it.
     """
     if not host_steps.num_rows or not step_calls.num_rows:
         return STEP_STATS.empty()
     calls = step_calls.sort_by([("rank", "ascending"), ("device", "ascending"), ("op_start_ns", "ascending")])
-    queued, before = _first_queued(launch_calls), frames.by_device(_unlaunched(ledger_ops, links))
-    tables = [_device_steps(key, host_steps, own, queued, before[key]) for key, own in frames.split(calls)]
+    unfinished, before = _first_unfinished(launch_calls), frames.by_device(_unlaunched(ledger_ops, links))
+    tables = [_device_steps(key, host_steps, own, unfinished, before[key]) for key, own in frames.split(calls)]
     return frames.stack(STEP_STATS, [table for table in tables if table.num_rows])
 
 
@@ -135,11 +135,11 @@ def _unlaunched(ledger_ops: pa.Table, links: pa.Table) -> pa.Table:
     return kernels.filter(pa.array(known & ~linked))
 
 
-def _first_queued(launch_calls: pa.Table) -> dict[tuple[int, ...], int]:
-    """By (rank, process), the start of the first call whose operation never ran in the recording."""
-    queued = launch_calls.filter(launch_calls["queued"])
-    start = frames.ints(queued, "start_ns")
-    by_process = frames.together(*(frames.ints(queued, c) for c in ("rank", "process")))
+def _first_unfinished(launch_calls: pa.Table) -> dict[tuple[int, ...], int]:
+    """By (rank, process), the start of the first call from which on operations are missing to the end of the recording."""
+    unfinished = launch_calls.filter(launch_calls["unfinished"])
+    start = frames.ints(unfinished, "start_ns")
+    by_process = frames.together(*(frames.ints(unfinished, c) for c in ("rank", "process")))
     return {key: int(start[rows].min()) for key, rows in by_process}
 
 
@@ -152,7 +152,11 @@ def steps_at(host_steps: pa.Table, rank: Array, process: Array, time: Array) -> 
 
 
 def _device_steps(
-    key: frames.Key, steps: pa.Table, launches: pa.Table, queued: Mapping[tuple[int, ...], int], unlaunched: pa.Table
+    key: frames.Key,
+    steps: pa.Table,
+    launches: pa.Table,
+    unfinished: Mapping[tuple[int, ...], int],
+    unlaunched: pa.Table,
 ) -> pa.Table:
     launched = _launched_in_steps(key, steps, launches)
     if launched is None:
@@ -166,7 +170,7 @@ def _device_steps(
     ops = np.bincount(step, minlength=len(start))
     kernels = np.bincount(step[frames.equals(launches, "op_kind", "kernel")], minlength=len(start))
     seen = np.flatnonzero(ops)
-    whole = end[seen] <= queued.get((key[0], launched.process), np.iinfo(np.int64).max)
+    whole = end[seen] <= unfinished.get((key[0], launched.process), np.iinfo(np.int64).max)
     done = np.maximum.accumulate(last[seen])
     begin = int(first[seen[0]])
     before = frames.ints(unlaunched, "end_ns")[frames.ints(unlaunched, "start_ns") < begin].max(initial=frames.NULL)

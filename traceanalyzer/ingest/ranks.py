@@ -92,6 +92,7 @@ def input_of(source: Source, format_: str, facts: FileFacts, identity: Identity,
         rank_source=identity.source,
         job=facts.job,
         copies=identity.copies,
+        versions=dict(facts.versions),
     )
 
 

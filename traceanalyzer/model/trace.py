@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
@@ -27,7 +27,7 @@ class Input:
     `clock_base_ns` + a time in the tables = nanoseconds since the epoch; None when the file does not say. `rank_source` is what told
     the rank: the content of the file, the environment that it recorded, or only its name. `job` is a text that all files of one job
     share (library and version of the process groups), None when the file does not say. `copies` counts the files of the same rank and
-    content that were left out.
+    content that were left out. `versions` are of the libraries and drivers that the program ran on, by name, where the file says it.
     """
 
     path: str
@@ -42,6 +42,7 @@ class Input:
     rank_source: RankSource | None = None
     job: str | None = None
     copies: int = 0
+    versions: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def _capture(capture: Capture) -> list[str]:
         "  ",
     )
     lines += wrap(capture.headline, "  ", "  ")
-    if versions := ", ".join(capture.versions.values()):
+    if versions := ", ".join(f"{name}: {version}" for name, version in capture.versions.items()):
         lines += wrap(versions, "  ", "  ")
     lines += [line for damage in capture.damage for line in wrap(damage, "  damaged  ", "           ")]
     return lines

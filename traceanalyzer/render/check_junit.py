@@ -5,26 +5,22 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from traceanalyzer.render.check_parts import several, where
+from traceanalyzer.render.junit import document
 from traceanalyzer.render.lines import printable
 from traceanalyzer.result.check import Check, Held
 
 NAME = "traceanalyzer check"
 
 
-def render_check(check: Check) -> str:
-    """Ends in a newline. What is wrong with a whole capture is a case of its own, so that no damaged one passes."""
+def render_check(check: Check) -> bytes:
+    """UTF-8 XML, ending in a newline. What is wrong with a whole capture is a case of its own, so that no damaged one passes."""
     suite = ET.Element("testsuite", name=NAME)
     for one in check.captures:
         if why := one.unjudged or "; ".join(one.damage):
             _add(_case(suite, f"capture {one.place}"), "error", why, one.headline)
     for held in check.assertions:
         _held(check, held, _case(suite, held.text))
-    for count, kind in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        suite.set(count, str(len(list(suite.iter(kind)))))
-    root = ET.Element("testsuites", name=NAME)
-    root.append(suite)
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    return document(suite)
 
 
 def _held(check: Check, held: Held, case: ET.Element) -> None:

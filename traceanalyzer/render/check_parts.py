@@ -19,11 +19,6 @@ def sections(check: Check) -> list[tuple[str, list[Held]]]:
     return [(title, held) for title, held in found.items() if held]
 
 
-def level_words(one: Held) -> str:
-    """What follows the text of an assertion that only warns."""
-    return " [warn]" if one.level == "warn" else ""
-
-
 def where(check: Check, one: Held) -> str:
     """The GPU that an assertion is broken on and, of several captures, which one that is."""
     told = len(check.captures) > 1 and one.capture is not None and one.outcome == "failed"

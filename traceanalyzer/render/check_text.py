@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceanalyzer.render.check_parts import level_words, sections, several, where
+from traceanalyzer.render.check_parts import sections, several, where
 from traceanalyzer.render.lines import printable, wrap
 from traceanalyzer.result.check import Check, Held
 
@@ -23,14 +23,18 @@ def render_check(check: Check) -> str:
     return "\n".join(map(printable, lines)) + "\n"
 
 
+def _title(one: Held) -> str:
+    return f"{one.text} [warn]" if one.level == "warn" else one.text
+
+
 def _brief(one: Held) -> list[str]:
-    text = f"{one.text}{level_words(one)}: {one.actual or one.reason}"
+    text = f"{_title(one)}: {one.actual or one.reason}"
     note = f" ({one.reason})" if one.reason and one.actual else ""
     return wrap(text + note, "  ", "      ")
 
 
 def _full(check: Check, one: Held) -> list[str]:
-    lines = wrap(f"{one.text}{level_words(one)}", "  ", "  ")
+    lines = wrap(_title(one), "  ", "  ")
     rows = [
         ("expected", one.expected),
         ("found", one.actual),

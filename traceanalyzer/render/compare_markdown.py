@@ -16,7 +16,6 @@ from traceanalyzer.result.comparison_words import (
     count_words,
     duration_or_none,
     ledger_lines,
-    ledger_name,
     moved,
     noise_words,
     problem_words,
@@ -25,6 +24,7 @@ from traceanalyzer.result.comparison_words import (
     signed_duration,
     unit_words,
 )
+from traceanalyzer.result.job_words import line_words
 from traceanalyzer.units import format_count
 
 MOST = 20
@@ -88,11 +88,8 @@ def _notes(comparison: Comparison) -> list[str]:
 
 def _ledger(comparison: Comparison, step: Change) -> list[str]:
     found = ledger_lines(comparison)
-    rows = [_row(md.text(ledger_name(line)), line) for line in found.shown]
-    if found.folded:
-        name = f"{found.folded} more line{'s' if found.folded > 1 else ''}"
-        rest = Change(name, found.base_ns, found.new_ns, found.change_ns, None, None, None, "same")
-        rows.append(_row(name, rest))
+    rows = [_row(md.text(line_words(line.name)), line) for line in found.shown]
+    rows += [_row(rest.name, rest)] if (rest := found.rest) else []
     rows.append([f"**{cell}**" if cell else "" for cell in _row(unit_words(comparison), step)])
     return ["#### Where the time went", _changes("per unit of work", rows)]
 
@@ -136,7 +133,7 @@ def _unchanged(problems: Sequence[ProblemChange]) -> list[str]:
     same = len(groups.get("same", []))
     lines = [_finding(state, one) for state in groups if state not in (*OPEN_STATES, "same") for one in groups[state]]
     if not lines:
-        return [f"{format_count(same)} other findings did not change."] if same > 1 else []
+        return [f"{format_count(same)} finding{'s' if same > 1 else ''} did not change."] if same else []
     if same:
         lines.append(f"- {format_count(same)} that did not change")
     return [md.details(f"Other findings ({format_count(len(problems) - _open(groups))})", "\n".join(lines))]

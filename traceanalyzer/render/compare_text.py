@@ -16,7 +16,6 @@ from traceanalyzer.result.comparison_words import (
     count_words,
     duration_or_none,
     ledger_lines,
-    ledger_name,
     moved,
     noise_words,
     problem_words,
@@ -26,6 +25,7 @@ from traceanalyzer.result.comparison_words import (
     signed_duration,
     unit_words,
 )
+from traceanalyzer.result.job_words import line_words
 from traceanalyzer.units import format_count
 
 MOST = 8
@@ -76,10 +76,8 @@ def _ledger(comparison: Comparison, step: Change) -> list[str]:
     """Ledger lines and their sum, which is the step."""
     found = ledger_lines(comparison)
     lines = ["", _row("WHERE THE TIME WENT", ("BASE", "NEW", "change"), unit_words(comparison))]
-    lines += [_line(ledger_name(line), line) for line in found.shown]
-    if found.folded:
-        name = f"{found.folded} more line{'s' if found.folded > 1 else ''}"
-        lines.append(_line(name, Change(name, found.base_ns, found.new_ns, found.change_ns, None, None, None, "same")))
+    lines += [_line(line_words(line.name), line) for line in found.shown]
+    lines += [_line(rest.name, rest)] if (rest := found.rest) else []
     return [*lines, _line(f"= {unit_words(comparison)}", step)]
 
 

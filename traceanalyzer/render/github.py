@@ -8,7 +8,7 @@ from traceanalyzer.render.findings import gain
 from traceanalyzer.render.lines import printable
 from traceanalyzer.render.source_lines import line_in_repository
 from traceanalyzer.result.document import Finding, Result
-from traceanalyzer.result.gate import at_least, exit_code
+from traceanalyzer.result.gate import NOT_JUDGED, at_least, exit_code
 from traceanalyzer.result.ranks import notes
 from traceanalyzer.units import format_count
 
@@ -16,6 +16,8 @@ MOST = 10
 """GitHub shows so many annotations of each kind for a step."""
 NO_MORE = 4_000
 """An annotation holds 4,096 characters."""
+KINDS = ("error", "warning", "notice")
+NAME = "traceanalyzer"
 
 
 def render_github(result: Result, fail_on: str | None = None) -> str:
@@ -23,7 +25,7 @@ def render_github(result: Result, fail_on: str | None = None) -> str:
 
     With `fail_on` what fails the gate is an error and nothing else is; without it an error is a finding of high severity.
     """
-    stops = exit_code(result, fail_on) == 3
+    stops = exit_code(result, fail_on) == NOT_JUDGED
     written = [("error" if stops else "notice", command("error" if stops else "notice", result.verdict.headline, NAME))]
     for note in notes(result.health):
         kind = "warning" if at_least(note.severity, "medium") else "notice"
@@ -50,10 +52,6 @@ def render_github(result: Result, fail_on: str | None = None) -> str:
             command("notice", f"and {counted} more; all of them are in the report and in the result as JSON", NAME)
         )
     return "\n".join(lines) + "\n"
-
-
-KINDS = ("error", "warning", "notice")
-NAME = "traceanalyzer"
 
 
 def command(kind: str, message: str, title: str, at: tuple[str, int] | None = None) -> str:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from traceanalyzer.render.findings import gain
 from traceanalyzer.render.ledgers import gpu_words
 from traceanalyzer.result.document import Finding, Result, RuleOutcome
-from traceanalyzer.result.gate import at_least, exit_code
+from traceanalyzer.result.gate import NOT_JUDGED, at_least, exit_code
 from traceanalyzer.result.ranks import notes
 
 USUAL = "medium"
@@ -24,28 +24,34 @@ def render_junit(result: Result, fail_on: str | None = None) -> bytes:
     own: dict[str, list[Finding]] = {}
     for finding in result.findings:
         own.setdefault(finding.rule, []).append(finding)
-    suites = ElementTree.Element("testsuites", name=NAME)
-    suite = ElementTree.SubElement(suites, "testsuite", name=NAME)
+    suite = ElementTree.Element("testsuite", name=NAME)
     _trace(suite, result, fail_on)
     for rule in result.rules:
         _case(suite, rule, own.pop(rule.rule, []), fail_on or USUAL)
     for rule_id, findings in own.items():
         _case(suite, RuleOutcome(rule_id, "fired", None, findings[0].title), findings, fail_on or USUAL)
+    return document(suite)
+
+
+def document(suite: ElementTree.Element) -> bytes:
+    """UTF-8 XML of a suite, with its cases counted."""
+    suites = ElementTree.Element("testsuites", name=suite.get("name", NAME))
+    suites.append(suite)
     for counted in (suites, suite):
         counted.set("tests", str(len(suite)))
         for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             if counted is suite or tag != "skipped":
                 counted.set(attribute, str(len(suite.findall(f"testcase/{tag}"))))
     ElementTree.indent(suites)
-    document: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
-    return document + b"\n"
+    written: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
 
 
 def _trace(suite: ElementTree.Element, result: Result, fail_on: str | None) -> None:
     """Whether the trace could be judged: an error where it could not, or where damage may hide what the gate looks for."""
     case = ElementTree.SubElement(suite, "testcase", classname=f"{NAME}.trace", name="The trace can be judged")
     health = "\n".join(f"{note.code} ({note.severity}): {note.message}" for note in notes(result.health))
-    if exit_code(result, fail_on) == 3:
+    if exit_code(result, fail_on) == NOT_JUDGED:
         why = (
             result.verdict.headline
             if not result.judged

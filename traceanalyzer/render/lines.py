@@ -16,4 +16,4 @@ def wrap(text: str, first: str, rest: str) -> list[str]:
 
 def printable(text: str) -> str:
     """Names in a trace are anybody's: none of them may reach the terminal as a command."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)

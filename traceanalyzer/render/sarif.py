@@ -173,7 +173,7 @@ def _notification(words: str, level: str, rule: str | None, index: dict[str, int
 
 
 def _line(words: str) -> str:
-    return printable(" ".join(words.split()))[:LONGEST]
+    return printable(" ".join(words.split())[:LONGEST])
 
 
 def _pascal(words: str) -> str:

@@ -31,7 +31,6 @@ GLOSSARY: dict[str, str] = {
 COMPARISON: dict[str, str] = {
     "step ledger": "Every nanosecond of a step is on exactly one line: computing comes first, then communication, copies and memsets "
     "that ran alone, and what is left is idle time by its cause. So what the lines changed by adds up to what the step changed by.",
-    "noise": "What times change by from step to step, or from capture to capture, though the program is the same.",
 }
 """The same of terms that only the page of a comparison has."""
 

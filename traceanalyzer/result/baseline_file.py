@@ -105,6 +105,8 @@ def read_baseline(path: Path) -> Baseline:
         raise InputError(f"{path}: is too large for a baseline; name the file that `traceanalyzer baseline save` wrote")
     try:
         plain = msgspec.json.decode(content)
+    except RecursionError as error:
+        raise InputError(f"{path}: is not a baseline, it is nested too deeply; {_AGAIN}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if not _BEGINS.match(content[:HEAD_BYTES]):
             raise InputError(f"{path}: is not a baseline; {_AGAIN}") from error
@@ -116,6 +118,8 @@ def read_baseline(path: Path) -> Baseline:
         raise InputError(f"{path}: a baseline with a field that does not fit ({error}); {_AGAIN}") from error
     if not baseline.captures:
         raise InputError(f"{path}: a baseline without a capture; {_AGAIN}")
+    if any(one.unit and not (one.unit.time.mean_ns and one.unit.time.samples_ns) for one in baseline.captures):
+        raise InputError(f"{path}: a baseline whose unit of work takes no time; {_AGAIN}")
     if unknown := [one.unit.kind for one in baseline.captures if one.unit and one.unit.kind not in UNITS]:
         raise InputError(f"{path}: a baseline with a unit of work '{unknown[0]}', which is not known; {_AGAIN}")
     return baseline
@@ -129,7 +133,7 @@ def _check_kind(path: Path, plain: Any) -> None:
         raise InputError(
             f"{path}: is not a baseline but {what}; make one with `traceanalyzer baseline save TRACE -o baseline.json`"
         )
-    version = re.fullmatch(r"(\d+)\.(\d+)", str(plain["schema_version"]))
+    version = re.fullmatch(r"(\d{1,9})\.(\d{1,9})", str(plain["schema_version"]))
     if version is None:
         raise InputError(f"{path}: a baseline without a version that can be read; {_AGAIN}")
     written = int(version[1]), int(version[2])

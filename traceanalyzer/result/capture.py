@@ -9,6 +9,9 @@ A baseline is one capture, or several of the same program, in a file that is sma
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from msgspec import Meta
 
 SCHEMA_VERSION = "1.0"
 MOST_SAMPLES, MOST_NAMES, MOST_SHAPES = 100, 300, 40
@@ -16,13 +19,18 @@ MOST_SAMPLES, MOST_NAMES, MOST_SHAPES = 100, 300, 40
 UNITS = ("step", "repetition", "capture")
 """What a unit of work is, from the surest: a marked step; once through the sequence of kernels that repeats; all that was recorded."""
 
+Ns = Annotated[int, Meta(ge=0, le=10**18)]
+"""A time; a longer one than thirty years was never measured."""
+Count = Annotated[float, Meta(ge=0, le=10**18)]
+Severity = Annotated[str, Meta(pattern="^(info|low|medium|high)$")]
+
 
 @dataclass(frozen=True)
 class Samples:
     """`mean_ns` over all units; `samples_ns` are single units in order of time, at most `MOST_SAMPLES` of them, evenly chosen."""
 
-    mean_ns: int
-    samples_ns: list[int]
+    mean_ns: Ns
+    samples_ns: list[Ns]
 
 
 @dataclass(frozen=True)
@@ -34,10 +42,10 @@ class Unit:
 
     kind: str
     method: str | None
-    count: int
+    count: Annotated[int, Meta(ge=1)]
     time: Samples
-    first_ns: int | None
-    kernels: float
+    first_ns: Ns | None
+    kernels: Count
     """Kernels per unit on one GPU."""
 
 
@@ -47,9 +55,9 @@ class Work:
     (null for a single one)."""
 
     name: str
-    count: float
-    ns: int
-    deviation_ns: int | None
+    count: Count
+    ns: Ns
+    deviation_ns: Ns | None
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,7 @@ class Shape:
 
     operator: str
     shapes: str
-    count: float
+    count: Count
 
 
 @dataclass(frozen=True)
@@ -68,9 +76,9 @@ class Problem:
 
     rule: str
     title: str
-    severity: str
+    severity: Severity
     confidence: str
-    ns: int | None
+    ns: Ns | None
     lines: list[str]
     where: str
     message: str

@@ -5,14 +5,14 @@ Times are nanoseconds and shares fractions from 0 to 1, as everywhere in the doc
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
-import msgspec
+from traceanalyzer.result.gate import FAILED, NOT_JUDGED, PASSED
+from traceanalyzer.result.written import Written
 
 SCHEMA_VERSION = "1.0"
 OUTCOMES = ("passed", "failed", "could_not_judge")
-EXIT_CODES = {"passed": 0, "failed": 1, "could_not_judge": 3}
+EXIT_CODES = {"passed": PASSED, "failed": FAILED, "could_not_judge": NOT_JUDGED}
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Written):
     """`reasons` say why the whole could not be judged. `baseline` is the place of the baseline; null without one."""
 
     tool: dict[str, str]
@@ -84,21 +84,3 @@ class Check:
     @property
     def exit_code(self) -> int:
         return EXIT_CODES[self.outcome]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data in the published key order."""
-        body = asdict(self)
-        return {"schema_version": body.pop("schema_version"), **body}
-
-    def to_json(self) -> bytes:
-        """UTF-8 JSON, indented by two, ending in a newline; the same check gives the same bytes."""
-        return msgspec.json.format(msgspec.json.encode(_encodable(self.to_dict())), indent=2) + b"\n"
-
-
-def _encodable(value: Any) -> Any:
-    """Plain data whose texts are UTF-8: the name of a file may be any bytes, which stand as escapes then."""
-    if isinstance(value, str):
-        return value.encode(errors="backslashreplace").decode()
-    if isinstance(value, dict):
-        return {key: _encodable(item) for key, item in value.items()}
-    return [_encodable(item) for item in value] if isinstance(value, list) else value

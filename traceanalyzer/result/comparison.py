@@ -5,10 +5,9 @@ A change is `ratio` = new / base of the same work: 0.5 is half the time. `low` a
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
-import msgspec
+from traceanalyzer.result.written import Written
 
 SCHEMA_VERSION = "1.0"
 OUTCOMES = ("faster", "slower", "no_change", "could_not_judge")
@@ -35,7 +34,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Note:
-    """What is to be known of the comparison: `about` is gpu, gpus, ranks, versions, shapes, work, unit, damage or noise. One that
+    """What is to be known of the comparison: `about` is captures, gpu, ranks, versions, shapes, work, unit or damage. One that
     `refuses` makes it meaningless."""
 
     about: str
@@ -63,8 +62,9 @@ class Change:
 
 @dataclass(frozen=True)
 class ProblemChange:
-    """A rule's findings on both sides, per unit; null where there are none. `state` is one of STATES: `uncovered` is one that took as
-    long before, only a smaller share of the time; `unknown` that the rule could not be judged on one side, and `reason` says so."""
+    """A rule's findings on both sides, per unit; null where there are none. `state` is one of STATES: `uncovered` is one whose
+    time was there before, as a smaller share or under another finding; `unknown` that the rule could not be judged on one side, and
+    `reason` says so."""
 
     rule: str
     title: str
@@ -90,7 +90,7 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Written):
     """`outcome` is one of OUTCOMES; `reason` says why nothing could be judged, else null. `step` is the change of a whole unit of work,
     null where it could not be compared. Of `lines`, which add up to it, those that neither side has are left out."""
 
@@ -110,12 +110,3 @@ class Comparison:
     collectives: list[Change]
     problems: list[ProblemChange]
     schema_version: str = field(default=SCHEMA_VERSION)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data in the published key order."""
-        body = asdict(self)
-        return {"schema_version": body.pop("schema_version"), **body}
-
-    def to_json(self) -> bytes:
-        """UTF-8 JSON, indented by two, ending in a newline; the same comparison gives the same bytes."""
-        return msgspec.json.format(msgspec.json.encode(self.to_dict()), indent=2) + b"\n"

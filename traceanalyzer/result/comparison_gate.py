@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 from traceanalyzer.result.comparison import Comparison, ProblemChange
 from traceanalyzer.result.comparison_words import ratio_words, unit_words
-from traceanalyzer.result.gate import at_least
+from traceanalyzer.result.gate import FAILED, NOT_JUDGED, PASSED, at_least
 from traceanalyzer.units import format_share
-
-PASSED, FAILED, NOT_JUDGED = 0, 1, 3
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,8 @@ class Gate:
 def gate(comparison: Comparison, fail_over: float, fail_on_new: str | None = None) -> Gate:
     """`fail_over` is the share of a step that it may be slower, `fail_on_new` the least severity at which a new finding fails.
 
-    What is missing passes no gate: a damaged side is not judged unless something worse was found in what is left of it.
+    What is missing passes no gate: a damaged side is not judged unless something worse was found in what is left of it, and what is
+    slower than allowed is not passed because the noise is larger still.
     """
     if comparison.outcome == "could_not_judge":
         return Gate(NOT_JUDGED, [])
@@ -42,8 +41,13 @@ def gate(comparison: Comparison, fail_over: float, fail_on_new: str | None = Non
         ]
     if failed:
         return Gate(FAILED, failed)
-    damage = [note.message for note in comparison.notes if note.about == "damage"]
-    return Gate(NOT_JUDGED, damage) if damage else Gate(PASSED, [])
+    unsure = [note.message for note in comparison.notes if note.about == "damage"]
+    if comparison.outcome == "no_change" and ratio is not None and ratio - 1 > fail_over:
+        unsure.append(
+            f"{ratio_words(ratio)} {unit_words(comparison)} is over --fail-over, and with so much noise it may be chance or not; "
+            "record more steps, or give several captures of each"
+        )
+    return Gate(NOT_JUDGED, unsure) if unsure else Gate(PASSED, [])
 
 
 def _is_new(problem: ProblemChange, severity: str) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traceanalyzer.result.comparison import Change, Comparison, Note, ProblemChange, Side
-from traceanalyzer.result.job_words import line_words
 from traceanalyzer.units import format_count, format_duration, format_share
 
 LARGE = 0.05
@@ -33,24 +32,19 @@ STATE_WORDS = {
     "same": "no change",
 }
 """By state, in the order in which they are shown."""
-UNCOVERED = "takes as long as before, but is now a larger share of the time"
-ABOUT_WORDS = {"gpu": "GPU", "gpus": "GPUs", "unit": "unit of work"}
+UNCOVERED = "was there before, as a smaller share of the time or under another finding"
+ABOUT_WORDS = {"gpu": "GPU", "unit": "unit of work"}
 """What a note is about, where its own name would not do."""
-
-
 ADVICE = {
     "gpu": "Record both on the same model of GPU. --anyway compares them all the same, and then the GPU is one of the reasons.",
-    "gpus": "Record both with the same number of GPUs. --anyway compares them all the same.",
-    "ranks": "Record both with the same number of ranks, and name the folder with all of them. --anyway compares them all the same.",
+    "captures": "Name captures of one program on one machine on each side. --anyway compares them all the same.",
+    "ranks": "Record both with the same number of ranks and GPUs, and name the folder with all of them. --anyway compares them all "
+    "the same.",
     "unit": "Mark steps in both programs: prof.step() of torch.profiler, or NVTX ranges named step_N; record at least three.",
-    "work": "Record the same work on both sides: the same model, batch and phase. --anyway compares them all the same.",
-    "shapes": "Record both with the same input shapes. --anyway compares them all the same.",
     "damage": "Record again what is damaged; `traceanalyzer doctor` says what is wrong with a file and how to record the next one.",
     "": "`traceanalyzer doctor` says of each file what it holds and lacks, and how to record the next one.",
 }
 """What to do, by what a refusing note is about."""
-
-
 NO_NOISE = "Record several steps on both sides, or name more captures of the same programs: --more-base and --more-new."
 
 
@@ -172,8 +166,12 @@ class Lines:
     new_ns: int
 
     @property
-    def change_ns(self) -> int:
-        return self.new_ns - self.base_ns
+    def rest(self) -> Change | None:
+        """The folded ones as one; None where all are shown."""
+        if not self.folded:
+            return None
+        name = f"{self.folded} more line{'s' if self.folded > 1 else ''}"
+        return Change(name, self.base_ns, self.new_ns, self.new_ns - self.base_ns, None, None, None, "same")
 
 
 def ledger_lines(comparison: Comparison) -> Lines:
@@ -189,10 +187,6 @@ def ledger_lines(comparison: Comparison) -> Lines:
     return Lines(
         shown, len(folded), sum(line.base_ns or 0 for line in folded), sum(line.new_ns or 0 for line in folded)
     )
-
-
-def ledger_name(line: Change) -> str:
-    return line_words(line.name)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ does not say. The same inputs give the same bytes.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-import msgspec
+from traceanalyzer.result.written import Written
 
 SCHEMA_VERSION = "1.0"
 
@@ -188,7 +187,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Written):
     """The document."""
 
     tool: dict[str, str]
@@ -200,8 +199,3 @@ class Diagnosis:
     def can_judge(self) -> bool:
         """Whether every recording lets a verdict be reached."""
         return all(recording.could_not_judge is None for recording in self.recordings)
-
-    def to_json(self) -> bytes:
-        """UTF-8 JSON, indented by two, ending in a newline."""
-        body: dict[str, Any] = asdict(self)
-        return msgspec.json.format(msgspec.json.encode({"schema_version": body.pop("schema_version"), **body})) + b"\n"

@@ -6,12 +6,12 @@ input gives the same bytes: no clock, no random number and no machine-dependent 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import msgspec
 
 from traceanalyzer.result.job import Job
+from traceanalyzer.result.written import Written
 
 SCHEMA_VERSION = "1.0"
 SEVERITIES = ("info", "low", "medium", "high")
@@ -23,7 +23,8 @@ OUTCOMES = ("fired", "clean", "not_applicable", "could_not_judge", "error")
 
 @dataclass(frozen=True)
 class InputInfo:
-    """`rank_source` is what told the rank: content, environment or name (the file's); null without one."""
+    """`rank_source` is what told the rank: content, environment or name (the file's); null without one. `versions` are of the libraries
+    and drivers that the program ran on, by name, as far as the file says it."""
 
     path: str
     sha256: str
@@ -33,6 +34,7 @@ class InputInfo:
     rank: int | None
     world_size: int | None
     rank_source: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Written):
     tool: dict[str, str]
     inputs: list[InputInfo]
     health: list[Health]
@@ -202,15 +204,6 @@ class Result:
         return any(device.window_ns for device in self.devices) and not any(
             note.severity == "high" for note in self.health
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data in the published key order."""
-        body = asdict(self)
-        return {"schema_version": body.pop("schema_version"), **body}
-
-    def to_json(self) -> bytes:
-        """UTF-8 JSON, indented by two, ending in a newline; the same result gives the same bytes."""
-        return msgspec.json.format(msgspec.json.encode(self.to_dict()), indent=2) + b"\n"
 
     @classmethod
     def from_json(cls, data: bytes) -> Result:

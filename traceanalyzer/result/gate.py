@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from traceanalyzer.result.document import SEVERITIES, Result
 
+PASSED, FAILED, NOT_JUDGED = 0, 1, 3
+"""Exit codes. 2 is for what could not be run at all."""
 DAMAGED = "medium"
 """From this severity on, damage may hide what a gate looks for."""
 
@@ -14,14 +16,14 @@ def at_least(severity: str, least: str) -> bool:
 
 
 def exit_code(result: Result, fail_on: str | None) -> int:
-    """3 when nothing could be judged, 1 when a finding is severe enough, else 0.
+    """NOT_JUDGED when nothing could be judged, FAILED when a finding is severe enough, else PASSED.
 
-    A gate is not passed by what is missing: with `fail_on`, a damaged trace without such a finding is 3.
+    A gate is not passed by what is missing: with `fail_on`, a damaged trace without such a finding is not judged.
     """
     if not result.judged:
-        return 3
+        return NOT_JUDGED
     if fail_on is None:
-        return 0
+        return PASSED
     if any(at_least(finding.severity, fail_on) for finding in result.findings):
-        return 1
-    return 3 if any(at_least(note.severity, DAMAGED) for note in result.health) else 0
+        return FAILED
+    return NOT_JUDGED if any(at_least(note.severity, DAMAGED) for note in result.health) else PASSED

@@ -95,7 +95,10 @@ def gains(finding: Finding) -> bool:
 
 
 def metrics_of(result: Result) -> dict[str, Value]:
-    """The figures that the result tells, by name; none where there is no GPU work. Shares to six decimals, times in whole ns."""
+    """The figures that the result tells, by name; none where there is no GPU work. Shares to six decimals, times in whole ns.
+
+    Those of rules that found nothing, which are all zero, are left out: `figures_of` knows them.
+    """
     devices = [device for device in result.devices if device.window_ns]
     if not devices:
         return {}
@@ -110,11 +113,19 @@ def metrics_of(result: Result) -> dict[str, Value]:
 def figures_of(capture: Capture) -> dict[str, Value]:
     """All figures of a capture by name: its metrics, and what its unit of work tells. Step times need whole steps to be told from."""
     timed = _timed_steps(capture)
-    own = {name: value for name, value in capture.metrics.items() if timed >= _TIMED.get(name, 0)}
+    own = {**_of_silent_rules(capture), **capture.metrics}
+    own = {name: value for name, value in own.items() if timed >= _TIMED.get(name, 0)}
     if not timed or capture.unit is None:
         return own
     mean, kernels = capture.unit.time.mean_ns, round(capture.unit.kernels, 3)
     return {**own, "step.mean": Value(mean, NS), "kernels_per_step": Value(kernels, COUNT)}
+
+
+def _of_silent_rules(capture: Capture) -> dict[str, Value]:
+    """Zeros for the rules that were judged."""
+    names = [name for name in RULE_FIGURES if name != "per_step" or "step.count" in capture.metrics]
+    judged = [rule for rule, outcome in capture.outcomes.items() if outcome in _JUDGED]
+    return {f"{rule}.{name}": Value(0, RULE_FIGURES[name].unit) for rule in judged for name in names}
 
 
 def why_missing(capture: Capture, name: str) -> str:
@@ -214,16 +225,14 @@ def _of_findings(result: Result) -> Iterator[tuple[str, Value]]:
     for severity in reversed(SEVERITIES):
         yield f"findings.{severity}", Value(sum(one.severity == severity for one in result.findings), COUNT)
     steps = sum(steps.count for steps in result.steps)
-    for outcome in result.rules:
-        if outcome.outcome not in _JUDGED:
-            continue
-        mine = [finding for finding in result.findings if finding.rule == outcome.rule]
+    for rule in dict.fromkeys(finding.rule for finding in result.findings):
+        mine = [finding for finding in result.findings if finding.rule == rule]
         # Findings come by what they recover, the largest first.
-        where = _where(result.devices, name(mine[0].scope.rank, mine[0].scope.device)) if mine else None
-        yield f"{outcome.rule}.share", Value(_share(_recoverable(mine), windows), SHARE, where)
+        where = _where(result.devices, name(mine[0].scope.rank, mine[0].scope.device))
+        yield f"{rule}.share", Value(_share(_recoverable(mine), windows), SHARE, where)
         if steps:
-            yield f"{outcome.rule}.per_step", Value(round(_recoverable(mine) / steps), NS, where)
-        yield f"{outcome.rule}.findings", Value(sum(map(gains, mine)), COUNT, where)
+            yield f"{rule}.per_step", Value(round(_recoverable(mine) / steps), NS, where)
+        yield f"{rule}.findings", Value(sum(map(gains, mine)), COUNT, where)
 
 
 def _windows(result: Result) -> int:

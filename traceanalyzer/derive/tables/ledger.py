@@ -93,6 +93,9 @@ LAUNCH_CALLS = TableSpec(
         THREAD,
         ns("start_ns", "start of the call"),
         Column("answered", pa.bool_(), None, "the trace holds at least one operation that it started"),
+        Column(
+            "unfinished", pa.bool_(), None, "one of the last calls, and what it started is not there, or not all of it"
+        ),
         Column("queued", pa.bool_(), None, "what it started still waited for its turn when the recording ended"),
     ),
 )

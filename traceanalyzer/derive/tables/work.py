@@ -8,8 +8,6 @@ from traceanalyzer.derive.tables.columns import DEVICE, RANK, SPAN, count, ns
 from traceanalyzer.derive.tables.ledger import LEDGER_LINES
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
-GROUPS = ("family", "kernel", "operator", "collective")
-
 WORK_UNITS = TableSpec(
     "work_units",
     "one unit of work of a GPU: a step, once through the sequence of kernels that repeats or, without either, all of the window",

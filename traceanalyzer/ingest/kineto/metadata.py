@@ -48,6 +48,7 @@ def facts(metadata: Mapping[str, Any], process: int | None, rank: int | None = N
         clock_base_ns=_whole(metadata.get("baseTimeNanoseconds")),
         rank_source=None if rank is None else "content",
         job=_job(job),
+        versions=_versions(metadata, job),
     )
 
 
@@ -55,6 +56,15 @@ def _job(described: Mapping[str, Any]) -> str | None:
     """What every rank of a job says alike besides its size. The list of groups is not: each rank may name only its own."""
     backend, version = (_text(described.get(name)) for name in ("backend", "nccl_version"))
     return f"{backend} {version}" if backend and version else None
+
+
+def _versions(metadata: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, str]:
+    """Of CUDA, its driver and NCCL. CUDA writes 12.4 as 12040."""
+    found = {"NCCL": _text(job.get("nccl_version"))}
+    for name, key in (("CUDA", "cuda_runtime_version"), ("CUDA driver", "cuda_driver_version")):
+        number = _whole(metadata.get(key), 1 << 31)
+        found[name] = f"{number // 1000}.{number % 1000 // 10}" if number else None
+    return {name: version for name, version in found.items() if version}
 
 
 def _producer(metadata: Mapping[str, Any]) -> str:

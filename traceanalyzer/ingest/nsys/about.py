@@ -39,6 +39,7 @@ class About:
     clock_base_ns: int | None
     host: str | None
     environment: dict[str, int] = field(default_factory=dict)
+    driver: str | None = None
 
     @classmethod
     def read(cls, database: Database) -> About:
@@ -55,6 +56,7 @@ class About:
             clock_base_ns=_clock_base(database, export),
             host=system.get("hostname") or None,
             environment=_environment(capture),
+            driver=system.get("nvdriverversion") or None,
         )
 
     @property
@@ -106,7 +108,7 @@ def report_diagnostics(database: Database, sink: Sink) -> None:
     other = [text for text in texts if not _LOSS.search(text)]
     if lost:
         message = "Nsight Systems lost records: idle time and counts may be wrong; record a shorter stretch"
-        sink.health("TRC003", "low", message, len(lost), lost[0])
+        sink.health("TRC003", "medium", message, len(lost), lost[0])
     if other:
         message = "Nsight Systems met errors while recording: something may be missing; see its diagnostics"
         sink.health("TRC003", "info", message, len(other), other[0])

@@ -115,6 +115,7 @@ class _Reading:
             clock_base_ns=facts.clock_base_ns,
             rank_source="environment" if single and facts.rank is not None else None,
             several=len(processes) > 1,
+            versions={"NVIDIA driver": facts.driver} if facts.driver else {},
         )
 
     def _stream(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceanalyzer.result.capture import Capture
-from traceanalyzer.result.comparing.alike import notes_on
+from traceanalyzer.result.comparing.alike import notes_on, operators_known
 from traceanalyzer.result.comparing.changes import line_changes, unit_change, work_changes
 from traceanalyzer.result.comparing.headline import headline
 from traceanalyzer.result.comparing.merge import merged
@@ -15,9 +15,8 @@ from traceanalyzer.result.comparison import Change, Comparison, Noise, Side
 from traceanalyzer.version import VERSION
 
 NO_NOISE = "one unit of work on each side does not tell a change from noise; record more steps, or give several captures of each"
+NO_TIME = "a unit of work takes no time on one side"
 WORK = ("families", "kernels", "operators", "collectives")
-OPERATORS_KNOWN = 0.9
-"""The share of a unit's work whose launching operator must be known for operators to be compared."""
 
 
 def compare(base: Sequence[Capture], new: Sequence[Capture], anyway: bool = False) -> Comparison:
@@ -26,6 +25,8 @@ def compare(base: Sequence[Capture], new: Sequence[Capture], anyway: bool = Fals
     notes = notes_on(base, new, anyway)
     reason = next((note.message for note in notes if note.refuses), None)
     step = None if reason else unit_change(base, new, one, other)
+    if step and not step.ratio:
+        reason, step = NO_TIME, None
     if step and step.low is None and abs((step.ratio or 1) - 1) >= LEAST:
         reason = NO_NOISE
     outcome = "could_not_judge" if reason or not step else {"same": "no_change"}.get(step.direction, step.direction)
@@ -52,14 +53,9 @@ def compare(base: Sequence[Capture], new: Sequence[Capture], anyway: bool = Fals
 
 
 def _work(name: str, base: Capture, new: Capture) -> list[Change]:
-    if name == "operators" and not (_operators_known(base) and _operators_known(new)):
+    if name == "operators" and not (operators_known(base) and operators_known(new)):
         return []
     return work_changes(getattr(base, name), getattr(new, name), base, new)
-
-
-def _operators_known(capture: Capture) -> bool:
-    done = sum(one.ns for one in capture.families)
-    return sum(one.ns for one in capture.operators) >= OPERATORS_KNOWN * done > 0
 
 
 def _side(captures: Sequence[Capture], one: Capture) -> Side:

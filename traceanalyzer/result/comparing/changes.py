@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from math import sqrt
 
 from traceanalyzer.result.capture import MOST_NAMES, Capture, Work
-from traceanalyzer.result.comparing.noise import LEAST, difference_interval, ratio_interval
+from traceanalyzer.result.comparing.noise import LEAST, NORMAL, difference_interval, ratio_interval, student
 from traceanalyzer.result.comparison import Change
 
 TRIFLE = 0.002
 """What changes a unit by less than this share of it matters to nobody."""
-NORMAL = 1.645
-"""Standard deviations on either side that hold nine tenths of a normal distribution."""
 
 
 def unit_change(base: Sequence[Capture], new: Sequence[Capture], one: Capture, other: Capture) -> Change | None:
@@ -78,7 +76,8 @@ def _normal_interval(pair: list[Work | None], units: list[int]) -> tuple[float, 
     ]
     if not known:
         return None
-    error = NORMAL * sqrt(sum(deviation**2 / max(count - 1, 1) for deviation, count in known))
+    wider = student([count for _, count in known])
+    error = NORMAL * wider * sqrt(sum(deviation**2 / max(count, 1) for deviation, count in known))
     return change - error, change + error
 
 
@@ -121,4 +120,4 @@ def _direction(before: int | None, after: int | None, noise: tuple[float, float]
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
+    return None if value is None else round(value, 6) or value

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from traceanalyzer.result.comparing.noise import LEAST
 from traceanalyzer.result.comparison import Change, ProblemChange
+from traceanalyzer.result.job_words import line_words
 from traceanalyzer.units import format_duration, format_share
 
 TIMES = 1.5
 """From here on one says how many times, below it by how many percent."""
+UNCLEAR = 0.05
+"""Where so much lies within the noise, that it is nothing has not been shown."""
 WORTH_NAMING = 0.25
 """A finding or line explains a change if it is at least this share of it."""
 UNITS = {"step": "a step", "repetition": "once through the kernels that repeat", "capture": "for the same kernels"}
@@ -28,7 +31,8 @@ def headline(
     unit = UNITS[step.name]
     now, was = format_duration(step.new_ns), format_duration(step.base_ns)
     if outcome == "no_change":
-        return f"No change: {now} {unit} in NEW, {was} in BASE ({_within(step)})."
+        first = "No change" if abs(step.ratio - 1) < UNCLEAR else "No change that is more than noise"
+        return f"{first}: {now} {unit} in NEW, {was} in BASE ({_within(step)})."
     cause = _cause(outcome, step, lines, problems)
     return f"NEW {_how_much(outcome, step)}: {now} {unit} instead of {was}" + (f"; {cause}." if cause else ".")
 
@@ -81,7 +85,5 @@ def _cause(outcome: str, step: Change, lines: Sequence[Change], problems: Sequen
     moved = [line for line in lines if sign * line.change_ns >= least]
     if moved:
         line = max(moved, key=lambda one: sign * one.change_ns)
-        return (
-            f"{format_duration(abs(line.change_ns))} {'less' if sign < 0 else 'more'} on {line.name.replace('_', ' ')}"
-        )
+        return f"{format_duration(abs(line.change_ns))} {'less' if sign < 0 else 'more'} on {line_words(line.name)}"
     return None

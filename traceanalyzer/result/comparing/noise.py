@@ -1,7 +1,8 @@
 """How much a mean may differ by chance: resampled from the units that were timed and, where there are several, from the captures.
 
 The percentile bootstrap (Efron, 1979) of the ratio of two means. Resampled means of n values vary less than they should by a factor
-of sqrt((n - 1) / n), which for the few steps of a trace matters and is put back.
+of sqrt((n - 1) / n), and their spread is itself known from n values only (Student, The Probable Error of a Mean, 1908). For the few
+steps of a trace both matter and are put back.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ SEED = 20_240_229
 ONE, OTHER = ("one", "other"), ("other", "one")
 """Each side draws twice, with one generator and with another, in opposite order: whoever compares the other way round gets the same."""
 LOW, HIGH = (1 - LEVEL) / 2, (1 + LEVEL) / 2
+NORMAL = 1.644854
+"""Standard deviations on either side that hold LEVEL of a normal distribution."""
 
 
 def source(base: Sequence[Capture], new: Sequence[Capture]) -> str | None:
@@ -52,27 +55,46 @@ def ratio_interval(base: Sequence[Capture], new: Sequence[Capture]) -> tuple[flo
     A first step counts for no mean, because its beginning is not known well. That a side was slow it may witness all the same: so where
     steps are few, a bound that takes a side to be slow may count it there, and the tighter one holds.
     """
-    if source(base, new) is None and not (_first(base) and _first(new)):
+    if source(base, new) is None:
         return None
-    between = [*_between(base), *_between(new)]
-    before, after = _deviation(base, [], between, ONE), _deviation(new, [], between, OTHER)
-    slow_before = _deviation(base, _first(base), between, ONE)
-    slow_after = _deviation(new, _first(new), between, OTHER)
+    numbers, single = _numbers(_times(base), _times(new)), _apart(base, new)
+    alone = [single if number == 1 else [] for number in numbers]
+    before, after = _deviation(base, [], alone[0], ONE), _deviation(new, [], alone[1], OTHER)
+    slow_before = _deviation(base, _first(base), alone[0], ONE)
+    slow_after = _deviation(new, _first(new), alone[1], OTHER)
     low = max(float(np.quantile(one - before, LOW)) for one in (after, slow_after))
     high = min(float(np.quantile(after - one, HIGH)) for one in (before, slow_before))
-    ratio = _mean(new) / _mean(base)
-    return ratio * float(np.exp(min(low, 0.0))), ratio * float(np.exp(max(high, 0.0)))
+    ratio, wider = _mean(new) / _mean(base), student(numbers)
+    return ratio * float(np.exp(min(low * wider, 0.0))), ratio * float(np.exp(max(high * wider, 0.0)))
 
 
 def difference_interval(base: Sequence[Sequence[int]], new: Sequence[Sequence[int]]) -> tuple[float, float] | None:
     """Between which ns new - base of a mean lies; samples by capture. None where there is a single value on each side."""
     if max(sum(map(len, base)), sum(map(len, new))) < 2:
         return None
+    numbers = _numbers(base, new)
     before, after = (
-        _middle(samples) + (_means(samples, side) - _middle(samples)) * _widening(samples)
-        for samples, side in ((base, ONE), (new, OTHER))
+        (_means(samples, side) - _middle(samples)) * _widening(number)
+        for samples, side, number in zip((base, new), (ONE, OTHER), numbers, strict=True)
     )
-    return float(np.quantile(after - before, LOW)), float(np.quantile(after - before, HIGH))
+    change, wider = _middle(new) - _middle(base), student(numbers)
+    low, high = (float(np.quantile(after - before, end)) * wider for end in (LOW, HIGH))
+    return change + low, change + high
+
+
+def student(numbers: Sequence[int]) -> float:
+    """By what an interval must be wider than that of a normal distribution whose spread is known, where it comes from so many values on
+    each side: the quantile of Student's t (Abramowitz and Stegun, 26.7.5), as if no side had more than the one with fewer."""
+    fewer = min((number for number in numbers if number > 1), default=2)
+    freedom = max(sum(min(number, fewer) - 1 for number in numbers), 1)
+    z, v = NORMAL, 4 * freedom
+    powers = (
+        z,
+        (z**3 + z) / v,
+        (5 * z**5 + 16 * z**3 + 3 * z) / (6 * v**2),
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (6 * v**3),
+    )
+    return sum(powers) / NORMAL
 
 
 def _times(captures: Sequence[Capture]) -> list[list[int]]:
@@ -90,21 +112,34 @@ def _mean(captures: Sequence[Capture]) -> float:
     return max(sum(means) / len(means), 1.0)
 
 
-def _between(captures: Sequence[Capture]) -> list[float]:
-    """How far each capture's mean lies from that of its side, as a logarithm; nothing for a single capture."""
-    times = [capture.unit.time.mean_ns for capture in captures if capture.unit]
-    return [float(np.log(max(time, 1) / _mean(captures))) for time in times] if len(times) > 1 else []
+def _numbers(base: Sequence[Sequence[int]], new: Sequence[Sequence[int]]) -> list[int]:
+    """How many values each side's noise is measured from: captures where there are several, else units."""
+    several = max(len(base), len(new)) > 1
+    return [len(samples) if several else len(samples[0]) for samples in (base, new)]
 
 
-def _deviation(captures: Sequence[Capture], first: list[int], between: list[float], side: tuple[str, ...]) -> Floats:
-    """Logarithms of resampled means, which count `first` too, over the mean."""
+def _apart(base: Sequence[Capture], new: Sequence[Capture]) -> list[float]:
+    """How far single captures, or units of single captures, lie from the mean of their side, as logarithms. A side with only one
+    differs from run to run as those of the other side do."""
+    found: list[float] = []
+    for samples in (_times(base), _times(new)):
+        several = max(len(base), len(new)) > 1
+        values = np.array([sum(own) / len(own) for own in samples] if several else samples[0], float)
+        if len(values) > 1:
+            apart = np.log(np.maximum(values, 1.0) / max(float(values.mean()), 1.0))
+            found += (apart * _widening(len(values))).tolist()
+    return found
+
+
+def _deviation(captures: Sequence[Capture], first: list[int], alone: list[float], side: tuple[str, ...]) -> Floats:
+    """Logarithms of resampled means, which count `first` too, over the mean; `alone` as of `_apart` where it is the only value."""
     samples = _times(captures)
     samples[0] = samples[0] + first
     middle = max(_middle(samples), 1.0)
-    deviation: Floats = np.log(np.maximum(_means(samples, side), 1.0) / middle) * _widening(samples)
-    if len(samples) == 1 and between:
-        # A single capture differs from run to run as those of the other side do.
-        deviation += np.concatenate([draw.choice(np.array(between), RESAMPLES) for draw in _generators(side, 1)])
+    wider = _widening(len(samples) if len(samples) > 1 else len(samples[0]))
+    deviation: Floats = np.log(np.maximum(_means(samples, side), 1.0) / middle) * wider
+    if alone:
+        deviation += np.concatenate([draw.choice(np.array(alone), RESAMPLES) for draw in _generators(side, 1)])
     return deviation + float(np.log(middle / _mean(captures)))
 
 
@@ -112,9 +147,8 @@ def _middle(samples: Sequence[Sequence[int]]) -> float:
     return sum(sum(own) / max(len(own), 1) for own in samples) / len(samples)
 
 
-def _widening(samples: Sequence[Sequence[int]]) -> float:
+def _widening(count: int) -> float:
     """By what resampled means must be spread to vary as means of so many values do."""
-    count = len(samples) if len(samples) > 1 else len(samples[0])
     return float(np.sqrt(count / max(count - 1, 1)))
 
 

@@ -15,7 +15,8 @@ HALVED = 0.5
 ALIKE = 0.1
 """A finding whose time changes by less than this share is the same one."""
 GREW = 0.5
-"""A finding is new if the time on its ledger lines has grown by at least this share of it; else that time was there before."""
+"""A finding is new, or worse, if its ledger lines have grown by at least this share of the time that it has more; else that time was
+there before."""
 UNJUDGED = ("could_not_judge", "not_applicable", "error")
 
 
@@ -30,7 +31,7 @@ def _changed(before: Problem | None, after: Problem | None, base: Capture, new: 
     said = after or before
     assert said is not None
     if before and after:
-        state, reason = _of_both(before, after, new), None
+        state, reason = _of_both(before, after, base, new), None
     elif before:
         state, reason = _gone(before, new)
     else:
@@ -48,12 +49,12 @@ def _changed(before: Problem | None, after: Problem | None, base: Capture, new: 
     )
 
 
-def _of_both(before: Problem, after: Problem, new: Capture) -> str:
+def _of_both(before: Problem, after: Problem, base: Capture, new: Capture) -> str:
     was, left = before.ns or 0, after.ns or 0
     if abs(left - was) <= ALIKE * max(was, left):
         return "same"
     if left > was:
-        return "worse"
+        return "uncovered" if _there_before(after, left - was, base, new) else "worse"
     small = left <= SMALL * _unit_ns(new) and left <= HALVED * was
     return "fixed" if small or left <= GONE * was else "better"
 
@@ -68,15 +69,20 @@ def _gone(before: Problem, new: Capture) -> tuple[str, str | None]:
 
 
 def _appeared(after: Problem, base: Capture, new: Capture) -> tuple[str, str | None]:
-    """What takes as long as before was there before: its share has grown because the rest is gone."""
     outcome = base.outcomes.get(after.rule, "error")
-    grown = _on_lines(after.lines, new) - _on_lines(after.lines, base)
-    if after.ns and _unit_ns(new) < _unit_ns(base) and grown < GREW * after.ns:
+    if after.ns and _there_before(after, after.ns, base, new):
         return "uncovered", None
-    if outcome in UNJUDGED:
+    if outcome in UNJUDGED and not (after.ns and _on_lines(after.lines, base) <= HALVED * after.ns):
         reason = base.reasons.get(after.rule) or "the rule was not run"
         return "unknown", f"BASE cannot tell: {reason}"
     return "new", None
+
+
+def _there_before(after: Problem, more: int, base: Capture, new: Capture) -> bool:
+    """Whether the time that a finding has `more` was there before, although the unit is shorter now: as a smaller share, or under
+    another finding that has gone."""
+    grown = _on_lines(after.lines, new) - _on_lines(after.lines, base)
+    return _unit_ns(new) < _unit_ns(base) and grown < GREW * more
 
 
 def _on_lines(lines: Sequence[str], capture: Capture) -> int:
