@@ -64,10 +64,11 @@ def cpu_only(tmp_path_factory) -> Path:
 
 def test_help_is_quick_and_plain():
     code = f"""
-import runpy, sys
+import sys
+from traceanalyzer.cli.app import main
 sys.argv = ["traceanalyzer", *sys.argv[1:]]
 try:
-    runpy.run_module("traceanalyzer", run_name="__main__")
+    main()
 finally:
     print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)
 """

@@ -1,5 +1,5 @@
 """`python -m traceanalyzer`."""
 
-from traceanalyzer.cli.app import main
+from traceanalyzer.cli.app import run
 
-main()
+run()
