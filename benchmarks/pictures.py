@@ -1,4 +1,5 @@
-"""`make pictures`: the screenshots of docs/report.md, of reports made from the fixtures. They are made again when the page changes."""
+"""`make pictures`: the screenshots of docs/report.md and docs/compare.md, made from the fixtures. They are made again when a page
+changes."""
 
 from __future__ import annotations
 
@@ -14,9 +15,10 @@ from traceanalyzer.cli.app import app
 
 INPUT = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
 LAUNCHES = Path("tests/fixtures/kineto/launch_storm.slow.pt.trace.json.gz")
+SLOW, FIXED = (Path(f"tests/fixtures/kineto/h2d_pageable.{state}.pt.trace.json.gz") for state in ("slow", "fixed"))
 RANKS = 8
 WIDE, NARROW = (1280, 800), (390, 844)
-DRAWN = "document.querySelectorAll('#charts .js-plotly-plot .main-svg').length > 0"
+DRAWN = "document.querySelectorAll('.js-plotly-plot .main-svg').length > 0"
 PIN = """() => {
     const timeline = window.traceanalyzer.timeline;
     const row = timeline.data.rows.find((row) => row.lane.label.startsWith('stream') && row.link);
@@ -49,7 +51,15 @@ def main(folder: Path) -> None:
         tab.evaluate("document.getElementById('job').scrollIntoView()")
         tab.wait_for_timeout(1000)
         tab.screenshot(path=folder / "report-job.png")
+        _pictures_of_a_comparison(browser, Path(scratch) / "comparison.html", folder)
         browser.close()
+
+
+def _pictures_of_a_comparison(browser: Browser, page: Path, folder: Path) -> None:
+    app(["compare", str(SLOW), str(FIXED), "--format", "html", "-o", str(page)], standalone_mode=False)
+    tab = _open(browser, page)
+    tab.screenshot(path=folder / "comparison.png")
+    tab.locator("#timeline").screenshot(path=folder / "comparison-timelines.png")
 
 
 def _report(source: Path, scratch: Path) -> Path:

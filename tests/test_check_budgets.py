@@ -14,7 +14,7 @@ from traceanalyzer.budgets.judge import Given, baseline_for, judged
 from traceanalyzer.config import Budgets, Entry, find_config
 from traceanalyzer.engine.syntax import ExpressionError
 from traceanalyzer.errors import ConfigError
-from traceanalyzer.result.capture import Capture
+from traceanalyzer.result.capture import Capture, Work
 from traceanalyzer.result.check import Check, Held
 
 RULES = ["INP001", "COM001", "COM002", "KRN005"]
@@ -284,6 +284,20 @@ def test_a_median_of_different_machines():
     mixed = [runs[0], replace(runs[1], gpus=["Other GPU"])]
     assert one(mixed, "idle_share <= 20%").outcome == "could_not_judge"
     assert one(mixed, "idle_share <= 20%", aggregate="worst").outcome == "passed"
+
+
+def test_steps_of_other_work_do_not_compare():
+    """Steps that are marked at other places: each has twice as many of all kernels."""
+    short = capture("short.json", metrics={"step.p95": 5_000_000, "idle_share": 0.1})
+    short = replace(short, kernels=[Work("gemm", 40.0, 1_000_000, None), Work("norm", 20.0, 1_000_000, None)])
+    kernels = [replace(work, count=2 * work.count) for work in short.kernels]
+    assert short.unit is not None
+    long = replace(short, kernels=kernels, unit=replace(short.unit, kernels=120.0))
+    held = one([short], "step.p95 <= 1.1 * baseline", baseline=[long])
+    assert held.outcome == "could_not_judge"
+    assert held.reason is not None and "a step of it has 120 kernels" in held.reason
+    # Shares of the time do not depend on what a step is.
+    assert one([short], "idle_share <= 1.1 * baseline", baseline=[long]).outcome == "passed"
 
 
 def test_a_budget_that_reads_a_baseline_needs_one(tmp_path):

@@ -207,6 +207,12 @@ def test_units_that_nobody_marked_must_be_the_same_work():
     assert refused.outcome == "could_not_judge" and "do not match" in refused.reason
     # Steps that were found by their weight updates may differ a little, but not by half.
     assert compare([unmarked("step", "repetition", layer)], [unmarked("step", "repetition", twice)]).step is None
+    # Another precision has other kernels in the same operators.
+    operators = {"families": [Work("matmul", 6, 9 * MS, 0)], "operators": [Work("aten::mm", 6, 9 * MS, 0)]}
+    tf32 = [Work("tf32_gemm", 4, 5 * MS, 0), layer[1]]
+    told = [replace(unmarked("step", "repetition", works), **operators) for works in (layer, tf32)]
+    assert compare(told[:1], told[1:]).outcome == "no_change"
+    assert compare([unmarked("step", "repetition", layer)], [unmarked("step", "repetition", tf32)]).step is None
     # Marked steps are taken at their word, and it is said.
     marked = compare([unmarked("step", "annotation", layer)], [unmarked("step", "nvtx", [Work("fused", 1, MS, 0)])])
     assert marked.outcome == "no_change" and [note.about for note in marked.notes] == ["work"]

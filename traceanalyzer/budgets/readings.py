@@ -12,8 +12,8 @@ from traceanalyzer.budgets.assertions import Assertion
 from traceanalyzer.budgets.expression import Lookup, UnknownFigureError
 from traceanalyzer.result.capture import Capture, Value
 from traceanalyzer.result.check import Reading
-from traceanalyzer.result.comparing.alike import unlike
-from traceanalyzer.result.metrics import figures_of, why_missing
+from traceanalyzer.result.comparing.alike import unlike, unlike_work
+from traceanalyzer.result.metrics import figures_of, is_of_a_step, why_missing
 
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -115,7 +115,10 @@ def _lookup(captures: Sequence[Capture], baseline: Sequence[Capture]) -> Lookup:
         if not of_baseline:
             return median(_figure(capture, name).value for capture in captures)
         for capture in captures:
-            if why := unlike(baseline[0], capture, "it", "the capture"):
+            why = unlike(baseline[0], capture, "it", "the capture")
+            if is_of_a_step(name):
+                why = why or unlike_work(baseline[0], capture, "it", "the capture")
+            if why:
                 raise UnknownFigureError(f"the baseline does not compare: {why}")
         try:
             if damaged := next((one for one in baseline if one.damage), None):

@@ -89,6 +89,11 @@ def figure_names(rules: Iterable[str]) -> list[str]:
     return [*FIGURES, *(f"{rule}.{name}" for rule in rules for name in RULE_FIGURES)]
 
 
+def is_of_a_step(name: str) -> bool:
+    """Whether the figure depends on what a step is."""
+    return name.startswith("step.") or name == "kernels_per_step" or name.endswith(".per_step")
+
+
 def gains(finding: Finding) -> bool:
     """Whether there is something to gain from a finding. Where a rule claims no time, anything above info counts."""
     return finding.saving.pays if finding.saving.recoverable_ns else finding.severity != "info"
@@ -135,7 +140,7 @@ def why_missing(capture: Capture, name: str) -> str:
         return why_unjudged(capture.unjudged)
     if dot and of_rule in RULE_FIGURES:
         return _why_rule(capture, rule)
-    if name.startswith("step.") or name == "kernels_per_step":
+    if is_of_a_step(name):
         return _no_steps(capture)
     if name == "waiting_share":
         return "who waits for whom is only known where the traces of a job's ranks are read together and most collectives match"

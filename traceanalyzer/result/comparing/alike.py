@@ -92,6 +92,11 @@ def _machines(base: Sequence[Capture], new: Sequence[Capture], anyway: bool) -> 
         yield Note("gpu", "not all traces say on which GPU they were recorded: whether it is the same is not known")
 
 
+def unlike_work(base: Capture, new: Capture, one: str = "BASE", other: str = "NEW") -> str | None:
+    """Why a unit of the two is not the same work; None when it is, as far as can be told."""
+    return next((note.message for note in _units(base, new, False, one, other) if note.refuses), None)
+
+
 def _of_one_program(side: str, captures: Sequence[Capture], anyway: bool) -> Iterator[Note]:
     """What refuses captures of one side, whose mean is taken."""
     for capture in captures[1:]:
