@@ -37,12 +37,13 @@ WORK_TABLES = ("work_units", "work_names", "work_shapes")
 
 
 def captured(name: str, found: Analysis) -> Capture:
-    """What is compared of a capture, without what tells of people and machines; `found` holds the WORK_TABLES."""
+    """What is compared of the capture that the user called `name`, without what tells of people and machines; `found` holds the
+    WORK_TABLES."""
     result = redacted(found.result, None)[0]
     gpus = _gpus(found.tables)
     time = _samples(_mean([gpu.time for gpu in gpus])) if gpus else None
     return Capture(
-        name=PurePath(name).name or name,
+        name=_name(name, result),
         format=", ".join(sorted({one.format for one in result.inputs})),
         gpus=[device.name for device in result.devices],
         world_size=max((one.world_size for one in result.inputs if one.world_size is not None), default=None),
@@ -64,6 +65,12 @@ def captured(name: str, found: Analysis) -> Capture:
         outcomes={rule.rule: rule.outcome for rule in result.rules},
         reasons={rule.rule: rule.reason for rule in result.rules if rule.reason},
     )
+
+
+def _name(given: str, result: Result) -> str:
+    """That of the one file, also of a store, else that of what the user named."""
+    path = result.inputs[0].path if len(result.inputs) == 1 else given
+    return PurePath(path).name or path
 
 
 @dataclass(frozen=True)
