@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.comparisons import MS, capture
-from tests.support.pairs import SAME, SLOWER, captured_of, corpus_pair, corpus_pairs, truth
+from tests.support.pairs import captured_of
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from traceanalyzer.result.capture import MOST_NAMES, Problem, Samples, Unit, Work
 from traceanalyzer.result.comparing import compare
@@ -106,27 +106,6 @@ def test_halves_by_time_are_no_change(tmp_path):
 @needs_corpus
 def test_halves_of_a_training_run_are_no_change(tmp_path):
     check_halves(CORPUS / "kineto" / "clean_train.slow.pt.trace.json.gz", tmp_path)
-
-
-@needs_corpus
-@pytest.mark.parametrize(("kind", "name"), corpus_pairs())
-def test_pairs_of_the_corpus(kind, name):
-    slow, fixed = map(captured_of, corpus_pair(kind, name))
-    there, back = compare([slow], [fixed]), compare([fixed], [slow])
-    if name in SAME:
-        assert (there.outcome, back.outcome) == ("no_change", "no_change")
-    elif name in SLOWER:
-        assert (there.outcome, back.outcome) == ("slower", "faster")
-    else:
-        assert (there.outcome, back.outcome) == ("faster", "slower")
-    # What a fixed trace must not have is what was planted.
-    planted = [rule for rule in truth()[kind][name].get("fixed_never", []) if _cost(there, rule)]
-    assert [rule for rule in planted if states(there)[rule] != "fixed"] == []
-    assert sum(line.change_ns for line in there.lines) == there.step.change_ns
-
-
-def _cost(comparison, rule: str) -> bool:
-    return any(one.rule == rule and one.base_ns for one in comparison.problems)
 
 
 def steps_by_hand(path: Path) -> list[int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.pairs import captured_of, corpus_pair, corpus_pairs, truth
+from tests.support.pairs import SAME, SLOWER, captured_of, corpus_pair, corpus_pairs, truth
 from tests.support.places import needs_corpus
 from traceanalyzer.result.comparing import compare
 from traceanalyzer.result.comparison import Comparison
@@ -17,11 +17,22 @@ START, END = "<!-- table -->\n", "<!-- end of table -->\n"
 
 
 def row(kind: str, name: str) -> str:
-    comparison = compare(*([captured_of(path)] for path in corpus_pair(kind, name)))
-    known = truth()[kind][name]
-    fixed = sorted(one.rule for one in comparison.problems if one.state == "fixed" and one.base_severity != "info")
+    slow, fixed = map(captured_of, corpus_pair(kind, name))
+    comparison, known = compare([slow], [fixed]), truth()[kind][name]
+    check(name, comparison, compare([fixed], [slow]), known.get("fixed_never", []))
+    told = sorted(one.rule for one in comparison.problems if one.state == "fixed" and one.base_severity != "info")
     outcome, unprofiled = comparison.outcome.replace("_", " "), f"{known['slow'] / known['fixed']:.2f}"
-    return f"| {name} | {outcome} | {factor(comparison)} | {unprofiled} | {', '.join(fixed) or '–'} |"
+    return f"| {name} | {outcome} | {factor(comparison)} | {unprofiled} | {', '.join(told) or '–'} |"
+
+
+def check(name: str, there: Comparison, back: Comparison, planted: list[str]) -> None:
+    """What must hold of every pair; `planted` are the rules that a fixed trace must not fire."""
+    both = ("no_change",) * 2 if name in SAME else ("slower", "faster") if name in SLOWER else ("faster", "slower")
+    assert (there.outcome, back.outcome) == both, name
+    for one in there.problems:
+        assert one.rule not in planted or not one.base_ns or one.state == "fixed", (name, one)
+    assert there.step is not None
+    assert sum(line.change_ns for line in there.lines) == there.step.change_ns, name
 
 
 def factor(comparison: Comparison) -> str:
@@ -37,7 +48,7 @@ def table() -> str:
 
 
 @needs_corpus
-def test_the_page_is_current():
+def test_the_page_is_current_and_every_pair_is_told_apart():
     assert PAGE.read_text(encoding="utf-8").split(START)[1].split(END)[0] == table()
 
 

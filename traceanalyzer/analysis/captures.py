@@ -67,16 +67,18 @@ def opened_run(place: Place, config: Config, how: How, counting: Counting | None
         found = analyze_parts(parts, config, executor, count, WORK_TABLES)
         yield OpenRun(
             place,
-            [captured(_name(place), found)],
+            [captured(_name(place, parts), found)],
             found.result,
             parts,
             lambda some: Shown(some, config, found.tables),
         )
 
 
-def _name(place: Place) -> str:
-    """What a capture is called: its file or folder, in letters that can be written anywhere, and without the host that recorded it."""
-    text = os.fsencode(shown(place)).decode("utf-8", "replace")
+def _name(place: Place, parts: Sequence[Part]) -> str:
+    """What a capture is called: its file or folder, in letters that can be written anywhere, and without the host that recorded it. A
+    store of one file is called what the file was."""
+    given = parts[0].input.path if is_store(place) and len(parts) == 1 else shown(place)
+    text = os.fsencode(given).decode("utf-8", "replace")
     return file_name(text) or text
 
 

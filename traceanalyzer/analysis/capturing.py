@@ -43,7 +43,7 @@ def captured(name: str, found: Analysis) -> Capture:
     gpus = _gpus(found.tables)
     time = _samples(_mean([gpu.time for gpu in gpus])) if gpus else None
     return Capture(
-        name=_name(name, result),
+        name=PurePath(name).name or name,
         format=", ".join(sorted({one.format for one in result.inputs})),
         gpus=[device.name for device in result.devices],
         world_size=max((one.world_size for one in result.inputs if one.world_size is not None), default=None),
@@ -65,12 +65,6 @@ def captured(name: str, found: Analysis) -> Capture:
         outcomes={rule.rule: rule.outcome for rule in result.rules},
         reasons={rule.rule: rule.reason for rule in result.rules if rule.reason},
     )
-
-
-def _name(given: str, result: Result) -> str:
-    """That of the one file, also of a store, else that of what the user named."""
-    path = result.inputs[0].path if len(result.inputs) == 1 else given
-    return PurePath(path).name or path
 
 
 @dataclass(frozen=True)
