@@ -170,6 +170,15 @@ def test_wrong_inputs_are_one_line(capsysbinary, tmp_path, baseline):
     assert "written by a newer traceanalyzer" in refused(capsysbinary, "compare", newer, SLOW)
 
 
+def test_the_example_of_the_page_is_current(capsysbinary):
+    out = run(capsysbinary, "compare", SLOW, FIXED)[1].splitlines()
+    page = (Path(__file__).parent.parent / "docs" / "compare.md").read_text(encoding="utf-8")
+    example = page[page.index("    NEW takes") :].split("\n\n**The first line**")[0].splitlines()
+    lines = [line.removeprefix("    ") for line in example if line.strip() not in ("", "...")]
+    assert len(lines) > 5
+    assert [line for line in lines if line not in out] == []
+
+
 def test_file_names_are_written_anywhere_and_tell_no_host(capsysbinary, tmp_path):
     odd = tmp_path / os.fsdecode(b"gpu17_1234.1700000000000.pt.trace.json.gz")
     odd.write_bytes(SLOW.read_bytes())
