@@ -115,6 +115,13 @@ def test_a_step_that_the_recording_cut_off_is_not_timed(tmp_path):
     assert (steps.count, steps.median_ns, steps.p95_ns) == (4, 10_000_000, 10_000_000)
 
 
+def test_a_kernel_from_before_that_runs_on_does_not_turn_the_first_step_around(tmp_path):
+    trace = kernels(STEP * 2, marks=len(STEP))
+    trace.op(-5_000, 90_000, name="persistent", stream=9)
+    first, second = catalog(trace, tmp_path).table("step_stats").to_pylist()
+    assert (first["start_ns"], first["end_ns"]) == (20_000, second["start_ns"])
+
+
 def test_what_waited_for_its_turn_at_the_end_is_not_lost(tmp_path):
     result = ta.analyze(ta.load(queued(50, 4).write(tmp_path / "queued.json")))
     assert "TRC002" not in {note.code for note in result.health}

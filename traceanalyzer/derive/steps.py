@@ -182,7 +182,7 @@ def _device_steps(
             "index": np.arange(len(seen)),
             "name": mine["name"].take(pa.array(seen)),
             "method": mine["method"].take(pa.array(seen)),
-            "start_ns": np.append(before if before != frames.NULL else begin, done[:-1]),
+            "start_ns": np.append(begin if before == frames.NULL else min(int(before), begin), done[:-1]),
             "end_ns": done,
             "complete": whole & (np.arange(len(seen)) > 0),
             "gpu_op_count": ops[seen],
