@@ -17,7 +17,8 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.storing import ingest_to_store
 from traceanalyzer.model import store
 from traceanalyzer.model.schema import EVENT_TABLES
-from traceanalyzer.model.store import check_place, is_store, read_manifest, read_rank, read_store
+from traceanalyzer.model.placing import check_place
+from traceanalyzer.model.store import is_store, read_manifest, read_rank, read_store
 
 KINETO = FIXTURES / "kineto" / "dataloader.slow.pt.trace.json.gz"
 RANKS = FIXTURES / "multirank" / "pipeline_bubble.slow"
@@ -196,7 +197,7 @@ def cut(folder: Path) -> None:
         (no_inputs, "missing required field `inputs`"),
         (no_parts, "inputs or parts are missing"),
         (lambda f: shutil.rmtree(f / "gpu_ops"), "rows missing in gpu_ops"),
-        (cut, "magic bytes"),
+        (cut, "not the one that was written"),
         (flip, "damaged store"),
     ],
 )

@@ -55,7 +55,7 @@ class Budgets:
 class Config:
     """`input_patterns` are name patterns of data-loader ranges and `communication_patterns` of kernels that communicate, beside the
     built-in ones, `params` thresholds by rule id, `rules` files and folders of rules beside the shipped ones, `disable` the ids of
-    rules that are not run and where that was said, `check` the budgets."""
+    rules that are not run and where that was said, `check` the budgets, `file` the one that says all this."""
 
     input_patterns: tuple[str, ...] = ()
     params: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -63,6 +63,7 @@ class Config:
     disable: Mapping[str, str] = field(default_factory=dict)
     communication_patterns: tuple[str, ...] = ()
     check: Budgets = field(default_factory=Budgets)
+    file: Path | None = None
 
 
 _LISTS = ("input_patterns", "communication_patterns", "rules", "disable")
@@ -110,7 +111,7 @@ def _read(found: object, file: Path) -> Config:
         raise ConfigError(f'{file}: [tool.traceanalyzer.params] holds lines such as LCH001.short = "50us"')
     places = tuple(file.parent / Path(rule).expanduser() for rule in rules)
     check = read_budgets(found.get("check", {}), file, f"{file}: [tool.traceanalyzer.check]")
-    return Config(inputs, params, places, dict.fromkeys(disable, f"in {file.name}"), communication, check)
+    return Config(inputs, params, places, dict.fromkeys(disable, f"in {file.name}"), communication, check, file)
 
 
 def read_budgets(found: object, file: Path, table: str, places: Mapping[str, str] | None = None) -> Budgets:

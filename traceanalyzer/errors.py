@@ -16,6 +16,10 @@ class InputError(TraceAnalyzerError):
     """An input that cannot be read as a trace: missing, empty, not a trace, or not yet exported."""
 
 
+class ChangedError(InputError):
+    """A store that is another one than when reading it began; who begins again reads the new one."""
+
+
 class ConfigError(TraceAnalyzerError):
     """A rule file, parameter or configuration value that is wrong."""
 

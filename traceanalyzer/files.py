@@ -1,13 +1,134 @@
-"""What writing files needs beside the standard library."""
+"""What reading and writing files needs beside the standard library.
+
+Places that are written to are resolved once, so that what was checked is what is written; a file is there whole or not at all.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
+
+from traceanalyzer.errors import InputError
+from traceanalyzer.locks import lock
+
+# A name may have 255 bytes; what is added must fit too.
+_KEPT_OF_NAME = 40
+_UNFINISHED = ".unfinished"
+
+
+def resolved(path: Path) -> Path:
+    """The place that a path leads to, through all links and `..`, whether something is there or not; `~` is the user's home.
+
+    Raises InputError for a loop of links, and for what no path can be.
+    """
+    try:
+        place = Path(os.path.realpath(os.path.expanduser(path)))  # noqa: PTH111  Path.expanduser fails for unknown users
+        loop = stat.S_ISLNK(place.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return place
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path}: cannot be used ({getattr(error, 'strerror', error)}); choose another name"
+        ) from error
+    if loop:
+        raise InputError(f"{path}: a loop of links; choose another name")
+    return place
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """The content of a regular file, its first `most` bytes if it is longer. Raises OSError, also for pipes, devices and sockets."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(file, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return stream.read(most)
+
+
+@contextmanager
+def replacing(place: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of what is at `place` when all is written; else that stays as it is. Raises OSError.
+
+    What a process that was killed at it has left is removed by the next one.
+    """
+    missing = [folder for folder in (place.parent, *place.parent.parents) if not folder.exists()]
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _remove_unfinished(place)
+        with _beside(place) as aside:
+            try:
+                yield aside
+                aside.flush()
+                os.fsync(aside.fileno())  # Disks elsewhere say only now that they are full.
+                _take_mode(Path(aside.name), place)
+                Path(aside.name).replace(place)
+            except BaseException:
+                Path(aside.name).unlink(missing_ok=True)
+                raise
+    except BaseException:
+        for folder in missing:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+def _prefix(place: Path) -> str:
+    return f".{place.name[:_KEPT_OF_NAME]}."
+
+
+def _beside(place: Path) -> IO[bytes]:
+    """A new file in the same folder, locked, so that others see that somebody writes it."""
+    while True:
+        aside = tempfile.NamedTemporaryFile(  # noqa: SIM115  The caller closes it.
+            dir=place.parent, prefix=_prefix(place), suffix=_UNFINISHED, delete=False, buffering=1 << 20
+        )
+        with suppress(OSError):  # where there are no locks, nothing is removed either
+            lock(aside.fileno())
+        if os.fstat(aside.fileno()).st_nlink:
+            return aside
+        aside.close()  # Somebody took it for one that was left, before it was locked.
+
+
+def _remove_unfinished(place: Path) -> None:
+    """Remove what processes that are gone have left of the same output."""
+    ours = re.compile(re.escape(_prefix(place)) + r"\w{8}" + re.escape(_UNFINISHED))
+    for path in [Path(entry.path) for entry in os.scandir(place.parent) if ours.fullmatch(entry.name)]:
+        with suppress(OSError):
+            file = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+            try:
+                if lock(file):
+                    path.unlink()
+            finally:
+                os.close(file)
+
+
+def _take_mode(aside: Path, place: Path) -> None:
+    """The permissions of the file that is replaced, else those of an ordinary new one."""
+    try:
+        aside.chmod(stat.S_IMODE(place.stat().st_mode))
+    except FileNotFoundError:
+        set_usual_mode(aside)
 
 
 def set_usual_mode(path: Path) -> None:
     """Give a temporary file or folder, which only its owner may read, the permissions of an ordinary new one."""
     mask = os.umask(0)
     os.umask(mask)
-    path.chmod((0o777 if path.is_dir() else 0o666) & ~mask)
+    if path.is_dir():
+        path.chmod(0o777 & ~mask | path.stat().st_mode & stat.S_ISGID)  # a group's folder stays one
+    else:
+        path.chmod(0o666 & ~mask)
+
+
+def flush_to_disk(path: Path) -> None:
+    """Wait until a file's content is on the disk. Raises OSError."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

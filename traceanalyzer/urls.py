@@ -5,6 +5,7 @@ Whatever a file system raises becomes an OSError here, so that callers treat a b
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,15 @@ def url_of(place: Place) -> str | None:
     if second:
         return str(place)
     return f"{scheme}:///{rest}" if scheme.lower() in _ON_THIS_MACHINE else f"{scheme}://{rest}"
+
+
+def local_of(place: Place) -> Path | None:
+    """The local path that a place is, also one that a URL of this machine (`file:///tmp/x`) names; None for what lies elsewhere."""
+    url = url_of(place)
+    if url is None:
+        return Path(place)
+    scheme, _, rest = url.partition("://")
+    return Path(rest) if scheme.lower() in _ON_THIS_MACHINE else None
 
 
 def shown(place: Place) -> str:
@@ -61,6 +71,15 @@ class RemoteFolder:
     def within(self, name: str) -> RemoteFolder:
         """A folder in this one."""
         return RemoteFolder(f"{self.url.rstrip('/')}/{name}")
+
+    def holds(self, url: str) -> bool:
+        """Whether the URL names this folder or something in it, however it is spelled."""
+        filesystem, root = self._open()
+        other, place = RemoteFolder(url)._open()
+        if filesystem != other:
+            return False
+        own, place = (posixpath.normpath(f"/{path}") for path in (root, place))
+        return place == own or place.startswith(f"{own.rstrip('/')}/")
 
     def read(self, name: str) -> bytes:
         """The content of a file."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from traceanalyzer.analysis.parts import MemoryPart, Part, StoredPart
 from traceanalyzer.errors import InputError
-from traceanalyzer.model.store import is_store, read_manifest, read_part
-from traceanalyzer.urls import Place, shown, url_of
+from traceanalyzer.model.store import Manifest, is_store, read_manifest, read_part
+from traceanalyzer.urls import Place, local_of, shown
 from traceanalyzer.version import VERSION
 from traceanalyzer.workers import LOCAL, jobs_for, workers
 
@@ -46,7 +46,10 @@ class How:
 
 @contextmanager
 def opened(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Executor | None]]:
-    """The parts, by ordinal, and what works on them; None stands for this process. Raises InputError for what cannot be read."""
+    """The parts, by ordinal, and what works on them; None stands for this process.
+
+    Raises InputError for what cannot be read. A store that is replaced before all is done raises ChangedError, then or later.
+    """
     stores = [path for path in paths if is_store(path)]
     if stores and len(paths) > 1:
         raise InputError(
@@ -63,7 +66,7 @@ def _stored(place: Place, how: How) -> Iterator[tuple[list[Part], Executor | Non
     manifest = read_manifest(place)
     sizes = [sum(table.bytes for table in part.tables.values()) for part in manifest.parts]
     with workers(jobs_for(sizes, how.jobs, how.scheduler), how.scheduler) as executor:
-        yield _parts(place, executor, sum(sizes) < IN_MEMORY_BYTES), executor
+        yield _parts(place, manifest, executor, sum(sizes) < IN_MEMORY_BYTES), executor
 
 
 @contextmanager
@@ -88,8 +91,9 @@ def _read(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Execut
                     f"--scheduler {how.scheduler}: its workers need a place that all of them see; name one with --store"
                 )
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="traceanalyzer-"))) / "store"
-        write_store(found, place, VERSION, how.progress, executor)
-        yield _parts(place, executor, small=False), executor
+        # What was written is what is read, also when somebody else writes there next.
+        manifest = write_store(found, place, VERSION, how.progress, executor).manifest
+        yield _parts(place, manifest, executor, small=False), executor
 
 
 def _local(found: Sequence[Source | RemoteFile]) -> list[Source]:
@@ -100,11 +104,11 @@ def _local(found: Sequence[Source | RemoteFile]) -> list[Source]:
     return local if len(local) == len(found) else []
 
 
-def _parts(place: Place, executor: Executor | None, small: bool) -> list[Part]:
-    manifest = read_manifest(place)
+def _parts(place: Place, manifest: Manifest, executor: Executor | None, small: bool) -> list[Part]:
     found = list(zip(manifest.inputs, manifest.parts, strict=True))
     if executor is None and (small or len(found) == 1):
-        return [MemoryPart(read_part(place, *one)) for one in found]
+        return [MemoryPart(read_part(place, manifest.digest, *one)) for one in found]
     # Workers have a current folder of their own.
-    seen = place if url_of(place) is not None else Path(place).absolute()
-    return [StoredPart(seen, *one) for one in found]
+    local = local_of(place)
+    seen = place if local is None else local.absolute()
+    return [StoredPart(seen, manifest.digest, *one) for one in found]

@@ -49,15 +49,20 @@ class MemoryPart:
 
 @dataclass(frozen=True)
 class StoredPart:
-    """A part in a store, which is read each time it is asked for; any process that sees the store can do that."""
+    """A part in a store, which is read each time it is asked for; any process that sees the store can do that.
+
+    ChangedError is raised when the store is another one by then.
+    """
 
     place: Place
+    store: str
+    """The digest of the store's manifest: all parts are of this one."""
     input: Input
     files: Files
-    """What the store's manifest says of it."""
+    """What the manifest says of it."""
 
     def catalog(self, config: Config) -> Catalog:
-        trace = read_part(self.place, self.input, self.files)
+        trace = read_part(self.place, self.store, self.input, self.files)
         return Catalog(trace, config.input_patterns, communication_patterns=config.communication_patterns)
 
 

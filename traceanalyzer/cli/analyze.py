@@ -21,15 +21,16 @@ from traceanalyzer.cli.common import (
     Store,
     Thresholds,
     analyzed,
-    check_output,
+    begins_again,
     configuration,
     exit_code,
     size_limit,
     write,
 )
-from traceanalyzer.cli.outputs import Also, also_outputs
+from traceanalyzer.cli.outputs import Also, Outputs
 
 
+@begins_again
 def analyze(
     inputs: Inputs,
     format_: ResultFormatOption = ResultFormat.TEXT,
@@ -60,11 +61,12 @@ def analyze(
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.render.formats import rendered
 
-    check_output(output, inputs)
-    outputs = [(format_, output), *also_outputs(also, ResultFormat, output, inputs)]
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
+    checked = Outputs(inputs, config)
+    outputs = [(format_, checked.file(output)), *checked.also(also, ResultFormat)]
+    how = How(jobs, scheduler, checked.store(store), limit)
     use_little_memory()
-    with analyzed(inputs, config, How(jobs, scheduler, store, limit)) as (_, found):
+    with analyzed(inputs, config, how) as (_, found):
         result = found.result
         contents = rendered(result, found.tables, [name for name, _ in outputs], fail_on, redact)
         for content, (_, file) in zip(contents, outputs, strict=True):

@@ -15,12 +15,13 @@ from traceanalyzer.cli.common import (
     RuleFolders,
     Scheduler,
     Thresholds,
-    check_output,
+    begins_again,
     configuration,
     size_limit,
     tell,
     write,
 )
+from traceanalyzer.cli.outputs import Outputs
 
 app = typer.Typer(
     help="Keep what a run took, in a small file for git.",
@@ -32,6 +33,7 @@ EPILOG = (
 
 
 @app.command("save", epilog=EPILOG)
+@begins_again
 def save(
     captures: Annotated[
         list[Path],
@@ -67,12 +69,12 @@ def save(
     from traceanalyzer.render.baseline_text import summary
     from traceanalyzer.result.baseline_file import baseline_bytes
 
-    check_output(output, captures)
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
+    place = Outputs(captures, config).file(output)
     use_little_memory()
-    found = [capture for place in captures for capture in read_run(place, config, how).captures]
+    found = [capture for one in captures for capture in read_run(one, config, how).captures]
     baseline = baseline_of(found, anyway)
-    write(baseline_bytes(baseline), output)
+    write(baseline_bytes(baseline), place)
     tell(f"{'' if str(output) == '-' else f'{output}: '}{summary(baseline)}")
 
 

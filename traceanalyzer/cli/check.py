@@ -19,13 +19,13 @@ from traceanalyzer.cli.common import (
     RuleFolders,
     Scheduler,
     Thresholds,
-    check_output,
+    begins_again,
     configuration,
     size_limit,
     tell,
     write,
 )
-from traceanalyzer.cli.outputs import Also, also_outputs
+from traceanalyzer.cli.outputs import Also, Outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +58,7 @@ class Aggregate(StrEnum):
     WORST = "worst"
 
 
+@begins_again
 def check(
     captures: Annotated[
         list[Path],
@@ -133,10 +134,10 @@ def check(
     from traceanalyzer.budgets.assertions import assertions
     from traceanalyzer.budgets.judge import baseline_for, judged
 
-    check_output(output, captures)
-    more = also_outputs(also, CheckFormat, output, captures)
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
     budgets = _budgets(config, config_file, asserted or [], baseline)
+    checked = Outputs(captures, config, [config_file, budgets.baseline])
+    outputs = [(format_, checked.file(output)), *checked.also(also, CheckFormat)]
     how_taken = aggregate.value if aggregate else budgets.aggregate or Aggregate.MEDIAN.value
     held = assertions(budgets, [rule.id for rule in rules_for(config)], how_taken)
     use_little_memory()
@@ -144,7 +145,7 @@ def check(
     saved = read_run(compared, config, how).captures if compared else []
     given = [one for capture in captures for one in _given(capture, config, how)]
     found = judged(given, held, saved, str(compared) if compared else None)
-    for form, place in ((format_, output), *more):
+    for form, place in outputs:
         write(_rendered(found, form, redact), place)
     if str(output) != "-":
         tell(found.headline)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, ParamSpec
 
 import typer
 
-from traceanalyzer.errors import InputError
-from traceanalyzer.files import set_usual_mode
+from traceanalyzer.errors import ChangedError, InputError
+from traceanalyzer.files import replacing, resolved
 
 if TYPE_CHECKING:
     from traceanalyzer.analysis import Analysis
@@ -165,6 +165,23 @@ RANKS_SHOWN = 8
 """More than that on one timeline no one looks through, and no page should carry."""
 
 
+P = ParamSpec("P")
+
+
+def begins_again(verb: Callable[P, None]) -> Callable[P, None]:
+    """A verb that begins again, once, when a store is replaced while it is read: what it says is of one store alone."""
+
+    @wraps(verb)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            verb(*args, **kwargs)
+        except ChangedError as error:
+            tell(f"{str(error).partition(';')[0]}; reading the new one")
+            verb(*args, **kwargs)
+
+    return run
+
+
 def size_limit(text: str | None) -> int | None:
     """The bytes that `--max-size` says. Raises InputError for what is no size."""
     from traceanalyzer.units import BYTES, parse_quantity
@@ -197,27 +214,6 @@ def configuration(
     return replace(config, params=params, rules=(*config.rules, *(rules or [])), disable=disable)
 
 
-def check_output(output: Path, inputs: list[Path]) -> None:
-    """Refuse what cannot work before any time is spent on reading. Raises InputError.
-
-    That is: a folder, a place inside a file, and a place in which an input lies.
-    """
-    if str(output) == "-":
-        return
-    if output.is_dir():
-        raise InputError(f"{output}: is a folder; name the file to write in it")
-    above = next((folder for folder in output.parents if folder.exists()), None)
-    if above is not None and not above.is_dir():
-        raise InputError(f"{output}: cannot be written ({above} is not a folder); choose another output")
-    if above is not None and not os.access(above, os.W_OK) and not output.exists():
-        raise InputError(f"{output}: cannot be written (no permission to write to {above}); choose another output")
-    if any(p.exists() and output.exists() and p.samefile(output) for p in inputs):
-        raise InputError(f"{output}: is an input; inputs are never written to, choose another output")
-    for store in (p for p in inputs if p.is_dir() and (p / "manifest.json").exists()):
-        if store.resolve() in output.resolve().parents:
-            raise InputError(f"{output}: lies in the store {store}, which is an input; choose another output")
-
-
 def write(content: bytes, output: Path) -> None:
     """Write to a file, whole or not at all, or to stdout for `-`. Raises InputError when the file cannot be written."""
     with written(output) as file:
@@ -226,7 +222,10 @@ def write(content: bytes, output: Path) -> None:
 
 @contextmanager
 def written(output: Path) -> Iterator[IO[bytes]]:
-    """A file to write to that is there whole or not at all; `-` is stdout. Raises InputError when it cannot be written."""
+    """A file to write to that is there whole or not at all; `-` is stdout. Raises InputError when it cannot be written.
+
+    `output` is a place that `Outputs` has resolved and checked; where links have changed since, nothing is written.
+    """
     if str(output) == "-":
         with _stdout() as out:
             yield out
@@ -236,19 +235,12 @@ def written(output: Path) -> Iterator[IO[bytes]]:
             with output.open("wb") as device:
                 yield device
             return
-        place = output.resolve()  # through a symbolic link, which stays one
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=place.parent, prefix=f".{place.name}.", delete=False) as aside:
-            try:
-                yield aside
-                aside.flush()
-                set_usual_mode(Path(aside.name))
-                Path(aside.name).replace(place)
-            except BaseException:
-                Path(aside.name).unlink(missing_ok=True)
-                raise
+        if resolved(output) != output.absolute():
+            raise InputError(f"{output}: leads somewhere else now; give the command again")
+        with replacing(output) as file:
+            yield file
     except OSError as error:
-        raise InputError(f"{output}: cannot be written ({error.strerror}); choose another output") from error
+        raise InputError(f"{output}: cannot be written ({error.strerror or error}); choose another output") from error
 
 
 @contextmanager
@@ -256,6 +248,8 @@ def _stdout() -> Iterator[IO[bytes]]:
     try:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
+    except ChangedError as error:
+        raise InputError(f"{error}; what is on standard output is not whole") from error
     except BrokenPipeError:
         # The reader (`| head`) has enough. What Python still holds for stdout must not fail at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

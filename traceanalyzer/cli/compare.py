@@ -23,13 +23,13 @@ from traceanalyzer.cli.common import (
     Scheduler,
     Severity,
     Thresholds,
-    check_output,
+    begins_again,
     configuration,
     size_limit,
     tell,
     write,
 )
-from traceanalyzer.cli.outputs import Also, also_outputs
+from traceanalyzer.cli.outputs import Also, Outputs
 from traceanalyzer.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Style:
     limit_mb: float
 
 
+@begins_again
 def compare(
     base: Annotated[
         Path,
@@ -139,11 +140,10 @@ def compare(
     from traceanalyzer.result.comparison_gate import gate
     from traceanalyzer.result.gate import FAILED
 
-    named = [base, new, *(more_base or []), *(more_new or [])]
-    check_output(output, named)
-    outputs = [(format_, output), *also_outputs(also, CompareFormat, output, named)]
     allowed = _share(fail_over)
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
+    checked = Outputs([base, new, *(more_base or []), *(more_new or [])], config)
+    outputs = [(format_, checked.file(output)), *checked.also(also, CompareFormat)]
     read = partial(read_run, config=config, how=how)
     use_little_memory()
     with ExitStack() as events:

@@ -12,11 +12,11 @@ from traceanalyzer.cli.common import (
     Inputs,
     MaxSize,
     Output,
-    check_output,
     reading,
     size_limit,
     write,
 )
+from traceanalyzer.cli.outputs import Outputs
 
 
 def doctor(
@@ -35,9 +35,9 @@ def doctor(
     from traceanalyzer.doctor import diagnose
     from traceanalyzer.render.doctor import render_diagnosis
 
-    check_output(output, inputs)
+    place = Outputs(inputs).file(output)
     limit = size_limit(max_size)
     with reading() as progress:
         diagnosis = diagnose(inputs, progress, limit)
-    write(diagnosis.to_json() if format_ is Format.JSON else render_diagnosis(diagnosis).encode(), output)
+    write(diagnosis.to_json() if format_ is Format.JSON else render_diagnosis(diagnosis).encode(), place)
     raise typer.Exit(0 if diagnosis.can_judge else 3)

@@ -22,13 +22,14 @@ from traceanalyzer.cli.common import (
     Store,
     Thresholds,
     analyzed,
-    check_output,
+    begins_again,
     configuration,
     exit_code,
     size_limit,
     tell,
     written,
 )
+from traceanalyzer.cli.outputs import Outputs
 
 EPILOG = "Exit codes: 0 written · 2 wrong usage or unreadable input · 3 written, but nothing could be judged."
 
@@ -39,6 +40,7 @@ class Target(StrEnum):
     PERFETTO = "perfetto"
 
 
+@begins_again
 def export(
     inputs: Inputs,
     output: Annotated[
@@ -89,10 +91,11 @@ def export(
     from traceanalyzer.model.trace import rank_names
     from traceanalyzer.report.selection import ranks_to_show
 
-    check_output(output, inputs)
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
+    outputs = Outputs(inputs, config)
+    place, how = outputs.file(output), How(jobs, scheduler, outputs.store(store), limit)
     use_little_memory()
-    with analyzed(inputs, config, How(jobs, scheduler, store, limit)) as (parts, found), ExitStack() as stack:
+    with analyzed(inputs, config, how) as (parts, found), ExitStack() as stack:
         named = rank_names([part.input for part in parts])
         recordings = [
             Recording(
@@ -106,7 +109,7 @@ def export(
             for at, part in enumerate(parts)
             if at in ranks_to_show(found.result, ranks)
         ]
-        out = stack.enter_context(written(output))
+        out = stack.enter_context(written(place))
         write_trace(found.result, recordings, stack.enter_context(packing(out, output.suffix == ".gz")), redact)
     tell(found.result.verdict.headline)
     if str(output) != "-":

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from traceanalyzer.cli.common import Inputs, Jobs, MaxSize, Scheduler, counting, reading, size_limit
+from traceanalyzer.cli.outputs import Outputs
 
 
 def ingest(
@@ -36,12 +37,11 @@ def ingest(
     """
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.ingest.storing import find_inputs, write_store
-    from traceanalyzer.model.store import check_place
     from traceanalyzer.urls import shown
     from traceanalyzer.version import VERSION
     from traceanalyzer.workers import jobs_for, workers
 
-    check_place(output, inputs)
+    place = Outputs(inputs).store(output) or output
     limit = size_limit(max_size)
     use_little_memory()
     found = find_inputs(inputs, limit)
@@ -50,7 +50,7 @@ def ingest(
         executor = stack.enter_context(workers(jobs, scheduler))
         progress = stack.enter_context(reading()) if executor is None else None
         done = stack.enter_context(counting("files", len(found))) if executor is not None else None
-        stored = write_store(found, output, VERSION, progress, executor, done)
+        stored = write_store(found, place, VERSION, progress, executor, done)
     files = "1 file" if stored.files == 1 else f"{stored.files} files"
     there = f" ({stored.there_already} of them were there already)" if stored.there_already else ""
     typer.echo(f"{shown(output)}: {stored.rows:,} rows from {files}{there}", err=True)

@@ -1,18 +1,26 @@
-"""More outputs of one reading: `--also FORMAT=FILE`."""
+"""Where a command writes: each place resolved once, and checked against all that it reads and writes, before anything is read."""
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
+import unicodedata
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
-from traceanalyzer.cli.common import check_output
+from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
+from traceanalyzer.files import resolved
+from traceanalyzer.urls import Place, local_of, url_of
 
 F = TypeVar("F", bound=StrEnum)
 
+STDOUT = Path("-")
 Also = Annotated[
     list[str] | None,
     typer.Option(
@@ -22,28 +30,167 @@ Also = Annotated[
         show_default=False,
     ),
 ]
+# Files that SQLite keeps beside a database, and takes for a part of it.
+_SQLITE_SIDES = ("-wal", "-shm", "-journal")
 
 
-def also_outputs(values: list[str] | None, formats: type[F], first: Path, inputs: list[Path]) -> list[tuple[F, Path]]:
-    """What `--also` asks for, checked like every output before anything is read; `first` is where the main output goes.
+class Outputs:
+    """The outputs of one command. Each is a place that can be written, is none of the inputs and none of the other outputs.
 
-    Raises InputError: no format or an unknown one, standard output, a file that another output has, or what `check_output` refuses.
+    `inputs` are what the user named to be read, `config` and `files` what the command reads besides. Every method gives the resolved
+    place, which is the one to write to, and raises InputError.
     """
-    taken = {first.resolve()} if str(first) != "-" else set()
-    wanted: list[tuple[F, Path]] = []
-    for value in values or []:
-        name, is_pair, file = value.partition("=")
-        known = ", ".join(formats)
-        if not is_pair or not file:
-            raise InputError(f"--also {value}: write it as FORMAT=FILE, such as markdown=summary.md")
-        if name not in list(formats):
-            raise InputError(f"--also {value}: there is no format '{name}'; choose one of {known}")
-        if file == "-":
-            raise InputError(f"--also {value}: only the main output can go to standard output; name a file")
-        path = Path(file)
-        check_output(path, inputs)
-        if path.resolve() in taken:
-            raise InputError(f"--also {value}: another output goes to {file} already; name another file")
-        taken.add(path.resolve())
-        wanted.append((formats(name), path))
-    return wanted
+
+    def __init__(self, inputs: Sequence[Path], config: Config | None = None, files: Sequence[Path | None] = ()) -> None:
+        config = config or Config()
+        self._inputs = [*inputs, *(file for file in (config.file, config.check.baseline, *files) if file is not None)]
+        self._rules = config.rules
+        self._taken: list[Path] = []
+
+    def file(self, output: Path, given: str = "") -> Path:
+        """The place of a file; `-` is standard output and stays so. `given` is how the user names it, if not by itself."""
+        if str(output) == "-":
+            return STDOUT
+        if url_of(output) is not None:
+            raise InputError(f"{given or output}: outputs are written to this machine; name a file")
+        place = _device(output) or resolved(output)
+        _check_writable(output, place)
+        for one in self._inputs:
+            _check_not_read(output, place, one)
+        for one in self._rules:
+            if place.exists() and any(path.samefile(place) for path in _rule_files(one)):
+                raise InputError(f"{output}: is a file of rules, which is read; choose another output")
+        self._take(place, f"{given or output}: another output goes to {output} already; name another file")
+        return place
+
+    def also(self, values: list[str] | None, formats: type[F]) -> list[tuple[F, Path]]:
+        """What `--also` asks for. Refused too: no format or an unknown one, and standard output."""
+        wanted: list[tuple[F, Path]] = []
+        for value in values or []:
+            name, is_pair, file = value.partition("=")
+            known = ", ".join(formats)
+            if not is_pair or not file:
+                raise InputError(f"--also {value}: write it as FORMAT=FILE, such as markdown=summary.md")
+            if name not in list(formats):
+                raise InputError(f"--also {value}: there is no format '{name}'; choose one of {known}")
+            if file == "-":
+                raise InputError(f"--also {value}: only the main output can go to standard output; name a file")
+            wanted.append((formats(name), self.file(Path(file), f"--also {value}")))
+        return wanted
+
+    def store(self, given: Path | None) -> Place | None:
+        """The place of a store, if one is asked for: a folder or a URL."""
+        from traceanalyzer.model.layout import shelf_of
+        from traceanalyzer.model.placing import check_place
+
+        if given is None:
+            return None
+        place = check_place(given, [*self._inputs, *self._rules])
+        if isinstance(place, Path):
+            for one in (place, shelf_of(place)):
+                self._take(one, f"{given}: another output goes there already; choose another name")
+        return place
+
+    def _take(self, place: Path, refusal: str) -> None:
+        if _is_ordinary(place):
+            if any(_overlap(place, other) for other in self._taken):
+                raise InputError(refusal)
+            self._taken.append(place)
+
+
+def _device(output: Path) -> Path | None:
+    """The path itself where it leads to what has no place on a disk: a pipe or a device."""
+    try:
+        kind = output.stat().st_mode
+    except (OSError, ValueError):
+        return None
+    return None if stat.S_ISREG(kind) or stat.S_ISDIR(kind) else output.absolute()
+
+
+def _is_ordinary(place: Path) -> bool:
+    return not place.exists() or place.is_file() or place.is_dir()
+
+
+def _check_writable(output: Path, place: Path) -> None:
+    """Refuse what cannot work before any time is spent on reading: a folder, a place inside a file, one that is protected."""
+    if place.is_dir():
+        raise InputError(f"{output}: is a folder; name the file to write in it")
+    if place.is_block_device() or place.is_socket():
+        raise InputError(f"{output}: is a disk or a socket; name a file")
+    if not _is_ordinary(place):
+        return
+    above = next((folder for folder in place.parents if os.path.lexists(folder)), None)
+    if above is not None and not above.is_dir():
+        raise InputError(f"{output}: cannot be written ({above} is not a folder); choose another output")
+    if above is not None and not os.access(above, os.W_OK):
+        raise InputError(f"{output}: cannot be written (no permission to write to {above}); choose another output")
+    if place.exists() and not stat.S_IMODE(place.stat().st_mode) & 0o222:
+        raise InputError(f"{output}: is write-protected; choose another output")
+
+
+def _check_not_read(output: Path, place: Path, one: Path) -> None:
+    """Refuse an output that is an input under whatever name, or in a store that is one, or is taken for a part of one."""
+    refusal = f"{output}: is an input; inputs are never written to, choose another output"
+    if str(one) == "-":
+        if place.exists() and _is_stdin(place):
+            raise InputError(refusal)
+        return
+    given = local_of(one)
+    if given is None or not os.path.lexists(given):
+        return
+    if _is_part_of(place, given):
+        raise InputError(refusal)
+    if given.is_dir() and _lies_in_store(place, given):
+        raise InputError(f"{output}: lies in the store {given}, which is an input; choose another output")
+    for side in _SQLITE_SIDES:
+        database = place.with_name(place.name[: -len(side)] or place.name)
+        if place.name.casefold().endswith(side) and _is_part_of(database, given):
+            raise InputError(f"{output}: would be taken for a part of the input {database}; choose another output")
+
+
+def _is_part_of(place: Path, given: Path) -> bool:
+    """Whether what is at a place is the input, or a recording in the folder that is the input."""
+    if not place.exists() or not given.exists():
+        return False
+    if not given.is_dir():
+        return place.samefile(given)
+    from traceanalyzer.ingest.folders import is_recording_in
+
+    return place.is_file() and is_recording_in(given, place)
+
+
+def _lies_in_store(place: Path, given: Path) -> bool:
+    from traceanalyzer.model.layout import shelf_of
+    from traceanalyzer.model.placing import within
+    from traceanalyzer.model.store import is_store
+
+    folder = resolved(given)
+    if not is_store(given):
+        return False
+    inside = place.exists() and any(path.is_file() and path.samefile(place) for path in folder.rglob("*"))
+    return inside or within(place, folder) or within(place, shelf_of(folder))
+
+
+def _is_stdin(place: Path) -> bool:
+    try:
+        return os.path.samestat(place.stat(), os.fstat(sys.stdin.fileno()))
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _rule_files(given: Path) -> list[Path]:
+    if not given.is_dir():
+        return [given] if given.exists() else []
+    return [path for path in given.rglob("*") if path.suffix in (".yaml", ".yml") and path.is_file()]
+
+
+def _overlap(place: Path, other: Path) -> bool:
+    """Whether two places are one, also under names that some disks do not tell apart, or one lies in the other."""
+    one, two = _folded(place), _folded(other)
+    if one == two or f"{one}{os.sep}".startswith(f"{two}{os.sep}") or f"{two}{os.sep}".startswith(f"{one}{os.sep}"):
+        return True
+    return place.exists() and other.exists() and place.samefile(other)
+
+
+def _folded(place: Path) -> str:
+    return unicodedata.normalize("NFC", os.fsdecode(place)).casefold()

@@ -21,17 +21,18 @@ from traceanalyzer.cli.common import (
     Store,
     Thresholds,
     analyzed,
-    check_output,
+    begins_again,
     configuration,
     exit_code,
     size_limit,
     tell,
     write,
 )
-from traceanalyzer.cli.outputs import Also, also_outputs
+from traceanalyzer.cli.outputs import Also, Outputs
 from traceanalyzer.errors import InputError
 
 
+@begins_again
 def report(
     inputs: Inputs,
     output: Annotated[
@@ -84,15 +85,16 @@ def report(
 
     if open_ and str(output) == "-":
         raise InputError("--open: standard output cannot be shown in a browser; name a file with -o")
-    check_output(output, inputs)
-    others = also_outputs(also, ResultFormat, output, inputs)
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
+    outputs = Outputs(inputs, config)
+    page, others = outputs.file(output), outputs.also(also, ResultFormat)
+    how = How(jobs, scheduler, outputs.store(store), limit)
     use_little_memory()
-    with analyzed(inputs, config, How(jobs, scheduler, store, limit)) as (parts, found):
+    with analyzed(inputs, config, how) as (parts, found):
         result = found.result
         shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
         tables = Shown(shown, config, found.tables)
-        write(render_html(result, tables, title=title, limit=int(limit_mb * MEGABYTE), redact=redact), output)
+        write(render_html(result, tables, title=title, limit=int(limit_mb * MEGABYTE), redact=redact), page)
         contents = rendered(result, found.tables, [name for name, _ in others], fail_on, redact)
         for content, (_, file) in zip(contents, others, strict=True):
             write(content, file)
@@ -100,7 +102,7 @@ def report(
     if str(output) != "-":
         typer.echo(f"report: {output}", err=True)
     if open_:
-        show(output)
+        show(page)
     raise typer.Exit(exit_code(result, fail_on))
 
 
@@ -108,6 +110,6 @@ def show(page: Path) -> None:
     """Open a page in the user's browser, or say where it is."""
     import webbrowser
 
-    address = page.resolve().as_uri()
+    address = page.as_uri()
     if not webbrowser.open(address):
         typer.echo(f"no browser found; open {address} yourself", err=True)

@@ -72,6 +72,26 @@ def in_archive(archive: Source, kind: str) -> list[Source]:
     return [replace(found[0], path=path, notes=(*found[0].notes, *notes)), *found[1:]]
 
 
+def is_recording_in(folder: Path, place: Path) -> bool:
+    """Whether the file at `place` is one of those in a folder that hold what was recorded, read or passed over, under whatever name.
+
+    Raises InputError for a folder that cannot be read.
+    """
+    status = place.stat()
+    return any(os.path.samestat(path.stat(), status) and _is_recording(path) for path in _files(folder))
+
+
+def _is_recording(path: Path) -> bool:
+    if to_convert(path) or _UNFINISHED.search(path.name):
+        return True
+    choice = _Choice()
+    try:
+        choice.offer(path, partial(source_of, path, path, None))
+    except InputError:  # damaged
+        return True
+    return bool(choice.found or choice.archived)
+
+
 @dataclass
 class _Choice:
     """What was found among the files of one folder or archive."""

@@ -25,6 +25,7 @@ from traceanalyzer.ingest.sources import Source, find_sources
 from traceanalyzer.model.parts import Part, digest, key_of, write_tables
 from traceanalyzer.model.schema import SCHEMA_VERSION
 from traceanalyzer.model.shelves import Shelf, StoreError, shelf_for
+from traceanalyzer.model.store import Manifest
 from traceanalyzer.urls import Place, url_of
 from traceanalyzer.workers import map_parts
 
@@ -33,11 +34,12 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Stored:
-    """What is in a store that was written: files and rows, and how many of the files had been read before."""
+    """What is in a store that was written: files and rows, how many of the files had been read before, and what it says of itself."""
 
     files: int
     rows: int
     there_already: int
+    manifest: Manifest
 
 
 def ingest_to_store(
@@ -99,9 +101,9 @@ def write_store(
             if identity.kept
         ]
         placed.sort(key=lambda pair: pair[0].ordinal)
-        shelf.put_in_place([(given, one.part) for given, one in placed], tool_version)
+        manifest = shelf.put_in_place([(given, one.part) for given, one in placed], tool_version)
     rows = sum(table.rows for _, one in placed for table in one.part.tables.values())
-    return Stored(len(placed), rows, sum(one.there_already for _, one in placed))
+    return Stored(len(placed), rows, sum(one.there_already for _, one in placed), manifest)
 
 
 @dataclass(frozen=True)

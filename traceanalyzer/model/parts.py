@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traceanalyzer.model.schema import EVENT_TABLES, TableSpec
 
 _HASH_BYTES = 1 << 20
+_UNSEALED = b"0" * 64
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,48 @@ class Part:
     tables: dict[str, PartFile]
 
 
+@dataclass(frozen=True)
+class FinishedPart:
+    """A part as its shelf describes it."""
+
+    part: Part
+    digest: str = ""
+
+    def encoded(self) -> bytes:
+        """As the file holds it."""
+        return sealed(self)
+
+    @staticmethod
+    def read(content: bytes, key: str) -> Part:
+        """The part of that key. Raises ValueError and MsgspecError for a file that is not as it was written."""
+        found = msgspec.json.decode(content, type=FinishedPart)
+        if not is_sealed(content, found.digest) or found.part.key != key:
+            raise ValueError(f"{key} is not the part that was written")
+        return found.part
+
+
 def key_of(*what: object) -> str:
     """A name for something that consists of `what`, for JSON to write down."""
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()
+
+
+def sealed(document: Any) -> bytes:
+    """A document whose last field is `digest`, as its file holds it: JSON with the SHA-256 of the file, taken before it was put in.
+
+    The same document gives the same bytes.
+    """
+    plain = {**msgspec.to_builtins(document), "digest": _UNSEALED.decode()}
+    content = msgspec.json.format(msgspec.json.encode(plain), indent=2) + b"\n"
+    head, _, end = content.rpartition(_UNSEALED)
+    return head + hashlib.sha256(content).hexdigest().encode() + end
+
+
+def is_sealed(content: bytes, digest: str) -> bool:
+    """Whether every byte of a file is as `sealed` wrote it."""
+    if len(digest) != len(_UNSEALED):
+        return False
+    head, _, end = content.rpartition(digest.encode())
+    return hashlib.sha256(head + _UNSEALED + end).hexdigest() == digest
 
 
 def write_tables(folder: Path, tables: Iterable[tuple[str, Iterable[pa.Table]]]) -> dict[str, PartFile]:

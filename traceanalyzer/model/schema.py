@@ -292,4 +292,4 @@ EVENT_TABLES: dict[str, TableSpec] = {
         HEALTH,
     )
 }
-SCHEMA_VERSION = "1.3"
+SCHEMA_VERSION = "1.4"

@@ -1,13 +1,17 @@
 """Writing a store, part after part, by any number of processes and machines, each part whole or not at all.
 
 A shelf holds the parts that are finished until all are; then they are put in place, and the manifest is written last. What stands on
-it outlives a run that failed or was interrupted, and what stands in the store itself counts as well: neither is made again. The shelf
-of a store on a disk is a hidden folder beside it, and the store is renamed into its place. Behind a URL nothing can be renamed: there
-the shelf is the folder `.parts` of the store, from which the parts are copied.
+it outlives a run that failed or was interrupted, and what stands in the store itself counts as well: neither is made again.
+
+The shelf of a store on a disk is a hidden folder beside it (`layout`), which one process at a time holds. There the new store is put
+together; it takes the place of the old one by two renames, and a kill between them leaves the new one to be found. Behind a URL nothing
+can be renamed or locked: there the shelf is the folder `.parts` of the store, from which the parts are copied.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 import socket
 import tempfile
@@ -15,26 +19,45 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.files import set_usual_mode
-from traceanalyzer.model.parts import Part, digest
+from traceanalyzer.files import flush_to_disk, read_regular, set_usual_mode
+from traceanalyzer.locks import HeldError, locked
+from traceanalyzer.model.layout import (
+    LOCK,
+    MANIFEST,
+    NEW,
+    OLD,
+    PART,
+    PARTS,
+    file_of,
+    foreign,
+    is_interrupted,
+    is_key,
+    remove_part,
+    remove_parts,
+    remove_store,
+    remove_unfinished,
+    shelf_of,
+)
+from traceanalyzer.model.parts import FinishedPart, Part, PartFile, digest
+from traceanalyzer.model.placing import check_place, check_replaceable
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
-from traceanalyzer.model.store import MANIFEST, PARTS, TOOL, Manifest, check_place, file_of, read_manifest
+from traceanalyzer.model.store import TOOL, Manifest, decoded, stated
 from traceanalyzer.model.trace import Input
-from traceanalyzer.urls import Place, RemoteFolder, url_of
+from traceanalyzer.urls import Place, RemoteFolder, shown
 
-PART = "part.json"
 Placed = Sequence[tuple[Input, Part]]
 """Inputs in the order of their ranks, and what each gave."""
 
 # Copies within a bucket are requests that wait, not work.
 _COPIES_AT_ONCE = 16
+_MOST_PART = 64 << 20
 
 
 class StoreError(InputError):
@@ -43,9 +66,8 @@ class StoreError(InputError):
 
 def shelf_for(place: Place) -> Shelf:
     """The shelf of a store that is to be written. Raises InputError when something else is in its place."""
-    check_place(place)
-    url = url_of(place)
-    return LocalShelf(str(place), Path(place).resolve()) if url is None else RemoteShelf(url)
+    checked = check_place(place)
+    return LocalShelf(shown(place), checked) if isinstance(checked, Path) else RemoteShelf(checked)
 
 
 @dataclass(frozen=True)
@@ -53,6 +75,11 @@ class Shelf(ABC):
     """Where the parts of one store stand, for all processes that make them. `given` is what the user calls the store."""
 
     given: str
+
+    @property
+    @abstractmethod
+    def place(self) -> Place:
+        """Where the store is, for any process."""
 
     @abstractmethod
     def held(self) -> AbstractContextManager[None]:
@@ -75,8 +102,8 @@ class Shelf(ABC):
         """Put up a part whose files lie in the folder `made`. Raises OSError."""
 
     @abstractmethod
-    def put_in_place(self, placed: Placed, tool_version: str) -> None:
-        """Make the store of these parts, all of them found or added before, and clear the shelf."""
+    def put_in_place(self, placed: Placed, tool_version: str) -> Manifest:
+        """Make the store of these parts, all of them found or added before, and clear the shelf; return what it says of itself."""
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -91,7 +118,7 @@ class Shelf(ABC):
     def _stored(self) -> dict[str, tuple[int, Part]]:
         """The parts in the store by key, each with its rank; none where there is no store that can be read."""
         try:
-            manifest = read_manifest(self.given)
+            manifest = stated(self.place)
         except InputError:
             return {}
         return {part.key: (given.ordinal, part) for given, part in zip(manifest.inputs, manifest.parts, strict=True)}
@@ -105,34 +132,58 @@ class LocalShelf(Shelf):
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     @property
+    def place(self) -> Path:
+        return self.store
+
+    @property
     def folder(self) -> Path:
         """The shelf itself."""
-        return self.store.parent / f".{self.store.name}.parts"
+        return shelf_of(self.store)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        with self.writing():
-            self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            yield
-        finally:
-            for unfinished in self.folder.glob(f"{self.run}-*"):
-                shutil.rmtree(unfinished, ignore_errors=True)
-            with suppress(OSError):  # there are parts on it
-                self.folder.rmdir()
+        with ExitStack() as stack:
+            stack.callback(self._clear_away)
+            with self.writing():
+                try:
+                    stack.enter_context(locked(self.folder / LOCK))
+                except HeldError as error:
+                    raise StoreError(
+                        f"{self.given}: is being written by {error}; wait until that is done, or choose another name"
+                    ) from error
+                check_replaceable(self.given, self.store)
+                self._settle()
+            try:
+                yield
+            finally:
+                remove_unfinished(self.folder)
+
+    def _clear_away(self) -> None:
+        with suppress(OSError):  # there are parts on it, or it is another's by now
+            self.folder.rmdir()
+
+    def _settle(self) -> None:
+        """End what a process did not that was killed while it put a store in place. Raises OSError."""
+        new, old = self.folder / NEW, self.folder / OLD
+        if old.exists() and not os.path.lexists(self.store):
+            (new if (new / MANIFEST).exists() else old).rename(self.store)
+        for left in (new, old):
+            if left.exists():
+                remove_store(left)
+        remove_unfinished(self.folder)
 
     def holds_any(self) -> bool:
-        return self.store.exists() or any(self.folder.iterdir())
+        return self.store.exists() or any(is_key(folder.name) for folder in self.folder.iterdir())
 
     def find(self, key: str) -> Part | None:
         stored = self._stored()
         folder = self.folder / key
         if folder.exists():
-            with suppress(OSError, msgspec.MsgspecError):
-                part = msgspec.json.decode((folder / PART).read_bytes(), type=Part)
+            with suppress(OSError, ValueError, msgspec.MsgspecError):
+                part = FinishedPart.read(read_regular(folder / PART, _MOST_PART), key)
                 if self._is_whole(part, stored):
                     return part
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_part(folder)
         if key in stored and self._is_whole(stored[key][1], stored):
             return stored[key][1]
         return None
@@ -157,11 +208,13 @@ class LocalShelf(Shelf):
                 f"{self.given}: is not there on {socket.gethostname()}, where a worker runs; name a folder that all machines "
                 "see under the same path, or a URL such as s3://bucket/run.store"
             ) from error
+        except OSError as error:
+            raise StoreError(f"{self.given}: cannot be written ({error.strerror}); choose another place") from error
         with folder as name:
             yield Path(name)
 
     def add(self, made: Path, part: Part) -> None:
-        (made / PART).write_bytes(msgspec.json.encode(part))
+        (made / PART).write_bytes(FinishedPart(part).encoded())
         set_usual_mode(made)
         place = self.folder / part.key
         try:
@@ -170,42 +223,58 @@ class LocalShelf(Shelf):
             if self.find(part.key) is None:
                 raise
 
-    def put_in_place(self, placed: Placed, tool_version: str) -> None:
+    def put_in_place(self, placed: Placed, tool_version: str) -> Manifest:
+        content = _manifest(placed, tool_version)
+        new = self.folder / NEW
         with self.writing():
-            aside = Path(tempfile.mkdtemp(prefix=f".{self.store.name}.", dir=self.store.parent))
             try:
-                stored = self._stored()
+                stored, replaces = self._stored(), self.store.exists()
+                new.mkdir()
                 for given, part in placed:
                     for name in part.tables:
-                        target = aside / file_of(name, given.ordinal)
+                        target = new / file_of(name, given.ordinal)
                         target.parent.mkdir(parents=True)
                         _link(self._file(part.key, name, stored), target)
-                (aside / MANIFEST).write_bytes(_manifest(placed, tool_version))
-                set_usual_mode(aside)
-                self._swap(aside)
+                        if replaces:  # The old store goes only when the new one is on the disk.
+                            flush_to_disk(target)
+                (new / MANIFEST).write_bytes(content)
+                if replaces:
+                    flush_to_disk(new / MANIFEST)
+                self._swap(new)
             finally:
-                shutil.rmtree(aside, ignore_errors=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+                if not is_interrupted(self.store):
+                    with suppress(OSError):  # It is in its place.
+                        remove_store(new)
+            with suppress(OSError):  # The store is whole; the next run clears away what is left here.
+                if (self.folder / OLD).exists():
+                    remove_store(self.folder / OLD)
+                remove_parts(self.folder)
+        return decoded(content)
 
-    def _swap(self, aside: Path) -> None:
+    def _swap(self, new: Path) -> None:
+        """Put the new store in the place of the old one, which then lies on the shelf. Between the two renames `located` finds it."""
+        check_replaceable(self.given, self.store)
         if not self.store.exists():
-            aside.rename(self.store)
+            new.rename(self.store)
             return
-        # Renamed and not removed in place: when the last step fails, the old store comes back.
-        old = Path(tempfile.mkdtemp(prefix=f".{self.store.name}.", dir=self.store.parent)) / "old"
+        old = self.folder / OLD
         self.store.rename(old)
         try:
-            aside.rename(self.store)
+            if others := foreign(old):
+                raise StoreError(f"{self.given}: holds {others[0]} now, which would be lost; choose another name")
+            new.rename(self.store)
         except BaseException:
             old.rename(self.store)
             raise
-        finally:
-            shutil.rmtree(old.parent, ignore_errors=True)
 
 
 @dataclass(frozen=True)
 class RemoteShelf(Shelf):
     """Behind a URL: a part is finished when its description is there, which comes last."""
+
+    @property
+    def place(self) -> str:
+        return self.given
 
     @property
     def _folder(self) -> RemoteFolder:
@@ -220,15 +289,18 @@ class RemoteShelf(Shelf):
             return bool(self._folder.names())
 
     def find(self, key: str) -> Part | None:
-        with self.writing(), suppress(FileNotFoundError, msgspec.MsgspecError):
-            return msgspec.json.decode(self._folder.read(f"{PARTS}/{key}/{PART}"), type=Part)
+        with self.writing(), suppress(FileNotFoundError, ValueError, msgspec.MsgspecError):
+            return FinishedPart.read(self._folder.read(f"{PARTS}/{key}/{PART}"), key)
         if key in (stored := self._stored()):
             ordinal, part = stored[key]
-            # The size will do: a bucket checks its bytes itself.
-            sizes = ((self._folder.size(file_of(name, ordinal)), known.bytes) for name, known in part.tables.items())
-            with self.writing():
-                return part if all(there == known for there, known in sizes) else None
+            # By content: one that was being replaced when that ended early may hold files of both stores.
+            files = ((file_of(name, ordinal), known) for name, known in part.tables.items())
+            with self.writing(), suppress(FileNotFoundError):
+                return part if all(self._is_whole(file, known) for file, known in files) else None
         return None
+
+    def _is_whole(self, file: str, known: PartFile) -> bool:
+        return hashlib.sha256(self._folder.read(file)).hexdigest() == known.sha256
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -238,10 +310,11 @@ class RemoteShelf(Shelf):
     def add(self, made: Path, part: Part) -> None:
         for name in part.tables:
             self._folder.upload(made / f"{name}.parquet", _on_shelf(part.key, name))
-        self._folder.write(f"{PARTS}/{part.key}/{PART}", msgspec.json.encode(part))
+        self._folder.write(f"{PARTS}/{part.key}/{PART}", FinishedPart(part).encoded())
 
-    def put_in_place(self, placed: Placed, tool_version: str) -> None:
-        folder, stored = self._folder, self._stored()
+    def put_in_place(self, placed: Placed, tool_version: str) -> Manifest:
+        folder, stored, content = self._folder, self._stored(), _manifest(placed, tool_version)
+        check_place(self.given)
         wanted = {file_of(name, given.ordinal).rpartition("/")[0] for given, part in placed for name in part.tables}
         before = [f"{name}/{rank}" for name in EVENT_TABLES for rank in folder.within(name).names()]
         with self.writing(), ThreadPoolExecutor(_COPIES_AT_ONCE) as pool:
@@ -262,9 +335,10 @@ class RemoteShelf(Shelf):
                 if part.key in finished
                 for name in part.tables
             )
-            folder.write(MANIFEST, _manifest(placed, tool_version))
+            folder.write(MANIFEST, content)
             list(pool.map(folder.remove, [rank for rank in before if rank not in wanted]))
             folder.remove(PARTS)
+        return decoded(content)
 
 
 def _on_shelf(key: str, name: str) -> str:

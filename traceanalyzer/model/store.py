@@ -3,14 +3,14 @@
     STORE/manifest.json
     STORE/gpu_ops/rank=0/part-0.parquet      (hive layout: duckdb, pandas, polars and Dask read it as it is)
 
-The same inputs give the same bytes. `shelves` writes it.
+The same inputs give the same bytes. `shelves` writes it. What is read is held against the manifest, and that against its own digest: a
+store is read as it was written or not at all. One that is replaced in the meantime is a ChangedError.
 """
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Sequence
+import hashlib
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,37 +20,52 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from traceanalyzer.errors import InputError
-from traceanalyzer.model.parts import Part, PartFile
+from traceanalyzer.errors import ChangedError, InputError
+from traceanalyzer.files import read_regular
+from traceanalyzer.model.layout import MANIFEST, PARTS, file_of, located
+from traceanalyzer.model.parts import Part, PartFile, is_sealed, sealed
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
 from traceanalyzer.model.trace import Input, Trace
-from traceanalyzer.urls import Place, RemoteFolder, shown, url_of
+from traceanalyzer.urls import Place, RemoteFolder, local_of, shown, url_of
 
-MANIFEST = "manifest.json"
-PARTS = ".parts"
-"""In a store behind a URL: the folder of what is finished of one that is being written."""
 TOOL = "traceanalyzer"
 _WORTH_THREADS = 16 << 20
+# That of a job of 10,000 ranks has 50 MB.
+_MOST_MANIFEST = 1 << 30
 _AGAIN = "ingest the trace again"
+_UNREADABLE = (OSError, ValueError, RecursionError, msgspec.MsgspecError)
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a store says of itself: its inputs in the order of their ranks, what each gave, and the rows of each table."""
+    """What a store says of itself: its inputs in the order of their ranks, what each gave, and the rows of each table.
+
+    `digest` is that of the manifest itself, and so tells one store from every other.
+    """
 
     schema_version: str
     tool: dict[str, str]
     inputs: tuple[Input, ...]
     tables: dict[str, int]
     parts: tuple[Part, ...]
+    digest: str = ""
 
     def __post_init__(self) -> None:
         if len(self.parts) != len(self.inputs):
             raise ValueError("inputs or parts are missing")
+        if len({one.ordinal for one in self.inputs}) != len(self.inputs):
+            raise ValueError("two inputs have the same place")
+        if unknown := {*self.tables, *(name for part in self.parts for name in part.tables)} - EVENT_TABLES.keys():
+            raise ValueError(f"unknown table {min(unknown)}")
+        rows = Counter[str]()
+        for part in self.parts:
+            rows.update({name: file.rows for name, file in part.tables.items()})
+        if self.tables != {name: rows[name] for name in EVENT_TABLES}:
+            raise ValueError("the rows of its tables do not add up")
 
     def encoded(self) -> bytes:
         """As the file holds it."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+        return sealed(self)
 
 
 @dataclass(frozen=True)
@@ -58,135 +73,156 @@ class _Version:
     schema_version: str
 
 
-def file_of(name: str, ordinal: int) -> str:
-    """Where in a store the table `name` of one rank lies."""
-    return f"{name}/rank={ordinal}/part-0.parquet"
+@dataclass(frozen=True)
+class _Tool:
+    name: str
+
+
+@dataclass(frozen=True)
+class _Signed:
+    tool: _Tool
 
 
 def is_store(place: Place) -> bool:
     """Whether a place is a store, perhaps damaged since. Any other manifest.json does not count."""
-    if (url := url_of(place)) is not None:
+    local = local_of(place)
+    if local is None:
+        url = url_of(place) or ""
         return not set("*?[") & set(url) and _is_remote_store(RemoteFolder(url))
-    folder = Path(place)
+    folder = located(local)
     if not folder.is_dir():
         return False
-    return _is_own_manifest(folder) or any(
+    return is_own_manifest(folder) or any(
         next((folder / name).glob("rank=*"), None) is not None for name in EVENT_TABLES
     )
 
 
 def _is_remote_store(folder: RemoteFolder) -> bool:
     with suppress(OSError):
-        return _is_own_manifest(folder) or not EVENT_TABLES.keys().isdisjoint(folder.names())
+        return is_own_manifest(folder) or not EVENT_TABLES.keys().isdisjoint(folder.names())
     return False
 
 
-def _is_own_manifest(folder: Path | RemoteFolder) -> bool:
+def is_own_manifest(folder: Path | RemoteFolder) -> bool:
+    """Whether a folder has a manifest that this program wrote, in whatever version."""
     try:
-        manifest = json.loads(_read(folder, MANIFEST))
-        return bool(manifest["tool"]["name"] == TOOL)
-    except (OSError, ValueError, KeyError, TypeError):
+        return msgspec.json.decode(_read(folder, MANIFEST, _MOST_MANIFEST), type=_Signed).tool.name == TOOL
+    except _UNREADABLE:
         return False
 
 
-def check_place(place: Place, inputs: Sequence[Place] = ()) -> None:
-    """Whether a store can be written to `place` without harm to anything that is there. Raises InputError."""
-    if (url := url_of(place)) is not None:
-        _check_url(url, inputs)
-    else:
-        _check_folder(Path(place), [Path(given) for given in inputs if url_of(given) is None])
-
-
-def _check_folder(folder: Path, inputs: Sequence[Path]) -> None:
-    if str(folder) == "-":
-        raise InputError("-: a store is a folder and cannot be written to standard output; name a folder")
-    above = next((p for p in folder.absolute().parents if p.exists()), None)
-    if above is not None and not above.is_dir():
-        raise InputError(f"{folder}: cannot be written ({above} is not a folder); choose another name")
-    if above is not None and not os.access(above, os.W_OK):
-        raise InputError(f"{folder}: cannot be written (no permission to write to {above}); choose another name")
-    if not folder.exists():
-        return
-    for given in inputs:
-        if given.exists() and folder.resolve() in (given.resolve(), *given.resolve().parents):
-            what = "is an input" if folder.samefile(given) else f"holds the input {given}"
-            raise InputError(f"{folder}: {what}; inputs are never written to, choose another name")
-    if not folder.is_dir() or (any(folder.iterdir()) and not is_store(folder)):
-        raise InputError(f"{folder}: is there already and is not a store; choose another name")
-    _check_others(folder, [p.name for p in folder.iterdir()])
-
-
-def _check_url(url: str, inputs: Sequence[Place]) -> None:
-    for given in inputs:
-        other = url_of(given)
-        if other is not None and f"{other.rstrip('/')}/".startswith(f"{url.rstrip('/')}/"):
-            raise InputError(f"{url}: is an input or holds {other}; inputs are never written to, choose another name")
-    try:
-        names = RemoteFolder(url).names()
-    except OSError as error:
-        raise InputError(f"{url}: cannot be written ({error}); choose another place") from error
-    if names and PARTS not in names and not is_store(url):
-        raise InputError(f"{url}: is there already and is not a store; choose another name")
-    _check_others(url, [name for name in names if name != PARTS])
-
-
-def _check_others(place: Place, names: list[str]) -> None:
-    others = sorted(name for name in names if name != MANIFEST and name not in EVENT_TABLES)
-    if others:
-        raise InputError(
-            f"{place}: a store that also holds {', '.join(others[:3])}, which would be lost; choose another name"
-        )
-
-
 def read_manifest(place: Place) -> Manifest:
-    """What a store says of itself. Raises InputError when it is damaged or of another schema version."""
+    """What a store says of itself, and whether it holds what it says and nothing else.
+
+    Raises InputError when it is damaged or of another schema version, ChangedError when it is replaced meanwhile.
+    """
+    manifest = stated(place)
     try:
-        content = _read(_folder(place), MANIFEST)
+        others = _unexpected(_folder(place), manifest)
+    except OSError as error:
+        raise _damaged(place, manifest.digest, str(error)) from error
+    if others:
+        raise _damaged(
+            place, manifest.digest, f"it holds {', '.join(others[:3])}, which is not of it", "move that away"
+        )
+    return manifest
+
+
+def stated(place: Place) -> Manifest:
+    """What a store says of itself, without a look at what it holds. Raises InputError as `read_manifest`."""
+    try:
+        content = _manifest(place)
         version = msgspec.json.decode(content, type=_Version).schema_version
-    except (OSError, msgspec.MsgspecError) as error:
+    except _UNREADABLE as error:
         raise InputError(f"{shown(place)}: damaged store ({MANIFEST} is missing or not readable); {_AGAIN}") from error
     if version != SCHEMA_VERSION:
-        raise InputError(f"{shown(place)}: a store of schema {version}, this version reads {SCHEMA_VERSION}; {_AGAIN}")
+        said = ascii(version)[1:-1][:20]
+        raise InputError(f"{shown(place)}: a store of schema {said}, this version reads {SCHEMA_VERSION}; {_AGAIN}")
     try:
-        return _decoded(content)
-    except msgspec.ValidationError as error:
+        return decoded(content)
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InputError(f"{shown(place)}: damaged store ({_first_sentence(error)}); {_AGAIN}") from error
 
 
+def _manifest(place: Place) -> bytes:
+    try:
+        return _read(_folder(place), MANIFEST, _MOST_MANIFEST)
+    except FileNotFoundError:  # perhaps at the moment in which another takes its place
+        return _read(_folder(place), MANIFEST, _MOST_MANIFEST)
+
+
 @lru_cache(maxsize=1)
-def _decoded(content: bytes) -> Manifest:
+def decoded(content: bytes) -> Manifest:
+    """The manifest that a file holds. Raises MsgspecError and ValueError for one that is not as it was written."""
     # A process reads one rank after the other of the same store, and the manifest tells of them all.
-    return msgspec.json.decode(content, type=Manifest)
+    manifest = msgspec.json.decode(content, type=Manifest)
+    if not is_sealed(content, manifest.digest):
+        raise ValueError(f"{MANIFEST} is not as it was written")
+    return manifest
+
+
+def _unexpected(folder: Path | RemoteFolder, manifest: Manifest) -> list[str]:
+    """What lies among the tables, or beside them, and is not of the store. Hidden files of systems do no harm."""
+    there = [name for name in _names(folder, "") if name not in EVENT_TABLES and name not in (MANIFEST, PARTS)]
+    for table in EVENT_TABLES:
+        known = {
+            f"rank={given.ordinal}"
+            for given, part in zip(manifest.inputs, manifest.parts, strict=True)
+            if table in part.tables
+        }
+        there += [f"{table}/{name}" for name in _names(folder, table) if name not in known]
+    return sorted(there)
+
+
+def _names(folder: Path | RemoteFolder, within: str) -> list[str]:
+    if isinstance(folder, RemoteFolder):
+        names = (folder.within(within) if within else folder).names()
+    else:
+        try:
+            names = [path.name for path in (folder / within).iterdir()]
+        except FileNotFoundError:
+            names = []
+    return [name for name in names if not name.startswith(".")]
 
 
 def read_rank(place: Place, ordinal: int) -> Trace:
     """Read one input of a store, that whose `ordinal` it is. Raises InputError as `read_store` does, and KeyError for another."""
-    manifest = read_manifest(place)
+    manifest = stated(place)
     for given, part in zip(manifest.inputs, manifest.parts, strict=True):
         if given.ordinal == ordinal:
-            return read_part(place, given, part)
+            return read_part(place, manifest.digest, given, part)
     raise KeyError(f"{shown(place)} has no rank {ordinal}")
 
 
-def read_part(place: Place, given: Input, part: Part) -> Trace:
-    """As `read_rank`, by one who has read the manifest and knows what of it is about this input."""
-    return Trace((given,), _tables(place, [(given, part)]))
+def read_part(place: Place, digest: str, given: Input, part: Part) -> Trace:
+    """As `read_rank`, by one who has read the manifest of that digest and knows what of it is about this input.
+
+    Raises ChangedError when the store is another one by now.
+    """
+    return Trace((given,), _tables(place, digest, [(given, part)]))
 
 
 def read_store(place: Place) -> Trace:
-    """Read a whole store. Raises InputError when it is damaged or of another schema version."""
+    """Read a whole store. Raises InputError when it is damaged or of another schema version, or replaced again and again."""
+    try:
+        return _whole(place)
+    except ChangedError:
+        return _whole(place)
+
+
+def _whole(place: Place) -> Trace:
     manifest = read_manifest(place)
-    return Trace(manifest.inputs, _tables(place, list(zip(manifest.inputs, manifest.parts, strict=True))))
+    parts = list(zip(manifest.inputs, manifest.parts, strict=True))
+    return Trace(manifest.inputs, _tables(place, manifest.digest, parts))
 
 
-def _tables(place: Place, parts: list[tuple[Input, Part]]) -> dict[str, pa.Table]:
-    folder = _folder(place)
+def _tables(place: Place, digest: str, parts: list[tuple[Input, Part]]) -> dict[str, pa.Table]:
     tables, short = {}, []
     try:
         for name, spec in EVENT_TABLES.items():
             wanted = [(given.ordinal, part.tables[name]) for given, part in parts if name in part.tables]
             try:
-                found = [_rows(folder, name, ordinal, file) for ordinal, file in wanted]
+                found = [_rows(_folder(place), name, ordinal, file) for ordinal, file in wanted]
             except FileNotFoundError:
                 short.append(name)
                 continue
@@ -195,36 +231,42 @@ def _tables(place: Place, parts: list[tuple[Input, Part]]) -> dict[str, pa.Table
             joined = pa.concat_tables(found) if found else spec.empty()
             tables[name] = joined.select(spec.schema.names).cast(spec.schema).unify_dictionaries().combine_chunks()
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        raise InputError(f"{shown(place)}: damaged store ({_first_sentence(error)}); {_AGAIN}") from error
+        raise _damaged(place, digest, _first_sentence(error)) from error
     if short:
-        raise InputError(f"{shown(place)}: damaged store (rows missing in {', '.join(short)}); {_AGAIN}")
+        raise _damaged(place, digest, f"rows missing in {', '.join(short)}")
     return tables
 
 
 def _rows(folder: Path | RemoteFolder, name: str, ordinal: int, file: PartFile) -> pa.Table:
-    """The table `name` of one rank."""
+    """The table `name` of one rank, of bytes that are those which were written."""
     path = file_of(name, ordinal)
-    source: Path | pa.BufferReader
-    if isinstance(folder, Path):
-        source = folder / path
-    else:
-        content = folder.read(path)
-        # A bucket has no rename: one that was being replaced when that ended early holds files of both stores.
-        if len(content) != file.bytes:
-            raise ValueError(f"{path} is not the one that was written")
-        source = pa.BufferReader(content)
+    content = _read(folder, path, file.bytes + 1)
+    if len(content) != file.bytes or hashlib.sha256(content).hexdigest() != file.sha256:
+        raise ValueError(f"{path} is not the one that was written")
+    if isinstance(folder, Path) and len(_names(folder, path.rpartition("/")[0])) > 1:
+        raise ValueError(f"{path.rpartition('/')[0]} holds more than that was written")
     # Threads pay for a file of gigabytes only, and ranks are read at once anyway.
-    rows = pq.ParquetFile(source, page_checksum_verification=True).read(use_threads=file.bytes > _WORTH_THREADS)
+    rows = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=file.bytes > _WORTH_THREADS)
     return rows.add_column(0, "rank", pa.repeat(pa.scalar(ordinal, pa.int32()), rows.num_rows))
 
 
+def _damaged(place: Place, digest: str, what: str, remedy: str = _AGAIN) -> InputError:
+    """The error for a store that is not what its manifest of that digest says: another one by now, or damaged."""
+    with suppress(InputError):
+        if stated(place).digest != digest:
+            return ChangedError(
+                f"{shown(place)}: was replaced while it was read; give the command again when nobody writes it"
+            )
+    return InputError(f"{shown(place)}: damaged store ({what}); {remedy}")
+
+
 def _folder(place: Place) -> Path | RemoteFolder:
-    url = url_of(place)
-    return Path(place) if url is None else RemoteFolder(url)
+    local = local_of(place)
+    return RemoteFolder(url_of(place) or "") if local is None else located(local)
 
 
-def _read(folder: Path | RemoteFolder, name: str) -> bytes:
-    return (folder / name).read_bytes() if isinstance(folder, Path) else folder.read(name)
+def _read(folder: Path | RemoteFolder, name: str, most: int) -> bytes:
+    return read_regular(folder / name, most) if isinstance(folder, Path) else folder.read(name)
 
 
 def _first_sentence(error: Exception) -> str:
