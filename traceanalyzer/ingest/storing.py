@@ -203,15 +203,14 @@ def _part_of(source: Source, task: _Task, progress: ProgressFactory | None) -> _
             if progress is not None:
                 progress(source)(source.size)
             return _Made(slim, part, True)
-        with task.shelf.scratch() as scratch:
+        with task.shelf.writing(), task.shelf.scratch() as scratch:
             rows, made = scratch / "rows", scratch / "part"
             rows.mkdir()
             made.mkdir()
             format_, facts, collector = read_file(source, rows, progress)
-            with task.shelf.writing():
-                tables = write_tables(made, collector.tables(facts))
-                part = Part(key(), sha256.result(), format_, msgspec.to_builtins(facts), tables)
-                task.shelf.add(made, part)
+            tables = write_tables(made, collector.tables(facts))
+            part = Part(key(), sha256.result(), format_, msgspec.to_builtins(facts), tables)
+            task.shelf.add(made, part)
     return _Made(slim, part, False)
 
 

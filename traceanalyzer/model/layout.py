@@ -120,13 +120,14 @@ def foreign_on_shelf(shelf: Path) -> list[str]:
 
 def remove_store(folder: Path) -> None:
     """Remove a store, and only what it consists of. Raises OSError, also when something else is in it, which stays."""
-    (folder / MANIFEST).unlink(missing_ok=True)
-    for name in EVENT_TABLES:
-        for rank in [] if (folder / name).is_symlink() else list(folder.glob(f"{name}/rank=*")):
-            (rank / _FILE).unlink(missing_ok=True)
-            rank.rmdir()
-        with suppress(FileNotFoundError):
-            (folder / name).rmdir()
+    for entry in list(os.scandir(folder)):
+        if entry.name == MANIFEST:
+            Path(entry).unlink()
+        elif entry.name in EVENT_TABLES and entry.is_dir(follow_symlinks=False):
+            for rank in Path(entry).iterdir():
+                (rank / _FILE).unlink(missing_ok=True)
+                rank.rmdir()
+            Path(entry).rmdir()
     folder.rmdir()
 
 
@@ -140,8 +141,9 @@ def remove_parts(shelf: Path) -> None:
 def remove_part(folder: Path) -> None:
     """Remove a finished part, as far as that is possible."""
     with suppress(OSError):
-        for name in (PART, *(f"{name}.parquet" for name in EVENT_TABLES)):
-            (folder / name).unlink(missing_ok=True)
+        for file in folder.iterdir():
+            if file.name == PART or file.stem in EVENT_TABLES:
+                file.unlink()
         folder.rmdir()
 
 

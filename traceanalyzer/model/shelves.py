@@ -242,8 +242,8 @@ class LocalShelf(Shelf):
                     flush_to_disk(new / MANIFEST)
                 self._swap(new)
             finally:
-                if not is_interrupted(self.store):
-                    with suppress(OSError):  # It is in its place.
+                if new.exists() and not is_interrupted(self.store):
+                    with suppress(OSError):
                         remove_store(new)
             with suppress(OSError):  # The store is whole; the next run clears away what is left here.
                 if (self.folder / OLD).exists():
