@@ -13,7 +13,7 @@ import pyarrow as pa
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.nsys import tables
-from traceanalyzer.ingest.nsys.database import Database, quoted
+from traceanalyzer.ingest.nsys.database import Database, quoted, stored
 from traceanalyzer.ingest.nsys.tables import Table
 
 Columns = dict[str, pa.Array]
@@ -49,19 +49,18 @@ class EventReader:
 
     def _batches(self, table: Table, name: str) -> Iterator[tuple[Columns, int]]:
         done = 0
-        if not self._database.is_view(name):  # whose rows need not come in the same order again
-            known = tables.plain(self._database, table, name)
-            try:
-                for batch in self._database.batches(_select(known, name)):
-                    columns = _columns(batch, known)
-                    if not _fits(columns, table):
-                        break
-                    yield columns, batch.num_rows
-                    done += batch.num_rows
-                else:
-                    return
-            except InputError:
-                pass  # Damage shows again below.
+        known = tables.plain(self._database, table, name)
+        try:
+            for batch in self._database.batches(_select(known, name)):
+                columns = _columns(batch, known)
+                if not _fits(columns, table):
+                    break
+                yield columns, batch.num_rows
+                done += batch.num_rows
+            else:
+                return
+        except InputError:
+            pass  # Damage shows again below.
         known = tables.tolerant(self._database, table, name)
         for batch in self._database.batches(_select(known, name) + f" limit -1 offset {done}"):
             yield _columns(batch, known), batch.num_rows
@@ -74,7 +73,7 @@ class EventReader:
         misfits = ", ".join(
             f"sum({plain[field]} is not null and {known[field]} is null) as {quoted(field)}" for field in known
         )
-        found = self._database.table(f"select {misfits} from {quoted(name)}")
+        found = self._database.table(f"select {misfits} from {stored(name)}")
         for field, count in found.to_pylist()[0].items() if found else ():
             if count:
                 message = "cells that hold something else than a number count as unknown"
@@ -82,7 +81,7 @@ class EventReader:
 
 
 def _select(known: dict[str, str], name: str) -> str:
-    return f"select {', '.join(dict.fromkeys(known.values()))} from {quoted(name)}"
+    return f"select {', '.join(dict.fromkeys(known.values()))} from {stored(name)}"
 
 
 def _columns(batch: pa.RecordBatch, known: dict[str, str]) -> Columns:
