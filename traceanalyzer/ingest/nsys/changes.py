@@ -97,8 +97,12 @@ def apply_changes(changes: Changes, copy: Path, shown: Path, allowed: int) -> li
     with bounded(copy, shown, "mode=rw") as connection:
         connection.execute("select count(*) from sqlite_master").fetchone()
         _, applied, _ = connection.execute("pragma wal_checkpoint(passive)").fetchone()
+    if frames:
+        _check_size(copy, shown)
     if applied < frames:
-        message = f"changes that waited beside the export are damaged or were never finished: they were left out; {_AGAIN}"
+        message = (
+            f"changes that waited beside the export are damaged or were never finished: they were left out; {_AGAIN}"
+        )
         notes.append(Note("TRC001", "medium", message, 1, shown.name + _WAL))
     return notes
 
@@ -110,13 +114,19 @@ def _opened(side: Path) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(f"{side} is no ordinary file")
-    return open(descriptor, "rb")
+    return os.fdopen(descriptor, "rb")
 
 
 def page_bytes(head: bytes) -> int:
     """The page size that the header of a database tells."""
     told = int.from_bytes(head[16:18], "big")
     return 65536 if told == 1 else told
+
+
+def told_bytes(head: bytes) -> int | None:
+    """The size that the header of a database tells; None where it was written by a program that did not keep it."""
+    # The page count is valid only when both change counters agree.
+    return page_bytes(head) * int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else None
 
 
 def _journal_belongs(start: bytes, head: bytes) -> bool:
@@ -166,6 +176,14 @@ def _frames(wal: Path, copy: Path, shown: Path) -> int:
     if own:
         _check_growth(int(frames[:own, [_PAGE, _PAGES]].max()), copy.stat().st_size + size, page, shown)
     return own
+
+
+def _check_size(copy: Path, shown: Path) -> None:
+    """Raise InputError for a log that was written for a database of another size than the file now has in its header."""
+    with copy.open("rb") as stream:
+        expected = told_bytes(stream.read(HEADER_BYTES))
+    if expected not in (None, copy.stat().st_size):
+        raise InputError(f"{shown}: the changes beside it are those of another file; {_AGAIN}")
 
 
 def _check_growth(pages: int, known_bytes: int, page: int, shown: Path) -> None:

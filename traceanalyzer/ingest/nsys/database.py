@@ -1,7 +1,7 @@
 """Opening an export without touching it or trusting it, and reading it in Arrow batches.
 
-Nothing is written beside the input, not even SQLite's own helpers, and nothing beside it is honoured unseen (`changes`). What the file may
-ask for is judged before a row is read (`sqlite_files`). SQL errors leave this module as InputError.
+Nothing is written beside the input, not even SQLite's own helpers, and nothing beside it is honoured unseen (`changes`). What the
+file may ask for is judged before a row is read (`sqlite_files`). SQL errors leave this module as InputError.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,14 +23,17 @@ from traceanalyzer.ingest.containers import Note
 from traceanalyzer.ingest.nsys import changes
 from traceanalyzer.ingest.nsys.sqlite_files import PRAGMAS, Entry, check_pages, read_schema, unreadable, uri_of
 from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
+from traceanalyzer.units import format_bytes
 
 BATCH_ROWS = 1 << 15
+LONGEST_TEXT = 1 << 20
+"""Bytes of a name or the text of a range. Kernels have some 10 KB at most."""
 _FAILURES = (adbc_driver_manager.Error, OSError, pa.ArrowException)
 _TELLTALES = ("StringIds", "NVTX_EVENTS", "META_DATA_EXPORT", "EXPORT_META_DATA")
 _PREFIXES = ("cupti_activity_kind_", "nvtx_", "target_info_")
 _VERSIONED = re.compile(r"(.+)_v([1-9][0-9]{0,2})")
 # Tables that are read as a whole (of GPUs, processes, threads, facts) have some thousand rows.
-_MOST_ROWS = 1 << 20
+_MOST_ROWS = 1 << 18
 # What a row lacks is taken from the schema: a long text there stands once in the file and in every row.
 _LONGEST_DEFAULT = 100
 
@@ -93,15 +95,29 @@ class Database:
             return 0
         return max(int(found["n"][0].as_py()), 0) if found else 0
 
-    def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
-        """Rows of a query, batch by batch, empty batches left out.
+    def longest_text(self, table: str, expressions: list[str]) -> int:
+        """Bytes of the longest text that expressions over a table give. Raises InputError when no name is so long."""
+        if not expressions:
+            return 0
+        lengths = ", ".join(f"coalesce(max(length(cast({expression} as blob))), 0)" for expression in expressions)
+        found = self.table(f"select {lengths} from {stored(table)}")
+        longest = max(column[0].as_py() for column in found.columns) if found else 0
+        if longest > LONGEST_TEXT:
+            raise InputError(
+                f"{self._path}: {table} holds a text of {format_bytes(longest)}, and names end at "
+                f"{format_bytes(LONGEST_TEXT)}; run nsys export again"
+            )
+        return int(longest)
+
+    def batches(self, sql: str, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Rows of a query, so many a batch, empty batches left out.
 
         The driver takes each column's type from the first batch. A cell that does not fit it later is an InputError, never
         a changed value.
         """
         try:
             with adbc_driver_manager.AdbcStatement(self._connection) as statement:
-                statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
+                statement.set_options(**{"adbc.sqlite.query.batch_rows": str(rows)})
                 statement.set_sql_query(sql)
                 stream, _ = statement.execute_query()
                 for batch in pa.RecordBatchReader.from_stream(stream):
@@ -203,9 +219,8 @@ def _check_complete(path: Path, shown: Path) -> None:
         raise InputError(f"{shown}: cannot be read ({error.strerror})") from error
     if len(header) < changes.HEADER_BYTES or not header.startswith(SQLITE_MAGIC):
         raise InputError(f"{shown}: the file ends inside its header; run nsys export again and copy the whole file")
-    expected = changes.page_bytes(header) * struct.unpack(">I", header[28:32])[0]
-    # The page count is valid only when both change counters agree.
-    if header[24:28] == header[92:96] and size < expected:
+    expected = changes.told_bytes(header)
+    if expected is not None and size < expected:
         raise InputError(
             f"{shown}: the file is cut off ({size:,} of {expected:,} bytes); "
             "run nsys export again and copy the whole file"
@@ -215,7 +230,9 @@ def _check_complete(path: Path, shown: Path) -> None:
 def _connect(path: Path, shown: Path, stack: contextlib.ExitStack) -> adbc_driver_manager.AdbcConnection:
     try:
         database = stack.enter_context(adbc_driver_sqlite.connect(uri_of(path)))
-        connection = stack.enter_context(adbc_driver_manager.AdbcConnection(database))
+        connection: adbc_driver_manager.AdbcConnection = stack.enter_context(
+            adbc_driver_manager.AdbcConnection(database)
+        )
         for pragma in PRAGMAS:
             with adbc_driver_manager.AdbcStatement(connection) as statement:
                 statement.set_sql_query(f"pragma {pragma}")

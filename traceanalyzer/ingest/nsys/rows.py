@@ -13,12 +13,14 @@ import pyarrow as pa
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.nsys import tables
-from traceanalyzer.ingest.nsys.database import Database, quoted, stored
+from traceanalyzer.ingest.nsys.database import BATCH_ROWS, Database, quoted, stored
 from traceanalyzer.ingest.nsys.tables import Table
 
 Columns = dict[str, pa.Array]
 """A batch of rows: our name of each field that the file has, and its values."""
 
+# Of text, which is what makes rows large. A batch of ordinary names has a few MiB.
+_BATCH_BYTES = 64 << 20
 _TYPES = {tables.INTEGER: (pa.int64(),), tables.NUMBER: (pa.int64(), pa.float64()), tables.TEXT: (pa.string(),)}
 
 
@@ -44,14 +46,15 @@ class EventReader:
             return
         known = tables.tolerant(self._database, table, name)
         where = f" where {known['end']} is null" if "end" in known else ""
-        for batch in self._database.batches(_select(known, name) + where):
+        for batch in self._database.batches(_select(known, name) + where, self._batch_rows(table, name)):
             yield _columns(batch, known)
 
     def _batches(self, table: Table, name: str) -> Iterator[tuple[Columns, int]]:
         done = 0
         known = tables.plain(self._database, table, name)
+        size = self._batch_rows(table, name)
         try:
-            for batch in self._database.batches(_select(known, name)):
+            for batch in self._database.batches(_select(known, name), size):
                 columns = _columns(batch, known)
                 if not _fits(columns, table):
                     break
@@ -62,9 +65,15 @@ class EventReader:
         except InputError:
             pass  # Damage shows again below.
         known = tables.tolerant(self._database, table, name)
-        for batch in self._database.batches(_select(known, name) + f" limit -1 offset {done}"):
+        for batch in self._database.batches(_select(known, name) + f" limit -1 offset {done}", size):
             yield _columns(batch, known), batch.num_rows
         self._report_misfits(table, name)
+
+    def _batch_rows(self, table: Table, name: str) -> int:
+        """How many rows make a batch: fewer where texts are long. Raises InputError for a text that is too long."""
+        known = tables.plain(self._database, table, name)
+        texts = [known[field.name] for field in table.fields if field.kind == tables.TEXT and field.name in known]
+        return min(BATCH_ROWS, _BATCH_BYTES // max(self._database.longest_text(name, texts), 1))
 
     def _report_misfits(self, table: Table, name: str) -> None:
         """Say how many cells were made null."""

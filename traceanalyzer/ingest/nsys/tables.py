@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from traceanalyzer.ingest.nsys.database import Database, quoted, stored
+from traceanalyzer.ingest.nsys.database import LONGEST_TEXT, Database, quoted, stored
 
 # A global id is hw:8 | vm:8 | pid:24 | tid:24. It is signed: hw >= 128 makes it negative, hence shifts, never division.
 # hw and vm stay in the process's identity, so that merged reports of several hosts keep their processes apart.
@@ -263,7 +263,7 @@ def _plain(field: Field, columns: list[str]) -> str:
 
 def _tolerant(field: Field, columns: list[str]) -> str:
     if field.kind == TEXT:
-        return _first([*(f"cast({column} as text)" for column in columns), "''"])
+        return _first([*(f"substr(cast({column} as text), 1, {LONGEST_TEXT})" for column in columns), "''"])
     cell = _NUMBER_CELL if field.kind == NUMBER else _INTEGER_CELL
     return _first([cell.format(column) for column in columns])
 
