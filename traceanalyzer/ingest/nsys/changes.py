@@ -82,24 +82,23 @@ def apply_changes(changes: Changes, copy: Path, shown: Path, allowed: int) -> li
             check_size(side, os.fstat(source.fileno()).st_size, allowed)
             shutil.copyfileobj(source, target, 1 << 20)
     frames = 0
-    for suffix in changes.belonging:
-        own = copy.with_name(copy.name + suffix)
-        if suffix == _JOURNAL:
-            _check_journal(own, copy, shown)
-            message = (
-                "the program that wrote the export was interrupted: what it had not finished was undone in a private "
-                f"copy, and may be missing; {_AGAIN}"
-            )
-        else:
-            frames = _frames(own, copy, shown)
-            message = f"changes that waited beside the export were applied to a private copy; {_AGAIN}"
-        notes.append(Note("TRC001", "medium", message, 1, shown.name + suffix))
+    if _JOURNAL in changes.belonging:
+        _check_journal(copy.with_name(copy.name + _JOURNAL), copy, shown)
+        message = (
+            "the program that wrote the export was interrupted: what it had not finished was undone in a private copy, "
+            f"and may be missing; {_AGAIN}"
+        )
+        notes.append(Note("TRC001", "medium", message, 1, shown.name + _JOURNAL))
+    if _WAL in changes.belonging:
+        frames = _frames(copy.with_name(copy.name + _WAL), copy, shown)
     with bounded(copy, shown, "mode=rw") as connection:
         connection.execute("select count(*) from sqlite_master").fetchone()
         _, applied, _ = connection.execute("pragma wal_checkpoint(passive)").fetchone()
-    if frames:
+    if applied > 0:
         _check_size(copy, shown)
-    if applied < frames:
+        message = f"changes that waited beside the export were applied to a private copy; {_AGAIN}"
+        notes.append(Note("TRC001", "medium", message, 1, shown.name + _WAL))
+    if max(applied, 0) < frames:
         message = (
             f"changes that waited beside the export are damaged or were never finished: they were left out; {_AGAIN}"
         )
@@ -148,7 +147,7 @@ def _check_journal(journal: Path, copy: Path, shown: Path) -> None:
     """Raise InputError for a journal that names a super-journal, or claims a size for the database that it cannot have had."""
     size = journal.stat().st_size
     with journal.open("rb") as stream:
-        start = stream.read(_JOURNAL_HEADER.size)
+        start = stream.read(_JOURNAL_HEADER.size).ljust(_JOURNAL_HEADER.size, b"\0")
         stream.seek(max(size - len(_JOURNAL_MAGIC), 0))
         end = stream.read()
     # SQLite takes the name of a super-journal from the end of a journal, before this mark, and from nowhere else.
@@ -157,14 +156,14 @@ def _check_journal(journal: Path, copy: Path, shown: Path) -> None:
             f"{shown}: the journal beside it belongs to a change of several databases and names other files, which are "
             "not touched; run nsys export again"
         )
-    pages, page = _JOURNAL_HEADER.unpack(start)[3], _JOURNAL_HEADER.unpack(start)[5]
+    _, _, _, pages, _, page = _JOURNAL_HEADER.unpack(start)
     _check_growth(pages, copy.stat().st_size + size, page, shown)
 
 
 def _frames(wal: Path, copy: Path, shown: Path) -> int:
     """How many frames of a write-ahead log say that they belong to it, without a look at their checksums."""
     with wal.open("rb") as stream:
-        header = _WAL_HEADER.unpack(stream.read(_WAL_HEADER.size))
+        header = _WAL_HEADER.unpack(stream.read(_WAL_HEADER.size).ljust(_WAL_HEADER.size, b"\0"))
     page, size = header[2], wal.stat().st_size
     count = (size - _WAL_HEADER.size) // (_FRAME_BYTES + page)
     if not count:
