@@ -43,15 +43,6 @@ def test_a_cell_of_another_type(tmp_path: Path, count: int, cell: Any, value: in
     assert [(c, n, e) for c, _, _, n, e in sink.messages] == ([("TRC001", 1, f"{API}, correlation")] if misfits else [])
 
 
-def test_a_view_in_place_of_a_table(tmp_path: Path) -> None:
-    path = make_export(tmp_path / "e.sqlite", {"K": [kernel(1000), kernel(5000, 6000)], API: [runtime()]})
-    connection = sqlite3.connect(path)
-    connection.execute(f"create view {GPU} as select * from K order by start desc")
-    connection.commit()
-    connection.close()
-    assert read(path).column("gpu_ops", "start_ns") == [1000, 5000]
-
-
 def test_an_index_changes_nothing(tmp_path: Path) -> None:
     rows = [runtime(10 * ((i * 7919) % MANY), 10 * MANY) | {"nameId": 3} for i in range(MANY)]
     path = make_export(tmp_path / "e.sqlite", {API: rows, GPU: [kernel()]}, typed=False)

@@ -18,6 +18,9 @@ from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
 
 NEWEST_MAJOR = 3
 _ERROR = 3
+_MOST_DIGITS = 18
+# All names of tables together have some KB.
+_LONGEST_LIST = 16 << 10
 _LOSS = re.compile(r"drop|lost|los[es]|overflow|discard|miss(?:ed|ing)|not (?:all|every)|incomplete|exhausted", re.I)
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 _WORLD = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "SLURM_NPROCS")
@@ -71,7 +74,7 @@ class About:
 
     def left_out(self, table: Table) -> bool:
         """Whether the export was limited to tables that do not include this one."""
-        patterns = [pattern.strip().lower() for pattern in (self.exported or "").split(",")]
+        patterns = [pattern.strip().lower() for pattern in (self.exported or "")[:_LONGEST_LIST].split(",")]
         return self.exported is not None and not any(
             fnmatch.fnmatchcase(name.lower(), pattern) for name in table.names for pattern in patterns
         )
@@ -199,7 +202,8 @@ def _cuda_traced(capture: list[tuple[str, str]]) -> bool | None:
 
 
 def _integer(text: str) -> int | None:
-    match = re.match(r"\s*(-?\d+)", text)
+    """The number that a text begins with; None where it has none, or one that no clock or version has."""
+    match = re.match(rf"\s*(-?\d{{1,{_MOST_DIGITS}}})(?!\d)", text)
     return int(match.group(1)) if match else None
 
 

@@ -16,6 +16,7 @@ from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.lookups import Devices, integers
 from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
 
+_NAMED = 3
 # Tables of other recordings than ours, and what is in them.
 _OTHERS = {
     "SAMPLING_CALLCHAINS": "CPU samples",
@@ -115,7 +116,7 @@ class Coverage:
         counted = ((self.ranges, "NVTX ranges"), (self.calls, "CUDA API calls"))
         held = [f"{count:,} {what}" for count, what in counted if count]
         named = ((database.find(name), what) for name, what in _OTHERS.items())
-        held += dict.fromkeys(what for name, what in named if name is not None and database.row_estimate(name))
+        held += dict.fromkeys(what for name, what in named if name is not None and database.has_rows(name))
         return f"the file holds {', '.join(held) or 'no events'}"
 
     def _report_places(self, devices: Devices, sink: Sink) -> None:
@@ -148,7 +149,7 @@ def _report_unreadable(database: Database, table: Table, sink: Sink) -> None:
     """Say that a table with rows could not be read, because a column is missing."""
     name = tables.spelled(database, table)
     missing = tables.lacking(database, table, name) if name is not None else []
-    if name is None or not missing or not database.row_estimate(name):
+    if name is None or not missing or not database.has_rows(name):
         return
     message = "a table without a needed column was not read: what it holds is missing; export the report again"
     severity = "high" if table in tables.GPU_WORK else "low"
@@ -158,10 +159,10 @@ def _report_unreadable(database: Database, table: Table, sink: Sink) -> None:
 def _report_versions(database: Database, table: Table, sink: Sink) -> None:
     """Say that only one of several tables of one kind was read."""
     found = [version for name in table.names for version in database.versions(name)]
-    others = [version for version in found[1:] if database.row_estimate(version)]
+    others = [version for version in found[1:] if database.has_rows(version)]
     if others:
         message = "of several versions of one table only one was read: what the others hold is missing"
-        sink.health("TRC001", "medium", message, len(others), f"{found[0]}, not {', '.join(others)}")
+        sink.health("TRC001", "medium", message, len(others), f"{found[0]}, not {', '.join(others[:_NAMED])}")
 
 
 def _why_no_calls(about: About) -> str:

@@ -1,18 +1,17 @@
-"""Opening an export without touching it, and reading it in Arrow batches.
+"""Opening an export without touching it or trusting it, and reading it in Arrow batches.
 
-Nothing is written beside the input, not even SQLite's own helpers: a file in WAL mode, opened the ordinary read-only
-way, leaves `-wal` and `-shm` files behind. SQL errors leave this module as InputError.
+Nothing is written beside the input, not even SQLite's own helpers, and nothing beside it is honoured unseen (`changes`). What the
+file may ask for is judged before a row is read (`sqlite_files`). SQL errors leave this module as InputError.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
-import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 # Not through its DB-API module, which imports pandas: that takes longer than reading a small export.
 import adbc_driver_manager
@@ -20,72 +19,105 @@ import adbc_driver_sqlite
 import pyarrow as pa
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.containers import Note
+from traceanalyzer.ingest.nsys import changes
+from traceanalyzer.ingest.nsys.sqlite_files import PRAGMAS, Entry, check_pages, read_schema, unreadable, uri_of
 from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
+from traceanalyzer.units import format_bytes
 
 BATCH_ROWS = 1 << 15
-_HEADER_BYTES = 100
+LONGEST_TEXT = 1 << 20
+"""Bytes of a name or the text of a range. Kernels have some 10 KB at most."""
 _FAILURES = (adbc_driver_manager.Error, OSError, pa.ArrowException)
+_TELLTALES = ("StringIds", "NVTX_EVENTS", "META_DATA_EXPORT", "EXPORT_META_DATA")
+_PREFIXES = ("cupti_activity_kind_", "nvtx_", "target_info_")
+_VERSIONED = re.compile(r"(.+)_v([1-9][0-9]{0,2})")
+# Tables that are read as a whole (of GPUs, processes, threads, facts) have some thousand rows.
+_MOST_ROWS = 1 << 18
+# What a row lacks is taken from the schema: a long text there stands once in the file and in every row.
+_LONGEST_DEFAULT = 100
 
 
 class Database:
-    """One open export. Table and column names are matched without regard to case, as SQLite does."""
+    """One open export. Table and column names are matched without regard to case, as SQLite does.
 
-    def __init__(self, connection: adbc_driver_manager.AdbcConnection, path: Path) -> None:
-        self._connection, self._path = connection, path
-        found = self.table("select cast(name as text) as name, type from sqlite_master where type in ('table', 'view')")
-        rows = found.to_pylist() if found else []
-        self._names: dict[str, str] = {row["name"].lower(): row["name"] for row in rows}
-        self._views = {row["name"] for row in rows if row["type"] == "view"}
+    `notes` is what is to be said in health of how it was opened.
+    """
+
+    def __init__(
+        self, connection: adbc_driver_manager.AdbcConnection, path: Path, schema: list[Entry], notes: tuple[Note, ...]
+    ) -> None:
+        self._connection, self._path, self.notes = connection, path, notes
+        self._versions = _by_name(schema)
         self._columns: dict[str, dict[str, str]] = {}
-
-    @property
-    def table_names(self) -> list[str]:
-        """All tables and views, as spelled in the file."""
-        return sorted(self._names.values())
-
-    def is_view(self, table: str) -> bool:
-        """Whether a table, as spelled in the file, is a view."""
-        return table in self._views
 
     def find(self, name: str) -> str | None:
         """The table of this name, or else its highest `_V2`, `_V3` ... sibling, as spelled in the file."""
         return next(iter(self.versions(name)), None)
 
     def versions(self, name: str) -> list[str]:
-        """The table of this name and its `_V2`, `_V3` ... siblings, the one to read first, as spelled in the file."""
-        wanted = name.lower()
-        siblings = {
-            found: int(found[len(wanted) + 2 :])
-            for found in self._names
-            if found.startswith(wanted + "_v") and found[len(wanted) + 2 :].isdecimal()
-        }
-        found = [wanted] if wanted in self._names else []
-        return [self._names[one] for one in (*found, *sorted(siblings, key=siblings.__getitem__, reverse=True))]
+        """The table of this name and its `_V2`, `_V3` ... siblings, the one to read first, as spelled in the file.
+
+        Raises InputError where one of them is a view: a view may take for ever and any memory.
+        """
+        found = self._versions.get(name.lower(), {})
+        for entry in found.values():
+            if not entry.plain:
+                raise InputError(
+                    f"{self._path}: {entry.name} is a view, and only tables are read; "
+                    "export the report again, or put its rows into a table of this name"
+                )
+        return [found[version].name for version in sorted(found, key=lambda version: (version > 0, -version))]
 
     def columns(self, table: str) -> dict[str, str]:
-        """Columns of a table: lower case to the file's spelling."""
+        """Columns of a table that are stored in it: lower case to the file's spelling."""
         if table not in self._columns:
-            found = self.table(f"select cast(name as text) as name from pragma_table_info({literal(table)})")
-            self._columns[table] = {str(n).lower(): str(n) for n in (found["name"].to_pylist() if found else [])}
+            sql = "select cast(name as text) as name, coalesce(length(dflt_value), 0) as lent"
+            found = self.table(f"{sql} from pragma_table_info({literal(table)})")
+            rows = found.to_pylist() if found else []
+            if any(row["lent"] > _LONGEST_DEFAULT for row in rows):
+                raise InputError(
+                    f"{self._path}: a column of {table} has a default of more than {_LONGEST_DEFAULT} characters, as no "
+                    "export has; run nsys export again"
+                )
+            self._columns[table] = {str(row["name"]).lower(): str(row["name"]) for row in rows}
         return self._columns[table]
 
+    def has_rows(self, table: str) -> bool:
+        """Whether a table has any row."""
+        return self.table(f"select 1 as n from {stored(table)} limit 1") is not None
+
     def row_estimate(self, table: str) -> int:
-        """About how many rows a table has, without reading it; 0 for a view."""
+        """About how many rows a table has, without reading it; 0 where it does not tell."""
         try:
-            found = self.table(f"select coalesce(max(rowid), 0) as n from {quoted(table)}")
+            found = self.table(f"select coalesce(cast(max(rowid) as integer), 0) as n from {quoted(table)}")
         except InputError:
             return 0
-        return int(found["n"][0].as_py()) if found else 0
+        return max(int(found["n"][0].as_py()), 0) if found else 0
 
-    def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
-        """Rows of a query, batch by batch, empty batches left out.
+    def longest_text(self, table: str, expressions: list[str]) -> int:
+        """Bytes of the longest text that expressions over a table give. Raises InputError when no name is so long."""
+        if not expressions:
+            return 0
+        lengths = ", ".join(f"coalesce(max(length(cast({expression} as blob))), 0)" for expression in expressions)
+        found = self.table(f"select {lengths} from {stored(table)}")
+        longest = max(column[0].as_py() for column in found.columns) if found else 0
+        if longest > LONGEST_TEXT:
+            raise InputError(
+                f"{self._path}: {table} holds a text of {format_bytes(longest)}, and names end at "
+                f"{format_bytes(LONGEST_TEXT)}; run nsys export again"
+            )
+        return int(longest)
+
+    def batches(self, sql: str, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """Rows of a query, so many a batch, empty batches left out.
 
         The driver takes each column's type from the first batch. A cell that does not fit it later is an InputError, never
         a changed value.
         """
         try:
             with adbc_driver_manager.AdbcStatement(self._connection) as statement:
-                statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
+                statement.set_options(**{"adbc.sqlite.query.batch_rows": str(rows)})
                 statement.set_sql_query(sql)
                 stream, _ = statement.execute_query()
                 for batch in pa.RecordBatchReader.from_stream(stream):
@@ -95,8 +127,17 @@ class Database:
             raise unreadable(self._path, error) from error
 
     def table(self, sql: str) -> pa.Table | None:
-        """All rows of a small query; None when there are none."""
-        batches = list(self.batches(sql))
+        """All rows of a small query; None when there are none. Raises InputError where it is not small."""
+        batches: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in self.batches(sql):
+            batches.append(batch)
+            rows += batch.num_rows
+            if rows > _MOST_ROWS:
+                raise InputError(
+                    f"{self._path}: a table of facts, processes or threads has more than {_MOST_ROWS:,} rows, as no "
+                    "export has; run nsys export again"
+                )
         return pa.Table.from_batches(batches) if batches else None
 
 
@@ -105,87 +146,117 @@ def quoted(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
+def stored(table: str) -> str:
+    """A table to select from, as its rows lie: what an index says of them may be something else, and in another order."""
+    return f"{quoted(table)} not indexed"
+
+
 def literal(text: str) -> str:
     """An SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def unreadable(path: Path, error: Exception) -> InputError:
-    """One line for a file that SQLite cannot read."""
-    reason = str(error).splitlines()[0].rsplit("] ", 1)[-1]
-    return InputError(f"{path}: cannot be read as SQLite ({reason}); run nsys export again and copy the whole file")
-
-
 @contextlib.contextmanager
 def open_database(source: Source) -> Iterator[Database]:
-    """Open an export for reading. Raises InputError when it is damaged, incomplete or not SQLite."""
+    """Open an export for reading. Raises InputError when it is damaged, incomplete, not SQLite or no export."""
     with contextlib.ExitStack() as stack:
-        path, flags = _readable(source, stack)
+        path, notes = _readable(source, stack)
+        before = _state(path, source.path)
         _check_complete(path, source.path)
-        yield _connect(path, flags, source.path, stack)
+        schema = read_schema(path, source.path)
+        if not _is_export(schema):
+            raise InputError(
+                f"{source.path}: a SQLite file, but not an Nsight Systems export (no events of CUDA or NVTX); "
+                "make one with nsys export --type sqlite REPORT.nsys-rep"
+            )
+        check_pages(path, source.path)
+        yield Database(_connect(path, source.path, stack), source.path, schema, notes)
+        if _state(path, source.path) != before:
+            raise _changed(source.path)
 
 
-def _readable(source: Source, stack: contextlib.ExitStack) -> tuple[Path, str]:
-    """The file to open and how: the input itself where that leaves no trace, else a private copy of it."""
-    path = source.place
-    pending = [side for side in _side_files(path) if side.is_file() and side.stat().st_size]
-    if source.packed or pending:
-        # Changes that another program left beside the file belong to it, and applying them means writing: in the copy.
-        try:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="traceanalyzer-")))
-            copy = folder / "export.sqlite"
-            with source.open() as stream, copy.open("wb") as target:
-                shutil.copyfileobj(stream, target, 1 << 20)
-            if stream.damage:
-                raise InputError(f"{source.path}: {stream.damage}; copy the whole file, or run nsys export again")
-            for side in pending:
-                shutil.copyfile(side, folder / (copy.name + side.name[len(path.name) :]))
-        except OSError as error:
-            raise InputError(f"{source.path}: cannot be unpacked to a temporary folder ({error})") from error
-        return copy, "mode=rw"
-    # Bytes 18 and 19 are 2 in WAL mode, where even a read-only connection creates files. With nothing pending the file
-    # is complete as it is.
-    wal = source.head[18:20] == b"\x02\x02"
-    return path, "mode=ro&immutable=1" if wal else "mode=ro"
+def _readable(source: Source, stack: contextlib.ExitStack) -> tuple[Path, tuple[Note, ...]]:
+    """The file to open and what to say of it: the input itself, or a private copy where it is packed or changes wait beside it."""
+    beside = changes.Changes() if source.packed else changes.find_changes(source.place, source.head)
+    if not source.packed and not beside.belonging:
+        return source.place, tuple(beside.notes)
+    try:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="traceanalyzer-")))
+        copy = folder / "export.sqlite"
+        before = _state(source.place, source.path)
+        with source.open() as stream, copy.open("wb") as target:
+            shutil.copyfileobj(stream, target, 1 << 20)
+        if stream.damage:
+            raise InputError(f"{source.path}: {stream.damage}; copy the whole file, or run nsys export again")
+        applied = changes.apply_changes(beside, copy, source.path, source.allowed) if beside.belonging else []
+        if _state(source.place, source.path) != before:
+            raise _changed(source.path)
+    except OSError as error:
+        raise InputError(f"{source.path}: cannot be unpacked to a temporary folder ({error})") from error
+    return copy, (*beside.notes, *applied)
 
 
-def _side_files(path: Path) -> tuple[Path, ...]:
-    return tuple(path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
+def _state(path: Path, shown: Path) -> tuple[int, int, int]:
+    """What differs once a file was written to, or is another one."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise InputError(f"{shown}: cannot be read ({error.strerror})") from error
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _changed(shown: Path) -> InputError:
+    return InputError(f"{shown}: was changed while it was read; wait until the program that writes it is done")
 
 
 def _check_complete(path: Path, shown: Path) -> None:
     """Raise InputError when the file is shorter than its own header says."""
     try:
         with path.open("rb") as stream:
-            header = stream.read(_HEADER_BYTES)
+            header = stream.read(changes.HEADER_BYTES)
         size = path.stat().st_size
     except OSError as error:
         raise InputError(f"{shown}: cannot be read ({error.strerror})") from error
-    if len(header) < _HEADER_BYTES or not header.startswith(SQLITE_MAGIC):
+    if len(header) < changes.HEADER_BYTES or not header.startswith(SQLITE_MAGIC):
         raise InputError(f"{shown}: the file ends inside its header; run nsys export again and copy the whole file")
-    page_bytes, pages = struct.unpack(">H", header[16:18])[0], struct.unpack(">I", header[28:32])[0]
-    expected = (65536 if page_bytes == 1 else page_bytes) * pages
-    # The page count is valid only when both change counters agree.
-    if header[24:28] == header[92:96] and size < expected:
+    expected = changes.told_bytes(header)
+    if expected is not None and size < expected:
         raise InputError(
             f"{shown}: the file is cut off ({size:,} of {expected:,} bytes); "
             "run nsys export again and copy the whole file"
         )
 
 
-def _connect(path: Path, flags: str, shown: Path, stack: contextlib.ExitStack) -> Database:
-    uri = "file:" + quote(str(path.absolute()))
-    attempts = [flags] if "immutable" in flags else [flags, "mode=ro&immutable=1"]
-    for attempt in attempts:
-        try:
-            database = stack.enter_context(adbc_driver_sqlite.connect(f"{uri}?{attempt}"))
-            # SQLite opens lazily: what is read here shows a failure.
-            return Database(stack.enter_context(adbc_driver_manager.AdbcConnection(database)), shown)
-        except (*_FAILURES, InputError) as error:
-            # Some read-only media refuse locks; with nothing pending beside the file, reading without them is safe.
-            if attempt == attempts[-1]:
-                raise error if isinstance(error, InputError) else unreadable(shown, error) from error
-    raise AssertionError("unreachable")
+def _connect(path: Path, shown: Path, stack: contextlib.ExitStack) -> adbc_driver_manager.AdbcConnection:
+    try:
+        database = stack.enter_context(adbc_driver_sqlite.connect(uri_of(path)))
+        connection: adbc_driver_manager.AdbcConnection = stack.enter_context(
+            adbc_driver_manager.AdbcConnection(database)
+        )
+        for pragma in PRAGMAS:
+            with adbc_driver_manager.AdbcStatement(connection) as statement:
+                statement.set_sql_query(f"pragma {pragma}")
+                statement.execute_update()
+    except _FAILURES as error:
+        raise unreadable(shown, error) from error
+    return connection
+
+
+def _by_name(schema: list[Entry]) -> dict[str, dict[int, Entry]]:
+    """Tables and views by name in lower case and version, 0 for the plain name."""
+    found: dict[str, dict[int, Entry]] = {}
+    for entry in schema:
+        if entry.name.isascii():  # Others are none of ours, whatever their lower case looks like.
+            name = entry.name.lower()
+            found.setdefault(name, {})[0] = entry
+            if match := _VERSIONED.fullmatch(name):
+                found.setdefault(match.group(1), {})[int(match.group(2))] = entry
+    return found
+
+
+def _is_export(schema: list[Entry]) -> bool:
+    found = _by_name(schema)
+    return any(name.lower() in found for name in _TELLTALES) or any(name.startswith(_PREFIXES) for name in found)
 
 
 def _valid_text(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
-from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
 from traceanalyzer.ingest.nsys import about, samples, tables
 from traceanalyzer.ingest.nsys.about import About
@@ -19,8 +18,6 @@ from traceanalyzer.ingest.nsys.repairs import Repairs
 from traceanalyzer.ingest.nsys.rows import EventReader
 from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
 
-_TELLTALES = ("StringIds", "NVTX_EVENTS", "META_DATA_EXPORT", "EXPORT_META_DATA")
-_PREFIXES = ("cupti_activity_kind_", "nvtx_", "target_info_")
 _WITH_PROCESS = (*tables.GPU_WORK, tables.RUNTIME, tables.NVTX, tables.DEVICE_MEMORY)
 STREAMED = (*_WITH_PROCESS, tables.OVERHEAD, tables.CUPTI_OVERHEAD, tables.GPU_METRICS, tables.STRINGS)
 
@@ -37,17 +34,9 @@ class NsysImporter:
     def read(self, source: Source, sink: Sink, progress: Progress) -> FileFacts:
         """Read it all. Raises InputError for a damaged file and for SQLite that is not an export."""
         with open_database(source) as database:
-            if not _is_export(database):
-                raise InputError(
-                    f"{source.path}: a SQLite file, but not an Nsight Systems export (no events of CUDA or NVTX); "
-                    "make one with nsys export --type sqlite REPORT.nsys-rep"
-                )
+            for note in database.notes:
+                sink.health(*note)
             return _Reading(database, sink, _Meter(database, source.size, progress)).run()
-
-
-def _is_export(database: Database) -> bool:
-    names = [name.lower() for name in database.table_names]
-    return any(database.find(name) for name in _TELLTALES) or any(name.startswith(_PREFIXES) for name in names)
 
 
 class _Meter:
@@ -55,7 +44,8 @@ class _Meter:
 
     def __init__(self, database: Database, size: int, progress: Progress) -> None:
         found = (tables.find(database, table) for table in STREAMED)
-        self._rows = max(sum(database.row_estimate(name) for name in found if name is not None), 1)
+        # No row takes less than a byte, whatever its number claims.
+        self._rows = min(max(sum(database.row_estimate(name) for name in found if name is not None), 1), size)
         self._size, self._progress, self._done, self._told = size, progress, 0, 0
 
     def add(self, rows: int) -> None:

@@ -13,12 +13,14 @@ import pyarrow as pa
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.nsys import tables
-from traceanalyzer.ingest.nsys.database import Database, quoted
+from traceanalyzer.ingest.nsys.database import BATCH_ROWS, Database, quoted, stored
 from traceanalyzer.ingest.nsys.tables import Table
 
 Columns = dict[str, pa.Array]
 """A batch of rows: our name of each field that the file has, and its values."""
 
+# Of text, which is what makes rows large. A batch of ordinary names has a few MiB.
+_BATCH_BYTES = 64 << 20
 _TYPES = {tables.INTEGER: (pa.int64(),), tables.NUMBER: (pa.int64(), pa.float64()), tables.TEXT: (pa.string(),)}
 
 
@@ -44,28 +46,34 @@ class EventReader:
             return
         known = tables.tolerant(self._database, table, name)
         where = f" where {known['end']} is null" if "end" in known else ""
-        for batch in self._database.batches(_select(known, name) + where):
+        for batch in self._database.batches(_select(known, name) + where, self._batch_rows(table, name)):
             yield _columns(batch, known)
 
     def _batches(self, table: Table, name: str) -> Iterator[tuple[Columns, int]]:
         done = 0
-        if not self._database.is_view(name):  # whose rows need not come in the same order again
-            known = tables.plain(self._database, table, name)
-            try:
-                for batch in self._database.batches(_select(known, name)):
-                    columns = _columns(batch, known)
-                    if not _fits(columns, table):
-                        break
-                    yield columns, batch.num_rows
-                    done += batch.num_rows
-                else:
-                    return
-            except InputError:
-                pass  # Damage shows again below.
+        known = tables.plain(self._database, table, name)
+        size = self._batch_rows(table, name)
+        try:
+            for batch in self._database.batches(_select(known, name), size):
+                columns = _columns(batch, known)
+                if not _fits(columns, table):
+                    break
+                yield columns, batch.num_rows
+                done += batch.num_rows
+            else:
+                return
+        except InputError:
+            pass  # Damage shows again below.
         known = tables.tolerant(self._database, table, name)
-        for batch in self._database.batches(_select(known, name) + f" limit -1 offset {done}"):
+        for batch in self._database.batches(_select(known, name) + f" limit -1 offset {done}", size):
             yield _columns(batch, known), batch.num_rows
         self._report_misfits(table, name)
+
+    def _batch_rows(self, table: Table, name: str) -> int:
+        """How many rows make a batch: fewer where texts are long. Raises InputError for a text that is too long."""
+        known = tables.plain(self._database, table, name)
+        texts = [known[field.name] for field in table.fields if field.kind == tables.TEXT and field.name in known]
+        return min(BATCH_ROWS, _BATCH_BYTES // max(self._database.longest_text(name, texts), 1))
 
     def _report_misfits(self, table: Table, name: str) -> None:
         """Say how many cells were made null."""
@@ -74,7 +82,7 @@ class EventReader:
         misfits = ", ".join(
             f"sum({plain[field]} is not null and {known[field]} is null) as {quoted(field)}" for field in known
         )
-        found = self._database.table(f"select {misfits} from {quoted(name)}")
+        found = self._database.table(f"select {misfits} from {stored(name)}")
         for field, count in found.to_pylist()[0].items() if found else ():
             if count:
                 message = "cells that hold something else than a number count as unknown"
@@ -82,7 +90,7 @@ class EventReader:
 
 
 def _select(known: dict[str, str], name: str) -> str:
-    return f"select {', '.join(dict.fromkeys(known.values()))} from {quoted(name)}"
+    return f"select {', '.join(dict.fromkeys(known.values()))} from {stored(name)}"
 
 
 def _columns(batch: pa.RecordBatch, known: dict[str, str]) -> Columns:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from traceanalyzer.ingest.nsys.database import Database, quoted
+from traceanalyzer.ingest.nsys.database import LONGEST_TEXT, Database, quoted, stored
 
 # A global id is hw:8 | vm:8 | pid:24 | tid:24. It is signed: hw >= 128 makes it negative, hence shifts, never division.
 # hw and vm stay in the process's identity, so that merged reports of several hosts keep their processes apart.
@@ -214,7 +214,7 @@ def select(database: Database, table: Table, where: str = "", order: str = "") -
     known = tolerant(database, table, found)
     absent = {field.name: "''" if field.kind == TEXT else "null" for field in table.fields}
     chosen = ", ".join(f"{value} as {quoted(name)}" for name, value in (absent | known).items())
-    sql = f"select * from (select {chosen} from {quoted(found)})"
+    sql = f"select * from (select {chosen} from {stored(found)})"
     return sql + (f" where {where}" if where else "") + (f" order by {order}" if order else "")
 
 
@@ -227,7 +227,7 @@ def only_process(database: Database, among: tuple[Table, ...]) -> int:
     known = [(name, tolerant(database, table, name).get(OWNER.name)) for table, name in found]
     if all(owner is not None for _, owner in known):
         return 0
-    owners = [f"select {owner} as owner from {quoted(name)}" for name, owner in known if owner is not None]
+    owners = [f"select {owner} as owner from {stored(name)}" for name, owner in known if owner is not None]
     if not owners:
         return 0
     process = f"(owner >> 24) & {PROCESS_BITS}"
@@ -263,7 +263,7 @@ def _plain(field: Field, columns: list[str]) -> str:
 
 def _tolerant(field: Field, columns: list[str]) -> str:
     if field.kind == TEXT:
-        return _first([*(f"cast({column} as text)" for column in columns), "''"])
+        return _first([*(f"substr(cast({column} as text), 1, {LONGEST_TEXT})" for column in columns), "''"])
     cell = _NUMBER_CELL if field.kind == NUMBER else _INTEGER_CELL
     return _first([cell.format(column) for column in columns])
 
