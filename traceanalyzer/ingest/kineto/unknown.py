@@ -23,6 +23,10 @@ def on_a_stream(events: Sequence[Event], ids: col.Integers) -> dict[str, pa.Arra
         "stream": ids.streams([a.stream for a in args]),
         "launch": ids.column([a.correlation for a in args]),
         "bytes": ids.column([a.bytes for a in args]),
+        "gpu_context": ids.column([a.context for a in args]),
+        "external_id": ids.column(col.patched([a.external_id for a in args], (a.external_id_old for a in args))),
+        "graph_id": ids.nonzero([a.graph_id for a in args]),
+        "graph_node_id": ids.nonzero([a.graph_node_id for a in args]),
     }
 
 
@@ -44,7 +48,8 @@ def candidates(ranges: pa.Table, where: Sequence[Stream | None], ids: col.Intege
     is_copy, is_kernel = pc.equal(kind, "memcpy"), pc.equal(kind, "kernel")
     return pa.table(
         {
-            **{column: ranges[column] for column in ("start_ns", "end_ns", "name", "category", "bytes")},
+            **{column: ranges[column] for column in _AS_THEY_ARE},
+            "context": ranges["gpu_context"],
             "device": device.cast(pa.int32(), safe=False),
             "stream": stream,
             "correlation": pc.coalesce(ranges["launch"], ranges["correlation"]),
@@ -56,6 +61,9 @@ def candidates(ranges: pa.Table, where: Sequence[Stream | None], ids: col.Intege
             "told": pc.if_else(no_work, "nothing", pc.if_else(pc.is_valid(told), "work", None)),
         }
     )
+
+
+_AS_THEY_ARE = ("start_ns", "end_ns", "name", "category", "bytes", "external_id", "graph_id", "graph_node_id")
 
 
 def _kind_by_name(name: str) -> str | None:
