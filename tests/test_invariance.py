@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import hashlib
 import io
 import json
 import lzma
+import os
 import random
 import re
 import sqlite3
 import sys
-import tarfile
-import zipfile
+import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,10 +25,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import traceanalyzer as ta
-from tests.support import slices
+from tests.support import forms, slices
 from tests.support.chrome import AROUND, every_kind, random_run
+from tests.support.forms import PACKINGS
 from tests.support.places import FIXTURES
 from tests.test_findings import inputs
 from tests.test_fuzz import write_case
@@ -35,11 +39,6 @@ from traceanalyzer.ingest import spool
 from traceanalyzer.ingest.kineto import splitter
 from traceanalyzer.ingest.order import KEYS, key_columns
 from traceanalyzer.ingest.storing import ingest_to_store
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 GENERATED = {"every kind": json.dumps({**AROUND, "traceEvents": every_kind()}).encode()} | {
     f"random {seed}": random_run(seed).text().encode() for seed in range(6)
@@ -330,38 +329,6 @@ def test_runs_of_any_length(tmp_path, monkeypatch, name, run_rows):
 # --- packing ---
 
 
-def zipped(data: bytes) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("run/trace", data)
-    return packed.getvalue()
-
-
-def tarred(data: bytes) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        info = tarfile.TarInfo("run/trace")
-        info.size = len(data)
-        archive.addfile(info, io.BytesIO(data))
-    return packed.getvalue()
-
-
-def in_frames(data: bytes) -> bytes:
-    """Several members, as pigz and pzstd write them."""
-    return b"".join(zstd.compress(data[at : at + 30_000]) for at in range(0, len(data), 30_000))
-
-
-PACKINGS = {
-    "gzip": gzip.compress,
-    "zstd": in_frames,
-    "xz": lzma.compress,
-    "bzip2": bz2.compress,
-    "zip": zipped,
-    "tar": tarred,
-    "twice": lambda data: gzip.compress(lzma.compress(data)),
-}
-
-
 @pytest.mark.parametrize("packing", PACKINGS)
 @pytest.mark.parametrize("name", [slices.KINETO[1], "every kind", NSYS[0]], ids=["kineto", "generated", "nsys"])
 def test_packing(tmp_path, name, packing):
@@ -383,6 +350,148 @@ def test_standard_input(tmp_path, monkeypatch, name, packing):
     piped = io.BytesIO(PACKINGS[packing](data) if packing else data)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=piped, isatty=lambda: False))
     same(load(tmp_path / "t", data), ta.load("-"))
+
+
+# --- any other legal form ---
+
+
+def figures(trace: ta.Trace) -> dict[str, Any]:
+    """The result without what names the file and what is said of its health, and so of how sure findings are."""
+    document = findings(trace)
+    del document["health"]
+    for part in ("findings", "rules"):
+        document[part] = [one for one in document[part] if not one["rule"].startswith("TRC")]
+    for finding in document["findings"]:
+        del finding["confidence"], finding["confidence_reasons"]
+    return document
+
+
+def in_form(document: dict[str, Any], form: Form, chance: random.Random) -> bytes:
+    """The trace in another form."""
+    document = json.loads(json.dumps(document))
+    for edit in form.edits:
+        edit(document, chance)
+    text = forms.written(document, form.numbers, form.layout, chance).encode(form.encoding)
+    for packing in form.packings:
+        text = PACKINGS[packing](text)
+    return text
+
+
+@dataclass(frozen=True)
+class Form:
+    edits: tuple[Callable[..., None], ...] = ()
+    numbers: str = "plain"
+    layout: str = "compact"
+    encoding: str = "utf-8"
+    packings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        edits = ", ".join(edit.__name__ for edit in self.edits)
+        return f"({edits}; {self.numbers}, {self.layout}, {self.encoding}, {self.packings})"
+
+
+FORMS = [
+    *(Form((edit,)) for edit in forms.DOCUMENT_FORMS),
+    *(Form(numbers=numbers) for numbers in forms.SPELLINGS),
+    *(Form(layout=layout) for layout in forms.LAYOUTS),
+    *(Form(encoding=encoding) for encoding in forms.ENCODINGS),
+]
+COMPOSED = st.builds(
+    Form,
+    st.lists(st.sampled_from(forms.DOCUMENT_FORMS), unique=True, max_size=5).map(tuple),
+    st.sampled_from(forms.SPELLINGS),
+    st.sampled_from(forms.LAYOUTS),
+    st.sampled_from(forms.ENCODINGS),
+    st.lists(st.sampled_from(list(PACKINGS)), max_size=1).map(tuple),
+)
+FORMED = {
+    "copies": "kineto/h2d_pageable.slow.pt.trace.json.gz",
+    "waits": "captured/isnan_sync.json.gz",
+    "steps": "random 3",
+    "two GPUs": "random 5",
+}
+EXAMPLES = int(os.environ.get("FORMS", "12"))
+thorough = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="FORMS" not in os.environ,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@cache
+def formed(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A small trace and its figures."""
+    with tempfile.TemporaryDirectory() as folder:
+        return json.loads(data_of(FORMED[name])), figures(load(Path(folder) / "t", data_of(FORMED[name])))
+
+
+def check_form(name: str, form: Form, seed: int) -> None:
+    document, expected = formed(name)
+    with tempfile.TemporaryDirectory() as folder:
+        assert figures(load(Path(folder) / "t", in_form(document, form, random.Random(seed)))) == expected
+
+
+@pytest.mark.parametrize("form", FORMS, ids=repr)
+@pytest.mark.parametrize("name", ["copies", "two GPUs"])
+def test_another_form(name, form):
+    check_form(name, form, 1)
+
+
+@pytest.mark.parametrize("name", FORMED)
+@thorough
+@given(form=COMPOSED, seed=st.integers(0, 99))
+def test_other_forms_together(name, form, seed):
+    check_form(name, form, seed)
+
+
+@pytest.mark.parametrize("end", ["list", "lines", "comma", "no end", "comma and no end", "space"])
+def test_other_ends_and_shells(tmp_path, end):
+    """Forms of the trace without anything around its events."""
+    events = [json.dumps(event) for event in json.loads(data_of("random 3"))["traceEvents"]]
+    whole = ",\n".join(events)
+    text = {
+        "list": f"[{whole}]",
+        "lines": "\n".join(events),
+        "comma": f'{{"traceEvents": [{whole},]}}',
+        "no end": f'{{"traceEvents": [{whole}',
+        "comma and no end": f"[{whole},\n",
+        "space": f' \r\n\t{{ "traceEvents" :\n[ {whole} ] }} \n\n',
+    }[end]
+    plain_ = load(tmp_path / "t", f'{{"traceEvents": [{whole}]}}'.encode())
+    assert figures(load(tmp_path / "t", text.encode())) == figures(plain_)
+
+
+@settings(thorough, max_examples=max(2, EXAMPLES // 3))
+@given(one=COMPOSED, other=COMPOSED, seed=st.integers(0, 99))
+def test_other_forms_of_the_ranks_of_a_job(one, other, seed):
+    documents = [json.loads(data_of(name)) for name in slices.KINETO[-2:]]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / "rank0", Path(folder) / "rank3"]
+        told = []
+        for forms_ in ((Form(), Form()), (one, other)):
+            for path, document, form in zip(paths, documents, forms_, strict=True):
+                path.write_bytes(in_form(document, form, random.Random(seed)))
+            told.append(figures(ta.load(paths)))
+        assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("name", NSYS)
+@thorough
+@given(
+    edits=st.lists(st.sampled_from(forms.TABLE_FORMS), unique=True, max_size=4).map(tuple),
+    page=st.sampled_from(forms.PAGES),
+    encoding=st.sampled_from(("UTF-8", "UTF-16le", "UTF-16be")),
+    wal=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_other_forms_of_an_export(name, edits, page, encoding, wal, seed):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t"
+        expected = figures(load(path, data_of(name)))
+        forms.exported(path, edits, page, encoding, wal, random.Random(seed))
+        assert figures(ta.load(path)) == expected
 
 
 # --- to disk and back ---

@@ -121,6 +121,9 @@ class Collected:
         self.batches[table].append(batch)
         self._collector.add(table, batch)
 
+    def candidates(self, batch: pa.Table) -> None:
+        self._collector.candidates(batch)
+
     def health(self, code: str, severity: str, message: str, count: int = 1, example: str | None = None) -> None:
         self.codes.append(code)
         self.messages.append((code, severity, message, count, example))

@@ -141,3 +141,32 @@ def test_a_part_of_the_recording(tmp_path: Path) -> None:
 def test_a_sound_export_says_nothing(tmp_path: Path) -> None:
     tables: dict[str, Any] = {GPU: [kernel()], API: [runtime()], "NVTX_EVENTS": [nvtx(1, 2, "a")]} | TRACED
     assert read(make_export(tmp_path / "e.sqlite", tables)).said() == []
+
+
+ON_STREAM: Row = {"start": 1, "end": 9, "deviceId": 0, "streamId": 7}
+
+
+class TestUnknownTablesOfWork:
+    MESSAGE = (
+        "tables of work on streams of a GPU that are not known were not read: the GPU may be busy where it looks idle"
+    )
+
+    def said(self, tmp_path: Path, tables: Tables) -> list[tuple[str, int, str | None]]:
+        sink = read(make_export(tmp_path / "e.sqlite", {GPU: [kernel(100, 200)], API: [runtime()]} | tables))
+        return [(severity, count, shown) for _, severity, text, count, shown in sink.messages if text == self.MESSAGE]
+
+    def test_no_gate_passes(self, tmp_path: Path) -> None:
+        tables: Tables = {"CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS": [ON_STREAM, ON_STREAM], "GPU_THING": [ON_STREAM]}
+        assert self.said(tmp_path, tables) == [("medium", 3, "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS, GPU_THING")]
+
+    @pytest.mark.parametrize(
+        "tables",
+        [
+            {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": [ON_STREAM]},
+            {"CUPTI_ACTIVITY_KIND_CUDA_EVENT_V2": [ON_STREAM]},
+            {"CUPTI_ACTIVITY_KIND_NEW": []},
+            {"OSRT_API": [{"start": 1, "end": 9, "globalTid": 5}]},
+        ],
+    )
+    def test_waits_and_what_is_on_no_stream_are_none(self, tmp_path: Path, tables: Tables) -> None:
+        assert self.said(tmp_path, tables) == []

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer import intervals
+from traceanalyzer.ingest.candidates import Candidates
 from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.gpu_rows import WEEK, Extent, Owners, Quarantine
 from traceanalyzer.ingest.order import KEYS, Ints
@@ -52,6 +53,7 @@ class Collector:
         self._host = Extent()
         self._calling: set[int] = set()
         self._ownerless = False
+        self._maybe: list[pa.Table] = []
         self._impossible: Counter[str] = Counter()
         self._beside = ThreadPoolExecutor(1)
         self._waiting: deque[Future[None]] = deque()
@@ -62,6 +64,9 @@ class Collector:
         self._held[table].append(rows)
         if sum(held.num_rows for held in self._held[table]) >= _BATCH_ROWS:
             self._pass_on(table)
+
+    def candidates(self, batch: pa.Table) -> None:
+        self._maybe.append(batch)
 
     def _pass_on(self, table: str) -> None:
         """Hand the rows of one table to the other thread, which may be a few batches behind."""
@@ -100,15 +105,19 @@ class Collector:
         while self._waiting:
             self._waiting.popleft().result()
         self._beside.shutdown()
+        candidates = self._all_candidates()
         for message, count in self._impossible.items():
             if count:
                 self.health("TRC007", "low", message, count)
         # What reading used goes back before writing begins.
         pa.default_memory_pool().release_unused()
+        self._ownerless |= candidates is not None
         owners = Owners() if self._ownerless and len(self._calling) > 1 else None
         marks: list[pa.Table] = []
-        yield "api_calls", self._api_calls(owners)
+        yield "api_calls", self._api_calls(owners, candidates)
         yield "host_ranges", self._host_ranges(marks)
+        if candidates is not None:
+            self._settle(candidates)
         yield "gpu_ops", self._gpu_ops(owners, facts)
         steps = find_steps(pa.concat_tables(marks)) if marks else pa.table({})
         yield "steps", [conform(steps, EVENT_TABLES["steps"].schema)] if marks else []
@@ -117,10 +126,12 @@ class Collector:
                 yield name, (_owned(name, block, facts) for block in self._spools[name].blocks())
         yield "health", [self._health_rows()]
 
-    def _api_calls(self, owners: Owners | None) -> Iterator[pa.Table]:
+    def _api_calls(self, owners: Owners | None, candidates: Candidates | None) -> Iterator[pa.Table]:
         for block in self._spools["api_calls"].blocks():
             if owners is not None:
                 owners.see(block)
+            if candidates is not None:
+                candidates.see_calls(block)
             yield block
 
     def _host_ranges(self, marks: list[pa.Table]) -> Iterator[pa.Table]:
@@ -158,6 +169,23 @@ class Collector:
                 message = "GPU operations with impossible times were set aside: they are not on the ledger"
                 self.health("TRC007", "low", message, len(new), block["name"][int(new[0])].as_py())
             yield replaced(block, "quarantined", pa.array(flags))
+
+    def _all_candidates(self) -> Candidates | None:
+        if not self._maybe:
+            return None
+        rows, beyond = _within_reach(pa.concat_tables(self._maybe, promote_options="permissive").combine_chunks())
+        self._impossible["times beyond 146 years were cut to that"] += beyond
+        self._maybe = []
+        return Candidates(_with_real_ids(rows))
+
+    def _settle(self, candidates: Candidates) -> None:
+        """Put those that are work among the operations, which takes one more look at all of these."""
+        for block in self._spools["gpu_ops"].blocks(Candidates.OPS):
+            candidates.see(block)
+        for note, rows in candidates.judge():
+            self.health("TRC001", note.severity, note.message, note.count)
+            if rows is not None:
+                self._spools["gpu_ops"].add(rows.drop_columns(["category", "told"]))
 
     def _health_rows(self) -> pa.Table:
         rows = [

@@ -25,6 +25,9 @@ class Sink(Protocol):
     def add(self, table: str, batch: pa.Table | pa.RecordBatch) -> None:
         """Append rows to an event table. Columns may come in any order; absent ones become null. Never with `rank`."""
 
+    def candidates(self, batch: pa.Table) -> None:
+        """Rows that may be of `gpu_ops`, with `category` and `told` (`candidates.Candidates`), to be judged when all is there."""
+
     def health(self, code: str, severity: str, message: str, count: int = 1, example: str | None = None) -> None:
         """Say what was met and what it means for the rules; the same code and message add up."""
 

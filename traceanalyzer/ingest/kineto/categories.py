@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
 GPU_KINDS = {
     "kernel": "kernel",
     "Kernel": "kernel",
@@ -40,3 +43,35 @@ NO_WORK = frozenset(
         "traceanalyzer.step",
     }
 )
+
+_BY_SPELLING = {
+    name.casefold(): name for name in (*GPU_KINDS, *API_CATEGORIES, *HOST_CATEGORIES, *NO_WORK) if "_" in name
+}
+
+# What the words of a category that is not in these tables say of its events on a GPU's track. What says both says nothing.
+_WORK = (
+    ("memset", re.compile(r"mem_?set|fill", re.IGNORECASE)),
+    ("memcpy", re.compile(r"mem_?cpy|copy|p2p|peer|dma", re.IGNORECASE)),
+    ("kernel", re.compile(r"kernel", re.IGNORECASE)),
+)
+_NO_WORK = re.compile(
+    r"annotation|mark|range|scope|nvtx|roctx|sync|wait|barrier|fence|stall|idle|record|counter", re.IGNORECASE
+)
+
+
+@lru_cache(maxsize=1 << 10)
+def usual(category: str | None) -> str | None:
+    """A category as the tables spell it; one that is in none of them stays as it is."""
+    return category if category is None else _BY_SPELLING.get(category.casefold(), category)
+
+
+def kind_of_work(category: str) -> str | None:
+    """kernel, memcpy or memset as the words of an unknown category say; None where they do not say one of these alone."""
+    if _NO_WORK.search(category):
+        return None
+    return next((kind for kind, words in _WORK if words.search(category)), None)
+
+
+def is_no_work(category: str) -> bool:
+    """Whether the words of an unknown category speak of ranges, waits or marks, and not of work."""
+    return _NO_WORK.search(category) is not None and not any(words.search(category) for _, words in _WORK)

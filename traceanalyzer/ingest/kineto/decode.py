@@ -19,7 +19,7 @@ EXACT_FLOAT_US = 2.0**43
 Number = int | float | str | None
 
 
-class Args(msgspec.Struct, gc=False):
+class Args(msgspec.Struct, gc=False, omit_defaults=True):
     """Event arguments by their names in the file. Numbers may come as strings; `Raw` values are kept as text."""
 
     device: Number = None
@@ -54,6 +54,7 @@ class Args(msgspec.Struct, gc=False):
     rank_stride: Number = msgspec.field(default=None, name="Global rank stride")
     rank: Any = msgspec.field(default=None, name="Rank")
     name: Any = None
+    labels: Any = None
     address: Number = msgspec.field(default=None, name="Addr")
     memory_bytes: Number = msgspec.field(default=None, name="Bytes")
     total_allocated: Number = msgspec.field(default=None, name="Total Allocated")

@@ -11,9 +11,16 @@ UTF8_BOM = b"\xef\xbb\xbf"
 LIST_BYTES = 64 << 10
 
 _W = rb"[ \t\r\n]{0,40}"
-EVENTS_KEY = re.compile(rb'"traceEvents"%b:%b\[' % (_W, _W))
+
+
+def _key(name: str) -> bytes:
+    """A pattern for a key, any letter of which may be written as an escape."""
+    return b'"%b"' % b"".join(rb"(?:%c|\\u00(?i:%02x))" % (ord(letter), ord(letter)) for letter in name)
+
+
+EVENTS_KEY = re.compile(rb"%b%b:%b\[" % (_key("traceEvents"), _W, _W))
 _EVENT = re.compile(rb'\{%b"ph"%b:%b"\w"' % (_W, _W, _W))
-_PHASE = re.compile(rb'"ph"%b:' % _W)
+_PHASE = re.compile(rb"%b%b:" % (_key("ph"), _W))
 _EMPTY_LIST = re.compile(rb"\[\s*(?:\{\s*\}\s*,?\s*)*(?:\]|\Z)")
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 KEY_BYTES = 128

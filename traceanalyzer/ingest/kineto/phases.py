@@ -1,28 +1,36 @@
 """Ranges that are written as two events: begin and end on a thread (B, E), or wherever, under an id (b, e).
 
-The two may lie far apart in the file and in any order, so all of them wait for its end, in about 40 bytes each.
+The two may lie far apart in the file and in any order, so all of them wait for its end, in about 40 bytes each and what is read of
+their arguments.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.ingest.kineto import columns as col
-from traceanalyzer.ingest.kineto.decode import Event, Times
+from traceanalyzer.ingest.kineto.decode import Args, Event, Times
 from traceanalyzer.ingest.kineto.extras import Extra
 from traceanalyzer.ingest.kineto.notes import Notes
-from traceanalyzer.ingest.kineto.tracks import NONE, Tracks
+from traceanalyzer.ingest.kineto.tracks import NONE
 
 ON_A_THREAD = frozenset("BE")
 # S and F are an old spelling of b and e.
 BEGINS = frozenset("BbS")
 NO_NAME = -1
+BATCH_ROWS = 1 << 13
+
+Take = Callable[[str | None, list[Event], dict[str, pa.Array]], None]
+"""Takes events of one category with their times."""
+
+_args_decoder = msgspec.json.Decoder(Args)
 
 
 class BeginEnd:
@@ -30,14 +38,15 @@ class BeginEnd:
 
     PHASES = frozenset("BEbeSF")
 
-    def __init__(self, ids: col.Integers, tracks: Tracks, notes: Notes) -> None:
-        self._ids, self._tracks, self._notes = ids, tracks, notes
+    def __init__(self, ids: col.Integers, take: Take, notes: Notes) -> None:
+        self._ids, self._take, self._notes = ids, take, notes
         # What a begin and its end share: their thread or their id, numbered.
         self._keys: dict[Hashable, int] = {}
         self._names = col.Codes()
         self._categories = col.Codes()
         self._key, self._time, self._process, self._thread = (array("q") for _ in range(4))
         self._name, self._category, self._begins = array("i"), array("i"), array("b")
+        self._args: dict[int, bytes] = {}
 
     def take(self, events: Sequence[Event], time: Times, extra: Sequence[Extra]) -> None:
         """Begins and ends in the order of the file, all with a time."""
@@ -47,6 +56,8 @@ class BeginEnd:
         thread = self._ids.identities(tids).fill_null(NONE).to_numpy()
         for row, (event, on) in enumerate(zip(events, on_a_thread, strict=True)):
             key = (int(process[row]), int(thread[row])) if on else _identity(event, extra[row])
+            if event.args is not None and event.args != col.NO_ARGS:
+                self._args[len(self._key)] = msgspec.json.encode(event.args)
             self._key.append(self._keys.setdefault(key, len(self._keys)))
             self._name.append(self._names[event.name or None])
             self._category.append(self._categories[event.cat])
@@ -61,7 +72,7 @@ class BeginEnd:
         key, time, process, thread = (
             np.frombuffer(a, np.int64) for a in (self._key, self._time, self._process, self._thread)
         )
-        name, category = np.frombuffer(self._name, np.int32), np.frombuffer(self._category, np.int32)
+        name = np.frombuffer(self._name, np.int32)
         begins = np.frombuffer(self._begins, np.int8).astype(bool)
         # At one time named ends come first; an end without a name can only be placed by its place in the file.
         order = np.lexsort((begins | (name == NO_NAME), time, key))
@@ -80,18 +91,30 @@ class BeginEnd:
         ends.extend([int(time.max())] * len(open_rows))
         taken = np.array(rows + open_rows, np.int64)
         self._report(open_rows, orphans)
-        self._tracks.add(
-            pa.table(
-                {
-                    "start_ns": pa.array(time[taken]),
-                    "end_ns": pa.array(ends, pa.int64()),
-                    "process": pa.array(process[taken], mask=process[taken] == NONE),
-                    "thread": pa.array(thread[taken], mask=thread[taken] == NONE),
-                    "name": col.encoded(name[taken], pa.array(self._names.names(), pa.string())),
-                    "category": col.encoded(category[taken], pa.array(self._categories.names(), pa.string())),
-                }
-            )
-        )
+        self._hand_on(taken, time[taken], np.array(ends, np.int64), process, thread)
+
+    def _hand_on(self, rows: Times, start: Times, end: Times, process: Times, thread: Times) -> None:
+        """The ranges that began with these rows, as complete events of one category after the other."""
+        names, categories = self._names.names(), self._categories.names()
+        category = np.frombuffer(self._category, np.int32)[rows]
+        order = np.lexsort((rows, category))
+        bounds = np.flatnonzero(np.diff(category[order])) + 1
+        for group in np.split(order, bounds):
+            told = categories[code] if len(group) and (code := int(category[group[0]])) >= 0 else None
+            for first in range(0, len(group), BATCH_ROWS):
+                at = group[first : first + BATCH_ROWS]
+                found = [
+                    Event(
+                        ph="X",
+                        cat=told,
+                        name=names[self._name[row]] if self._name[row] != NO_NAME else None,
+                        pid=_known(process[row]),
+                        tid=_known(thread[row]),
+                        args=_args_decoder.decode(self._args[row]) if row in self._args else None,
+                    )
+                    for row in rows[at].tolist()
+                ]
+                self._take(told, found, {"start_ns": pa.array(start[at]), "end_ns": pa.array(end[at])})
 
     def _report(self, open_rows: Sequence[int], orphans: int) -> None:
         if open_rows:
@@ -139,6 +162,10 @@ def _matched(time: list[int], name: list[int], begins: list[bool]) -> tuple[list
             waiting.append(row)
     orphans += sum(not close(end) for end in waiting)
     return rows, ends, [row for row in opened if row not in closed], orphans
+
+
+def _known(number: np.int64) -> int | None:
+    return None if number == NONE else int(number)
 
 
 def _identity(event: Event, extra: Extra) -> Hashable:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.kineto import columns as col
 from traceanalyzer.ingest.kineto.decode import Event
+from traceanalyzer.ingest.kineto.gpu_tracks import PROCESS_LABELS, GpuTracks
 
 PROCESS_NAME, THREAD_NAME = "process_name", "thread_name"
 
@@ -17,7 +18,8 @@ PROCESS_NAME, THREAD_NAME = "process_name", "thread_name"
 class Processes:
     """Names as far as they came: `threads` holds those of threads by (process, thread).
 
-    `calls` counts API calls of CUDA and HIP.
+    `calls` counts API calls of CUDA and HIP, `gpu_tracks` knows which tracks are streams, `hosts` are
+    processes that ran on the host by the categories of their events.
     """
 
     def __init__(self, sink: Sink, ids: col.Integers) -> None:
@@ -25,11 +27,18 @@ class Processes:
         self._names: dict[int, str] = {}
         self.threads: dict[tuple[int, int], str] = {}
         self.calls = 0
+        self.gpu_tracks = GpuTracks()
         self._calls: Counter[int] = Counter()
         self._ranges: set[int] = set()
+        self.hosts: set[int] = set()
 
     def take(self, events: list[Event]) -> None:
-        """Metadata events, of which only names say something."""
+        """Metadata events, of which only names and labels say something."""
+        labelled = [e for e in events if e.name == PROCESS_LABELS and e.args]
+        for event, pid in zip(labelled, self._ids.identities([e.pid for e in labelled]).to_pylist(), strict=True):
+            assert event.args is not None
+            if pid is not None:
+                self.gpu_tracks.label(pid, event.args.labels)
         named = [e for e in events if e.name in (PROCESS_NAME, THREAD_NAME) and e.args and isinstance(e.args.name, str)]
         process = self._ids.identities([e.pid for e in named]).to_pylist()
         thread = self._ids.identities([e.tid for e in named]).to_pylist()
@@ -44,15 +53,20 @@ class Processes:
         """The name of a process; one that has a name for an id goes by that."""
         return self._names.get(process, self._ids.names.get(process))
 
-    def call(self, process: pa.Array) -> None:
-        """Note the processes of API calls, one value a call."""
+    def call(self, process: pa.Array, told: bool = True) -> None:
+        """Note the processes of API calls, one value a call; `told` says that their category tells it."""
         self.calls += len(process)
         for found in pc.value_counts(process.drop_null()).to_pylist():
             self._calls[found["values"]] += found["counts"]
+            if told:
+                self.hosts.add(found["values"])
 
-    def work(self, process: pa.Array) -> None:
-        """Note the processes of host ranges."""
-        self._ranges.update(pc.unique(process).drop_null().to_pylist())
+    def work(self, process: pa.Array, told: bool = True) -> None:
+        """Note the processes of host ranges; `told` says that their category tells it."""
+        found = pc.unique(process).drop_null().to_pylist()
+        self._ranges.update(found)
+        if told:
+            self.hosts.update(found)
 
     def finish(self) -> int | None:
         """Hand on processes and threads; return the process with most API calls, which the GPU rows belong to."""

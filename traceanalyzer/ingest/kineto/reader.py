@@ -15,10 +15,10 @@ from traceanalyzer.ingest import classify
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.kineto import columns as col
 from traceanalyzer.ingest.kineto import copies
-from traceanalyzer.ingest.kineto.categories import API_CATEGORIES, GPU_KINDS, HOST_CATEGORIES, NO_WORK, OVERHEAD
+from traceanalyzer.ingest.kineto.categories import API_CATEGORIES, GPU_KINDS, HOST_CATEGORIES, NO_WORK, OVERHEAD, usual
 from traceanalyzer.ingest.kineto.counters import Counters
 from traceanalyzer.ingest.kineto.decode import Args, Event, Events, Number, Times
-from traceanalyzer.ingest.kineto.extras import extras
+from traceanalyzer.ingest.kineto.extras import Extra, extras
 from traceanalyzer.ingest.kineto.group_ranks import GroupRanks
 from traceanalyzer.ingest.kineto.notes import Notes
 from traceanalyzer.ingest.kineto.phases import BeginEnd
@@ -54,7 +54,7 @@ class Reader:
         self._vendors = Vendors()
         self._processes = Processes(sink, self._ids)
         self._tracks = Tracks(sink, self._ids, self._processes, self._vendors, self._notes)
-        self._ranges = BeginEnd(self._ids, self._tracks, self._notes)
+        self._ranges = BeginEnd(self._ids, self._spans, self._notes)
         self._counters = Counters(sink, self._ids, self._notes)
         self._kernels = col.Vocabulary("name", **{"class": _class_of_kernel})
         self._copies = col.Vocabulary(
@@ -82,25 +82,34 @@ class Reader:
 
     def _complete(self, category: str | None, events: Events, rows: list[int]) -> None:
         """Events with a start and a duration."""
-        rows = [] if category in NO_WORK else self._timed(events, rows)
+        rows = [] if usual(category) in NO_WORK else self._timed(events, rows)
         if not rows:
             return
         found = [events.events[row] for row in rows]
         at = np.array(rows)
         times = col.span(events.start[at], events.duration[at])
         self._notes.no_duration += sum(found[row].dur is None for row in np.flatnonzero(events.duration[at] == 0))
-        if category in GPU_KINDS:
-            self._gpu_ops(GPU_KINDS[category], found, times)
-        elif category in API_CATEGORIES:
-            self._api_calls(found, times)
-        elif category in HOST_CATEGORIES:
-            self._host_ranges(HOST_CATEGORIES[category], found, times)
-        elif category == OVERHEAD:
-            self._overheads(found, times)
-        elif device := by_category(category):
-            self._vendors.met(device, len(rows))
+        self._spans(category, found, times, extras(events, rows) if category is None else None)
+
+    def _spans(
+        self, category: str | None, events: list[Event], times: dict[str, pa.Array], extra: list[Extra] | None = None
+    ) -> None:
+        """Events of one category and their times, however they were written; `extra` where there is no category."""
+        known = usual(category)
+        if known in NO_WORK:
+            return
+        if known in GPU_KINDS:
+            self._gpu_ops(GPU_KINDS[known], events, times)
+        elif known in API_CATEGORIES:
+            self._api_calls(events, times)
+        elif known in HOST_CATEGORIES:
+            self._host_ranges(HOST_CATEGORIES[known], events, times)
+        elif known == OVERHEAD:
+            self._overheads(events, times)
+        elif device := by_category(known):
+            self._vendors.met(device, len(events))
         else:
-            self._tracks.take(found, times, extras(events, rows) if category is None else None)
+            self._tracks.take(events, times, extra)
 
     def _other(self, phase: str, events: Events, rows: list[int]) -> None:
         """Events of all other phases, none of which is frequent in a trace of PyTorch."""
@@ -171,6 +180,7 @@ class Reader:
                 "graph_node_id": self._ids.nonzero([a.graph_node_id for a in args]),
                 "bytes": self._ids.column([a.bytes for a in args]),
             }
+        self._processes.gpu_tracks.see(events, data["device"], data["stream"])
         self._sink.add("gpu_ops", pa.table(data))
 
     def _collectives(self, where: pa.Table, args: list[Args]) -> None:

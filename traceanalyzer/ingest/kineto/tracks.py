@@ -1,8 +1,11 @@
-"""Events whose category says nothing: what they are is told by the names of their process and thread.
+"""Events whose category says nothing: what they are is told by the names of their process and thread, and by their neighbours.
 
 XLA (JAX, TensorFlow) writes one process "/device:GPU:0" for each GPU with one thread "Stream #14(Compute)" for each stream. Other
 threads of that process ("XLA Modules", "Steps", "Framework Name Scope", ...) show the same time once more and are no work.
-Everything else is on the host. The names may come after the events; events wait until theirs are known.
+
+A category that is not known may be that of a later profiler. On a stream of a GPU its events may be work: what they are is judged when
+all known operations are there (`ingest.candidates`). Everything else is on the host. The names, and known operations on the same track,
+may come after the events; events wait until then.
 """
 
 from __future__ import annotations
@@ -19,19 +22,20 @@ from traceanalyzer.ingest import classify
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.kineto import columns as col
 from traceanalyzer.ingest.kineto import lanes
-from traceanalyzer.ingest.kineto.categories import API_CATEGORIES, GPU_KINDS, HOST_CATEGORIES, NO_WORK
 from traceanalyzer.ingest.kineto.decode import Event, Number
 from traceanalyzer.ingest.kineto.extras import Extra
 from traceanalyzer.ingest.kineto.lanes import Lane
 from traceanalyzer.ingest.kineto.notes import Notes
 from traceanalyzer.ingest.kineto.processes import Processes
+from traceanalyzer.ingest.kineto.unknown import candidates, on_a_stream
 from traceanalyzer.ingest.kineto.vendors import Vendors
-from traceanalyzer.model.schema import NAME
+from traceanalyzer.ingest.spool import conform
 
 NONE = np.iinfo(np.int64).min
-# Kinds of ranges beside those of lanes, told by their category.
-CALL, LEFT_OUT = "call", "left out"
+# A range that lies on a stream and may be work.
+MAYBE = "maybe"
 Kinds = npt.NDArray[np.object_]
+Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 
 
@@ -58,73 +62,99 @@ class Tracks:
 
     def __init__(self, sink: Sink, ids: col.Integers, processes: Processes, vendors: Vendors, notes: Notes) -> None:
         self._sink, self._ids, self._processes, self._vendors, self._notes = sink, ids, processes, vendors, notes
-        self._held: list[pa.Table] = []
+        self._held: list[tuple[pa.Schema, pa.Table]] = []
 
     def take(self, events: Sequence[Event], times: dict[str, pa.Array], extra: Sequence[Extra] | None) -> None:
-        """Complete events; `extra` where their arguments may be XLA's."""
+        """Complete events of one category, or of none; `extra` where their arguments may be XLA's."""
         args = [_xla_args(x) for x in extra] if extra is not None else [_NO_XLA_ARGS] * len(events)
         contexts = [c.removeprefix("$$") if isinstance(c, str) else c for c in (a.context_id for a in args)]
-        self.add(
-            pa.table(
-                {
-                    **times,
-                    "process": self._ids.identities([e.pid for e in events]),
-                    "thread": self._ids.identities([e.tid for e in events]),
-                    "name": col.texts(_name(e, a) for e, a in zip(events, args, strict=True)),
-                    "category": col.texts(e.cat for e in events),
-                    "correlation": self._ids.column([a.correlation_id for a in args]),
-                    "context": self._ids.column(contexts),
-                    "details": col.texts(a.kernel_details or a.memcpy_details or a.memset_details for a in args),
-                }
-            )
-        )
-
-    def add(self, ranges: pa.Table) -> None:
-        """Ranges with process, thread, name and category, and with what XLA says of them as far as they have it."""
-        for name, type_ in (("correlation", pa.int64()), ("context", pa.int64()), ("details", NAME)):
-            if name not in ranges.column_names:
-                ranges = ranges.append_column(name, pa.nulls(ranges.num_rows, type_))
-        tracks, track = _tracks(ranges)
-        waits = np.array([self._waits(*one) for one in tracks], bool)[track]
+        ranges = {
+            **times,
+            "process": self._ids.identities([e.pid for e in events]),
+            "thread": self._ids.identities([e.tid for e in events]),
+            "name": col.texts(_name(e, a) for e, a in zip(events, args, strict=True)),
+            "category": col.texts(e.cat for e in events),
+            "correlation": self._ids.column([a.correlation_id for a in args]),
+            "context": self._ids.column(contexts),
+            "details": col.texts(a.kernel_details or a.memcpy_details or a.memset_details for a in args),
+        }
+        known = pa.table(ranges | on_a_stream(events, self._ids))
+        waits = self._waiting(known, events[0].cat is not None)
+        self._sort(known.filter(pa.array(~waits)))
         if waits.any():
-            self._held.append(ranges.filter(pa.array(waits)))
-            ranges = ranges.filter(pa.array(~waits))
-        self._sort(ranges)
+            self._held.append((known.schema, _packed(known.filter(pa.array(waits)))))
 
     def finish(self) -> None:
-        """Sort what waited for a name; what got none is on the host."""
-        for ranges in self._held:
-            self._sort(ranges)
+        """Sort what waited; what has no name is on the host."""
+        for schema, ranges in self._held:
+            self._sort(conform(ranges, schema))
         self._held = []
 
-    def _waits(self, process: int, thread: int) -> bool:
+    def _waiting(self, ranges: pa.Table, unknown: bool) -> Flags:
+        """Which ranges only the whole file can tell: without a name yet, or perhaps on a stream though nothing is called so."""
+        tracks, track = _tracks(ranges)
+        nameless = np.array([self._nameless(*one) for one in tracks], bool)[track]
+        on_host = np.array([self._lane(*one).kind == lanes.HOST for one in tracks], bool)[track]
+        maybe: Flags = on_host & (unknown | ranges["stream"].is_valid().to_numpy())
+        return nameless | maybe
+
+    def _nameless(self, process: int, thread: int) -> bool:
         name = self._processes.name(process)
         if process == NONE or name is None:
             return process != NONE
         return lanes.is_gpu(name) and thread != NONE and (process, thread) not in self._processes.threads
 
+    def _lane(self, process: int, thread: int) -> Lane:
+        return lanes.lane_of(self._processes.name(process), self._processes.threads.get((process, thread)))
+
     def _sort(self, ranges: pa.Table) -> None:
         if not ranges.num_rows:
             return
         tracks, track = _tracks(ranges)
-        found = [lanes.lane_of(self._processes.name(p), self._processes.threads.get((p, t))) for p, t in tracks]
-        kind = _kinds(ranges, [lane.kind for lane in found], track)
+        found = [self._lane(*one) for one in tracks]
+        kind = np.array([lane.kind for lane in found], object)[track]
+        maybe = self._on_streams(ranges, kind, tracks, track)
+        kind[maybe] = MAYBE
         started = pc.and_(pc.is_valid(ranges["correlation"]), pc.is_valid(ranges["context"]))
         known = classify.map_names(ranges["name"], _known_call).is_valid()
         on_gpu, host = kind == lanes.GPU, kind == lanes.HOST
-        calls = (kind == CALL) | (host & pc.or_(started, known).to_numpy())
+        calls = host & pc.or_(started, known).to_numpy()
         self._gpu_ops(ranges.filter(pa.array(on_gpu)), [found[code] for code in track[on_gpu].tolist()])
         self._api_calls(ranges.filter(pa.array(calls)))
         self._host_ranges(ranges.filter(pa.array(host & ~calls)))
         self._not_work(ranges, kind, [lane.device for lane in found], track)
 
+    def _on_streams(self, ranges: pa.Table, kind: Kinds, tracks: list[tuple[int, int]], track: Rows) -> Flags:
+        """Which ranges of the host lie on a stream after all; hand those on. Without a category only their arguments say so."""
+        on_host, unknown = kind == lanes.HOST, ranges["category"].is_valid().to_numpy()
+        device, stream = (_ints(ranges, name) for name in ("device", "stream"))
+        told = (device != NONE) & (stream != NONE)
+        if not (on_host & (unknown | told)).any():
+            return np.zeros(len(kind), bool)
+        gpus, hosts, threads = self._processes.gpu_tracks, self._processes.hosts, self._processes.threads
+        streams = [gpus.of(p, t, threads.get((p, t)), hosts) for p, t in tracks]
+        # A thread of the host may say for which stream it works; the process of a GPU has the GPU's number.
+        elsewhere = np.array([p in hosts and not gpus.known(p, t) for p, t in tracks], bool)[track]
+        pairs = np.array(tracks, np.int64)[track]
+        told &= ~elsewhere | ((pairs[:, 0] == device) & (pairs[:, 1] == stream))
+        marked = np.array([one is not None for one in streams], bool)[track]
+        maybe: Flags = on_host & (told | (marked & unknown))
+        if maybe.any():
+            where = [streams[code] for code in track[maybe].tolist()]
+            self._sink.candidates(candidates(ranges.filter(pa.array(maybe)), where, self._ids))
+        self._unknown(ranges.filter(pa.array(on_host & ~maybe & unknown)))
+        return maybe
+
+    def _unknown(self, ranges: pa.Table) -> None:
+        """Say that ranges of categories that are not known are taken for the host's, in a trace of a GPU."""
+        if ranges.num_rows and self._processes.gpu_tracks.any():
+            message = "events of categories that are not known, on no track of a GPU, were read as ranges of the host"
+            self._notes.say("info", message, ranges.num_rows, ranges["category"][0].as_py())
+
     def _gpu_ops(self, ops: pa.Table, on: Sequence[Lane]) -> None:
-        """Operations and the lane of each. One that only its category tells lies on its process and thread, as in Kineto's traces."""
+        """Operations and the lane of each."""
         if not ops.num_rows:
             return
-        named = [lane.kind == lanes.GPU for lane in on]
-        device = pc.if_else(pa.array(named), self._ids.column([lane.gpu for lane in on]), ops["process"])
-        stream = pc.if_else(pa.array(named), self._ids.column([lane.stream for lane in on]), ops["thread"])
         details = ops["details"].combine_chunks()
         by_value = [lanes.details_of(text) for text in [*details.dictionary.to_pylist(), None]]
         said = [by_value[code] for code in pc.fill_null(details.indices, -1).to_pylist()]
@@ -141,8 +171,8 @@ class Tracks:
             pa.table(
                 {
                     **{column: ops[column] for column in ("start_ns", "end_ns", "name", "correlation", "context")},
-                    "device": self._ids.column(device.to_pylist(), pa.int32()),
-                    "stream": stream,
+                    "device": self._ids.column([lane.gpu for lane in on], pa.int32()),
+                    "stream": self._ids.column([lane.stream for lane in on]),
                     "kind": classify.map_names(names, lanes.operation_kind),
                     "class": classify.map_names(names, lanes.operation_class),
                     "copy_kind": copied,
@@ -165,20 +195,18 @@ class Tracks:
             "name": classify.map_names(calls["name"], classify.plain_api_name),
             "class": classify.map_names(calls["name"], lanes.call_class),
         }
-        self._processes.call(calls["process"].combine_chunks())
+        self._processes.call(calls["process"].combine_chunks(), told=False)
         self._sink.add("api_calls", pa.table(data))
 
     def _host_ranges(self, ranges: pa.Table) -> None:
         if not ranges.num_rows:
             return
         by_name = classify.map_names(ranges["name"], lanes.range_category).cast(pa.string())
-        by_name = pc.fill_null(by_name, "annotation")
-        told = classify.map_names(ranges["category"], HOST_CATEGORIES.get).cast(pa.string())
         data = {
             **{column: ranges[column] for column in ("start_ns", "end_ns", "process", "thread", "name")},
-            "category": pc.coalesce(told, by_name).dictionary_encode(),
+            "category": pc.fill_null(by_name, "annotation").dictionary_encode(),
         }
-        self._processes.work(ranges["process"].combine_chunks())
+        self._processes.work(ranges["process"].combine_chunks(), told=False)
         self._sink.add("host_ranges", pa.table(data))
 
     def _not_work(self, ranges: pa.Table, kind: Kinds, devices: list[str], track: Rows) -> None:
@@ -189,26 +217,6 @@ class Tracks:
         for code in np.unique(track[kind == lanes.FOREIGN]).tolist():
             here = (track == code) & (kind == lanes.FOREIGN)
             self._vendors.met(devices[code], int(here.sum()))
-
-
-def _kinds(ranges: pa.Table, by_track: list[str], track: Rows) -> Kinds:
-    """What each range is: what its category says, else what its track says."""
-    category = ranges["category"].combine_chunks()
-    told = [*map(_told, category.dictionary.to_pylist()), None]
-    code = pc.fill_null(category.indices, -1).to_numpy()
-    by_category, known = np.array(told, object)[code], np.array([kind is not None for kind in told])[code]
-    return np.where(known, by_category, np.array(by_track, object)[track])
-
-
-def _told(category: str | None) -> str | None:
-    """What the category alone says; None when it says nothing."""
-    if category in NO_WORK:
-        return LEFT_OUT
-    if category in GPU_KINDS:
-        return lanes.GPU
-    if category in API_CATEGORIES:
-        return CALL
-    return lanes.HOST if category in HOST_CATEGORIES else None
 
 
 def _known_call(name: str) -> str | None:
@@ -235,4 +243,10 @@ def _tracks(ranges: pa.Table) -> tuple[list[tuple[int, int]], Rows]:
 
 
 def _ints(table: pa.Table, name: str) -> Rows:
-    return pc.fill_null(table[name], NONE).to_numpy()  # type: ignore[no-any-return]
+    return pc.fill_null(table[name].cast(pa.int64()), NONE).to_numpy()  # type: ignore[no-any-return]
+
+
+def _packed(ranges: pa.Table) -> pa.Table:
+    """The ranges without columns that say nothing: what waits may be many."""
+    empty = [name for name in ranges.column_names if ranges[name].null_count == ranges.num_rows]
+    return ranges.drop_columns(empty)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -25,6 +26,7 @@ _OTHERS = {
     "OSRT_API": "calls of the operating system",
     "GPU_METRICS": "GPU metrics",
 }
+_NO_WORK = ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT")
 
 
 @dataclass
@@ -76,6 +78,7 @@ class Coverage:
         for table in _EVENTS:
             _report_unreadable(database, table, sink)
             _report_versions(database, table, sink)
+        _report_unknown(database, sink)
         if not self.gpu_ops:
             why = self._why_no_gpu_work(about)
             if why is not None:
@@ -142,6 +145,16 @@ class Coverage:
             sink.health("TRC006", "low", message, shared)
 
 
+# What is read, and waits and marks on streams; each also with the number of a later version.
+_KNOWN = re.compile(
+    rf"(?:{'|'.join([*(name for table in tables.GPU_WORK for name in table.names), *_NO_WORK])})(?:_V\d+)?",
+    re.IGNORECASE,
+)
+_ON_STREAMS = """
+    select cast(m.name as text) as name from sqlite_master m, pragma_table_info(m.name) c
+    where m.type = 'table' and lower(c.name) in ('start', 'end', 'deviceid', 'streamid')
+    group by m.name having count(distinct lower(c.name)) = 4
+"""
 _EVENTS = (*tables.GPU_WORK, tables.RUNTIME, tables.NVTX, tables.DEVICE_MEMORY, tables.GPU_METRICS)
 
 
@@ -163,6 +176,16 @@ def _report_versions(database: Database, table: Table, sink: Sink) -> None:
     if others:
         message = "of several versions of one table only one was read: what the others hold is missing"
         sink.health("TRC001", "medium", message, len(others), f"{found[0]}, not {', '.join(others[:_NAMED])}")
+
+
+def _report_unknown(database: Database, sink: Sink) -> None:
+    """Say that tables whose rows lie on streams of GPUs could not be read, because nobody knows what they hold."""
+    found = database.table(_ON_STREAMS)
+    names = [str(name) for name in found["name"].to_pylist()] if found else []
+    rows = {name: database.row_estimate(name) for name in names if not _KNOWN.fullmatch(name)}
+    if unknown := [name for name in sorted(rows) if rows[name]]:
+        message = "tables of work on streams of a GPU that are not known were not read: the GPU may be busy where it looks idle"
+        sink.health("TRC001", "medium", message, sum(rows.values()), ", ".join(unknown)[:200])
 
 
 def _why_no_calls(about: About) -> str:
