@@ -104,7 +104,9 @@ _NOBODY = frozenset(
      "range", "event", "scope", "specified", "provided", "supplied", "model", "device", "cpu", "gpu", "cuda", "memory", "pinned", "side")
 )  # fmt: skip
 _NUMBER = re.compile(r"[-+]?(?:0x[0-9a-fA-F]+|[\d.]+(?:e[-+]?\d+)?)(?:%|[a-zA-Z]{1,3})?")
-_VARIABLE = re.compile(r"\$\w+|\$\{\w+\}|%\(?\w*\)?[sd]|\{\w*\}|<[\w -]+>|\*+|x+|\.+|…")
+_VARIABLE = re.compile(r"\$\w+|\$\{\w+\}?|%\(?\w*\)?[sd]|\{\w*\}|<[\w -]+>|\*+|x+|\.+|…")
+# A name without a value is followed by the next one: `PASSWORD= PATH=/bin`.
+_NEXT = re.compile(r"[A-Za-z_]\w*=(?!=|$)")
 _NAME_OF_SOMEONE = re.compile(r"[A-Za-z_][\w.@+\\-]*")
 _NAME_OF_HOST = re.compile(r"(?!0x)[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9-]+)*\.?")
 _CODE = re.compile(r"[A-Za-z]+|[A-Za-z]+\d{0,2}(?:[_.:-]+[A-Za-z]+\d{0,3}|[_.:-]+\d{1,4})*")
@@ -144,6 +146,8 @@ def _without_named(text: str, pattern: re.Pattern[str]) -> str:
             paired = pattern is _NAMED and _begins_pair(text, found.start())
             if not paired and not (kind in (SECRET, MAYBE) and is_random(content)):
                 continue
+        if found["between"][-1].isspace() and _NEXT.match(content):
+            continue
         shown = _shown(kind, content, option, found["name"])
         if shown == content:
             continue

@@ -65,7 +65,8 @@ def _token(found: re.Match[str]) -> str:
     if found["prefix"] is None:
         return HIDDEN
     rest = found["rest"].rstrip(".")
-    if len(rest) < 10 or not is_random(rest):
+    cut = found.string[found.end() : found.end() + 1] == HIDDEN and re.search(r"\d", rest)
+    if not cut and (len(rest) < 10 or not is_random(rest)):
         return found[0]
     return HIDDEN + found["rest"][len(rest) :]
 

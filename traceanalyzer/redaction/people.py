@@ -12,7 +12,7 @@ from traceanalyzer.redaction.assignments import HOST, USER
 # may put there, mostly has.
 _HOST_NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]*)_(\d+)\.\d{10,}\.pt\.trace\.json")
 _ROLE = re.compile(
-    r"(?i)(?:worker|rank|gpu|trace|step|epoch|device|proc(?:ess)?|job|run|local|train(?:er)?|task|stage|dp|tp|pp|host)[.-]?\d*"
+    r"(?i)(?:worker|rank|trace|step|epoch|device|proc(?:ess)?|job|run|local|train(?:er)?|task|stage|dp|tp|pp)[.-]?\d*"
 )
 _FOLDER_OF = re.compile(r"[/\\](?:home\d*|Users|users)[/\\]+([^/\\]+)[/\\]")
 # Accounts and words: whoever is called so tells nothing by it, and texts are full of them.
