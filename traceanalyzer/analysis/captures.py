@@ -16,7 +16,7 @@ from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.store import is_store
-from traceanalyzer.redaction.texts import file_name
+from traceanalyzer.redaction.people import file_name
 from traceanalyzer.result.baseline_file import is_baseline, read_baseline
 from traceanalyzer.result.capture import Capture
 from traceanalyzer.result.document import Result

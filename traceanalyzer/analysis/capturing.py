@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from traceanalyzer.analysis import Analysis
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.tables.ledger import LEDGER_LINES
 from traceanalyzer.intervals import Array
+from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import redacted
 from traceanalyzer.result.capture import (
     MOST_NAMES,
@@ -39,8 +39,9 @@ WORK_TABLES = ("work_units", "work_names", "work_shapes")
 def captured(name: str, found: Analysis) -> Capture:
     """What is compared of the capture that the user called `name`, without what tells of people and machines; `found` holds the
     WORK_TABLES."""
-    result = redacted(found.result, None)[0]
-    gpus = _gpus(found.tables)
+    result, tables = redacted(found.result, found.tables)
+    assert tables is not None
+    gpus = _gpus(tables)
     time = _samples(_mean([gpu.time for gpu in gpus])) if gpus else None
     return Capture(
         name=PurePath(name).name or name,
@@ -48,7 +49,7 @@ def captured(name: str, found: Analysis) -> Capture:
         gpus=[device.name for device in result.devices],
         world_size=max((one.world_size for one in result.inputs if one.world_size is not None), default=None),
         ranks=sorted({one.rank for one in result.inputs if one.rank is not None}),
-        versions=_versions(found.result),
+        versions=_versions(result),
         damage=[f"{note.code}: {note.message}" for note in result.health if note.severity in ("medium", "high")],
         unjudged=None if result.judged else result.verdict.headline,
         headline=result.verdict.headline,
@@ -56,11 +57,11 @@ def captured(name: str, found: Analysis) -> Capture:
         unit=_unit(gpus, time) if time else None,
         no_unit=None if time else "the trace holds no GPU operations that take time",
         lines=_lines(gpus),
-        families=_work(found.tables, gpus, "family"),
-        kernels=_work(found.tables, gpus, "kernel"),
-        operators=_work(found.tables, gpus, "operator"),
-        collectives=_work(found.tables, gpus, "collective"),
-        shapes=_shapes(found.tables),
+        families=_work(tables, gpus, "family"),
+        kernels=_work(tables, gpus, "kernel"),
+        operators=_work(tables, gpus, "operator"),
+        collectives=_work(tables, gpus, "collective"),
+        shapes=_shapes(tables),
         problems=_problems(result, found.unit_claims, gpus),
         outcomes={rule.rule: rule.outcome for rule in result.rules},
         reasons={rule.rule: rule.reason for rule in result.rules if rule.reason},
@@ -82,7 +83,7 @@ class _Gpu:
     first: int | None
 
 
-def _gpus(tables: Catalog) -> list[_Gpu]:
+def _gpus(tables: Tables) -> list[_Gpu]:
     """The GPUs with the surest kind of unit, each with those of its units that all of them have."""
     found = [_gpu(key, units) for key, units in frames.split(tables.table("work_units"))]
     timed = [gpu for gpu in found if gpu.time.sum()]
@@ -161,7 +162,7 @@ def _thinned(values: Array) -> list[int]:
     return values[chosen].tolist()  # type: ignore[no-any-return]
 
 
-def _work(tables: Catalog, gpus: list[_Gpu], group: str) -> list[Work]:
+def _work(tables: Tables, gpus: list[_Gpu], group: str) -> list[Work]:
     """By name over all GPUs, the largest first."""
     names = tables.table("work_names")
     names = names.filter(frames.equals(names, "group", group)).combine_chunks()
@@ -179,7 +180,7 @@ def _work(tables: Catalog, gpus: list[_Gpu], group: str) -> list[Work]:
     return sorted(work, key=lambda one: (-one.ns, one.name))[:MOST_NAMES]
 
 
-def _shapes(tables: Catalog) -> list[Shape]:
+def _shapes(tables: Tables) -> list[Shape]:
     """Of all ranks, the mean."""
     shapes = tables.table("work_shapes")
     ranks = len(pc.unique(shapes["rank"]))

@@ -183,4 +183,5 @@ def _rendered(found: Check, form: CheckFormat, redact: bool) -> bytes:
         CheckFormat.JUNIT: check_junit.render_check,
         CheckFormat.GITHUB: lambda one: check_github.render_check(one).encode(),
     }
-    return published[form](redaction_of().check(found) if redact else found)
+    places = [one.place for one in found.captures] + ([found.baseline] if found.baseline else [])
+    return published[form](redaction_of(places=places).check(found) if redact else found)

@@ -18,7 +18,7 @@ from traceanalyzer.export.findings import write_findings
 from traceanalyzer.export.rank import write_rank
 from traceanalyzer.export.tracks import Numbers
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.redaction.data import Redaction
+from traceanalyzer.redaction.data import places_of, processes_of, redaction_for
 from traceanalyzer.result.clocks import clock_offsets, origins
 from traceanalyzer.result.document import Evidence, Result
 
@@ -46,9 +46,11 @@ def write_trace(result: Result, recordings: Sequence[Recording], out: IO[bytes],
     Paths, users and hosts are left out unless `redact` is false.
     """
     looks = [_look(one.tables(), one.ordinal) for one in recordings]
-    redaction = Redaction(set().union(*(hosts for _, _, hosts in looks))) if redact else None
+    redaction = redaction_for([known for _, _, known in looks], places_of(result)) if redact else None
+    labels = [one.label for one in recordings]
     if redaction:
         result = redaction.result(result)
+        labels = redaction.labels(labels)
     offsets = clock_offsets(result)
     ahead = [0 if one.rank is None else offsets.get(one.rank, 0) for one in recordings]
     spans = [(first, last) for first, last, _ in looks]
@@ -56,9 +58,9 @@ def write_trace(result: Result, recordings: Sequence[Recording], out: IO[bytes],
     numbers = Numbers()
     out.write(b'{"displayTimeUnit":"ns","traceEvents":[\n')
     write_findings(result, partial(_zero_of, recordings, spans, zeros), numbers, out)
-    for one, origin in zip(recordings, zeros, strict=True):
+    for one, label, origin in zip(recordings, labels, zeros, strict=True):
         tables = redaction.tables(one.tables()) if redaction else one.tables()
-        write_rank(tables, one.label, one.ordinal, origin, numbers, out)
+        write_rank(tables, label, one.ordinal, origin, numbers, out)
     out.write("".join(numbers.events).rstrip(",\n").encode())
     made_by = {"name": "traceanalyzer", "version": result.tool["version"], "headline": result.verdict.headline}
     out.write(b'\n],"otherData":' + json.dumps(made_by, ensure_ascii=False).encode() + b"}\n")
@@ -79,8 +81,8 @@ def _zero_of(
     return found.pop() if len(found) == 1 else None
 
 
-def _look(tables: Tables, ordinal: int) -> tuple[int, int, set[str]]:
-    """The first and last time in the tables of one rank, and the hosts that they name."""
+def _look(tables: Tables, ordinal: int) -> tuple[int, int, tuple[set[str], set[int]]]:
+    """The first and last time in the tables of one rank, and the hosts and process ids that they name."""
     first, last = [], []
     for name, (start, end) in TIMES.items():
         table = tables.table(name)
@@ -92,5 +94,4 @@ def _look(tables: Tables, ordinal: int) -> tuple[int, int, set[str]]:
         if table.num_rows:
             first.append(pc.min(table[start]).as_py())
             last.append(pc.max(table[end]).as_py())
-    hosts = {host for host in tables.table("processes")["host"].to_pylist() if host}
-    return min(first, default=0), max(last, default=0), hosts
+    return min(first, default=0), max(last, default=0), processes_of(tables)

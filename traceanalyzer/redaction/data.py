@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass, replace
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.redaction.texts import HINT, file_name, redacted_text, without_hosts
+from traceanalyzer.redaction.people import People, numbered
+from traceanalyzer.redaction.texts import PASSES, Pass, redacted_names, redacted_text
 from traceanalyzer.result.check import Check
 from traceanalyzer.result.comparison import Comparison
 from traceanalyzer.result.document import Result
@@ -23,23 +26,36 @@ Change = Callable[[str], str]
 
 
 class Redaction:
-    """What is taken out of a result and its tables: paths, users, credentials, and these `hosts` by name. Figures and other names
-    stay."""
+    """What is taken out of a result and its tables: credentials, paths, and these people by name. Figures and other names stay, and
+    names that differ go on differing."""
 
-    def __init__(self, hosts: set[str]) -> None:
-        self._hosts = without_hosts(hosts)
-        self._all_texts = bool(hosts)
+    def __init__(self, people: People, places: Sequence[str] = ()) -> None:
+        """`places` are the inputs as the user named them."""
+        self._people = people
+        self._passes = (*PASSES, Pass(people.hint, people.without)) if people.hint else PASSES
+        self._distinct = DistinctNames()
+        self._files = dict(zip(places, numbered(map(people.file_name, places)), strict=True))
+        self._ends = {end: name for place, name in self._files.items() for end in _ends(place)}
+        every = "|".join(map(re.escape, sorted(self._ends, key=lambda end: (-len(end), end))))
+        self._place = re.compile(rf"(?<![\w/\\.-])(?:{every})(?![\w/\\])") if every else None
 
     def text(self, text: str) -> str:
-        return self._hosts(redacted_text(text))
+        """A text of a document, which may name inputs, or of a trace."""
+        if self._place:
+            text = self._place.sub(lambda found: self._ends[found[0]], text)
+        return redacted_text(text, self._passes)
 
     def result(self, result: Result) -> Result:
-        inputs = [replace(_walked(one, self.text), path=self._hosts(file_name(one.path))) for one in result.inputs]
+        files = self._files or {one.path: self._people.file_name(one.path) for one in result.inputs}
+        inputs = [
+            replace(_walked(one, self.text), path=files[one.path], versions=self._versions(one.versions))
+            for one in result.inputs
+        ]
         return replace(_walked(result, self.text), inputs=inputs)
 
     def comparison(self, comparison: Comparison) -> Comparison:
         base, new = (
-            replace(_walked(side, self.text), name=self._hosts(file_name(side.name)))
+            replace(_walked(side, self.text), name=self._people.file_name(side.name))
             for side in (comparison.base, comparison.new)
         )
         return replace(_walked(comparison, self.text), base=base, new=new)
@@ -47,28 +63,95 @@ class Redaction:
     def check(self, check: Check) -> Check:
         return _walked(check, self.text)
 
+    def labels(self, labels: Sequence[str]) -> list[str]:
+        """What recordings are called: by rank or by file."""
+        return numbered(self.text(label) for label in labels)
+
     def tables(self, tables: Tables) -> Tables:
-        return RedactedTables(tables, self.text, self._all_texts)
+        return RedactedTables(tables, self._passes, self._distinct)
+
+    def _versions(self, versions: dict[str, str]) -> dict[str, str]:
+        """Four numbers with dots are no address here."""
+        return {
+            self.text(name): text if re.fullmatch(r"[\d.]{1,40}", text) else self.text(text)
+            for name, text in versions.items()
+        }
 
 
 def redacted(result: Result, tables: Tables | None) -> tuple[Result, Tables | None]:
     """A result and its tables without paths, users, hosts and credentials."""
-    redaction = redaction_of(tables)
+    redaction = redaction_of(tables, places=places_of(result))
     return redaction.result(result), None if tables is None else redaction.tables(tables)
 
 
-def redaction_of(*tables: Tables | None) -> Redaction:
-    """What is taken out where these tables and whatever belongs to them stand together: the hosts of all of them."""
-    return Redaction({host for one in tables for host in _hosts(one)})
+def redaction_of(*tables: Tables | None, places: Iterable[str] = ()) -> Redaction:
+    """What is taken out where these tables and whatever belongs to them stand together: the hosts of all of them, and the folders of
+    the inputs that the user named."""
+    return redaction_for([processes_of(one) for one in tables if one is not None], places)
+
+
+def redaction_for(known: Sequence[tuple[set[str], set[int]]], places: Iterable[str] = ()) -> Redaction:
+    """The same by the hosts and process ids of each of the tables."""
+    places = list(dict.fromkeys(places))
+    hosts = {host for one, _ in known for host in one}
+    return Redaction(People(hosts, places, {pid for _, pids in known for pid in pids}), places)
+
+
+def places_of(*results: Result | None) -> list[str]:
+    """The inputs of these results, as the user named them."""
+    return [one.path for result in results if result for one in result.inputs]
+
+
+def processes_of(tables: Tables) -> tuple[set[str], set[int]]:
+    """The hosts and process ids that tables name."""
+    try:
+        processes = tables.table("processes")
+    except KeyError:
+        return set(), set()
+    hosts, pids = (
+        {one for one in processes[name].to_pylist() if one} if name in processes.column_names else set()
+        for name in ("host", "pid")
+    )
+    return hosts, pids
+
+
+def _ends(place: str) -> Iterator[str]:
+    """How texts name an input that lies in a folder: by its path, or by the end of it that no other input has."""
+    parts = PurePath(place).parts
+    yield from {place, *(str(PurePath(*parts[at:])) for at in range(len(parts) - 1))} if len(parts) > 1 else ()
+
+
+class DistinctNames:
+    """Keeps names apart that differed: the second that would look like another gets a number. A name is the same in all tables."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._count: dict[str, int] = {}
+
+    def apart(self, changed: dict[str, str], kept: AbstractSet[str]) -> dict[str, str]:
+        """What becomes of names that change: none of `kept`, which stand beside them and stay as they are."""
+        for name, wanted in changed.items():
+            if name not in self._shown or self._shown[name] in kept:
+                self._shown[name] = self._free(wanted, kept)
+        return {name: self._shown[name] for name in changed}
+
+    def _free(self, wanted: str, kept: AbstractSet[str]) -> str:
+        free = wanted
+        while free in self._taken or free in kept:
+            self._count[wanted] = self._count.get(wanted, 1) + 1
+            free = f"{wanted} ({self._count[wanted]})"
+        self._taken.add(free)
+        return free
 
 
 class RedactedTables:
-    """Tables whose texts went through `change`; each is made once. `all_texts`: a text may change that HINT does not tell."""
+    """Tables whose texts went through `passes`; each is made once."""
 
-    def __init__(self, tables: Tables, change: Change, all_texts: bool = False) -> None:
+    def __init__(self, tables: Tables, passes: Sequence[Pass], distinct: DistinctNames) -> None:
         self._tables = tables
-        self._change = change
-        self._all_texts = all_texts
+        self._passes = passes
+        self._distinct = distinct
         self._made: dict[str, pa.Table] = {}
 
     def table(self, name: str) -> pa.Table:
@@ -86,45 +169,18 @@ class RedactedTables:
         return table
 
     def _texts(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        plain = pa.types.is_string(column.type)
-        if plain and not self._all_texts and not pc.any(pc.match_substring_regex(column, HINT)).as_py():
-            return column
-        encoded = column.dictionary_encode() if plain else column.unify_dictionaries()
+        encoded = column.dictionary_encode() if pa.types.is_string(column.type) else column.unify_dictionaries()
         if not encoded.num_chunks:
             return column
-        before = encoded.chunk(0).dictionary
-        after = self._distinct(before)
-        if after is None:
-            return column
-        # Two texts may have become one: then their rows share a code.
-        codes = pc.dictionary_encode(after)
-        chunks = [
-            pa.DictionaryArray.from_arrays(codes.indices.take(chunk.indices), codes.dictionary)
-            for chunk in encoded.chunks
-        ]
-        return pa.chunked_array(chunks).cast(column.type)
-
-    def _distinct(self, texts: pa.Array) -> pa.Array | None:
-        """The distinct texts, changed; None when none of them is."""
-        if self._all_texts:
-            rows = range(len(texts))
-        else:
-            rows = pc.indices_nonzero(pc.fill_null(pc.match_substring_regex(texts, HINT), False)).to_pylist()
-        found = {row: text for row in rows if (text := texts[row].as_py()) is not None}
-        changed = {row: new for row, text in found.items() if (new := self._change(text)) != text}
+        names = encoded.chunk(0).dictionary
+        changed = redacted_names(names, self._passes)
         if not changed:
-            return None
-        whole = texts.to_pylist()
-        for row, text in changed.items():
-            whole[row] = text
-        return pa.array(whole, texts.type)
-
-
-def _hosts(tables: Tables | None) -> set[str]:
-    try:
-        return set() if tables is None else {host for host in tables.table("processes")["host"].to_pylist() if host}
-    except KeyError:
-        return set()
+            return column
+        whole = names.to_pylist()
+        shown = self._distinct.apart(changed, set(whole).difference(changed))
+        after = pa.array([shown.get(name, name) for name in whole], names.type)
+        chunks = [pa.DictionaryArray.from_arrays(chunk.indices, after) for chunk in encoded.chunks]
+        return pa.chunked_array(chunks).cast(column.type)
 
 
 def _walked(value: T, change: Change) -> T:
@@ -135,7 +191,7 @@ def _walked(value: T, change: Change) -> T:
     elif isinstance(value, list):
         made = [_walked(item, change) for item in value]
     elif isinstance(value, dict):
-        made = {key: _walked(item, change) for key, item in value.items()}
+        made = {_walked(key, change): _walked(item, change) for key, item in value.items()}
     elif is_dataclass(value) and not isinstance(value, type):
         own: dict[str, Any] = {field.name: getattr(value, field.name) for field in fields(value)}
         made = replace(

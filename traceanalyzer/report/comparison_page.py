@@ -8,7 +8,7 @@ from functools import partial
 
 from traceanalyzer.columns import integers
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.redaction.data import redaction_of
+from traceanalyzer.redaction.data import places_of, redaction_of
 from traceanalyzer.report import sources
 from traceanalyzer.report.assets import STYLES, assets
 from traceanalyzer.report.budget import LIMIT, Budget, fitted
@@ -68,7 +68,7 @@ def render_comparison_html(
     """
     sides = [_Side(BASE, base, base_result), _Side(NEW, new, new_result)]
     if redact:
-        redaction = redaction_of(base, new)
+        redaction = redaction_of(base, new, places=places_of(base_result, new_result))
         comparison = redaction.comparison(comparison)
         sides = [
             _Side(
