@@ -1,7 +1,6 @@
 "use strict";
 // The charts: drawn by plotly once the timeline stands, in the page's colours, again when those, the width or the GPU change.
 
-const PAPER_WIDTH = 660; // of a figure in print, in CSS pixels
 const CONFIG = { displayModeBar: false, showTips: false, doubleClick: "reset", responsive: false };
 const coarsePointer = matchMedia("(pointer: coarse)");
 
@@ -110,6 +109,7 @@ class Charts {
     this.widths.set(place, place.clientWidth);
     // A zoomed axis stays zoomed in other colours, but not on another GPU, nor once it was reset.
     const uirevision = `${this.gpu} ${place.dataset.resets ?? 0}`;
+    place.querySelector(":scope > .still")?.remove();
     const layout = { ...view.layout, template: template(css), width, height: parseFloat(getComputedStyle(place).minHeight), uirevision };
     this.plotly.react(place, view.data.map((trace) => coloured(trace, css)), structuredClone(layout), CONFIG);
     place.classList.toggle("clickable", view.jumps.length > 0);

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from traceanalyzer.report.palette import SWATCHES, Swatch, colour_rules
 from traceanalyzer.report.templating import template_text
 
-STYLES = ("report.css", "timeline.css", "charts.css", "tables.css", "hatches.css")
+STYLES = ("report.css", "timeline.css", "charts.css", "tables.css", "hatches.css", "stills.css")
 SCRIPTS = (
     "data.js",
     "dom.js",

@@ -1,4 +1,4 @@
-"""One colour and hatching per kind of time, used alike by the ledger bar, the legends, the timeline and the charts. Declared once, here."""
+"""One colour and hatching per kind of time, alike on the ledger bar, in legends, on the timeline and in charts."""
 
 from __future__ import annotations
 
