@@ -1,7 +1,6 @@
 "use strict";
 // The charts: drawn by plotly once the timeline stands, in the page's colours, again when those, the width or the GPU change.
 
-const PAPER_WIDTH = 660; // of a figure in print, in CSS pixels
 const CONFIG = { displayModeBar: false, showTips: false, doubleClick: "reset", responsive: false };
 const coarsePointer = matchMedia("(pointer: coarse)");
 
@@ -19,15 +18,33 @@ async function loadPlotly() {
   return window.Plotly;
 }
 
-/** A trace in the colours of the page: its `meta` says which. */
+/** The hatchings of kinds of time in plotly's words, one or many at once. */
+function hatching(keys, colours, css) {
+  const of = (key) => cssOfKind(key) && hatchOf(cssOfKind(key));
+  const each = (take) => (Array.isArray(keys) ? keys.map(take) : take(keys));
+  return {
+    path: each((key) => of(key)?.path ?? ""),
+    size: each((key) => of(key)?.size ?? HATCH_TILE),
+    fgcolor: each((key) => (of(key) ? css(`--on-${cssOfKind(key)}`) : "")),
+    bgcolor: colours,
+    fgopacity: Number(css("--hatch-strength")),
+    fillmode: Array.isArray(keys) ? "overlay" : "replace", // where each mark has a colour of its own, plotly lays the hatching over that
+  };
+}
+
+/** What the style sheet calls a kind of time; null for other colours. */
+const cssOfKind = (name) => (name === "ink" || name === "dim" || name.startsWith("series-") ? null : name.replace(/[._]/g, "-"));
+
+/** A trace in the colours and hatchings of the page: its `meta` says which. */
 function coloured(trace, css) {
-  const colour = (name) => css(name === "ink" || name === "dim" || name.startsWith("series-") ? `--${name}` : `--c-${name.replace(/[._]/g, "-")}`);
+  const colour = (name) => css(cssOfKind(name) ? `--c-${cssOfKind(name)}` : `--${name}`);
   if (trace.meta === "heat") return { ...trace, colorscale: [[0, css("--heat-low")], [1, css("--heat-high")]] };
   const own = Array.isArray(trace.meta) ? trace.meta.map(colour) : colour(trace.meta);
   const marker = { ...trace.marker, color: own };
-  if (trace.type === "bar") return { ...trace, marker, textfont: { color: css("--dim") } };
+  if (trace.type === "bar") return { ...trace, marker: { ...marker, pattern: hatching(trace.meta, own, css) }, textfont: { color: css("--dim") } };
   if (trace.mode === "text") return { ...trace, textfont: { color: css("--ink") } };
-  return { ...trace, marker, fillcolor: trace.stackgroup ? own : undefined, line: { ...trace.line, color: own } };
+  const filled = trace.stackgroup ? { fillcolor: own, fillpattern: hatching(trace.meta, own, css) } : {};
+  return { ...trace, marker, ...filled, line: { ...trace.line, color: own } };
 }
 
 /** The page's looks as a plotly template, under whatever the figure itself says. */
@@ -92,6 +109,7 @@ class Charts {
     this.widths.set(place, place.clientWidth);
     // A zoomed axis stays zoomed in other colours, but not on another GPU, nor once it was reset.
     const uirevision = `${this.gpu} ${place.dataset.resets ?? 0}`;
+    place.querySelector(":scope > .still")?.remove();
     const layout = { ...view.layout, template: template(css), width, height: parseFloat(getComputedStyle(place).minHeight), uirevision };
     this.plotly.react(place, view.data.map((trace) => coloured(trace, css)), structuredClone(layout), CONFIG);
     place.classList.toggle("clickable", view.jumps.length > 0);

@@ -38,6 +38,7 @@ class TableView {
     );
     this.explain(data.columns[data.order]);
     this.paint();
+    panel.querySelector(".before-scripts")?.remove();
   }
 
   heading(column, at) {

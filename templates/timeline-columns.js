@@ -15,8 +15,11 @@ class Columns {
     this.ctx = this.canvas.getContext("2d", { willReadFrequently: true }); // the image stays where it is written
   }
 
-  start(width, height, tints) {
+  /** `left` and `top`: where the image will be painted; hatchings go on from one to the next. */
+  start(width, height, tints, left, top) {
     this.tints = tints;
+    this.left = left;
+    this.top = Math.round(top) & (HATCH_TILE - 1);
     this.isUsed = false;
     if (this.image?.width !== width || this.image.height < height) {
       Object.assign(this.canvas, { width, height });
@@ -28,7 +31,7 @@ class Columns {
   /** `shade` from 0 (faded) to SHADES (busy all the time). */
   set(column, colour, shade) {
     this.isUsed = true;
-    this.pixels[column] = this.tints[colour * (SHADES + 1) + shade];
+    this.pixels[column] = this.tints.plain[colour * (SHADES + 1) + shade];
   }
 
   /** The colours of slices [first, next) one above the other, each as high as its share of the time. */
@@ -40,8 +43,14 @@ class Columns {
     let line = height - 1;
     for (const colour of (row.inOrder ??= [...row.colours].sort((a, b) => a - b))) {
       done += times[row.slot[colour]] * scale;
-      const tint = this.tints[colour * (SHADES + 1) + shade];
-      for (const end = height - Math.round(done); line >= end; line--) this.pixels[line * this.image.width + column] = tint;
+      const pixels = this.tints.pixels[colour];
+      const tint = this.tints.plain[colour * (SHADES + 1) + shade];
+      const inked = this.tints.inked[colour * (SHADES + 1) + shade];
+      const x = (this.left + column) & (HATCH_TILE - 1);
+      for (const end = height - Math.round(done); line >= end; line--) {
+        const isInked = pixels && pixels[((this.top + line) & (HATCH_TILE - 1)) * HATCH_TILE + x];
+        this.pixels[line * this.image.width + column] = isInked ? inked : tint;
+      }
     }
   }
 
@@ -55,11 +64,15 @@ class Columns {
   }
 }
 
-/** Each colour in each shade as pixels of an image: alpha and colour in one number, as a little-endian machine has them. */
-function tintsOf(fill) {
+/**
+ * Each colour in each shade as pixels of an image: alpha and colour in one number, as a little-endian machine has them. With `ink` and
+ * `strength` the colours of hatchings over them.
+ */
+function tintsOf(fill, ink, strength = 0) {
   const tints = new Uint32Array(fill.length * (SHADES + 1));
   fill.forEach((css, colour) => {
-    const [r, g, b] = [1, 3, 5].map((at) => parseInt(css.slice(at, at + 2), 16));
+    const over = ink?.[colour] === "#fff" ? 255 : 0;
+    const [r, g, b] = [1, 3, 5].map((at) => Math.round(parseInt(css.slice(at, at + 2), 16) * (1 - strength) + over * strength));
     for (let shade = 0; shade <= SHADES; shade++) {
       const alpha = Math.round(255 * (shade ? 0.3 + (0.7 * shade) / SHADES : FADED));
       tints[colour * (SHADES + 1) + shade] = ((alpha << 24) | (b << 16) | (g << 8) | r) >>> 0;

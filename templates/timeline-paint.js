@@ -3,13 +3,19 @@
 // column, and the next column is found by searching.
 
 const ELLIPSIS = 11; // px that one takes
+const HATCHED_FROM = 3; // px of width of a slice; a ledger's narrower ones are hatched as columns
 
 /** The colours of the page as it is now; `ink` is the better of black and white on each, so that text has a contrast of 4.5 at least. */
 function readColours(data) {
   const style = getComputedStyle(document.documentElement);
   const get = (name) => style.getPropertyValue(name).trim();
   const fill = data.colours.map((css) => get(`--c-${css}`));
-  return { fill, tints: tintsOf(fill), ink: fill.map(inkOn), paper: get("--paper"), sheet: get("--sheet"), text: get("--ink"), dim: get("--dim"), rule: get("--rule"), mark: get("--mark"), link: get("--link"), sans: get("--sans") };
+  const ink = fill.map(inkOn);
+  const strength = Number(get("--hatch-strength"));
+  const hatches = data.colours.map(hatchOf);
+  const hatch = hatches.map((one, colour) => one && hatchFill(one, ink[colour], strength));
+  const tints = { plain: tintsOf(fill), inked: tintsOf(fill, ink, strength), pixels: hatches.map((one) => one && hatchPixels(one)) };
+  return { fill, tints, ink, hatch, paper: get("--paper"), sheet: get("--sheet"), text: get("--ink"), dim: get("--dim"), rule: get("--rule"), mark: get("--mark"), link: get("--link"), sans: get("--sans") };
 }
 
 function inkOn(colour) {
@@ -64,11 +70,11 @@ const rowColumns = new Columns();
 function paintSlices(ctx, row, y, height, scene) {
   const { start, end, covered, colour, name, n } = row;
   const { from, to, scale, gutter, width } = scene.window;
-  const { fill, ink } = scene.colours;
+  const { fill, ink, hatch } = scene.colours;
   const matches = scene.matches;
   const isLedger = row.lane.kind === "ledger";
   const lines = isLedger ? height : 1;
-  rowColumns.start(Math.ceil(width - gutter) + 1, lines, scene.colours.tints);
+  rowColumns.start(Math.ceil(width - gutter) + 1, lines, scene.colours.tints, gutter, y);
   ctx.font = `11px ${scene.colours.sans}`;
   ctx.textBaseline = "middle";
   let i = firstAfter(end, from);
@@ -80,8 +86,14 @@ function paintSlices(ctx, row, y, height, scene) {
       const w = Math.min(left + wide, width + 2) - a;
       ctx.globalAlpha = matches && !matches[name[i]] ? FADED : 1;
       ctx.fillStyle = fill[colour[i]];
-      ctx.fillRect(a, y, w > 4 && !isLedger ? w - 0.6 : w, height); // a hairline between neighbours
-      if (w > 34 && scene.labels) paintName(ctx, scene.labels, name[i], Math.max(a, gutter), y + height / 2 + 0.5, Math.min(a + w, width) - Math.max(a, gutter), ink[colour[i]]);
+      const room = w > 4 && !isLedger ? w - 0.6 : w; // a hairline between neighbours
+      ctx.fillRect(a, y, room, height);
+      const hatching = w >= HATCHED_FROM ? hatch[colour[i]] : null;
+      if (hatching) {
+        ctx.fillStyle = hatching;
+        ctx.fillRect(a, y, room, height);
+      }
+      if (w > 34 && scene.labels) paintName(ctx, scene.labels, name[i], Math.max(a, gutter), y + height / 2 + 0.5, Math.min(a + w, width) - Math.max(a, gutter), ink[colour[i]], hatching && fill[colour[i]]);
       i++;
       continue;
     }
@@ -149,10 +161,15 @@ class Labels {
   }
 }
 
-function paintName(ctx, labels, number, left, y, room, ink) {
+/** A name at its slice's left end; `ground` is the colour to put behind it where the slice is hatched. */
+function paintName(ctx, labels, number, left, y, room, ink, ground) {
   const name = labels.of(number);
   const text = cut(name, labels.widthOf(ctx, number), room - 8);
   if (text.length < 3) return;
+  if (ground) {
+    ctx.fillStyle = ground;
+    ctx.fillRect(left + 1, y - 7, Math.min(labels.widthOf(ctx, number), room - 8) + 6, 13);
+  }
   ctx.fillStyle = ink;
   ctx.fillText(text, left + 4, y);
 }

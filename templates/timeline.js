@@ -1,6 +1,9 @@
 "use strict";
 // The timeline as a whole: what is shown, pinned, found and selected, and what can be done with it.
 
+const PAPER_HEIGHT = 880; // px of lanes that a sheet holds
+const PAPER_RATIO = 2; // pixels of the canvas to one of the page, for printers
+
 class Timeline {
   constructor(data, places) {
     this.data = data;
@@ -19,14 +22,16 @@ class Timeline {
     this.range = new RangePanel(data);
     this.minimap = new Minimap(this);
     this.address = new Address(this, places);
+    this.section.querySelector(":scope > .before-scripts")?.remove();
     this.arrange();
-    this.showLegend();
     this.resize();
     this.input = new PointerInput(this);
     listenToControls(this);
     this.lanes.addEventListener("scroll", () => this.scrolled());
     new ResizeObserver(() => this.resize()).observe(this.section);
     document.addEventListener("themechange", () => this.recolour());
+    window.addEventListener("beforeprint", () => this.print(true));
+    window.addEventListener("afterprint", () => this.print(false));
   }
 
   // ---- the view ----
@@ -140,7 +145,7 @@ class Timeline {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     paint(this.ctx, {
-      layout: this.layout, window: this.window, colours: this.colours, labels: this.labels, scroll: this.lanes.scrollTop, matches: this.search.matches,
+      layout: this.layout, window: this.window, colours: this.colours, labels: this.labels, scroll: this.scroll, matches: this.search.matches,
       marked: this.marked, selection: this.selection, pinned: this.pinned, arrows: this.arrows(),
     });
     this.minimap.draw();
@@ -156,10 +161,12 @@ class Timeline {
   }
 
   resize() {
-    const ratio = window.devicePixelRatio || 1;
-    const height = `${Math.min(this.layout.height + 2, Math.max(260, window.innerHeight * 0.72))}px`;
+    const { isOnPaper } = this;
+    const ratio = isOnPaper ? PAPER_RATIO : window.devicePixelRatio || 1;
+    const tall = Math.min(this.layout.height + 2, isOnPaper ? PAPER_HEIGHT : Math.max(260, window.innerHeight * 0.72));
+    const height = `${tall}px`;
     if (this.lanes.style.height !== height) this.lanes.style.height = height;
-    const { clientWidth, clientHeight } = this.lanes;
+    const { clientWidth, clientHeight } = isOnPaper ? { clientWidth: PAPER_WIDTH, clientHeight: tall } : this.lanes;
     const known = this.window;
     if (!clientWidth || !clientHeight) return; // not shown at all
     if (clientWidth === known.width && clientHeight === known.height && ratio === this.ratio) return;
@@ -174,15 +181,23 @@ class Timeline {
     this.drawNow(); // at once: a resized canvas is empty
   }
 
+  /** On paper the lanes are as wide as a sheet, and as high as one holds; what is left says so. */
+  print(isOnPaper) {
+    this.isOnPaper = isOnPaper;
+    this.resize();
+    document.getElementById("lanes-left").hidden = !isOnPaper || this.layout.height <= PAPER_HEIGHT;
+  }
+
+  /** How far the lanes are scrolled, in px. */
+  get scroll() {
+    const top = this.lanes.scrollTop;
+    return this.isOnPaper ? Math.max(0, Math.min(top, this.layout.height - this.window.height)) : top;
+  }
+
   recolour() {
     this.colours = readColours(this.data);
     this.minimap.repaint();
     this.drawNow();
-  }
-
-  showLegend() {
-    const used = new Set(this.data.rows.flatMap((row) => row.colours ?? []));
-    for (const item of document.querySelectorAll("#legend [data-css]")) item.hidden = !used.has(this.data.colours.indexOf(item.dataset.css));
   }
 
   // ---- what is under the pointer ----

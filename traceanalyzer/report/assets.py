@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from traceanalyzer.report.palette import colour_rules
+from traceanalyzer.report.palette import SWATCHES, Swatch, colour_rules
 from traceanalyzer.report.templating import template_text
 
-STYLES = ("report.css", "timeline.css", "charts.css", "tables.css")
+STYLES = ("report.css", "timeline.css", "charts.css", "tables.css", "hatches.css", "stills.css")
 SCRIPTS = (
     "data.js",
     "dom.js",
     "format.js",
+    "hatches.js",
     "timeline-data.js",
     "timeline-layout.js",
     "timeline-columns.js",
@@ -46,6 +47,11 @@ class Assets:
     style: Markup
     scripts: list[Markup]
     policy: str
+
+    @property
+    def hatched(self) -> list[Swatch]:
+        """The kinds of time that have a hatching."""
+        return [swatch for swatch in SWATCHES if swatch.hatch]
 
 
 def assets(*more_code: str, styles: Sequence[str] = STYLES) -> Assets:

@@ -28,10 +28,10 @@ from traceanalyzer.report.glossary import COMPARISON, GLOSSARY
 from traceanalyzer.report.lanes import RankName, table_or_none
 from traceanalyzer.report.packing import inline_json
 from traceanalyzer.report.page_data import page_data
-from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.stacked_timeline import Trace, build_stacked_timeline
 from traceanalyzer.report.tables import packed_tables
-from traceanalyzer.report.tables.changes import change_tables, plain_rows
+from traceanalyzer.report.tables.changes import change_tables
+from traceanalyzer.report.tables.plain import plain_table
 from traceanalyzer.report.templating import environment
 from traceanalyzer.report.timeline import Timeline
 from traceanalyzer.result.clocks import clock_offsets
@@ -107,10 +107,9 @@ def _page(comparison: Comparison, sides: Sequence[_Side], title: str | None, bud
             lines=line_views(comparison),
             sum=sum_of_lines(comparison),
             groups=problem_groups(comparison.problems, _buttons(views)),
-            swatches=SWATCHES,
             charts=charts,
             data_tables=tables,
-            plain_rows=plain_rows,
+            plain_table=plain_table,
             tables_data=packed_tables(tables),
             timeline=timeline,
             timeline_ranks=None,

@@ -16,10 +16,10 @@ from traceanalyzer.report.job_view import job_view
 from traceanalyzer.report.many_gpus import gpus_to_show, many_gpus
 from traceanalyzer.report.packing import inline_json
 from traceanalyzer.report.page_data import page_data
-from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.rules_view import silent_rules
 from traceanalyzer.report.steps_view import steps_views
 from traceanalyzer.report.tables import build_tables, packed_tables
+from traceanalyzer.report.tables.plain import plain_table
 from traceanalyzer.report.templating import environment
 from traceanalyzer.report.timeline import build_timeline
 from traceanalyzer.result.clocks import clock_offsets
@@ -79,11 +79,11 @@ def _page(result: Result, tables: Tables | None, title: str | None, budget: Budg
             many=many_gpus(result, gpus),
             job=job_view(result),
             legend=ledger_legend(devices),
-            swatches=SWATCHES,
             groups=groups,
             steps=steps_views(shown, result, labels),
             charts=charts,
             data_tables=data_tables,
+            plain_table=plain_table,
             tables_data=packed_tables(data_tables),
             silent=silent_rules(result),
             timeline=timeline,

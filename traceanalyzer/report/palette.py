@@ -1,19 +1,27 @@
-"""One colour per kind of time, used alike by the ledger bar, the legend and the timeline. Declared once, here."""
+"""One colour and hatching per kind of time, alike on the ledger bar, in legends, on the timeline and in charts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from traceanalyzer.report.hatches import HATCHES, STRENGTH, Hatch
+
 
 @dataclass(frozen=True)
 class Swatch:
-    """A kind of time: its key (a ledger line, or a kind of host event), words for it, and its colour on light and dark paper."""
+    """A kind of time: its key (a ledger line, or a kind of host event), words for it, its colour on light and dark paper, and the
+    hatching over it: the name of one of HATCHES, or none. Of the lines of a ledger no two have the same."""
 
     key: str
     label: str
     meaning: str
     light: str
     dark: str
+    hatch: str = ""
+
+    @property
+    def tile(self) -> Hatch | None:
+        return HATCHES[self.hatch] if self.hatch else None
 
     @property
     def css(self) -> str:
@@ -23,21 +31,45 @@ class Swatch:
 
 SWATCHES: tuple[Swatch, ...] = (
     Swatch("compute", "Compute", "a compute kernel was running", "#306fba", "#71a8f1"),
-    Swatch("exposed_communication", "Exposed communication", "communication that no compute hid", "#8f71e1", "#8d73d2"),
-    Swatch("exposed_memcpy", "Exposed copies", "copies that nothing else hid", "#53ccc4", "#2fa99f"),
-    Swatch("exposed_memset", "Exposed memsets", "memsets that nothing else hid", "#5f9884", "#8cbba9"),
-    Swatch("idle.input", "Idle: input", "the launching thread waited for the data loader", "#df6e1e", "#e77c31"),
     Swatch(
-        "idle.memory_management", "Idle: memory management", "memory was being allocated or freed", "#a5583f", "#b3664b"
+        "exposed_communication",
+        "Exposed communication",
+        "communication that no compute hid",
+        "#8f71e1",
+        "#8d73d2",
+        "dots",
     ),
-    Swatch("idle.synchronization", "Idle: synchronization", "the host had waited for the GPU", "#ca3b67", "#dc5d89"),
-    Swatch("idle.host_work", "Idle: host work", "the launching thread was busy elsewhere", "#e6ab22", "#e3b135"),
+    Swatch("exposed_memcpy", "Exposed copies", "copies that nothing else hid", "#53ccc4", "#2fa99f", "fine level"),
+    Swatch("exposed_memset", "Exposed memsets", "memsets that nothing else hid", "#5f9884", "#8cbba9", "fine upright"),
+    Swatch(
+        "idle.input", "Idle: input", "the launching thread waited for the data loader", "#df6e1e", "#e77c31", "rising"
+    ),
+    Swatch(
+        "idle.memory_management",
+        "Idle: memory management",
+        "memory was being allocated or freed",
+        "#a5583f",
+        "#b3664b",
+        "grid",
+    ),
+    Swatch(
+        "idle.synchronization",
+        "Idle: synchronization",
+        "the host had waited for the GPU",
+        "#ca3b67",
+        "#dc5d89",
+        "crossed",
+    ),
+    Swatch(
+        "idle.host_work", "Idle: host work", "the launching thread was busy elsewhere", "#e6ab22", "#e3b135", "falling"
+    ),
     Swatch(
         "idle.host_untraced",
         "Idle: host, untraced",
         "nothing was recorded on the launching thread",
         "#e0c171",
         "#b69b59",
+        "fine falling",
     ),
     Swatch(
         "idle.launch_latency",
@@ -45,27 +77,41 @@ SWATCHES: tuple[Swatch, ...] = (
         "from the launch call to the kernel's start",
         "#b6b741",
         "#c2c352",
+        "upright",
     ),
     Swatch(
-        "idle.dependency", "Idle: dependency", "launched, but waiting for another stream or event", "#a182a9", "#bb9bc6"
+        "idle.dependency",
+        "Idle: dependency",
+        "launched, but waiting for another stream or event",
+        "#a182a9",
+        "#bb9bc6",
+        "level",
     ),
-    Swatch("idle.turnaround", "Idle: turnaround", "the hardware's hand-over between operations", "#adc6e5", "#777777"),
-    Swatch("idle.profiler", "Idle: profiler", "the profiler's own overhead", "#a7a7a7", "#768ba7"),
-    Swatch("idle.unattributed", "Idle: unattributed", "no launch record says why", "#6e7883", "#465363"),
-    Swatch("communication", "Communication", "a communication kernel was running", "#8f71e1", "#8d73d2"),
+    Swatch(
+        "idle.turnaround",
+        "Idle: turnaround",
+        "the hardware's hand-over between operations",
+        "#adc6e5",
+        "#777777",
+        "fine dots",
+    ),
+    Swatch("idle.profiler", "Idle: profiler", "the profiler's own overhead", "#a7a7a7", "#768ba7", "fine rising"),
+    Swatch("idle.unattributed", "Idle: unattributed", "no launch record says why", "#6e7883", "#465363", "chequered"),
+    Swatch("communication", "Communication", "a communication kernel was running", "#8f71e1", "#8d73d2", "dots"),
     Swatch(
         "communication_wait",
         "Waiting for other ranks",
         "a communication kernel was running, but another rank had not arrived yet",
         "#c9b6ef",
         "#5c4a91",
+        "fine crossed",
     ),
-    Swatch("memcpy", "Copy", "a copy was running", "#53ccc4", "#2fa99f"),
-    Swatch("memset", "Memset", "a memset was running", "#5f9884", "#8cbba9"),
-    Swatch("call.launch", "Launch call", "a call that starts work on the GPU", "#b6b741", "#c2c352"),
-    Swatch("call.sync", "Synchronization call", "a call that can wait for the GPU", "#ca3b67", "#dc5d89"),
-    Swatch("call.copy", "Copy call", "a call that copies memory", "#53ccc4", "#2fa99f"),
-    Swatch("call.memory", "Memory call", "a call that allocates or frees memory", "#a5583f", "#b3664b"),
+    Swatch("memcpy", "Copy", "a copy was running", "#53ccc4", "#2fa99f", "fine level"),
+    Swatch("memset", "Memset", "a memset was running", "#5f9884", "#8cbba9", "fine upright"),
+    Swatch("call.launch", "Launch call", "a call that starts work on the GPU", "#b6b741", "#c2c352", "upright"),
+    Swatch("call.sync", "Synchronization call", "a call that can wait for the GPU", "#ca3b67", "#dc5d89", "crossed"),
+    Swatch("call.copy", "Copy call", "a call that copies memory", "#53ccc4", "#2fa99f", "fine level"),
+    Swatch("call.memory", "Memory call", "a call that allocates or frees memory", "#a5583f", "#b3664b", "grid"),
     Swatch("operator", "Operator", "an operator on the host", "#8cb3d9", "#5c7d9f"),
     Swatch("annotation", "Annotation", "a range that the program marked", "#99bd94", "#6a9065"),
     Swatch("python", "Python", "a Python frame", "#a293b6", "#65567c"),
@@ -110,14 +156,19 @@ def ink_on(colour: str) -> str:
 
 
 def colour_rules() -> str:
-    """The palette as CSS: custom properties and one class `.c-…` a swatch. `--swatch` is its colour, `--on` that of words on it."""
+    """The palette as CSS: custom properties and one class `.c-…` a swatch. `--swatch` is its colour, `--on` that of words and of its
+    hatching on it, `--hatch` the tile of that as a mask."""
     light = "".join(f"--c-{s.css}:{s.light};--on-{s.css}:{ink_on(s.light)};" for s in SWATCHES)
     dark = "".join(f"--c-{s.css}:{s.dark};--on-{s.css}:{ink_on(s.dark)};" for s in SWATCHES)
-    classes = "".join(
-        f".c-{s.css}{{fill:var(--c-{s.css});--swatch:var(--c-{s.css});--on:var(--on-{s.css})}}\n" for s in SWATCHES
-    )
+    classes = "".join(_class(s) for s in SWATCHES)
+    tiles = "".join(f"--hatch-{name.replace(' ', '-')}:{hatch.mask};" for name, hatch in HATCHES.items())
     return (
-        f":root{{{light}}}\n"
+        f":root{{--hatch-strength:{STRENGTH};{tiles}{light}}}\n"
         f'@media screen and (prefers-color-scheme:dark){{:root:not([data-theme="light"]){{{dark}}}}}\n'
         f'@media screen{{:root[data-theme="dark"]{{{dark}}}}}\n{classes}'
     )
+
+
+def _class(s: Swatch) -> str:
+    hatch = f"var(--hatch-{s.hatch.replace(' ', '-')})" if s.hatch else "initial"
+    return f".c-{s.css}{{fill:var(--c-{s.css});--swatch:var(--c-{s.css});--on:var(--on-{s.css});--hatch:{hatch}}}\n"

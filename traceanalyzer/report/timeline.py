@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from markupsafe import Markup
+
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.budget import Budget
 from traceanalyzer.report.detail import limit
@@ -13,7 +16,9 @@ from traceanalyzer.report.lane_groups import lane_groups
 from traceanalyzer.report.lanes import Group, RankName, Source, Span, not_shown, rank_spans
 from traceanalyzer.report.name_table import Names
 from traceanalyzer.report.packing import packed
+from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.places import Place, Places
+from traceanalyzer.report.stills.timeline import timeline_still
 from traceanalyzer.result.clocks import origins
 from traceanalyzer.result.document import Evidence
 
@@ -25,7 +30,8 @@ class Timeline:
     """What the page needs: the packed payload, how many events it shows, and what was merged or left out.
 
     `merged_events` counts the events inside merged slices, which lie closer together than `quantum_ns`. `origins` is for each rank
-    of the tables the time that is shown as 0, and `zero` says what that is. `places` finds evidence, for each trace on it.
+    of the tables the time that is shown as 0, and `zero` says what that is. `places` finds evidence, for each trace on it. `still` is
+    a picture of the first view.
     """
 
     blob: str
@@ -36,7 +42,14 @@ class Timeline:
     groups: list[Group]
     origins: Mapping[int, int]
     places: Sequence[Places]
+    still: Markup
     zero: str = "the first one"
+
+    @property
+    def swatches(self) -> list[Swatch]:
+        """What its slices show, in the palette's order."""
+        used = {int(colour) for group in self.groups for row in group.slices for colour in np.unique(row.colour)}
+        return [SWATCHES[colour] for colour in sorted(used)]
 
     def place(self, evidence: Evidence, trace: int = 0) -> Place | None:
         """The evidence on the timeline; None when its lanes are not shown or cannot be told."""
@@ -87,7 +100,9 @@ def put_together(
     detail = limit(groups, marked, most)
     left = not_shown(detail.left_out, "samples of counters between the lowest and the highest close by")
     blob = packed(encode(groups, names, shown, zeros))
-    return Timeline(blob, events, detail.merged_events, detail.quantum_ns, [*notes, *left], groups, zeros, places, zero)
+    still = timeline_still(groups, names.all(), shown)
+    notes = [*notes, *left]
+    return Timeline(blob, events, detail.merged_events, detail.quantum_ns, notes, groups, zeros, places, still, zero)
 
 
 def own_origins(groups: list[Group], ahead: Mapping[int, int]) -> tuple[dict[int, int], bool]:

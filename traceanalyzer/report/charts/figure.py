@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from traceanalyzer.report.palette import SWATCHES, Swatch
+from traceanalyzer.report.stills.chart import chart_still
 
 Dict = dict[str, Any]
 Jump = tuple[int, int, int]
@@ -59,6 +61,11 @@ class Chart:
     @property
     def first(self) -> View:
         return next(iter(self.views.values()))
+
+    @property
+    def still(self) -> Markup:
+        """The first view as a picture, until it is drawn."""
+        return chart_still(self.id, self.size, self.first.data, self.first.layout)
 
 
 def text(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traceanalyzer.names import readable_name
 from traceanalyzer.report.kinds import FAMILIES
 from traceanalyzer.report.tables.table import Column, DataTable, names
 from traceanalyzer.result.comparison import Change, Comparison
@@ -12,7 +11,6 @@ from traceanalyzer.result.comparison_words import unit_words
 from traceanalyzer.units import format_count
 
 DIRECTIONS = {"faster": "faster", "slower": "slower", "same": "no change", "new": "new", "vanished": "gone"}
-WITHOUT_SCRIPTS = 15
 """Rows of each table that are there without scripts, too."""
 
 
@@ -96,9 +94,3 @@ def _rounded(value: float | None, digits: int) -> float | None:
 
 def _interval(change: Change) -> str | None:
     return None if change.low is None or change.high is None else f"{change.low:.3g} to {change.high:.3g}"
-
-
-def plain_rows(table: DataTable) -> list[tuple[str, str, int | None, int | None, int]]:
-    """The first rows of such a table for a reader without scripts: name, outcome, both times and the change, in ns."""
-    name, outcome, base, new, change = (column.values[:WITHOUT_SCRIPTS] for column in table.columns[:5])
-    return list(zip(map(readable_name, name), outcome, base, new, change, strict=True))
