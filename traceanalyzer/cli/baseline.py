@@ -18,9 +18,9 @@ from traceanalyzer.cli.common import (
     check_output,
     configuration,
     size_limit,
-    tell,
     write,
 )
+from traceanalyzer.terminal import tell
 
 app = typer.Typer(
     help="Keep what a run took, in a small file for git.",

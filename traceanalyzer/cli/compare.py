@@ -26,11 +26,11 @@ from traceanalyzer.cli.common import (
     check_output,
     configuration,
     size_limit,
-    tell,
     write,
 )
 from traceanalyzer.cli.outputs import Also, also_outputs
 from traceanalyzer.errors import InputError
+from traceanalyzer.terminal import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable

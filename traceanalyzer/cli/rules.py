@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceanalyzer.cli.common import Format, FormatOption, RuleFolders, configuration, write
+from traceanalyzer.terminal import tell
 
 if TYPE_CHECKING:
     from traceanalyzer.engine.rule import Rule
@@ -90,7 +91,7 @@ def lint(paths: RulePaths = None) -> None:
 
     problems = lint_rules(_files(paths), shipped_ids() if paths else {})
     _show("".join(f"{problem}\n" for problem in problems))
-    typer.echo(f"{len(problems)} problem(s)" if problems else "no problems", err=True)
+    tell(f"{len(problems)} problem(s)" if problems else "no problems")
     raise typer.Exit(int(bool(problems)))
 
 
@@ -103,7 +104,7 @@ def test(paths: RulePaths = None) -> None:
     tests = [(rule, test) for rule in parse_rules(_files(paths)) for test in rule.tests]
     failures = [(rule, test, wrong) for rule, test in tests if (wrong := run_test(rule, test))]
     _show("".join(f"{rule.file}: {rule.id}, {test.name}: {wrong}\n" for rule, test, wrong in failures))
-    typer.echo(f"{len(tests) - len(failures)} passed, {len(failures)} failed", err=True)
+    tell(f"{len(tests) - len(failures)} passed, {len(failures)} failed")
     raise typer.Exit(int(bool(failures)))
 
 
