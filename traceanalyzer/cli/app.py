@@ -1,19 +1,19 @@
 """The program around the commands: whatever happens becomes one line and an exit code, and 1 only ever means that a gate failed.
 
-Nothing that may fail is imported here before somebody can say so.
+Nothing is imported here that may fail before somebody can say so.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
-from typing import NoReturn
 
-from traceanalyzer.cli.streams import NotWrittenError, end_standard_streams, open_standard_streams
-from traceanalyzer.cli.supervision import FAILED, supervised
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
 
-INTERRUPTED = 130
+FAILED, INTERRUPTED = 2, 130
 
 
 def run() -> NoReturn:
@@ -22,10 +22,7 @@ def run() -> NoReturn:
     Taking the interpreter down is left out. Arrow's threads may let go of memory of Python's meanwhile, which aborts the process: seen
     once in some hundred runs on a busy machine, after all had been written.
     """
-    open_standard_streams()
-    # One thread is all that numpy is asked for here, and many are what it starts: where they are not to be had it interrupts us.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os._exit(supervised(_work, _say))
+    os._exit(_guarded(_watched))
 
 
 def main() -> None:
@@ -40,18 +37,21 @@ def main() -> None:
     sys.exit(exit_of(command))
 
 
+def _watched() -> int:
+    from traceanalyzer.cli.streams import open_standard_streams
+    from traceanalyzer.cli.supervision import supervised
+
+    open_standard_streams()
+    # One thread is all that numpy is asked for here, and many are what it starts: where they are not to be had it interrupts us.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    return supervised(lambda: _guarded(_work), _say)
+
+
 def _work() -> int:
-    """What `main` ends with, unless that could not be said in full."""
-    try:
-        main()
-        code = 0
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else FAILED
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except BaseException as error:  # while another one was told
-        _say(f"error: the program could not go on ({type(error).__name__})")
-        code = FAILED
+    """What `main` ends with, unless its results could not be written to the end."""
+    from traceanalyzer.cli.streams import NotWrittenError, end_standard_streams
+
+    code = _guarded(main)
     try:
         end_standard_streams()
     except NotWrittenError as error:
@@ -61,7 +61,23 @@ def _work() -> int:
     return code
 
 
+def _guarded(work: Callable[[], int | None]) -> int:
+    """The exit code of `work`, also where an error comes up while another one is told."""
+    try:
+        return work() or 0
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else FAILED
+    except KeyboardInterrupt:
+        _say("error: interrupted")
+        return INTERRUPTED
+    except BaseException as error:
+        _say(f"error: the program cannot go on ({type(error).__name__}: {error})")
+        return FAILED
+
+
 def _say(text: str) -> None:
     """One line, with nothing but the system: there may be no memory for more."""
-    with suppress(OSError):
-        os.write(2, text.encode("ascii", "backslashreplace") + b"\n")
+    try:  # noqa: SIM105
+        os.write(2, " ".join(text.split()).encode("ascii", "backslashreplace") + b"\n")
+    except OSError:
+        pass

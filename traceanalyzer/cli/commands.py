@@ -66,15 +66,21 @@ def _root(
 # The base of what typer says to a command that is typed wrong; its own name depends on the release.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
+# What typer makes of an interrupt.
+_INTERRUPTED = 130
+
 
 def command_line() -> int:
-    """Do what was typed; the exit code. Wrong usage is told here, all other errors are raised."""
+    """Do what was typed, and the exit code. Wrong usage is told here, all other errors are raised."""
     try:
-        return app(standalone_mode=False) or 0
+        code = app(standalone_mode=False) or 0
     except _UsageError as error:
         said = io.StringIO()
         error.show(said)  # type: ignore[attr-defined]
         tell_lines(said.getvalue().splitlines())
         return 2
     except typer.Abort:
-        return 130
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:
+        raise KeyboardInterrupt  # which typer keeps to itself
+    return code

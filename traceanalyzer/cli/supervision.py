@@ -47,14 +47,14 @@ def supervised(work: Callable[[], int], tell: Callable[[str], None]) -> int:
     stopped = _passed_on(worker)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
     said = os.read(heard, 1)
-    _, status = os.waitpid(worker, 0)
+    _, status, used = os.wait4(worker, 0)
     if said:
         return said[0]
     if stopped:
         return 128 + stopped[0][0]
     if os.WIFSIGNALED(status) and (number := os.WTERMSIG(status)) in _STOPS:
         return 128 + number
-    tell(f"error: {_end(status)}")
+    tell(f"error: {_end(status, used.ru_utime + used.ru_stime)}")
     return FAILED
 
 
@@ -65,7 +65,8 @@ def _work(work: Callable[[], int], say: int, life: int) -> NoReturn:
             threading.Thread(target=_end_unwatched, args=(life,), daemon=True).start()
         code = _watched(work)
     finally:
-        os.write(say, bytes([code]))
+        with suppress(OSError):  # nobody listens
+            os.write(say, bytes([code]))
         os._exit(code)
 
 
@@ -117,12 +118,14 @@ def _end_unwatched(life: int) -> None:
     os._exit(FAILED)
 
 
-def _end(status: int) -> str:
-    if not os.WIFSIGNALED(status):
-        return f"a library ended the program (exit code {os.waitstatus_to_exitcode(status)}), {_MEMORY}"
-    number = os.WTERMSIG(status)
+def _end(status: int, cpu_s: float) -> str:
+    import resource
+
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    limit = resource.getrlimit(resource.RLIMIT_CPU)[0]
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and 0 <= limit <= cpu_s + 1):
+        return "the limit on CPU time was reached; raise it (ulimit -t), or record fewer steps"
     if number == signal.SIGKILL:
         return f"the program was killed, {_MEMORY}"
-    if number == signal.SIGXCPU:
-        return "the limit on CPU time was reached; raise it (ulimit -t), or record fewer steps"
-    return f"a library ended the program ({signal.Signals(number).name}), {_MEMORY}"
+    how = signal.Signals(number).name if number else f"exit code {os.waitstatus_to_exitcode(status)}"
+    return f"a library ended the program ({how}), {_MEMORY}"
