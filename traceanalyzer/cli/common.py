@@ -191,12 +191,20 @@ def configuration(
     from traceanalyzer.config import find_config
     from traceanalyzer.engine.overrides import parse_overrides
 
-    config = find_config(Path.cwd())
+    config = find_config(_here())
     params = {rule: dict(values) for rule, values in config.params.items()}
     for rule, values in parse_overrides(thresholds or []).items():
         params.setdefault(rule, {}).update(values)
     disable = {**config.disable, **dict.fromkeys(disabled or [], "by --disable")}
     return replace(config, params=params, rules=(*config.rules, *(rules or [])), disable=disable)
+
+
+def _here() -> Path:
+    """The current folder; an empty one in its place where it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path()
 
 
 def check_output(output: Path, inputs: list[Path]) -> None:

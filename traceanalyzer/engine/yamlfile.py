@@ -18,6 +18,7 @@ from traceanalyzer.units import can_be_held
 # libyaml says the same and takes a fifth of the time; not every build of PyYAML has it.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_CHARACTERS = 200_000
+MOST_BYTES = 4 * MAX_CHARACTERS
 MAX_DEPTH = 20
 # Longer ones are no amounts, and some forms of them take long to read.
 MAX_DIGITS = 40
