@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.page import CHROMIUM, FLAGS
 from benchmarks.ranks import JOB, renumber
-from traceanalyzer.cli.app import app
+from traceanalyzer.cli.commands import app
 
 INPUT = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
 LAUNCHES = Path("tests/fixtures/kineto/launch_storm.slow.pt.trace.json.gz")

@@ -15,7 +15,7 @@ import pytest
 from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
 from tests.test_cli import run
-from traceanalyzer.cli.app import EPILOG
+from traceanalyzer.cli.commands import EPILOG
 
 ROOT = Path(__file__).parent.parent
 CLEAN = FIXTURES / "kineto" / "clean_infer.slow.pt.trace.json.gz"
@@ -191,7 +191,7 @@ def test_the_table_names_the_codes_that_happen_and_no_others(command):
 
 def test_every_command_that_reads_a_trace_is_in_the_table():
     assert set(table()) == {verb(case) for case in CASES}
-    help_ = sys.modules["traceanalyzer.cli.app"].app
+    help_ = sys.modules["traceanalyzer.cli.commands"].app
     names = {one.name for one in help_.registered_commands} | {one.name for one in help_.registered_groups}
     assert names - {"rules"} == {command.split()[0] for command in table()}
 

@@ -8,23 +8,27 @@
     trace.table("gpu_ops")                  # pyarrow.Table
     trace.to_pandas("gpu_ops")              # pandas.DataFrame
 
-The names are imported on first use, so that `import traceanalyzer` and `traceanalyzer --help` stay quick.
+The names are imported on first use, so that `import traceanalyzer` and `traceanalyzer --help` stay quick, and so that nothing can fail
+before the command line is there to say so.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from traceanalyzer.errors import ConfigError, InputError, TraceAnalyzerError
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from traceanalyzer.analysis import analyze, load
+    from traceanalyzer.errors import ConfigError, InputError, TraceAnalyzerError
     from traceanalyzer.model.trace import Trace
     from traceanalyzer.result.document import Result
 
 __all__ = ["ConfigError", "InputError", "Result", "Trace", "TraceAnalyzerError", "analyze", "load"]
 
 _HOMES = {
+    "ConfigError": "traceanalyzer.errors",
+    "InputError": "traceanalyzer.errors",
+    "TraceAnalyzerError": "traceanalyzer.errors",
     "analyze": "traceanalyzer.analysis",
     "load": "traceanalyzer.analysis",
     "Trace": "traceanalyzer.model.trace",

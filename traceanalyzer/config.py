@@ -26,7 +26,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from traceanalyzer.errors import ConfigError, did_you_mean
+from traceanalyzer.files import read_settings
+from traceanalyzer.units import can_be_held
 
+MOST_BYTES = 1 << 20
+# In one line: the time to read a key grows with the square of its parts.
+MOST_DOTS = 500
 LEVELS = ("off", "warn", "error")
 AGGREGATES = ("median", "worst")
 
@@ -76,29 +81,51 @@ def find_config(start: Path) -> Config:
     """
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
-        if file.is_file() and (found := _table(file)) is not None:
+        if _is_file(file) and (found := _table(file)) is not None:
             return _read(found, file)
     return Config()
 
 
 def read_config(file: Path) -> Config:
     """The configuration of one TOML file; raises as `find_config`, and for a file that cannot be read or has no such table."""
-    try:
-        found = _table(file)
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read ({error.strerror}); check the path") from error
-    if found is None:
+    if (found := _table(file, pipes=True)) is None:
         raise ConfigError(f"{file}: has no table [tool.traceanalyzer]")
     return _read(found, file)
 
 
-def _table(file: Path) -> object:
+def _table(file: Path, pipes: bool = False) -> object:
     """What the file has as [tool.traceanalyzer]; None without it."""
+    text = read_settings(file, MOST_BYTES, pipes)
+    if any(one.count(".") > MOST_DOTS for one in text.splitlines()):
+        raise ConfigError(f"{file}: has a line with more than {MOST_DOTS} dots; break it")
     try:
-        tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: not valid TOML ({error})") from error
-    return tool.get("traceanalyzer") if isinstance(tool, dict) else None
+        tool = tomllib.loads(text).get("tool")
+    except (ValueError, RecursionError) as error:  # the number that has too many digits for Python, too
+        said = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise ConfigError(f"{file}: not valid TOML ({said})") from error
+    found = tool.get("traceanalyzer") if isinstance(tool, dict) else None
+    _refuse_numbers(found, file)
+    return found
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder above that we may not look into
+        return False
+
+
+def _refuse_numbers(found: object, file: Path) -> None:
+    """TOML has whole numbers of 64 bits; Python reads longer ones, which cannot even be written in a message."""
+    values = [found]
+    while values:
+        match values.pop():
+            case dict() as table:
+                values += table.values()
+            case list() as items:
+                values += items
+            case int() | float() as number if not can_be_held(number):
+                raise ConfigError(f"{file}: [tool.traceanalyzer] has a number that is too large, or none")
 
 
 def _read(found: object, file: Path) -> Config:
@@ -109,7 +136,7 @@ def _read(found: object, file: Path) -> Config:
     params = found.get("params", {})
     if not isinstance(params, dict) or not all(isinstance(values, dict) for values in params.values()):
         raise ConfigError(f'{file}: [tool.traceanalyzer.params] holds lines such as LCH001.short = "50us"')
-    places = tuple(file.parent / Path(rule).expanduser() for rule in rules)
+    places = tuple(_place(file, rule) for rule in rules)
     check = read_budgets(found.get("check", {}), file, f"{file}: [tool.traceanalyzer.check]")
     return Config(inputs, params, places, dict.fromkeys(disable, f"in {file.name}"), communication, check, file)
 
@@ -134,7 +161,15 @@ def read_budgets(found: object, file: Path, table: str, places: Mapping[str, str
             f'{table}: budgets holds lines such as "idle_share <= 20%" = "error", or is a list of assertions'
         )
     entries = [_entry(text, value, (places or {}).get(text, table)) for text, value in budgets.items()]
-    return Budgets(tuple(entries), aggregate, file.parent / Path(baseline).expanduser() if baseline else None)
+    return Budgets(tuple(entries), aggregate, _place(file, baseline) if baseline else None)
+
+
+def _place(file: Path, written: str) -> Path:
+    """Where a path in the file leads, relative to it."""
+    try:
+        return file.parent / Path(written).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{file}: '{written}': there is no home folder; write the whole path") from error
 
 
 def _entry(text: str, value: object, place: str) -> Entry:

@@ -5,6 +5,7 @@ Times are nanoseconds, sizes bytes, shares fractions from 0 to 1. No heavy impor
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -28,7 +29,8 @@ SUFFIXES: dict[str, tuple[str, float]] = {
     "MB": (BYTES, 1_000_000),
     "GB": (BYTES, 1_000_000_000),
 }
-NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+LARGEST = 1 << 63
+NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 SUFFIX = "|".join(sorted((re.escape(s) for s in SUFFIXES), key=len, reverse=True))
 _LITERAL = re.compile(rf"\s*(?P<sign>-?)(?P<number>{NUMBER})(?P<suffix>{SUFFIX})?\s*")
 _TIMES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
@@ -43,15 +45,27 @@ class Quantity(NamedTuple):
 
 
 def quantity(number: str, suffix: str | None) -> Quantity:
-    """The value of a literal in its base unit; whole nanoseconds and bytes stay integers. `number` matches NUMBER."""
-    whole = number.isdigit()
-    if not suffix:
-        return Quantity(int(number) if whole else float(number), None)
-    unit, factor = SUFFIXES[suffix]
+    """The value of a literal in its base unit; whole nanoseconds and bytes stay integers. `number` matches NUMBER.
+
+    Raises ValueError for one that no column of a table could hold.
+    """
+    unit, factor = SUFFIXES[suffix] if suffix else (None, 1)
+    value = float(number)
     if unit == SHARE:
         # Divided, not multiplied: 7 / 100 is 0.07, 7 * 0.01 is not.
-        return Quantity(float(number) / 100, unit)
-    return Quantity(int(number) * int(factor) if whole else round(float(number) * factor), unit)
+        amount = value / 100
+    elif number.isdecimal() and value < LARGEST:
+        amount = int(number) * int(factor)
+    else:
+        amount = round(value * factor) if suffix and value < LARGEST else value
+    if not can_be_held(amount):
+        raise ValueError(f"'{number[:20]}{suffix or ''}' is too large")
+    return Quantity(amount, unit)
+
+
+def can_be_held(value: float) -> bool:
+    """Whether a column of a table can hold the number: a whole one in 64 bits, any other if it is finite."""
+    return -LARGEST < value < LARGEST if isinstance(value, int) else math.isfinite(value)
 
 
 def parse_quantity(text: str) -> Quantity:

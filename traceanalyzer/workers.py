@@ -12,12 +12,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, as_completed, wait
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed, wait
 from contextlib import ExitStack, contextmanager
 from multiprocessing import active_children, get_context, parent_process
 from typing import TypeVar
 
 from traceanalyzer.errors import WorkerError
+from traceanalyzer.terminal import tell
 from traceanalyzer.urls import INSTALL
 
 Item = TypeVar("Item")
@@ -28,6 +29,7 @@ LOCAL = "local"
 WORTH_BYTES = 32 << 20
 _CONNECT_S = 20
 _MOST_NAMED = 3
+FAILED = 2
 
 
 def jobs_for(sizes: Iterable[int], asked: int | None = None, scheduler: str | None = None) -> int:
@@ -51,16 +53,17 @@ def workers(jobs: int | None = None, scheduler: str | None = None) -> Iterator[E
 
     `jobs` is the number of processes, none or one of which is this one. `scheduler` is the address of a Dask scheduler
     (tcp://host:8786), whose workers do the work then, or "local" for a Dask cluster of `jobs` processes on this machine.
+    Where the system has no processes to give (no semaphores without a /dev/shm that can be written), this one does the work.
 
     Raises WorkerError when there is no Dask or no scheduler at that address.
     """
     if scheduler is not None:
         with _dask(scheduler, jobs) as executor:
             yield executor
-    elif jobs is None or jobs <= 1:
+    elif jobs is None or jobs <= 1 or (pool := _processes(jobs)) is None:
         yield None
     else:
-        with _Processes(jobs) as pool:
+        with pool:
             yield pool
 
 
@@ -84,7 +87,7 @@ def map_parts(
             results.append(function(item))
             done()
         return results
-    futures = [executor.submit(function, item) for item in items]
+    futures = _submitted(executor, function, items)
     place = {future: number for number, future in enumerate(futures)}
     try:
         for future in as_completed(futures):
@@ -109,6 +112,20 @@ def map_parts(
             wait([future for future in futures if not future.cancel()])
         raise
     return [future.result() for future in futures]
+
+
+def _submitted(executor: Executor, function: Callable[[Item], Out], items: list[Item]) -> list[Future[Out]]:
+    try:
+        return [executor.submit(function, item) for item in items]
+    except BrokenExecutor as error:
+        raise WorkerError(
+            "the workers are gone, most likely because memory ran out; use fewer at a time with --jobs"
+        ) from error
+    except (OSError, RuntimeError) as error:
+        if not isinstance(executor, _Processes):
+            raise
+        executor.shutdown(wait=False, cancel_futures=True)
+        raise WorkerError(f"the system gives no more processes ({error}); use fewer with --jobs") from error
 
 
 def _lost(names: list[str]) -> WorkerError:
@@ -142,22 +159,36 @@ class _Processes(ProcessPoolExecutor):
             child.terminate()
 
 
-def _begin() -> None:
-    """What a process does first. An interrupt is its parent's to handle, and it ends when the parent is gone."""
-    from traceanalyzer.arrow import use_little_memory
-    from traceanalyzer.garbage import collect_rarely
+def _processes(jobs: int) -> _Processes | None:
+    try:
+        return _Processes(jobs)
+    except (OSError, ImportError, NotImplementedError) as error:
+        tell(f"no processes to share the work with ({error}); this one reads the files one after another")
+        return None
 
-    collect_rarely()
+
+def _begin() -> None:
+    """What a process does first. An interrupt is its parent's to handle, and it ends when the parent is gone.
+
+    What cannot even begin ends without a word: that it is gone is for the parent to say.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    use_little_memory()
+    try:
+        from traceanalyzer.arrow import use_little_memory
+        from traceanalyzer.garbage import collect_rarely
+
+        collect_rarely()
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        use_little_memory()
+    except BaseException:
+        os._exit(FAILED)
 
 
 def _end_with_parent() -> None:
     parent = parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)
+        os._exit(FAILED)
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def test_a_name_that_no_scenario_has() -> None:
         ("{gaps: [{cause: 5, duration: 1ms}]}", "'cause' of 'gaps' is a text, not '5'"),
         ("{gaps: [{cause: inputs, duration: 1ms}]}", "a gap has one of the causes .*did you mean 'input'"),
         ("{gaps: [{cause: input, duration: 1e30}]}", "'duration' of 'gaps' cannot be 1e30"),
-        ("{gaps: [{cause: input, repeat: 1000000000}]}", "'gaps' has more than 100,000 rows"),
+        ("{gaps: [{cause: input, repeat: 1000000000}]}", "with 'gaps' it has more than 100,000 rows"),
         ("{gaps: [{cause: input, duration: 2s}]}", "longer than the window of 1,000,000,000 ns"),
         ("{window: 5}", "a row of 'ledger' is a mapping"),
         ("{unavailable: all}", "'unavailable' is a mapping"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from traceanalyzer.config import Budgets, read_budgets, read_config
-from traceanalyzer.engine.yamlfile import YamlError, read_yaml
+from traceanalyzer.engine.yamlfile import MOST_BYTES, YamlError, read_yaml
 from traceanalyzer.errors import ConfigError
+from traceanalyzer.files import read_settings
 
 BUDGETS = "budgets"
 
@@ -16,11 +17,7 @@ def budgets_in(file: Path) -> Budgets:
     if file.suffix == ".toml":
         return read_config(file).check
     try:
-        document = read_yaml(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read ({error.strerror}); check the path") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{file}: is not UTF-8 text; name the YAML or TOML file that holds the budgets") from error
+        document = read_yaml(read_settings(file, MOST_BYTES, pipes=True))
     except YamlError as error:
         raise ConfigError(f"{file}:{error.mark.line}:{error.mark.column}: {error}") from error
     if document.data is None:

@@ -18,10 +18,10 @@ from traceanalyzer.cli.common import (
     begins_again,
     configuration,
     size_limit,
-    tell,
     write,
 )
 from traceanalyzer.cli.outputs import Outputs
+from traceanalyzer.terminal import tell
 
 app = typer.Typer(
     help="Keep what a run took, in a small file for git.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import wraps
@@ -14,8 +14,10 @@ from typing import IO, TYPE_CHECKING, Annotated, ParamSpec
 
 import typer
 
+from traceanalyzer.cli.streams import ReaderGoneError
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.files import replacing, resolved
+from traceanalyzer.terminal import line, tell
 
 if TYPE_CHECKING:
     from traceanalyzer.analysis import Analysis
@@ -206,12 +208,20 @@ def configuration(
     from traceanalyzer.config import find_config
     from traceanalyzer.engine.overrides import parse_overrides
 
-    config = find_config(Path.cwd())
+    config = find_config(_here())
     params = {rule: dict(values) for rule, values in config.params.items()}
     for rule, values in parse_overrides(thresholds or []).items():
         params.setdefault(rule, {}).update(values)
     disable = {**config.disable, **dict.fromkeys(disabled or [], "by --disable")}
     return replace(config, params=params, rules=(*config.rules, *(rules or [])), disable=disable)
+
+
+def _here() -> Path:
+    """The current folder; an empty one in its place where it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path()
 
 
 def write(content: bytes, output: Path) -> None:
@@ -246,23 +256,12 @@ def written(output: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def _stdout() -> Iterator[IO[bytes]]:
     try:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        # A reader that has enough (`| head`) ends the writing; what was found stays what was found.
+        with suppress(ReaderGoneError):
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
     except ChangedError as error:
         raise InputError(f"{error}; what is on standard output is not whole") from error
-    except BrokenPipeError:
-        # The reader (`| head`) has enough. What Python still holds for stdout must not fail at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        raise InputError(f"standard output: cannot be written ({error.strerror})") from error
-
-
-def tell(text: str) -> None:
-    """One line to standard error. Names in it are anybody's, and a pipeline obeys lines of its log as a terminal does control
-    characters."""
-    from traceanalyzer.render.lines import printable
-
-    typer.echo(printable(" ".join(text.split())), err=True)
 
 
 def exit_code(result: Result, fail_on: Severity | None) -> int:
@@ -282,7 +281,7 @@ def reading() -> Iterator[Callable[[Source], Callable[[int], None]] | None]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
@@ -291,7 +290,7 @@ def reading() -> Iterator[Callable[[Source], Callable[[int], None]] | None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
 
         def start(source: Source) -> Callable[[int], None]:
-            task = bar.add_task(source.path.name, total=source.size)
+            task = bar.add_task(line(source.path.name), total=source.size)
             return lambda count: bar.advance(task, count)
 
         yield start
@@ -306,9 +305,9 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(line(what), total=total)
         yield lambda: bar.advance(task)
 
 

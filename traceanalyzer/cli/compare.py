@@ -26,11 +26,11 @@ from traceanalyzer.cli.common import (
     begins_again,
     configuration,
     size_limit,
-    tell,
     write,
 )
 from traceanalyzer.cli.outputs import Also, Outputs
 from traceanalyzer.errors import InputError
+from traceanalyzer.terminal import tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,10 +26,10 @@ from traceanalyzer.cli.common import (
     configuration,
     exit_code,
     size_limit,
-    tell,
     written,
 )
 from traceanalyzer.cli.outputs import Outputs
+from traceanalyzer.terminal import tell
 
 EPILOG = "Exit codes: 0 written · 2 wrong usage or unreadable input · 3 written, but nothing could be judged."
 
@@ -113,5 +113,5 @@ def export(
         write_trace(found.result, recordings, stack.enter_context(packing(out, output.suffix == ".gz")), redact)
     tell(found.result.verdict.headline)
     if str(output) != "-":
-        typer.echo(f"trace: {output} (open it at https://ui.perfetto.dev)", err=True)
+        tell(f"trace: {output} (open it at https://ui.perfetto.dev)")
     raise typer.Exit(exit_code(found.result, None))

@@ -25,11 +25,11 @@ from traceanalyzer.cli.common import (
     configuration,
     exit_code,
     size_limit,
-    tell,
     write,
 )
 from traceanalyzer.cli.outputs import Also, Outputs
 from traceanalyzer.errors import InputError
+from traceanalyzer.terminal import tell
 
 
 @begins_again
@@ -100,7 +100,7 @@ def report(
             write(content, file)
     tell(result.verdict.headline)
     if str(output) != "-":
-        typer.echo(f"report: {output}", err=True)
+        tell(f"report: {output}")
     if open_:
         show(page)
     raise typer.Exit(exit_code(result, fail_on))
@@ -112,4 +112,4 @@ def show(page: Path) -> None:
 
     address = page.as_uri()
     if not webbrowser.open(address):
-        typer.echo(f"no browser found; open {address} yourself", err=True)
+        tell(f"no browser found; open {address} yourself")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from traceanalyzer.cli.common import Format, FormatOption, RuleFolders, configuration, write
+from traceanalyzer.terminal import page, tell
 
 if TYPE_CHECKING:
     from traceanalyzer.engine.rule import Rule
@@ -24,22 +26,20 @@ def list_rules(own: RuleFolders = None, format_: FormatOption = Format.TEXT) -> 
 
     Yours among them: those of --rules and of [tool.traceanalyzer] in pyproject.toml.
     """
-    import json
-
     from traceanalyzer.engine.library import load_rules
 
     config = configuration(rules=own)
     off = config.disable
     if format_ is Format.JSON:
         entries = [_entry(rule) | {"switched_off": rule.id in off} for rule in load_rules(config.rules)]
-        _show(json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
+        _show_json(entries, indent=2)
         return
     lines = [
         (rule.id, rule.slug, rule.family, "switched off" if rule.id in off else rule.status, rule.title)
         for rule in load_rules(config.rules)
     ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    _show("".join("  ".join(map(str.ljust, line, widths)).rstrip() + "\n" for line in lines))
+    _show("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
 def _entry(rule: Rule) -> dict[str, object]:
@@ -68,7 +68,7 @@ def show(
         near = get_close_matches(rule_id.lower(), names, n=1)
         hint = f"did you mean {names[near[0]]}?" if near else f"the rules are {', '.join(r.id for r in rules)}"
         raise ConfigError(f"no rule '{rule_id}'; {hint}")
-    _show(rule_page(found))
+    _show(rule_page(found).splitlines())
 
 
 RulePaths = Annotated[
@@ -89,8 +89,8 @@ def lint(paths: RulePaths = None) -> None:
     from traceanalyzer.engine.lint import lint_rules
 
     problems = lint_rules(_files(paths), shipped_ids() if paths else {})
-    _show("".join(f"{problem}\n" for problem in problems))
-    typer.echo(f"{len(problems)} problem(s)" if problems else "no problems", err=True)
+    _show(map(str, problems))
+    tell(f"{len(problems)} problem(s)" if problems else "no problems")
     raise typer.Exit(int(bool(problems)))
 
 
@@ -102,8 +102,8 @@ def test(paths: RulePaths = None) -> None:
 
     tests = [(rule, test) for rule in parse_rules(_files(paths)) for test in rule.tests]
     failures = [(rule, test, wrong) for rule, test in tests if (wrong := run_test(rule, test))]
-    _show("".join(f"{rule.file}: {rule.id}, {test.name}: {wrong}\n" for rule, test, wrong in failures))
-    typer.echo(f"{len(tests) - len(failures)} passed, {len(failures)} failed", err=True)
+    _show(f"{rule.file}: {rule.id}, {test.name}: {wrong}" for rule, test, wrong in failures)
+    tell(f"{len(tests) - len(failures)} passed, {len(failures)} failed")
     raise typer.Exit(int(bool(failures)))
 
 
@@ -114,7 +114,7 @@ def scenarios() -> None:
 
     found = named_scenarios()
     width = max(map(len, found))
-    _show("".join(f"{name:<{width}}  {scenario.about}\n" for name, scenario in found.items()))
+    _show(f"{name:<{width}}  {scenario.about}" for name, scenario in found.items())
 
 
 @app.command("schema")
@@ -123,11 +123,9 @@ def schema() -> None:
 
     Example: traceanalyzer rules schema > rule.schema.json
     """
-    import json
-
     from traceanalyzer.engine.rule_schema import rule_schema
 
-    _show(json.dumps(rule_schema(), indent=1, ensure_ascii=False) + "\n")
+    _show_json(rule_schema(), indent=1)
 
 
 def _files(paths: list[Path] | None) -> list[tuple[str, str]]:
@@ -136,5 +134,12 @@ def _files(paths: list[Path] | None) -> list[tuple[str, str]]:
     return [file for path in paths for file in read_files(path)] if paths else rule_files()
 
 
-def _show(text: str) -> None:
-    write(text.encode(), Path("-"))
+def _show(lines: Iterable[str]) -> None:
+    write(page(lines).encode(), Path("-"))
+
+
+def _show_json(document: object, indent: int) -> None:
+    import json
+
+    text = json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
+    write(text.encode(errors="backslashreplace"), Path("-"))

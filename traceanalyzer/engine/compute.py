@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+# Bytes of a text, and of the texts of all rows, that `concat` makes.
+MOST_IN_ONE, MOST_JOINED = 1 << 20, 1 << 28
 Value = Any  # a pa.Array (one value a row; names as a pa.DictionaryArray) or a pa.Scalar (the same for all)
 
 
@@ -124,8 +126,17 @@ def greatest(*values: Value) -> Value:
 
 
 def concat(*values: Value) -> Value:
-    """The texts one after another; null where one is null."""
-    return by_name(lambda *texts: pc.binary_join_element_wise(*texts, ""))(*values)
+    """The texts one after another; null where one is null. Raises ValueError where that takes more memory than a text is worth."""
+    return by_name(_joined)(*values)
+
+
+def _joined(*texts: Value) -> Value:
+    rows = max((len(text) for text in texts if isinstance(text, pa.Array)), default=1)
+    size = sum(pc.sum(pc.binary_length(text)).as_py() or 0 for text in texts if isinstance(text, pa.Array))
+    size += rows * sum(len(text.as_buffer()) for text in texts if isinstance(text, pa.Scalar) and text.is_valid)
+    if size > (MOST_JOINED if rows > 1 else MOST_IN_ONE):
+        raise ValueError(f"concat makes texts of {size:,} bytes, which is more than a rule may")
+    return pc.binary_join_element_wise(*texts, "")
 
 
 def plural(count: Value, word: pa.Scalar) -> Value:

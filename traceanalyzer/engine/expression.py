@@ -19,6 +19,7 @@ from traceanalyzer.engine import compute
 from traceanalyzer.engine.compute import Value
 from traceanalyzer.engine.functions import AGGREGATES, ROW_FUNCTIONS, Function
 from traceanalyzer.engine.kinds import BOOL, NULL, TEXT, Kind, KindError, common, divide, multiply, number
+from traceanalyzer.engine.lengths import LONGEST_TEXT, longest_text
 from traceanalyzer.engine.names import Expression, Names, NoRows, Rows, Run
 from traceanalyzer.engine.syntax import ExpressionError, Source, parse
 from traceanalyzer.errors import did_you_mean
@@ -28,7 +29,7 @@ def compile_expression(text: str, names: Names) -> Expression:
     """Compile and check. Raises ExpressionError with the column of the first mistake."""
     compiler = _Compiler(parse(text), names)
     kind, run = compiler.visit(compiler.source.tree)
-    return Expression(text, kind, run)
+    return Expression(text, kind, run, longest_text(compiler.source.tree, names.longest) if kind == TEXT else 0)
 
 
 def compile_condition(text: str, names: Names) -> Expression:
@@ -54,6 +55,9 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Value, Value], Value]] = {
     ast.GtE: compute.compare(pc.greater_equal),
 }
 _CONSTANTS = {"true": True, "false": False, "null": None}
+
+
+_Operand = tuple[ast.expr, Kind, Run | None]
 
 
 class _Compiler:
@@ -168,44 +172,56 @@ class _Compiler:
         return BOOL, result
 
     def _compare(self, node: ast.Compare) -> tuple[Kind, Run]:
-        operands = [node.left, *node.comparators]
-        result: Run | None = None
-        for left, operator, right in zip(operands, node.ops, node.comparators, strict=False):
-            one = self._comparison(left, operator, right)
-            result = one if result is None else _joined(compute.both, result, one)
-        assert result is not None
-        return BOOL, result
+        # Each operand is visited once, also the middle one of a chain: else nested chains take time without end.
+        operands = [(one, *self._operand(one)) for one in (node.left, *node.comparators)]
+        tests = [self._comparison(*pair) for pair in zip(operands, node.ops, operands[1:], strict=False)]
+        runs = [run for _, _, run in operands]
 
-    def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> Run:
-        kind, run = self.visit(left)
+        def compared(rows: Rows) -> Value:
+            values = [run(rows) if run else None for run in runs]
+            result = tests[0](values[0], values[1])
+            for at, test in enumerate(tests[1:], 1):
+                result = compute.both(result, test(values[at], values[at + 1]))
+            return result
+
+        return BOOL, compared
+
+    def _operand(self, node: ast.expr) -> tuple[Kind, Run | None]:
+        """What a comparison is made of; a list of literals is no value and has no run."""
+        return (NULL, None) if isinstance(node, ast.List | ast.Tuple) else self.visit(node)
+
+    def _comparison(self, left: _Operand, operator: ast.cmpop, right: _Operand) -> Callable[[Value, Value], Value]:
+        (left_node, kind, _), (right_node, other, _) = left, right
+        if isinstance(left_node, ast.List | ast.Tuple):
+            self.visit(left_node)
         if isinstance(operator, ast.In | ast.NotIn):
-            return self._membership(left, (kind, run), right, isinstance(operator, ast.NotIn))
-        other, other_run = self.visit(right)
+            return self._membership(left_node, kind, right_node, isinstance(operator, ast.NotIn))
+        if isinstance(right_node, ast.List | ast.Tuple):
+            self.visit(right_node)
         if isinstance(operator, ast.Is | ast.IsNot) and other != NULL:
             raise KindError("'is' only works with None; compare with ==")
         if other == NULL:
             if isinstance(operator, ast.Is | ast.Eq):
-                return lambda rows: pc.is_null(run(rows))
+                return lambda value, _: pc.is_null(value)
             if isinstance(operator, ast.IsNot | ast.NotEq):
-                return lambda rows: pc.is_valid(run(rows))
+                return lambda value, _: pc.is_valid(value)
             raise KindError("None has no order; use 'is None' or 'is not None'")
-        both = self._common([(left, kind), (right, other)], "cannot compare")
+        both = self._common([(left_node, kind), (right_node, other)], "cannot compare")
         if both.type != "number" and not isinstance(operator, ast.Eq | ast.NotEq):
             raise KindError(f"{both} has no order; use == or !=")
-        operation = _COMPARISONS[type(operator)]
-        return lambda rows: operation(run(rows), other_run(rows))
+        return _COMPARISONS[type(operator)]
 
-    def _membership(self, left: ast.expr, value: tuple[Kind, Run], right: ast.expr, negated: bool) -> Run:
+    def _membership(
+        self, left: ast.expr, kind: Kind, right: ast.expr, negated: bool
+    ) -> Callable[[Value, Value], Value]:
         if not isinstance(right, ast.List | ast.Tuple) or not all(isinstance(e, ast.Constant) for e in right.elts):
             raise KindError('\'in\' needs a list of literals, such as ["htod", "dtoh"]')
-        kind, run = value
         members = [self._constant(element) for element in right.elts if isinstance(element, ast.Constant)]
         self._common([(left, kind), *((right, member) for member, _ in members)], "cannot compare")
         allowed = [member.as_py() for _, member in members]
         wanted = pa.float64() if any(isinstance(one, float) for one in allowed) else None
 
-        def contained(rows: Rows) -> Value:
-            values = run(rows)
+        def contained(values: Value, _: Value) -> Value:
             values = compute.to_float(values) if wanted else values
             found = compute.member(values, allowed)
             # A test on a null is false, negated or not.
@@ -231,6 +247,10 @@ class _Compiler:
             raise KindError(f"{name} is used as {function.usage}")
         arguments = [self.visit(argument) for argument in node.args]
         kind = self._result(name, function, arguments)
+        if name == "concat" and (longest := longest_text(node, self.names.longest)) > LONGEST_TEXT:
+            raise KindError(
+                f"this text may be {longest:,} characters long, and no more than {LONGEST_TEXT:,} are allowed"
+            )
         runs = [run for _, run in arguments]
         return kind, lambda rows: function.run(*(run(rows) for run in runs))
 

@@ -12,10 +12,13 @@ from traceanalyzer.engine.lint import lint_rule, taken_id
 from traceanalyzer.engine.rule import Problem, Rule
 from traceanalyzer.engine.rulefile import read_rule
 from traceanalyzer.engine.scenarios import FILE as SCENARIOS
+from traceanalyzer.engine.yamlfile import MOST_BYTES
 from traceanalyzer.errors import ConfigError
+from traceanalyzer.files import read_settings
 from traceanalyzer.resources import data_folder
 
 RULE_SUFFIXES = (".yaml", ".yml")
+MOST_FILES = 1_000
 # The narrower rule claims first; this breaks the ties that `after` leaves. Shipped rules that are not listed come last, by id.
 CLAIM_ORDER = (
     *("INP001", "HST002", "HST003", "LCH002", "MEM001", "MEM002", "SYN002", "SYN001"),
@@ -44,13 +47,16 @@ def shipped_ids() -> dict[str, str]:
 
 def read_files(path: Path) -> list[tuple[str, str]]:
     """(name, text) of one rule file, or of every rule file under a folder, sorted. Raises ConfigError when there is none."""
-    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if _is_rule(p))
-    if not files:
+    if not path.is_dir():
+        if not path.exists():
+            raise ConfigError(f"{path}: no rule file and no folder of rule files (.yaml)")
+        return [(str(path), read_settings(path, MOST_BYTES, pipes=True))]
+    found = list(itertools.islice((p for p in path.rglob("*") if _is_rule(p) and not p.is_dir()), MOST_FILES + 1))
+    if not found:
         raise ConfigError(f"{path}: no rule file and no folder of rule files (.yaml)")
-    try:
-        return [(str(file), file.read_text(encoding="utf-8")) for file in files]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error})") from error
+    if len(found) > MOST_FILES:
+        raise ConfigError(f"{path}: holds more than {MOST_FILES:,} rule files; name the folder that holds yours")
+    return [(str(file), read_settings(file, MOST_BYTES)) for file in sorted(found)]
 
 
 def load_rules(own: Sequence[Path] = ()) -> list[Rule]:

@@ -41,6 +41,8 @@ FORMATS: dict[str, tuple[tuple[str | None, ...], Callable[[float], str]]] = {
 # Kernel names can be many hundred characters long; a message stays one readable sentence. `{x:text}` is for what is a sentence.
 LONGEST_NAME = 80
 LONGEST_TEXT = 600
+# Of what an author writes, and of what becomes of it.
+LONGEST_TEMPLATE, LONGEST_MESSAGE = 2_000, 10_000
 Write = Callable[[Any], str]
 _PART = re.compile(r"""\{\{|\}\}|\{((?:"[^"]*"|'[^']*'|[^{}"'])*)\}|[{}]""")
 _FORMAT = re.compile(r":\s*(\w+)\s*$")
@@ -58,7 +60,7 @@ class Message:
             part if isinstance(part, str) else _written(part[0], part[1], rows if part[1] is _whole else brief)
             for part in self.parts
         )
-        return " ".join("".join(written).split())
+        return shortened("".join(written), LONGEST_MESSAGE)
 
 
 class _BriefRows:
@@ -99,6 +101,8 @@ TEXT_FORMATS: dict[str, Write] = {"text": _whole, "words": words}
 
 def compile_message(text: str, names: Names) -> Message:
     """Compile and check. Raises ExpressionError with the column within the message."""
+    if len(text) > LONGEST_TEMPLATE:
+        raise ExpressionError(f"a message has at most {LONGEST_TEMPLATE:,} characters", LONGEST_TEMPLATE)
     parts: list[str | tuple[Expression, Write | None]] = []
     end = 0
     for match in _PART.finditer(text):

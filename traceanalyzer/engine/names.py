@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -17,13 +17,14 @@ class Names:
     """What names an expression may use, and their kinds.
 
     `values` are the metrics and group keys at group level, and None at row level, where aggregates have no meaning. `window` is None
-    where rows belong to no GPU.
+    where rows belong to no GPU. `longest` are the characters that the texts among the metrics may have.
     """
 
     columns: Mapping[str, Kind]
     params: Mapping[str, Kind]
     window: Mapping[str, Kind] | None
     values: Mapping[str, Kind] | None = None
+    longest: Mapping[str, int] = field(default_factory=dict)
 
 
 class Rows(Protocol):
@@ -49,11 +50,12 @@ Run = Callable[[Rows], Value]
 
 @dataclass(frozen=True)
 class Expression:
-    """A compiled expression. Calling it gives an array (row level, not constant) or a scalar."""
+    """A compiled expression. Calling it gives an array (row level, not constant) or a scalar. `longest` is for texts, see `Names`."""
 
     text: str
     kind: Kind
     run: Run
+    longest: int = 0
 
     def __call__(self, rows: Rows) -> Value:
         return self.run(rows)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from traceanalyzer.engine.kinds import number
+from traceanalyzer.engine.kinds import TEXT, number
+from traceanalyzer.engine.message import LONGEST_NAME, shortened
 from traceanalyzer.engine.rule import Param, Rule, literal_of
 from traceanalyzer.errors import ConfigError, did_you_mean
 
@@ -55,7 +56,8 @@ def _overridden(rule: Rule, name: str, value: object) -> Param:
     param = rule.params[name]
     literal, kind = literal_of(value)
     if kind not in (param.kind, number(None)) or kind.type != param.kind.type or _needs_unit(kind, param):
-        raise ConfigError(f"{rule.id}.{name} is {param.kind}, but '{value}' is {kind}")
+        shown = shortened(str(literal if kind == TEXT else value), LONGEST_NAME)
+        raise ConfigError(f"{rule.id}.{name} is {param.kind}, but '{shown}' is {kind}")
     return replace(param, value=literal)
 
 

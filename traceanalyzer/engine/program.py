@@ -95,14 +95,15 @@ class _RuleCompiler:
         unclaimed = {"unclaimed": number(NS)} if rule.claims else {}
         values |= unclaimed
         row_of_group = Names(self.columns | unclaimed, params, row.window)
-        group = Names(row_of_group.columns, params, ledger if per_gpu else None, values)
+        longest: dict[str, int] = {}
+        group = Names(row_of_group.columns, params, ledger if per_gpu else None, values, longest)
 
         where = self._condition(("where",), rule.where, row)
         metrics: dict[str, Expression] = {}
         for name, text in rule.metrics.items():
             if metric := self._expression(("metrics", name), text, group):
                 metrics[name] = metric
-                values[name] = metric.kind
+                values[name], longest[name] = metric.kind, metric.longest
             else:
                 self.failed.add(name)
         abstain = [

@@ -6,6 +6,7 @@ Rows are positions in a table whose columns are decoded once a run (`Columns`); 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,9 @@ class TableRows:
             yield self._keys(keys, 0), self
             return
         order = np.argsort(code, kind="stable")
-        for rows in np.split(order, np.flatnonzero(np.diff(code[order])) + 1):
+        borders = np.concatenate(([0], np.flatnonzero(np.diff(code[order])) + 1, [len(order)]))
+        for start, end in pairwise(borders):
+            rows = order[start:end]
             yield self._keys(keys, int(rows[0])), self._taken(rows)
 
     def _keys(self, keys: tuple[str, ...], row: int) -> dict[str, pa.Scalar]:

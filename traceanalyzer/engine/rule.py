@@ -8,7 +8,7 @@ from typing import Any
 
 from traceanalyzer.engine.kinds import TEXT, Kind, number
 from traceanalyzer.engine.yamlfile import Document, Path
-from traceanalyzer.units import Quantity, parse_quantity
+from traceanalyzer.units import Quantity, can_be_held, parse_quantity
 
 
 @dataclass(frozen=True)
@@ -129,11 +129,15 @@ class Rule:
 
 
 def literal_of(value: Any) -> tuple[int | float | str | bool, Kind]:
-    """A scalar of a rule file or an override and its kind: `20us` is a time, `3%` a share, other text is text."""
+    """A scalar of a rule file or an override and its kind: `20us` is a time, `3%` a share, other text is text.
+
+    A number that no column of a table could hold is a text too, so that it fits nowhere.
+    """
     if isinstance(value, bool):
         return value, Kind("bool")
     if isinstance(value, int | float):
-        return value, number(None)
+        # The digits of a very long number cannot even be written.
+        return (value, number(None)) if can_be_held(value) else ("a number without end", TEXT)
     try:
         quantity: Quantity = parse_quantity(str(value))
     except ValueError:

@@ -25,6 +25,7 @@ CATEGORIES = (
     *("dependency", "gaps", "health"),
 )
 EVIDENCE_LIMIT, MOST_EVIDENCE = 20, 1000
+MOST_METRICS, MOST_TESTS = 200, 100
 FRAMEWORKS = ("pytorch", "cuda", "jax", "any")
 CODE = r"TRC\d{3}"
 ID, SLUG = r"[A-Z]{3}\d{3}", r"[a-z0-9]+(-[a-z0-9]+)*"

@@ -28,6 +28,8 @@ from traceanalyzer.engine.rule_schema import (
     EXPECT,
     EXPECTED,
     MOST_EVIDENCE,
+    MOST_METRICS,
+    MOST_TESTS,
     PARAM,
     REQUIRED,
     REQUIRES,
@@ -82,7 +84,6 @@ class _Reader:
                 self.complain((), f"'{key}' comes before '{before}'", self.document.keys[(key,)])
 
     def rule(self) -> Rule:
-        data = self.data
         return Rule(
             id=self.text("id"),
             slug=self.text("slug"),
@@ -96,10 +97,7 @@ class _Reader:
             source=self.text("from"),
             where=self.expression(("where",)),
             group_by=self.texts(("group_by",)),
-            metrics={
-                name: self.expression(("metrics", name)) or ""
-                for name in self.mapping(("metrics",), data.get("metrics"))
-            },
+            metrics=self.metrics(),
             having=self.expression(("having",)),
             scope=self.scope(),
             order_by=self.expression(("order_by",)),
@@ -177,6 +175,13 @@ class _Reader:
             self.complain(("limit",), f"'limit' is a whole number from 1 to {MOST_EVIDENCE}")
             return EVIDENCE_LIMIT
         return value
+
+    def metrics(self) -> dict[str, str]:
+        given = self.mapping(("metrics",), self.at(("metrics",)))
+        if len(given) > MOST_METRICS:
+            self.complain(("metrics",), f"a rule has at most {MOST_METRICS} metrics")
+            return {}
+        return {name: self.expression(("metrics", name)) or "" for name in given}
 
     def requires(self) -> Requires:
         value = self.mapping(("requires",), self.at(("requires",)))
@@ -265,7 +270,10 @@ class _Reader:
 
     def tests(self) -> tuple[RuleTest, ...]:
         tests = []
-        for at, test in enumerate(self.mappings("tests")):
+        given_tests = self.mappings("tests")
+        if len(given_tests) > MOST_TESTS:
+            self.complain(("tests", MOST_TESTS), f"a rule has at most {MOST_TESTS} tests")
+        for at, test in enumerate(given_tests[:MOST_TESTS]):
             path: Path = ("tests", at)
             self.known(path, test, TEST)
             given = self.given(path, test.get("given"))

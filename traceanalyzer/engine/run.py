@@ -20,6 +20,8 @@ from traceanalyzer.result.document import Finding, RuleOutcome
 
 # A rule that makes more groups than anyone reads is wrong about its group_by.
 MAX_GROUPS = 1000
+# Likewise one whose findings nobody could look through: characters of their texts and rows of evidence, for each group there may be.
+MOST_CHARACTERS, MOST_ROWS = 1 << 14, 50
 
 
 class Tables(Protocol):
@@ -128,14 +130,21 @@ class _Run:
             raise ValueError(f"more than {most:,} groups; group_by names a column with too many values")
         findings: list[Finding] = []
         unjudged: list[str] = []
+        characters = shown = 0
         for keys, group in groups:
             judged = GroupRun(rule, program, self.windows, self.book, self.describe, weak)
             try:
                 finding = judged.finding(keys, group)
             except CannotJudgeError as reason:
                 unjudged.append(str(reason))
-            else:
-                findings += [finding] if finding else []
+                continue
+            if finding:
+                findings.append(finding)
+                characters, shown = characters + _characters(finding), shown + len(finding.evidence)
+                if characters > MOST_CHARACTERS * most or shown > MOST_ROWS * most:
+                    raise ValueError(
+                        "its findings hold more than anybody reads; narrow where, having or group_by, or lower limit"
+                    )
         if unjudged and not findings:
             raise _AbstainedError("could_not_judge", unjudged[0])
         left_out = [*(["some ranks were left out: " + next(iter(sick.values()))] if sick else []), *unjudged[:1]]
@@ -170,6 +179,13 @@ class _Run:
         if program.where and rows.count:
             rows = rows.filter(compute.as_array(program.where(rows), rows.count))
         return rows
+
+
+def _characters(finding: Finding) -> int:
+    """Of the texts that each finding of a rule has for itself, or that a document repeats."""
+    metrics = (metric.value for metric in finding.metrics.values() if isinstance(metric.value, str))
+    advice = (text for step in finding.recommend for text in step.values())
+    return sum(map(len, (finding.message, *metrics, *advice, *finding.references)))
 
 
 def _key(number: int | None) -> int:

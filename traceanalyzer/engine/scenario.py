@@ -29,7 +29,7 @@ from traceanalyzer.result.document import Finding
 from traceanalyzer.units import COUNT, NS
 
 # A test is a small trace; a stranger's test must not fill the memory.
-MOST_ROWS = 100_000
+MOST_ROWS, MOST_GPUS = 100_000, 64
 LARGEST = 1 << 60
 Row = dict[str, Any]
 Gpu = tuple[Any, Any]
@@ -46,9 +46,14 @@ class Scenario:
             raise ValueError("'unavailable' is a mapping of tables to reasons")
         window = given.pop("window", {})
         windows = [_values("ledger", row) for row in (window if isinstance(window, list) else [window])]
+        if len(windows) > MOST_GPUS:
+            raise ValueError(f"'window' has more than {MOST_GPUS} GPUs")
         # Tables whose rows fill the window share one clock; the others overlap what is there.
         clock: dict[Gpu, int] = {}
-        rows = {name: _rows(name, table, clock if name in _LINES else {}) for name, table in given.items()}
+        rows: dict[str, list[Row]] = {}
+        for name, table in given.items():
+            left = MOST_ROWS - sum(map(len, rows.values()))
+            rows[name] = _rows(name, table, clock if name in _LINES else {}, left)
         stretches = [stretch for name, line in _LINES.items() for row in rows.get(name, []) for stretch in line(row)]
         rows["ledger_intervals"] = []
         for row in windows:
@@ -116,7 +121,7 @@ def _value(value: Any, kind: Kind | None, what: str) -> Any:
     return plain
 
 
-def _rows(table: str, given: list[Row], clock: dict[Gpu, int]) -> list[Row]:
+def _rows(table: str, given: list[Row], clock: dict[Gpu, int], most: int) -> list[Row]:
     """The rows of one table, repeats written out; each starts where the one before it on its GPU ended."""
     if table not in TABLES:
         raise ValueError(f"unknown table '{table}'{did_you_mean(table, TABLES)}")
@@ -125,8 +130,8 @@ def _rows(table: str, given: list[Row], clock: dict[Gpu, int]) -> list[Row]:
     for one in given if isinstance(given, list) else [given]:
         values = _values(table, one)
         repeat = int(values.pop("repeat", 1))
-        if len(rows) + repeat > MOST_ROWS:
-            raise ValueError(f"'{table}' has more than {MOST_ROWS:,} rows")
+        if len(rows) + repeat > most:
+            raise ValueError(f"with '{table}' it has more than {MOST_ROWS:,} rows")
         for _ in range(repeat):
             row = dict(values)
             gpu = (row.get("rank"), row.get("device"))

@@ -32,16 +32,17 @@ class ExpressionError(ValueError):
 
 @dataclass(frozen=True)
 class Source:
-    """A parsed expression: its tree and the unit literals by the column they start at."""
+    """A parsed expression: its tree, the unit literals by the column they start at, and the text from `indent` on as Python saw it."""
 
     text: str
     tree: ast.expr
     literals: dict[int, Quantity]
     indent: int
+    encoded: bytes
 
     def column(self, node: ast.expr) -> int:
         """0-based character of a node. ast counts UTF-8 bytes from the first character that is no blank."""
-        return self.indent + len(_encoded(self.text[self.indent :])[: node.col_offset].decode("utf-8", "ignore"))
+        return self.indent + len(self.encoded[: node.col_offset].decode("utf-8", "ignore"))
 
     def literal(self, node: ast.Constant) -> Quantity | None:
         """The quantity a numeric constant was written as; None when it is no unit literal."""
@@ -66,7 +67,10 @@ def parse(text: str) -> Source:
             units = ", ".join(SUFFIXES)
             raise ExpressionError(f"'{match[0]}' has no unit that is known; the units are {units}", match.start())
         if match["suffix"]:
-            literals[match.start()] = quantity(match["number"], match["suffix"])
+            try:
+                literals[match.start()] = quantity(match["number"], match["suffix"])
+            except ValueError as error:
+                raise ExpressionError(str(error), match.start()) from None
             return match["number"].ljust(len(match[0]))
         return match[0]
 
@@ -84,7 +88,7 @@ def parse(text: str) -> Source:
         raise ExpressionError(f"this is no expression: {error.msg}", min(column, len(text))) from None
     except (ValueError, RecursionError, MemoryError):
         raise ExpressionError("this is no expression that can be read") from None
-    source = Source(text, tree, literals, indent)
+    source = Source(text, tree, literals, indent, _encoded(text[indent:]))
     _check_depth(source)
     return source
 

@@ -1,20 +1,28 @@
 """YAML with positions: plain data, and for every value and key the line and column where it stands.
 
-Safe YAML only, without anchors and aliases (a few lines of which can expand to gigabytes); a key written twice is an error.
+Safe YAML only, without tags, anchors and aliases (a few lines of which can expand to gigabytes); a key written twice is an error, and a
+number that no column of a table could hold is a text.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import yaml
 
+from traceanalyzer.units import can_be_held
+
 # libyaml says the same and takes a fifth of the time; not every build of PyYAML has it.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_CHARACTERS = 200_000
+MOST_BYTES = 4 * MAX_CHARACTERS
 MAX_DEPTH = 20
+# Longer ones are no amounts, and some forms of them take long to read.
+MAX_DIGITS = 40
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 Path = tuple[str | int, ...]
 
 
@@ -56,12 +64,16 @@ def read_yaml(text: str) -> Document:
     """Parse one document. Raises YamlError."""
     if len(text) > MAX_CHARACTERS:
         raise YamlError(f"the file is longer than {MAX_CHARACTERS:,} characters", Mark(1, 1))
+    if found := _CONTROL.search(text):
+        before = text[: found.start()]
+        mark = Mark(before.count("\n") + 1, found.start() - before.rfind("\n"))
+        raise YamlError(f"the character U+{ord(found[0]):04X} is not allowed", mark)
     try:
         return _Reader(yaml.parse(text, Loader=LOADER)).document()
     except yaml.MarkedYAMLError as error:
         raise YamlError(f"no YAML: {error.problem}", _mark(error.problem_mark)) from None
     except yaml.YAMLError as error:
-        raise YamlError(f"no YAML: {error}", Mark(1, 1)) from None
+        raise YamlError(f"no YAML: {' '.join(str(error).split())}", Mark(1, 1)) from None
 
 
 class _Reader:
@@ -88,6 +100,8 @@ class _Reader:
         event = next(self._events)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise YamlError("anchors and aliases are not allowed", _mark(event.start_mark))
+        if getattr(event, "tag", None) is not None:
+            raise YamlError("tags are not allowed", _mark(event.start_mark))
         self._depth += isinstance(event, yaml.CollectionStartEvent)
         self._depth -= isinstance(event, yaml.CollectionEndEvent)
         if self._depth > MAX_DEPTH:
@@ -123,19 +137,20 @@ class _Reader:
 _RESOLVER: Any = yaml.resolver.Resolver()
 _CONSTRUCTOR = yaml.constructor.SafeConstructor()
 _TEXT = "tag:yaml.org,2002:str"
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 def _scalar(event: Any) -> str | int | float | bool | None:
-    tag = event.tag
-    if tag in (None, "!"):
-        tag = _RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit)
-    if tag == _TEXT:
+    tag = _RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit)
+    if tag == _TEXT or (tag in _NUMBERS and len(event.value) > MAX_DIGITS):
         return str(event.value)
     try:
         value = _CONSTRUCTOR.construct_object(yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark))
     except (ValueError, AttributeError, yaml.YAMLError):
         return str(event.value)
-    # Dates, sets and the like are texts to a rule.
+    # Dates, sets and the like are texts to a rule, and so are infinity and what is too large to be an amount.
+    if isinstance(value, int | float) and not can_be_held(value):
+        return str(event.value)
     return value if isinstance(value, str | int | float | bool | None) else str(event.value)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from traceanalyzer.names import readable_name
-from traceanalyzer.render.lines import printable, wrap
+from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.capture import Baseline, Capture, Problem, Samples, Unit, Value, Work
 from traceanalyzer.result.comparison_words import COUNT_WORDS, UNIT_WORDS
 from traceanalyzer.result.job_words import line_words
@@ -42,7 +42,7 @@ def render_baseline(baseline: Baseline) -> str:
     ):
         lines += _work(title, work)
     lines += [*_problems(first.problems), *_metrics(first.metrics)]
-    return "\n".join(map(printable, lines)) + "\n"
+    return page(lines)
 
 
 def _gpus(capture: Capture) -> str:

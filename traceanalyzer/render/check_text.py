@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traceanalyzer.render.check_parts import sections, several, where
-from traceanalyzer.render.lines import printable, wrap
+from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.check import Check, Held
 
 
@@ -20,7 +20,7 @@ def render_check(check: Check) -> str:
         lines += ["", title.upper()]
         for one in held:
             lines += _brief(one) if title == "kept" or one.outcome == "off" else _full(check, one)
-    return "\n".join(map(printable, lines)) + "\n"
+    return page(lines)
 
 
 def _title(one: Held) -> str:

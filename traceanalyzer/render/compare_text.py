@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceanalyzer.names import readable_name
-from traceanalyzer.render.lines import WIDTH, printable, wrap
+from traceanalyzer.render.lines import WIDTH, page, wrap
 from traceanalyzer.result.comparison import Change, Comparison, ProblemChange, Side
 from traceanalyzer.result.comparison_words import (
     STATE_WORDS,
@@ -47,7 +47,7 @@ def render_comparison(comparison: Comparison) -> str:
         lines += _table("OPERATORS", moved(comparison.operators, MOST))
         lines += _table("COLLECTIVES", moved(comparison.collectives, MOST))
     lines += _findings(comparison.problems)
-    return "\n".join(printable(line) for line in lines) + "\n"
+    return page(lines)
 
 
 def _sides(comparison: Comparison) -> list[str]:

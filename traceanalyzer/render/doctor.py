@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceanalyzer.render.lines import printable, wrap
+from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.diagnosis import (
     Contents,
     Diagnosis,
@@ -51,7 +51,7 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
     for number, recording in enumerate(diagnosis.recordings):
         alike = (other.file.path for other in diagnosis.recordings[:number] if other.next_time == recording.next_time)
         lines += [*_recording(recording, next(alike, None)), ""]
-    return "\n".join(map(printable, lines[:-1])) + "\n"
+    return page(lines[:-1])
 
 
 def _job(job: Job) -> list[str]:

@@ -7,7 +7,7 @@ from collections import Counter
 from traceanalyzer.render.findings import alike, gain, grouped, proof
 from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
-from traceanalyzer.render.lines import printable, wrap
+from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.units import format_count
@@ -32,7 +32,7 @@ def render_text(result: Result) -> str:
     for number, group in enumerate(groups, 1):
         lines += ["", *_finding(number, group)]
     lines += ["", *_silent(result)]
-    return "\n".join(map(printable, lines)) + "\n"
+    return page(lines)
 
 
 def _inputs(result: Result) -> list[str]:

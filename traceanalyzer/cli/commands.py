@@ -1,0 +1,86 @@
+"""The command line: one verb a module, no logic here. Nothing heavy is imported before a verb runs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from traceanalyzer.cli import analyze, baseline, check, compare, doctor, export, ingest, report, rules
+from traceanalyzer.cli.common import JUDGED
+from traceanalyzer.terminal import tell_lines
+
+EPILOG = (
+    "Exit codes: 0 passed · 1 a finding at or above --fail-on, a budget broken, or slower than --fail-over allows · "
+    "2 wrong usage or unreadable input · 3 could not judge. Each command's --help says more."
+)
+
+
+def _markup() -> Literal["rich"] | None:
+    """Boxes and colours are for a terminal that wants them; pipes, logs and `NO_COLOR` get plain lines."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return "rich" if not plain and sys.stdout.isatty() and sys.stderr.isatty() else None
+
+
+app = typer.Typer(
+    name="traceanalyzer",
+    help="Find where a GPU's time went. Reads PyTorch (Kineto) traces and Nsight Systems SQLite exports, puts every "
+    "nanosecond of every GPU on one line of a ledger, and says what to change and how much it would give.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=_markup(),
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("report", help=report.report.__doc__, epilog=JUDGED)(report.report)
+app.command("analyze", help=analyze.analyze.__doc__, epilog=JUDGED)(analyze.analyze)
+app.command("check", help=check.check.__doc__, epilog=check.EPILOG)(check.check)
+app.command("compare", help=compare.compare.__doc__, epilog=compare.EPILOG)(compare.compare)
+app.add_typer(baseline.app, name="baseline")
+app.command("export", help=export.export.__doc__, epilog=export.EPILOG)(export.export)
+app.command("doctor", help=doctor.doctor.__doc__)(doctor.doctor)
+app.command("ingest", help=ingest.ingest.__doc__)(ingest.ingest)
+app.add_typer(rules.app, name="rules")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from traceanalyzer.version import VERSION
+
+        typer.echo(f"traceanalyzer {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+# The base of what typer says to a command that is typed wrong; its own name depends on the release.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+# What typer makes of an interrupt.
+_INTERRUPTED = 130
+
+
+def command_line() -> int:
+    """Do what was typed, and the exit code. Wrong usage is told here, all other errors are raised."""
+    try:
+        code = app(standalone_mode=False) or 0
+    except _UsageError as error:
+        said = io.StringIO()
+        error.show(said)  # type: ignore[attr-defined]
+        tell_lines(said.getvalue().splitlines())
+        return 2
+    except typer.Abort:
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:
+        raise KeyboardInterrupt  # which typer keeps to itself
+    return code

@@ -1,0 +1,131 @@
+"""One process works and another, which does nothing else, watches over it.
+
+What a library does in C can be caught by no `except`: it aborts where it finds no memory or no thread, it calls exit(1), the system
+kills it. So an exit code counts only if the worker said it in so many words; any other end is an error. Signals go on to the worker.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import NoReturn
+
+FAILED = 2
+# Who asks a second time after so long gets what they ask for. Ctrl-C comes twice at once: from the terminal and from the watcher.
+_PATIENCE_S = 1.0
+# As long may a worker that nobody watches any more take to clean up.
+_LAST_WORDS_S = 10.0
+_STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_MEMORY = "most likely because memory ran out; use a machine with more, or record fewer steps"
+
+
+def supervised(work: Callable[[], int], tell: Callable[[str], None]) -> int:
+    """What `work` says in a process of its own; FAILED where it ends without a word, of which one line is told.
+
+    Where no process can be had, it is done in this one.
+    """
+    if not hasattr(os, "fork"):
+        return _watched(work)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)  # until both know what to do with them
+    try:
+        heard, say = os.pipe()
+        life, watching = os.pipe()
+        worker = os.fork()
+    except OSError:
+        return _watched(work)
+    if worker == 0:
+        os.close(heard)
+        os.close(watching)
+        _work(work, say, life)
+    os.close(say)
+    os.close(life)
+    stopped = _passed_on(worker)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+    said = os.read(heard, 1)
+    _, status, used = os.wait4(worker, 0)
+    if said:
+        return said[0]
+    if stopped:
+        return 128 + stopped[0][0]
+    if os.WIFSIGNALED(status) and (number := os.WTERMSIG(status)) in _STOPS:
+        return 128 + number
+    tell(f"error: {_end(status, used.ru_utime + used.ru_stime)}")
+    return FAILED
+
+
+def _work(work: Callable[[], int], say: int, life: int) -> NoReturn:
+    code = FAILED
+    try:
+        with suppress(RuntimeError, MemoryError):  # no thread to be had
+            threading.Thread(target=_end_unwatched, args=(life,), daemon=True).start()
+        code = _watched(work)
+    finally:
+        with suppress(OSError):  # nobody listens
+            os.write(say, bytes([code]))
+        os._exit(code)
+
+
+def _watched(work: Callable[[], int]) -> int:
+    """`work`, which hears of the first signal to stop and of no other: it cleans up then."""
+    stopping = False
+
+    def stop(number: int, _: FrameType | None) -> None:
+        nonlocal stopping
+        if stopping:
+            return
+        stopping = True
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + number)
+
+    _handle(stop)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+    return work()
+
+
+def _passed_on(worker: int) -> list[tuple[int, float]]:
+    """The signals that this process has been sent, each with the time of a clock, in a list that grows."""
+    heard: list[tuple[int, float]] = []
+
+    def forward(number: int, _: FrameType | None) -> None:
+        heard.append((number, time.monotonic()))
+        insists = heard[-1][1] - heard[0][1] > _PATIENCE_S
+        with suppress(ProcessLookupError):
+            if len(heard) == 1 or insists:
+                os.kill(worker, signal.SIGKILL if insists else number)
+
+    _handle(forward)
+    return heard
+
+
+def _handle(handler: Callable[[int, FrameType | None], None]) -> None:
+    for number in _STOPS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as `nohup` sets it, and a shell for what runs behind
+            signal.signal(number, handler)
+
+
+def _end_unwatched(life: int) -> None:
+    """Nothing is ever written there: it ends when the watcher has ended."""
+    os.read(life, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_LAST_WORDS_S)
+    os._exit(FAILED)
+
+
+def _end(status: int, cpu_s: float) -> str:
+    import resource
+
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    limit = resource.getrlimit(resource.RLIMIT_CPU)[0]
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and 0 <= limit <= cpu_s + 1):
+        return "the limit on CPU time was reached; raise it (ulimit -t), or record fewer steps"
+    if number == signal.SIGKILL:
+        return f"the program was killed, {_MEMORY}"
+    how = signal.Signals(number).name if number else f"exit code {os.waitstatus_to_exitcode(status)}"
+    return f"a library ended the program ({how}), {_MEMORY}"
