@@ -16,7 +16,7 @@ LONGEST_NAME, LONGEST_TEXT = 160, 60
 
 @dataclass(frozen=True)
 class PlainTable:
-    """`headings` are (title, unit, whether its cells are figures), `rows` the texts of their cells; `colours` are of the column `swatch`."""
+    """`headings` are (title, unit, whether its cells are figures), `rows` the texts of cells; `colours` are of the column `swatch`."""
 
     headings: list[tuple[str, str, bool]]
     rows: list[list[str]]
