@@ -69,9 +69,10 @@ def test_focus_does_not_vanish_with_a_panel(tab: Page) -> None:
 
 def test_typed_text_is_text(tab: Page) -> None:
     tab.locator("#tables").scroll_into_view_if_needed()
-    wait_until(tab, "document.querySelector('#kernels table') !== null")
+    tab.click("#tab-gaps")
+    wait_until(tab, "document.querySelector('#gaps table') !== null")
     home = view(tab)
-    for field in ("#find", "#kernels input[type=search]"):
+    for field in ("#find", "#gaps input[type=search]"):
         tab.locator(field).focus()
         tab.keyboard.type("a/w?0m")
         assert tab.input_value(field) == "a/w?0m" and view(tab) == home

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import subprocess
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from browsing import CHROMIUM, FLAGS, IN_BROWSER, open_page, wait_until
 from comparison_sample import rendered
 from playwright.sync_api import Browser, Page
 from pypdf import PdfReader
-from report_sample import HOSTILE, sample
+from report_sample import sample
 
 from tests.support.job_results import job_result
 from traceanalyzer.report.html import render_html
@@ -20,21 +22,15 @@ from traceanalyzer.report.html import render_html
 pytestmark = IN_BROWSER
 
 SHEET = {"format": "A4", "print_background": True}
-DRAWN = "window.traceanalyzer?.charts?.stale.size === 0 && document.querySelector('.panel table') !== null"
-STEPS = ["Time of each step", "time, ms", "step", "typical"]
-REPORT = [
-    *STEPS,
-    "What the GPU did over time",
-    "share of the time, %",
-    "GPU time by kind of work",
-    "Kernels that take longest",
-    "Copies: size and bandwidth",
-    "bandwidth, GB/s",
-    "where time went",
-    "stream 7",
-    "Figures and references",
-    "What would change our mind",
-]
+DRAWN = (
+    "window.traceanalyzer?.charts?.stale.size === 0 && !document.querySelector('.panel:not([hidden]) .before-scripts')"
+)
+WORDS = """() => {
+    const texts = (selector) => [...document.querySelectorAll(selector)].map((one) => one.textContent);
+    return { titles: texts('h2:not(.unseen), h3, figcaption p, summary, .legend li'), stills: texts('.drawing > .still text'),
+        lanes: texts('.before-scripts > .still text'), labels: texts('.figures th') };
+}"""
+"""What a page says without scripts: titles, captions, legends, all texts of its charts and its timeline, the labels of tables."""
 
 
 @pytest.fixture(scope="module")
@@ -86,65 +82,77 @@ def when_drawn(tab: Page, page: Path) -> bytes:
     return tab.pdf(**SHEET)
 
 
-def figures_of(said: str) -> set[str]:
-    return set(re.findall(r"\d[\d,]*\.\d{2,3}\b", said))
+def words_of(browser: Browser, page: Path) -> dict[str, list[str]]:
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(page.as_uri())
+    found: dict[str, list[str]] = tab.evaluate(WORDS)
+    context.close()
+    return found
 
 
-@pytest.mark.parametrize("way", ["at once", "without scripts", "when drawn"])
-def test_a_report_has_everything_on_paper(
-    browser: Browser, empty_tab: Page, pages: dict[str, Path], tmp_path: Path, way: str
+def bare(text: str) -> str:
+    """Without blanks and signs that only keep words together: a sheet breaks lines as it likes."""
+    return re.sub(r"[\s\u2060]+", "", unicodedata.normalize("NFKC", text))
+
+
+def missing(words: list[str], pdf: bytes) -> list[str]:
+    said = bare(" ".join(texts(pdf)))
+    return [one for one in words if bare(one).lower() not in said.lower()]
+
+
+@pytest.mark.parametrize("name", ["report", "job", "compared"])
+def test_a_page_printed_at_once_has_everything(
+    browser: Browser, pages: dict[str, Path], tmp_path: Path, name: str
 ) -> None:
-    if way == "at once":
-        pdf = printed_at_once(pages["report"], tmp_path)
-    elif way == "without scripts":
-        pdf = without_scripts(browser, pages["report"])
-    else:
-        pdf = when_drawn(empty_tab, pages["report"])
-    said = " ".join(texts(pdf))
-    missing = [words for words in REPORT if words not in said and not (way == "when drawn" and words in CANVAS)]
-    assert missing == []
-    assert "print the page again" not in said and HOSTILE in said
+    words = words_of(browser, pages[name])
+    assert len(words["stills"]) > 10 and len(words["titles"]) > 10
+    pdf = printed_at_once(pages[name], tmp_path)
+    assert missing(words["titles"] + words["labels"], pdf) == []
+    # A chart may have been drawn already: its ticks are plotly's then, which chooses others.
+    assert len(missing(words["stills"], pdf)) <= len(words["stills"]) / 3
+    assert pdf.count(b"/Image") < 200 and b"print the page again" not in pdf
 
 
-CANVAS = {"where time went", "stream 7", "typical"}
-"""What a canvas or a hover says is no text of the sheet."""
+@pytest.mark.parametrize("name", ["report", "job", "compared"])
+def test_a_page_printed_without_scripts_has_everything(browser: Browser, pages: dict[str, Path], name: str) -> None:
+    words = words_of(browser, pages[name])
+    pdf = without_scripts(browser, pages[name])
+    assert missing([one for each in words.values() for one in each], pdf) == []
 
 
-def test_ledgers_keep_the_labels_of_their_rows_on_every_sheet(pages: dict[str, Path], tmp_path: Path) -> None:
+def test_a_page_printed_when_drawn_has_everything(browser: Browser, empty_tab: Page, pages: dict[str, Path]) -> None:
+    words = words_of(browser, pages["report"])
+    pdf = when_drawn(empty_tab, pages["report"])
+    assert missing(words["titles"] + words["labels"], pdf) == []
+    assert len(missing(words["stills"], pdf)) <= len(words["stills"]) / 3
+
+
+def test_rows_of_ledgers_keep_their_labels(pages: dict[str, Path], tmp_path: Path) -> None:
+    """A table's foot stands once, with its labels, and not on every sheet without."""
     sheets = texts(printed_at_once(pages["job"], tmp_path))
-    said = " ".join(sheets)
-    for row in ("Window", "busy", "longest gap", "GPU operations", "kernels"):
-        assert row in said
-    figures = [sheet.count("Window ") for sheet in sheets]
-    assert sum(figures) == 1  # a table's foot stands once, with its labels, and not on every sheet without
-    for chart in ("Step times, GPU by GPU", "Waiting that each GPU causes", "others wait, ms"):
-        assert chart in said
-
-
-def test_a_comparison_has_everything_on_paper(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
-    at_once = " ".join(texts(printed_at_once(pages["compared"], tmp_path)))
-    plain = " ".join(texts(without_scripts(browser, pages["compared"])))
-    for said in (at_once, plain):
-        for words in ("Time of each", "BASE", "NEW", "time of one", "Where the difference comes from", "kernel_39"):
-            assert words in said
-        assert "· GPU 0" in said
+    feet = [sheet for sheet in sheets if "Window " in sheet]
+    assert len(feet) == 1
+    for row in ("busy", "longest gap", "GPU operations", "kernels"):
+        assert row in feet[0].partition("Window ")[2]
 
 
 def test_tables_say_the_same_with_and_without_scripts(
     browser: Browser, empty_tab: Page, pages: dict[str, Path]
 ) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    tab = context.new_page()
-    tab.goto(pages["report"].as_uri())
-    read = "(table) => [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent.replaceAll('\\u2060', '')))"
-    plain = {one.get_attribute("id"): one.locator("table").evaluate(read) for one in tab.locator(".panel").all()}
-    context.close()
-    open_page(empty_tab, pages["report"].as_uri())
-    empty_tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    wait_until(empty_tab, DRAWN)
-    empty_tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    drawn = {one.get_attribute("id"): one.locator("table").evaluate(read) for one in empty_tab.locator(".panel").all()}
-    assert plain == drawn and len(plain) >= 4
+    read = "(table) => [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent))"
+    for name in ("report", "compared"):
+        context = browser.new_context(java_script_enabled=False)
+        tab = context.new_page()
+        tab.goto(pages[name].as_uri())
+        plain = {one.get_attribute("id"): one.locator("table").evaluate(read) for one in tab.locator(".panel").all()}
+        context.close()
+        open_page(empty_tab, pages[name].as_uri())
+        wait_until(empty_tab, DRAWN)
+        empty_tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        panels = empty_tab.locator(".panel").all()
+        drawn = {one.get_attribute("id"): one.locator("table").evaluate(read) for one in panels}
+        assert json.loads(json.dumps(plain).replace("\\u2060", "")) == drawn and len(plain) >= 2
 
 
 def test_paper_is_light_and_nothing_is_wider_than_it(empty_tab: Page, pages: dict[str, Path]) -> None:
@@ -152,7 +160,6 @@ def test_paper_is_light_and_nothing_is_wider_than_it(empty_tab: Page, pages: dic
     empty_tab.set_viewport_size({"width": 700, "height": 1000})
     for page in pages.values():
         empty_tab.goto(page.as_uri())
-        wait_until(empty_tab, "document.getElementById('asked') !== null")
         assert empty_tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert empty_tab.evaluate("document.documentElement.scrollWidth") <= 700
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from traceanalyzer.report.tables.table import Column, DataTable
@@ -73,4 +74,5 @@ def _fixed(value: float, size: float, decimals: int) -> str:
     if value == 0:
         return "0"
     least = 10**-decimals
-    return f"<{least:.{decimals}f}" if value / size < least / 2 else f"{value / size:,.{decimals}f}"
+    shown = Decimal(str(value / size)).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)  # as browsers round
+    return f"<{least:.{decimals}f}" if value / size < least / 2 else f"{shown:,}"
