@@ -1,5 +1,5 @@
 "use strict";
-// Input: pointer, wheel, touch and keys, turned into what the timeline can do.
+// Input: pointer, wheel, touch and buttons, turned into what the timeline can do.
 
 const CLICK = 4; // px that a pointer may move within a click
 
@@ -88,34 +88,8 @@ class PointerInput {
   }
 }
 
-/** What each key does; letters without regard to case. */
-function keyActions(timeline) {
-  const zoomAtPointer = (factor) => timeline.zoom(factor, timeline.pointedTime());
-  return {
-    w: () => zoomAtPointer(0.7), s: () => zoomAtPointer(1 / 0.7),
-    "+": () => timeline.zoom(0.7), "=": () => timeline.zoom(0.7), "-": () => timeline.zoom(1 / 0.7),
-    a: () => timeline.move(-0.15), ArrowLeft: () => timeline.move(-0.15),
-    d: () => timeline.move(0.15), ArrowRight: () => timeline.move(0.15),
-    ArrowUp: () => (timeline.lanes.scrollTop -= 40), ArrowDown: () => (timeline.lanes.scrollTop += 40),
-    0: () => timeline.home(), Home: () => timeline.home(),
-    f: () => timeline.zoomToPinned(), m: () => timeline.selectView(),
-    "[": () => timeline.goToSameName(-1), "]": () => timeline.goToSameName(1),
-    "/": () => document.getElementById("find").focus(),
-    "?": () => timeline.toggleHelp(),
-    Escape: () => timeline.letGo(),
-  };
-}
-
-/** Keys on the lanes, buttons of the toolbar and the panels (by data-act), and the search field. */
+/** Buttons of the toolbar and the panels (by data-act), and the search field. */
 function listenToControls(timeline) {
-  const keys = keyActions(timeline);
-  timeline.lanes.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const act = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (!act) return;
-    event.preventDefault();
-    act();
-  });
   const acts = {
     in: () => timeline.zoom(0.5), out: () => timeline.zoom(2), home: () => timeline.home(), help: () => timeline.toggleHelp(),
     fold: () => timeline.foldAll(), select: () => timeline.selectView(),
@@ -129,6 +103,5 @@ function listenToControls(timeline) {
   field.addEventListener("input", () => timeline.find(field.value));
   field.addEventListener("keydown", (event) => {
     if (event.key === "Enter") timeline.goToMatch(event.shiftKey ? -1 : 1);
-    else if (event.key === "Escape" && !field.value) timeline.lanes.focus({ preventScroll: true });
   });
 }

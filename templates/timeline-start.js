@@ -3,12 +3,16 @@
 
 async function startTimeline() {
   performance.mark("timeline-start");
+  const places = JSON.parse(document.getElementById("page-data").textContent);
   const buffer = await unpack("timeline-data");
-  if (!buffer) return null;
+  if (!buffer) {
+    new Address(null, places).follow();
+    return null;
+  }
   performance.mark("timeline-unpacked");
   const data = decodeTimeline(buffer);
   performance.mark("timeline-decoded");
-  const timeline = new Timeline(data, JSON.parse(document.getElementById("page-data").textContent));
+  const timeline = new Timeline(data, places);
   timeline.address.follow();
   performance.mark("timeline-painted");
   return timeline;

@@ -27,6 +27,7 @@ class Timeline {
     this.resize();
     this.input = new PointerInput(this);
     listenToControls(this);
+    listenToKeys(this);
     this.lanes.addEventListener("scroll", () => this.scrolled());
     new ResizeObserver(() => this.resize()).observe(this.section);
     document.addEventListener("themechange", () => this.recolour());
@@ -66,6 +67,13 @@ class Timeline {
   home() {
     this.marked = null;
     this.show(...this.data.home);
+  }
+
+  /** The first view again, because the address says so. */
+  showHome() {
+    this.marked = null;
+    this.pin(null);
+    this.show(...this.data.home, false);
   }
 
   /** Zoom to [from, to) with air around it, mark it, scroll to a group, and pin the slice that makes up most of it. */
@@ -309,5 +317,6 @@ class Timeline {
     const keys = document.getElementById("keys");
     keys.hidden = !keys.hidden;
     document.querySelector('[data-act="help"]').setAttribute("aria-expanded", String(!keys.hidden));
+    if (!keys.hidden) keys.scrollIntoView({ block: "nearest" });
   }
 }

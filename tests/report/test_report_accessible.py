@@ -86,7 +86,7 @@ def test_definitions_show_on_focus_and_hide_on_escape(tab: Page) -> None:
 
 def test_copying_says_so(tab: Page) -> None:
     tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    tab.locator("#finding-0 .copy").first.click()
+    tab.locator("#finding-INP001 .copy").first.click()
     wait_until(tab, "document.getElementById('said').textContent === 'Copied'")
     copied = tab.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("DataLoader(dataset, num_workers=8,")

@@ -41,7 +41,7 @@ def test_names_are_inert(tab: Page) -> None:
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
     assert box
-    tab.evaluate("window.traceanalyzer.timeline.address.showEvidence(0, 0)")
+    tab.evaluate("window.traceanalyzer.timeline.address.goToEvidence(0, 0)")
     tab.mouse.click(box["x"] + box["width"] * 0.55, canvas.bounding_box()["y"] + 62)  # type: ignore[index]
     assert HOSTILE_TOO in tab.inner_text("#pinned").replace("\n", "\u2028")
     assert tab.locator("img, iframe, [onerror], [onload]").count() == 0

@@ -120,7 +120,8 @@ def test_a_finding_on_many_gpus_is_one_card() -> None:
     text = render_html(replace(result, findings=[first, *others]), tables).decode().partition("<script")[0]
     assert text.count('<article class="finding') == 1
     assert "The same on 3 more GPUs" in text
-    assert all(text.count(f'id="finding-{n}"') == 1 for n in range(4))
+    keys = [first.rule, *(f"{first.rule}.{n}" for n in (2, 3, 4))]
+    assert all(text.count(f'id="finding-{key}"') == 1 for key in keys)
     assert text.count("only there") == 1 and text.count("on 2: 12\N{NO-BREAK SPACE}µs") == 1
     buttons = set(re.findall(r'data-finding="(\d)"', text))
     assert buttons == {"0", "1", "2", "3"}

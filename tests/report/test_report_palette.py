@@ -1,4 +1,4 @@
-"""Colours that can be told apart, also by readers who see no red or no green."""
+"""Colours that can be told apart, also by readers who see no red or no green; and hatchings, by those who see none at all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from traceanalyzer.report.palette import API_CLASS_KEYS, BY_KEY, GPU_OP_KEYS, RANGE_KEYS, SWATCHES
+from traceanalyzer.report.hatches import HATCHES, STRENGTH
+from traceanalyzer.report.palette import (
+    API_CLASS_KEYS,
+    BY_KEY,
+    GPU_OP_KEYS,
+    RANGE_KEYS,
+    SWATCHES,
+    ink_on,
+    luminance,
+)
 
 # From linear RGB: what dichromats see (Machado, Oliveira and Fernandes 2009), and CIE XYZ over the white point.
 EYES = {
@@ -19,6 +28,9 @@ EYES = {
         [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
     ),
 }
+NO_BLUE = np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]])
+GREY = np.tile([0.2126, 0.7152, 0.0722], (3, 1))
+EVERY_EYE = EYES | {"no blue": NO_BLUE, "greyscale": GREY}
 XYZ = np.array([[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0177, 0.1095, 0.8728]])
 LEAST = {"all cones": 18, "no green": 10, "no red": 9}
 LEDGER = [s.key for s in SWATCHES if s.key == "compute" or s.key.startswith(("idle.", "exposed_"))]
@@ -30,7 +42,7 @@ def lab(colour: str, eyes: str) -> np.ndarray:
     """CIE L*a*b*, in which a distance of 2 to 3 can just be seen."""
     light = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
     linear = np.where(light <= 0.04045, light / 12.92, ((light + 0.055) / 1.055) ** 2.4)
-    xyz = XYZ @ np.clip(EYES[eyes] @ linear, 0, 1)
+    xyz = XYZ @ np.clip(EVERY_EYE[eyes] @ linear, 0, 1)
     x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
@@ -44,10 +56,48 @@ def test_colours_that_lie_together_differ(together: list[str], paper: str, eyes:
     assert {pair for pair, distance in close.items() if distance < LEAST[eyes]} == set()
 
 
+def test_no_two_lines_of_a_ledger_have_the_same_hatching() -> None:
+    hatchings = [BY_KEY[key].hatch for key in LEDGER]
+    assert len(set(hatchings)) == len(hatchings) == 14 and all(one in HATCHES for one in hatchings if one)
+    paths = [hatch.path for hatch in HATCHES.values()]
+    assert len(set(paths)) == len(paths)
+
+
+LANES = {
+    "gpu": {"compute", "communication", "communication_wait", "memcpy", "memset"},
+    "calls": {*API_CLASS_KEYS.values(), "api"},
+}
+"""What can lie next to each other in one lane, which says what kind of thing it holds."""
+
+
+@pytest.mark.parametrize("eyes", EVERY_EYE)
+@pytest.mark.parametrize("paper", ["light", "dark"])
+@pytest.mark.parametrize("lane", LANES)
+def test_neighbours_differ_in_hatching_or_else_for_every_eye(lane: str, paper: str, eyes: str) -> None:
+    for a, b in combinations(sorted(LANES[lane]), 2):
+        if BY_KEY[a].hatch == BY_KEY[b].hatch:
+            distance = np.linalg.norm(lab(getattr(BY_KEY[a], paper), eyes) - lab(getattr(BY_KEY[b], paper), eyes))
+            assert distance >= 5, (a, b)
+
+
+@pytest.mark.parametrize("paper", ["light", "dark"])
+def test_hatchings_stand_out_from_their_colour(paper: str) -> None:
+    for swatch in SWATCHES:
+        if swatch.hatch:
+            colour = getattr(swatch, paper)
+            ink = 0 if ink_on(colour) == "#000000" else 255
+            mixed = (round(int(colour[at : at + 2], 16) * (1 - STRENGTH) + ink * STRENGTH) for at in (1, 3, 5))
+            light, dark = sorted(
+                (luminance(colour), luminance("#" + "".join(f"{one:02x}" for one in mixed))), reverse=True
+            )
+            assert (light + 0.05) / (dark + 0.05) >= 1.8, swatch.key
+
+
 def test_a_kind_of_event_has_the_colour_of_its_ledger_line() -> None:
     for one, line in (
         ("communication", "exposed_communication"),
         ("memcpy", "exposed_memcpy"),
         ("call.sync", "idle.synchronization"),
     ):
-        assert (BY_KEY[one].light, BY_KEY[one].dark) == (BY_KEY[line].light, BY_KEY[line].dark)
+        looks = [(swatch.light, swatch.dark, swatch.hatch) for swatch in (BY_KEY[one], BY_KEY[line])]
+        assert looks[0] == looks[1]

@@ -58,14 +58,15 @@ def interval(tab: Page, finding: int, item: int) -> tuple[int, int]:
 @pytest.mark.parametrize(("finding", "item"), [(0, 0), (0, 2), (1, 0)])
 def test_evidence_zooms_the_timeline(tab: Page, finding: int, item: int) -> None:
     before = view(tab)
-    for summary in tab.locator(f"#finding-{finding} .evidence details:not([open]) summary").all():
+    rule = sample()[0].findings[finding].rule
+    for summary in tab.locator(f"#finding-{rule} .evidence details:not([open]) summary").all():
         summary.click()
-    tab.click(f'#finding-{finding} button.link[data-finding="{finding}"][data-evidence="{item}"]')
+    tab.click(f'#finding-{rule} button.link[data-finding="{finding}"][data-evidence="{item}"]')
     low, high = view(tab)
     start, end = interval(tab, finding, item)
     assert low <= start and end <= high and high - low < (before[1] - before[0]) / 3
     assert (low + high) / 2 == pytest.approx((start + end) / 2)
-    assert tab.evaluate("location.hash") == f"#finding={finding}&e={item}"
+    assert tab.evaluate("location.hash") == f"#finding={rule}&e={item}"
     assert tab.evaluate("document.activeElement.id") == "lanes"
     assert tab.evaluate(
         f"[{TIMELINE}.pinned.row.start[{TIMELINE}.pinned.i], {TIMELINE}.pinned.row.end[{TIMELINE}.pinned.i]]"

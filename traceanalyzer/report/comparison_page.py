@@ -146,7 +146,9 @@ def _finding_views(shown: Sequence[_Side], timeline: Timeline | None) -> list[tu
         for group in finding_groups(side.result, partial(timeline.place, trace=at), str):
             for view in group.shown:
                 finding = replace(view.finding, title=f"{view.finding.title} ({side.title})")
-                views.append((side.title, replace(view, number=len(views), finding=finding)))
+                views.append(
+                    (side.title, replace(view, number=len(views), key=f"{side.title}.{view.key}", finding=finding))
+                )
     return views
 
 

@@ -41,9 +41,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class FindingView:
-    """`share` is the part of the time `of` that the finding accounts for, None for none."""
+    """`share` is the part of the time `of` that the finding accounts for, None for none. `key` names it in links, the same from run to
+    run: the rule's id, and for a second finding of a rule that with `.2`."""
 
     number: int
+    key: str
     finding: Finding
     scope: str
     gain: Gain | None
@@ -101,8 +103,8 @@ def finding_groups(
         _finding_group(
             rules.get(rule, RuleOutcome(rule, "fired", None)),
             [
-                _finding_view(rules.get(rule), number, finding, place, group_label, together)
-                for number, finding in findings[: OTHERS + 1]
+                _finding_view(rules.get(rule), number, _key(rule, at), finding, place, group_label, together)
+                for at, (number, finding) in enumerate(findings[: OTHERS + 1])
             ],
             [finding for _, finding in findings],
         )
@@ -135,6 +137,7 @@ def recommendations(findings: Iterable[Finding]) -> list[tuple[str, list[Advice]
 def _finding_view(
     rule: RuleOutcome | None,
     number: int,
+    key: str,
     finding: Finding,
     place: Callable[[Evidence], Place | None],
     group_label: Callable[[int], str],
@@ -147,6 +150,7 @@ def _finding_view(
     share = finding.saving.recoverable_share
     return FindingView(
         number=number,
+        key=key,
         finding=finding,
         scope=_scope(finding, evidence, group_label),
         gain=gain(finding.saving, everywhere),
@@ -158,6 +162,10 @@ def _finding_view(
         evidence=evidence,
         links=[(text, text if text.startswith("https://") else None) for text in finding.references],
     )
+
+
+def _key(rule: str, at: int) -> str:
+    return f"{rule}.{at + 1}" if at else rule
 
 
 def _scope(finding: Finding, evidence: list[EvidenceView], group_label: Callable[[int], str]) -> str:

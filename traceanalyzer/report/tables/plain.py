@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from traceanalyzer.report.tables.table import Column, DataTable
@@ -16,7 +17,7 @@ LONGEST_NAME, LONGEST_TEXT = 160, 60
 
 @dataclass(frozen=True)
 class PlainTable:
-    """`headings` are (title, unit, whether its cells are figures), `rows` the texts of their cells; `colours` are of the column `swatch`."""
+    """`headings` are (title, unit, whether its cells are figures), `rows` the texts of cells; `colours` are of the column `swatch`."""
 
     headings: list[tuple[str, str, bool]]
     rows: list[list[str]]
@@ -73,4 +74,5 @@ def _fixed(value: float, size: float, decimals: int) -> str:
     if value == 0:
         return "0"
     least = 10**-decimals
-    return f"<{least:.{decimals}f}" if value / size < least / 2 else f"{value / size:,.{decimals}f}"
+    shown = Decimal(str(value / size)).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)  # as browsers round
+    return f"<{least:.{decimals}f}" if value / size < least / 2 else f"{shown:,}"
