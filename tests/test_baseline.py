@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -192,3 +194,20 @@ def test_wrong_inputs_are_one_line(capsysbinary, tmp_path):
     assert "is not a baseline" in refused(capsysbinary, "baseline", "show", ITEM_SYNC)
     assert "is a folder" in refused(capsysbinary, "baseline", "show", tmp_path)
     assert not out.exists()
+
+
+@pytest.mark.parametrize("at", ["", "schema_version", "captures"])
+def test_what_cannot_be_a_baseline_is_one_line(capsysbinary, tmp_path, at):
+    """A pipe that nobody writes to, and JSON whose numbers are too long or whose lists are too deep."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    plain = json.loads(baseline_bytes(baseline()))
+    for number, text in enumerate(("9" * 10_000, "1e999999", "-" + "1" * 5000 + ".5", "[" * 100_000, '"\\ud800"')):
+        content = json.dumps({**plain, at: "?"} if at else "?").replace('"?"', text)
+        (tmp_path / f"{number}.json").write_text(content)
+    signal.alarm(100)
+    try:
+        for path in tmp_path.iterdir():
+            assert str(path) in refused(capsysbinary, "baseline", "show", path)
+    finally:
+        signal.alarm(0)

@@ -5,6 +5,7 @@ Places that are written to are resolved once, so that what was checked is what i
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -41,13 +42,19 @@ def resolved(path: Path) -> Path:
     return place
 
 
-def read_regular(path: Path, most: int) -> bytes:
-    """The content of a regular file, its first `most` bytes if it is longer. Raises OSError, also for pipes, devices and sockets."""
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a regular file for reading. Raises OSError, also for pipes, devices and sockets, which could be waited for without end."""
     file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with os.fdopen(file, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(f"{path} is not a regular file")
-        return stream.read(most)
+    try:
+        kind = os.fstat(file).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(kind):
+            raise OSError("it is no regular file")
+        return os.fdopen(file, "rb")
+    except BaseException:
+        os.close(file)
+        raise
 
 
 @contextmanager

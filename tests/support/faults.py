@@ -1,7 +1,7 @@
 """Disks that fail: every single call by which a program changes what is on a disk can be made to fail, or to be its last one.
 
-Calls are counted as they come, in whatever order and wherever they stand: Python itself tells of them (its audit events); what Arrow writes,
-and what is only a buffer being emptied, goes through `Disk.writing`.
+Calls are counted as they come, wherever they stand: Python itself tells of them (its audit events); what Arrow writes, and what only
+empties a buffer, is told of by wrappers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`python -m tests.support.kills SCENE COMMAND...`: the command once for each call by which it changes the disk, ended there as by a kill.
+"""`python -m tests.support.kills SCENE COMMAND...`: a command is killed at each call by which it changes the disk.
 
-SCENE is a folder; SCENE/0, SCENE/1, ... become copies of SCENE/start in which the command was ended at its first call, its second, and so
-on. The last one ran to its end. `{}` in the command stands for the copy.
+SCENE/0, SCENE/1, ... become copies of SCENE/start in which it ended at its first call, its second, and so on; in the last one it ran to
+its end. `{}` in the command stands for the copy.
 """
 
 from __future__ import annotations

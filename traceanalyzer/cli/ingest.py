@@ -25,7 +25,7 @@ def ingest(
     """Read traces into a store: Parquet event tables and a manifest.
 
     A store is read much faster than the traces, by every other command and by pandas, polars, duckdb or Dask. One that
-    is there already is replaced; another folder or file is not.
+    is there already is replaced; another folder or file is not, nor a store that holds anything else.
 
     Name all traces of a job at once. What was read before is not read again, as long as the file has the same content: after an
     interrupt, a failure or with one rank more, give the same command again.

@@ -138,10 +138,10 @@ def _check_not_read(output: Path, place: Path, one: Path) -> None:
     given = local_of(one)
     if given is None or not os.path.lexists(given):
         return
-    if _is_part_of(place, given):
-        raise InputError(refusal)
     if given.is_dir() and _lies_in_store(place, given):
         raise InputError(f"{output}: lies in the store {given}, which is an input; choose another output")
+    if _is_part_of(place, given):
+        raise InputError(refusal)
     for side in _SQLITE_SIDES:
         database = place.with_name(place.name[: -len(side)] or place.name)
         if place.name.casefold().endswith(side) and _is_part_of(database, given):

@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from traceanalyzer.files import open_regular
 from traceanalyzer.model.schema import EVENT_TABLES, TableSpec
 
 _HASH_BYTES = 1 << 20
@@ -101,7 +102,7 @@ def write_tables(folder: Path, tables: Iterable[tuple[str, Iterable[pa.Table]]])
 def digest(path: Path) -> str:
     """The SHA-256 of a file's content. Raises OSError."""
     value = hashlib.sha256()
-    with path.open("rb", buffering=0) as stream:
+    with open_regular(path) as stream:
         while block := stream.read(_HASH_BYTES):
             value.update(block)
     return value.hexdigest()

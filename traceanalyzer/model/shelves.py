@@ -26,7 +26,7 @@ from pathlib import Path
 import msgspec
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.files import flush_to_disk, read_regular, set_usual_mode
+from traceanalyzer.files import flush_to_disk, open_regular, set_usual_mode
 from traceanalyzer.locks import HeldError, locked
 from traceanalyzer.model.layout import (
     LOCK,
@@ -180,7 +180,8 @@ class LocalShelf(Shelf):
         folder = self.folder / key
         if folder.exists():
             with suppress(OSError, ValueError, msgspec.MsgspecError):
-                part = FinishedPart.read(read_regular(folder / PART, _MOST_PART), key)
+                with open_regular(folder / PART) as stream:
+                    part = FinishedPart.read(stream.read(_MOST_PART), key)
                 if self._is_whole(part, stored):
                     return part
             remove_part(folder)

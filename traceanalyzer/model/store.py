@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traceanalyzer.errors import ChangedError, InputError
-from traceanalyzer.files import read_regular
+from traceanalyzer.files import open_regular
 from traceanalyzer.model.layout import MANIFEST, PARTS, file_of, located
 from traceanalyzer.model.parts import Part, PartFile, is_sealed, sealed
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
@@ -266,7 +266,10 @@ def _folder(place: Place) -> Path | RemoteFolder:
 
 
 def _read(folder: Path | RemoteFolder, name: str, most: int) -> bytes:
-    return read_regular(folder / name, most) if isinstance(folder, Path) else folder.read(name)
+    if isinstance(folder, RemoteFolder):
+        return folder.read(name)
+    with open_regular(folder / name) as stream:
+        return stream.read(most)
 
 
 def _first_sentence(error: Exception) -> str:

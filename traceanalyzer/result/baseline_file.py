@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.files import open_regular
 from traceanalyzer.result.capture import SCHEMA_VERSION, UNITS, Baseline, Capture
 
 MOST_BYTES = 64 << 20
@@ -98,7 +99,7 @@ def read_baseline(path: Path) -> Baseline:
     except IsADirectoryError as error:
         raise InputError(f"{path}: is a folder; name the baseline file") from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
     if not content.strip():
         raise InputError(f"{path}: is empty; {_AGAIN}")
     if len(content) > MOST_BYTES:
@@ -158,7 +159,7 @@ _OTHERS = {
 
 def _content(path: Path, most: int) -> bytes:
     """The first bytes of a file, unpacked."""
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         packed = stream.read(2) == GZIP_MAGIC
         stream.seek(0)
         if not packed:
