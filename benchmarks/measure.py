@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command cost: wall and CPU seconds, and the peak resident memory of its largest process in MiB."""
+    """What a command cost: wall and CPU seconds, and the peak resident memory of its largest process in MiB, and whether it failed."""
 
     wall: float
     cpu: float
     memory: float
+    failed: bool = False
+
+
+def cost_of(*command: str, limits: Mapping[int, int] | None = None) -> Cost:
+    """What a command costs, within limits of `resource` where they are given: beyond them it fails."""
+    began = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for what, most in (limits or {}).items():
+        resource.prlimit(process.pid, what, (most, most))
+    _, status, usage = os.wait4(process.pid, 0)
+    failed = os.waitstatus_to_exitcode(status) not in (0, 1)
+    return Cost(time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, failed)
 
 
 def measure(label: str, *command: str) -> Cost:
     """Run one command and print what it cost."""
-    began = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    cost = Cost(time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
-    failed = "" if os.waitstatus_to_exitcode(status) in (0, 1) else "  FAILED"
+    cost = cost_of(*command)
+    failed = "  FAILED" if cost.failed else ""
     print(f"  {label:<40}{cost.wall:7.1f} s wall{cost.cpu:7.1f} s CPU{cost.memory:8.0f} MiB peak{failed}", flush=True)
     return cost
 

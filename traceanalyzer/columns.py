@@ -13,6 +13,9 @@ Ints = NDArray[np.int64]
 MISSING = -1
 """What stands for a null."""
 
+# A dictionary that is smaller than both costs less than looking which of its names are used.
+_FEW_NAMES, _FEW_BYTES = 64, 16 << 10
+
 
 def integers(table: pa.Table, column: str) -> Ints:
     """A column as int64, MISSING for nulls."""
@@ -31,6 +34,40 @@ def encoded(table: pa.Table, column: str) -> tuple[Ints, list[str]]:
         whole = whole.chunk(0) if whole.num_chunks else pa.array([], values.type)
     index: Ints = pc.fill_null(whole.indices.cast(pa.int64()), MISSING).to_numpy(zero_copy_only=False)
     return index, ["" if name is None else str(name) for name in whole.dictionary.to_pylist()]
+
+
+def compact(names: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same values, in a dictionary without what no row has: a slice or selection keeps that of all rows. A small one stays."""
+    texts = names.dictionary
+    if len(texts) <= _FEW_NAMES and texts.nbytes <= _FEW_BYTES:
+        return names
+    codes = pc.fill_null(names.indices, MISSING).to_numpy()
+    if len(codes) < len(texts):
+        used, place = np.unique(codes, return_inverse=True)
+        nulls = np.count_nonzero(used == MISSING)
+        used, place = used[nulls:], place - nulls
+    else:
+        seen = np.zeros(len(texts) + 1, bool)
+        seen[codes] = True  # a null's MISSING marks the extra place at the end
+        used = np.flatnonzero(seen[:-1])
+        place = np.full(len(seen), MISSING)
+        place[used] = np.arange(len(used))
+        place = place[codes]
+    if len(used) == len(texts):
+        return names
+    place = place.astype(np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(place, mask=place == MISSING), texts.take(pa.array(used)))
+
+
+def compacted(table: pa.Table) -> pa.Table:
+    """The table with every chunk of its name columns `compact`."""
+    for index, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            chunks = table.column(index).chunks
+            small = [compact(chunk) for chunk in chunks]
+            if any(new is not old for new, old in zip(small, chunks, strict=True)):
+                table = table.set_column(index, field, pa.chunked_array(small, field.type))
+    return table
 
 
 def row_groups(table: pa.Table, columns: tuple[str, ...]) -> Iterator[tuple[tuple[int, ...], Ints]]:

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.activities import ACTIVITIES, FIRST_USE_NS, Matcher
-from traceanalyzer.derive.frames import NULL
 from traceanalyzer.intervals import EMPTY, Array, Spans, join, subtract, union
 
 _KEYS = ("rank", "process", "thread", "start_ns", "end_ns")
@@ -38,18 +37,18 @@ class ActivityTimes:
             of_kind = frames.equals(host_ranges, "category", *categories)
             found.append(_matching(host_ranges, kind, of_kind & real))
         found.append(_first_launches(launches, gpu_ops))
-        ranks, *columns = (np.concatenate(column) for column in zip(*found, strict=True))
-        self._events = {rank: [column[rows] for column in columns] for (rank,), rows in frames.together(ranks)}
+        *keys, self._start, self._end, self._activity = (np.concatenate(column) for column in zip(*found, strict=True))
+        # What the profiler lists as overhead may have no owner; then it is everybody's.
+        self._of = frames.OfThreads(*keys)
 
     def thread(self, rank: int, process: int, thread: int) -> tuple[Array, Array, Array]:
         """(start, end, place in `NAMES`) of the stretches of one thread, sorted and disjoint."""
-        processes, threads, start, end, activity = self._events.get(rank, [EMPTY[0]] * 5)
-        # What the profiler lists as overhead may have no owner; then it is everybody's.
-        here = np.isin(processes, (process, NULL)) & np.isin(threads, (thread, NULL))
+        rows = self._of.rows(rank, process, thread)
+        start, end, activity = self._start[rows], self._end[rows], self._activity[rows]
         taken: Spans = EMPTY
         parts = [(*EMPTY, np.empty(0, np.int64))]
-        for one in range(len(NAMES)):
-            mine = here & (activity == one)
+        for one in np.unique(activity).tolist():
+            mine = activity == one
             spans = subtract(union(start[mine], end[mine]), taken)
             taken = join(taken, spans)
             parts.append((*spans, np.full(len(spans[0]), one, np.int64)))

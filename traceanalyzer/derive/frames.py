@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns import compact
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.schema import TableSpec
 
@@ -44,7 +45,7 @@ def duration(table: pa.Table) -> Array:
 
 def codes(table: pa.Table, name: str) -> tuple[Array, list[str | None]]:
     """A dictionary column as (index into values, values); a null is an index to a None at the end."""
-    column = table[name].combine_chunks()
+    column = _own(table[name].combine_chunks())
     values: list[str | None] = [*column.dictionary.to_pylist(), None]
     index = column.indices.cast(pa.int64())
     index = pc.fill_null(index, len(values) - 1) if index.null_count else index
@@ -79,16 +80,29 @@ def numbers(values: Array) -> pa.Array:
 
 def names(index: Array, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> pa.DictionaryArray:
     """The reverse of `codes`; `NULL` is a null too. `values` may repeat; the dictionary holds each used value once, as `read` tells."""
-    at = np.where(index == NULL, len(values), index)
-    seen = np.zeros(len(values) + 1, bool)
-    seen[at] = True
+    used, at = _distinct(np.where(index == NULL, len(values), index), len(values) + 1)
     position: dict[str, int] = {}
-    kept = np.full(len(values) + 1, -1, np.int32)
-    for i in np.flatnonzero(seen[:-1]).tolist():
-        if (value := values[i]) is not None:
-            kept[i] = position.setdefault(read(value) if read else value, len(position))
+    kept = np.full(len(used), -1, np.int32)
+    for place, i in enumerate(used.tolist()):
+        value = values[i] if i < len(values) else None
+        if value is not None:
+            kept[place] = position.setdefault(read(value) if read else value, len(position))
     code = kept[at]
     return pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(list(position), pa.string()))
+
+
+def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Without what no row has, where that is the most: a part of a table keeps the names of all of it."""
+    return compact(names) if len(names) < len(names.dictionary) else names
+
+
+def _distinct(index: Array, size: int) -> tuple[Array, Array]:
+    """The distinct of some numbers below `size`, ascending, and the place of each among them."""
+    if len(index) < size:
+        return np.unique(index, return_inverse=True)
+    seen = np.zeros(size, bool)
+    seen[index] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[index]
 
 
 def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, slice]]:
@@ -155,7 +169,8 @@ def build(spec: TableSpec, columns: dict[str, pa.Array | pa.ChunkedArray | Array
     for field in spec.schema:
         values = columns[field.name]
         array = pa.array(values) if isinstance(values, np.ndarray) else values
-        arrays.append(array if array.type == field.type else array.cast(field.type))
+        array = array if array.type == field.type else array.cast(field.type)
+        arrays.append(_own(array) if isinstance(array, pa.DictionaryArray) else array)
     return pa.Table.from_arrays(arrays, schema=spec.schema)
 
 
@@ -167,6 +182,18 @@ def stack(spec: TableSpec, tables: list[pa.Table]) -> pa.Table:
 def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of tables of one schema, one after another, with one dictionary of names; there is at least one table."""
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+
+
+class OfThreads:
+    """Rows by the (rank, process, thread) that they belong to. One without a process or thread belongs to all of its rank."""
+
+    def __init__(self, rank: Array, process: Array, thread: Array) -> None:
+        self._rows = dict(together(rank, process, thread))
+
+    def rows(self, rank: int, process: int, thread: int) -> Array:
+        """Those of one thread, in no particular order."""
+        keys = {(rank, p, t) for p in (process, NULL) for t in (thread, NULL)}
+        return np.concatenate([np.empty(0, np.int64), *(self._rows[key] for key in sorted(keys) if key in self._rows)])
 
 
 def dense(*columns: Array) -> Array:

@@ -10,16 +10,15 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.derive import activity_times, frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.gap_names import NAMES, part_names
 from traceanalyzer.derive.host import Host, Thread
-from traceanalyzer.derive.launches import call_of
+from traceanalyzer.derive.launches import call_of, crowded
 from traceanalyzer.derive.steps import steps_at
 from traceanalyzer.derive.tables.ledger import GAPS, IDLE_CAUSES
-from traceanalyzer.intervals import Array, Spans, complement, join, latest, pieces, union
+from traceanalyzer.intervals import Array, Spans, complement, join, latest, pieces
 
 CAUSE = {cause: index for index, cause in enumerate(IDLE_CAUSES)}
 AFTER_WAIT_NS = 50_000
@@ -32,9 +31,109 @@ MAX_LAUNCH_DELAY_NS = 1_000_000
 
 def gaps(ledger_ops: pa.Table, launches: pa.Table, host: Host, host_steps: pa.Table) -> pa.Table:
     """The parts of all gaps, sorted by (rank, device, start); the parts of one gap tile it."""
-    calls = frames.by_device(launches)
-    parts = [_device_gaps(key, ops, calls[key], host, host_steps) for key, ops in frames.split(ledger_ops)]
-    return frames.stack(GAPS, [p for p in parts if p.num_rows])
+    idle = _Idle.of(ledger_ops, launches)
+    if not len(idle.start):
+        return GAPS.empty()
+    parts, names, operator = _parts(idle, crowded(launches), host)
+    order = np.lexsort((parts.start, parts.gap))
+    parts = parts.take(order)
+    gap = parts.gap
+    rank, process, op, before, call = (
+        column[gap] for column in (idle.rank, idle.process, idle.op, idle.before, idle.call)
+    )
+    op_name, op_names = frames.codes(ledger_ops, "name")
+    op_kind, op_kinds = frames.codes(ledger_ops, "kind")
+    return frames.build(
+        GAPS,
+        {
+            "rank": rank,
+            "device": idle.device[gap],
+            "start_ns": parts.start,
+            "end_ns": parts.end,
+            "cause": frames.names(parts.cause, IDLE_CAUSES),
+            "gap": idle.number[gap],
+            "gap_duration": (idle.end - idle.start)[gap],
+            "draining": np.isin(gap, gap[parts.cause == CAUSE["synchronization"]]),
+            "process": frames.numbers(process),
+            "thread": frames.numbers(idle.thread[gap]),
+            **{column: host.named(names[column][order]) for column in NAMES if column != "source"},
+            "source": host.texts(names["source"][order]),
+            "step": frames.numbers(steps_at(host_steps, rank, process, parts.start)),
+            "place_duration": names["place_duration"][order],
+            "activity": frames.names(parts.activity, activity_times.NAMES),
+            "api_name": launches["api_name"].take(pa.array(call, mask=call < 0)),
+            "launching_operator": host.named(operator[gap]),
+            "wait_name": host.named(parts.wait),
+            "previous_op_name": frames.names(op_name[before], op_names),
+            "next_op_name": frames.names(op_name[op], op_names),
+            "next_op_kind": frames.names(op_kind[op], op_kinds),
+            "next_op_duration": frames.duration(ledger_ops)[op],
+        },
+    )
+
+
+@dataclass(frozen=True)
+class _Idle:
+    """The gaps of all GPUs, sorted by (rank, device, start); `number` counts them on each.
+
+    `op` is the row in `ledger_ops` that ends a gap, `before` the one that ended last before it, and `call` the row in `launches` that
+    launched `op`, -1 where none is known. `thread`, `call_start` and `call_end` are of that call. `same_stream` and `same_call`
+    say that the gap began when what came before on the same stream, or from the same call, ended.
+    """
+
+    rank: Array
+    device: Array
+    number: Array
+    start: Array
+    end: Array
+    op: Array
+    before: Array
+    process: Array
+    call: Array
+    thread: Array
+    call_start: Array
+    call_end: Array
+    same_stream: frames.Flags
+    same_call: frames.Flags
+
+    @classmethod
+    def of(cls, ops: pa.Table, launches: pa.Table) -> _Idle:
+        op_start, op_end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
+        reach, last = np.empty_like(op_end), np.empty(len(op_end), np.int64)
+        first = np.zeros(len(op_end), bool)
+        for _, rows in frames.groups(ops):
+            reach[rows] = np.maximum.accumulate(op_end[rows])
+            rising = np.where(op_end[rows] >= reach[rows], np.arange(rows.start, rows.stop), 0)
+            last[rows] = np.maximum.accumulate(rising)
+            first[rows.start] = True
+        op = np.flatnonzero((op_start[1:] > reach[:-1]) & ~first[1:]) + 1
+        start, end = reach[op - 1], op_start[op]
+        rank, device = (frames.ints(ops, c)[op] for c in ("rank", "device"))
+        call = call_of(frames.ints(ops, "row")[op], launches)
+        thread, call_start, call_end = (frames.ints_at(launches, c, call) for c in ("thread", "start_ns", "end_ns"))
+        new = np.flatnonzero(
+            np.concatenate((np.ones(min(len(op), 1), bool), (np.diff(rank) != 0) | (np.diff(device) != 0)))
+        )
+        number = np.arange(len(op)) - np.repeat(new, np.diff(new, append=len(op)))
+        same_stream = _latest_before(ops, op_end, ("process", "context", "stream"))[op] == start
+        same_call = _latest_before(ops, op_end, ("process", "correlation"))[op] == start
+        process = frames.ints(ops, "process")[op]
+        return cls(
+            rank,
+            device,
+            number,
+            start,
+            end,
+            op,
+            last[op - 1],
+            process,
+            call,
+            thread,
+            call_start,
+            call_end,
+            same_stream,
+            same_call,
+        )
 
 
 @dataclass(frozen=True)
@@ -70,101 +169,52 @@ class _Parts:
         return np.isin(self.cause, [CAUSE[cause] for cause in causes])
 
 
-def _device_gaps(key: frames.Key, ops: pa.Table, launches: pa.Table, host: Host, host_steps: pa.Table) -> pa.Table:
-    rank, device = key
-    op_start, op_end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-    reach = np.maximum.accumulate(op_end)
-    after = np.flatnonzero(op_start[1:] > reach[:-1]) + 1
-    if not len(after):
-        return GAPS.empty()
-    start, end = reach[after - 1], op_start[after]
-    last = np.maximum.accumulate(np.where(op_end >= reach, np.arange(len(op_end)), 0))[after - 1]
-    process, call = frames.ints(ops, "process")[after], call_of(frames.ints(ops, "row")[after], launches)
-    thread, call_start, call_end = (frames.ints_at(launches, c, call) for c in ("thread", "start_ns", "end_ns"))
-
+def _parts(idle: _Idle, crowd: frames.Flags, host: Host) -> tuple[_Parts, dict[str, Array], Array]:
+    """The parts of all gaps, in no particular order, their names, and for each gap the operator that launched what ends it."""
+    start, end = idle.start, idle.end
     parts: list[_Parts] = []
-    known = call >= 0
+    # As if they had no call: what so many GPUs waited for is not told (`launches.MOST_GPUS`).
+    known = np.append(~crowd, False)[idle.call]
     parts.append(_some(np.flatnonzero(~known), start, end, "unattributed"))
 
-    same_stream = _latest_before(ops, op_end, ("process", "context", "stream"))[after] == start
-    same_call = _latest_before(ops, op_end, ("process", "correlation"))[after] == start
-    early = known & ((call_end <= start) | same_call)
+    early = known & ((idle.call_end <= start) | idle.same_call)
     short = end - start <= MAX_TURNAROUND_NS
-    handover = early & (same_call | (same_stream & short))
+    handover = early & (idle.same_call | (idle.same_stream & short))
     parts.append(_some(np.flatnonzero(handover), start, end, "turnaround"))
     parts.append(_some(np.flatnonzero(early & ~handover), start, end, "dependency"))
 
-    late = known & ~early
-    host_end = np.clip(call_start, start, end)
-    launch_end = np.clip(call_end + MAX_LAUNCH_DELAY_NS, host_end, end)
-    parts.append(_some(np.flatnonzero(late), launch_end, end, "dependency"))
-    names: list[tuple[Array, dict[str, Array]]] = []
+    late = np.flatnonzero(known & ~early)
+    host_end = np.clip(idle.call_start, start, end)
+    launch_end = np.clip(idle.call_end + MAX_LAUNCH_DELAY_NS, host_end, end)
+    parts.append(_some(late, launch_end, end, "dependency"))
+    unnamed = sum(len(part.gap) for part in parts)
+    names = {
+        column: [np.full(unnamed, 0 if column == "place_duration" else NULL)] for column in (*NAMES, "place_duration")
+    }
     operator = np.full(len(start), NULL, np.int64)
-    for (one, launching), rows in frames.together(process[late], thread[late]):
-        mine = np.flatnonzero(late)[rows]
-        lane = host.thread(rank, one, launching)
+    # A thread may launch on many GPUs: what it did is looked at once for all of them.
+    for who, rows in frames.together(*(column[late] for column in (idle.rank, idle.process, idle.thread))):
+        mine = late[rows]
+        lane = host.thread(*who)
         own = _Parts.joined(
             [_host_parts(mine, start, host_end, lane), _some(mine, host_end, launch_end, "launch_latency", host_end)]
         )
         own = _by_activity(own, lane)
-        some, of_some, operator[mine] = _names(own, call_start[mine], lane, host)
-        names.append((some + sum(len(part.gap) for part in parts), of_some))
+        some, of_some, operator[mine] = _names(own, idle.call_start[mine], lane, host)
+        for column, found in names.items():
+            values = np.full(len(own.gap), 0 if column == "place_duration" else NULL)
+            values[some] = of_some[column]
+            found.append(values)
         parts.append(own)
-
-    found = _Parts.joined(parts)
-    parts.clear()
-    order = np.argsort(found.start, kind="stable")
-    found = found.take(order)
-    gap = found.gap
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    placed = [(place[rows], of_rows) for rows, of_rows in names]
-
-    def named(column: str) -> Array:
-        values = np.full(len(order), 0 if column == "place_duration" else NULL)
-        for rows, of_rows in placed:
-            values[rows] = of_rows[column]
-        return values
-
-    steps = host_steps.filter(pc.equal(host_steps["rank"], rank))
-    op_name, op_names = frames.codes(ops, "name")
-    op_kind, op_kinds = frames.codes(ops, "kind")
-    following = after[gap]
-    return frames.build(
-        GAPS,
-        {
-            "rank": np.full(len(gap), rank),
-            "device": np.full(len(gap), device),
-            "start_ns": found.start,
-            "end_ns": found.end,
-            "cause": frames.names(found.cause, IDLE_CAUSES),
-            "gap": gap,
-            "gap_duration": (end - start)[gap],
-            "draining": np.isin(gap, gap[found.cause == CAUSE["synchronization"]]),
-            "process": frames.numbers(process[gap]),
-            "thread": frames.numbers(thread[gap]),
-            **{column: host.named(named(column)) for column in NAMES if column != "source"},
-            "source": host.texts(named("source")),
-            "step": frames.numbers(steps_at(steps, np.full(len(gap), rank), process[gap], found.start)),
-            "place_duration": named("place_duration"),
-            "activity": frames.names(found.activity, activity_times.NAMES),
-            "api_name": launches["api_name"].take(pa.array(call[gap], mask=call[gap] < 0)),
-            "launching_operator": host.named(operator[gap]),
-            "wait_name": host.named(found.wait),
-            "previous_op_name": frames.names(op_name[last[gap]], op_names),
-            "next_op_name": frames.names(op_name[following], op_names),
-            "next_op_kind": frames.names(op_kind[following], op_kinds),
-            "next_op_duration": (op_end - op_start)[following],
-        },
-    )
+    return _Parts.joined(parts), {column: np.concatenate(found) for column, found in names.items()}, operator
 
 
 def _latest_before(ops: pa.Table, op_end: Array, columns: tuple[str, ...]) -> Array:
-    """For each operation the latest end among those before it (in start order) with the same columns, `NULL` for the first.
+    """For each operation the latest end among those of its GPU before it with the same columns, `NULL` for the first.
 
     Nulls in the last column belong to nothing: an operation without it has no predecessor.
     """
-    before = frames.latest_before(frames.dense(*(frames.ints(ops, c) for c in columns)), op_end)
+    before = frames.latest_before(frames.dense(*(frames.ints(ops, c) for c in ("rank", "device", *columns))), op_end)
     return np.where(frames.ints(ops, columns[-1]) == NULL, NULL, before)
 
 
@@ -175,32 +225,41 @@ def _some(gap: Array, start: Array, end: Array, cause: str, asked: Array | None 
 
 
 def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _Parts:
-    """Split the host time [start, host_end) of the gaps that one thread ended. The first cause that applies takes the time."""
+    """Split the host time [start, host_end) of the gaps that one thread ended. The first cause that applies takes the time.
+
+    Gaps of several GPUs may overlap.
+    """
     low, high = start[gap], host_end[gap]
     keep = high > low
     gap, low, high = gap[keep], low[keep], high[keep]
     wait = thread.waits.around(low)
     waited = wait >= 0
-    drain: Spans = union(low[waited], np.minimum(thread.waits.end[wait[waited]] + AFTER_WAIT_NS, high[waited]))
+    # Each gap drains on its own, from its start on.
+    drained = low.copy()
+    drained[waited] = np.minimum(thread.waits.end[wait[waited]] + AFTER_WAIT_NS, high[waited])
     # The profiler's overhead goes first: it is never blamed on the user.
-    causes: list[tuple[str, Spans]] = [
-        ("profiler", thread.profiler),
-        ("input", thread.input.cover),
-        ("memory_management", thread.memory),
-        ("synchronization", drain),
-        ("host_work", join(thread.work.cover, thread.calls.cover)),
-    ]
     found: list[_Parts] = []
     left = (np.arange(len(gap), dtype=np.int64), low, high)
-    for cause, spans in causes:
+
+    def take(cause: str, spans: Spans) -> None:
+        nonlocal left
         row, first, last = _pieces(left, spans)
-        part = _Parts.of(gap[row], first, last, cause)
-        if cause == "synchronization":
-            # What asked for the wait, not what the host did first after it.
-            part.asked[:] = thread.waits.start[wait[row]]
-            part.wait[:] = thread.waits.name[wait[row]]
-        found.append(part)
+        found.append(_Parts.of(gap[row], first, last, cause))
         left = _pieces(left, _outside(spans, low, high))
+
+    take("profiler", thread.profiler)
+    take("input", thread.input.cover)
+    take("memory_management", thread.memory)
+    row, first, last = left
+    part, of = _between(row, first, np.minimum(last, drained[row]))
+    asked = _Parts.of(gap[of], *part, "synchronization")
+    # What asked for the wait, not what the host did first after it.
+    asked.asked[:] = thread.waits.start[wait[of]]
+    asked.wait[:] = thread.waits.name[wait[of]]
+    found.append(asked)
+    rest, of = _between(row, np.maximum(first, drained[row]), last)
+    left = (of, *rest)
+    take("host_work", join(thread.work.cover, thread.calls.cover))
     row, first, last = left
     return _Parts.joined([*found, _Parts.of(gap[row], first, last, "host_untraced")])
 
@@ -227,6 +286,12 @@ def _names(parts: _Parts, launched: Array, thread: Thread, host: Host) -> tuple[
     one = parts.take(some)
     found, operators = part_names(one.start, one.end, one.asked, one.is_cause("input"), launched, thread, host)
     return some, found, operators
+
+
+def _between(row: Array, start: Array, end: Array) -> tuple[tuple[Array, Array], Array]:
+    """The intervals that are not empty, and their rows."""
+    some = end > start
+    return (start[some], end[some]), row[some]
 
 
 def _pieces(parts: tuple[Array, Array, Array], spans: Spans) -> tuple[Array, Array, Array]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.host import is_driver_overhead
+from traceanalyzer.derive.launches import MOST_GPUS, crowded
 from traceanalyzer.intervals import clip, total, union
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.units import format_duration, format_share
@@ -24,6 +25,10 @@ OVERHEAD_SHARE = 0.05
 """The rules begin to speak at a twentieth of the window; what the profiler costs matters from there on."""
 SHORT_WINDOW = 1_000_000
 """ns. One launch, copy or hiccup of the host takes tens of microseconds, so several percent of a window this short."""
+_CROWD = (
+    f"one thread launches on more than {MOST_GPUS} GPUs: what it did while each of them was idle is not told, so the idle time before "
+    "these operations has no cause; record one process for each GPU"
+)
 FEW_OPS = 10
 """With fewer operations, and no steps that repeat, a single pause is more than a tenth of all there is."""
 
@@ -34,11 +39,13 @@ def health(
     ledger_ops: pa.Table,
     launch_calls: pa.Table,
     clocks: pa.Table,
+    launches: pa.Table,
     overheads: pa.Table,
     steps: pa.Table,
 ) -> pa.Table:
     """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation,
-    TRC005 for one whose clocks disagree, TRC004 for one that the profiler slowed, TRC010 for one that shows too little.
+    TRC005 for one whose clocks disagree, TRC006 for one with more GPUs than one thread can be asked about, TRC004 for one that the profiler
+    slowed, TRC010 for one that shows too little.
 
     The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing.
     """
@@ -47,6 +54,9 @@ def health(
     sound, lists = frames.by_rank(ledger_ops), [frames.by_rank(table) for table in (overheads, steps)]
     worst = "low" if sound else "high"
     rows = [_disagreement(row) for row in clocks.to_pylist()]
+    rows += [
+        _row(rank, "TRC006", "low", _CROWD, count) for rank, count in _count(launches.filter(crowded(launches))).items()
+    ]
     for rank in sorted(recorded.keys() | launched.keys()):
         count, missing = recorded[rank], lost[rank]
         if count and rank not in sound:

@@ -153,8 +153,8 @@ class Host:
         self._call_rows = dict(frames.threads(api_calls))
         self._activities = ActivityTimes(api_calls, host_ranges, overheads, launches, gpu_ops, closed)
         own = overheads.filter(pa.array(~frames.where(overheads, "name", is_driver_overhead)))
-        columns = [frames.ints(own, c) for c in ("rank", "process", "thread", "start_ns", "end_ns")]
-        self._overheads = {rank: [c[rows] for c in columns[1:]] for (rank,), rows in frames.together(columns[0])}
+        self._overheads = frames.OfThreads(*(frames.ints(own, c) for c in ("rank", "process", "thread")))
+        self._overhead = frames.ints(own, "start_ns"), frames.ints(own, "end_ns")
         self._threads: dict[frames.ThreadKey, Thread] = {}
 
     def thread(self, rank: int, process: int, thread: int) -> Thread:
@@ -219,9 +219,8 @@ class Host:
 
     def _profiler(self, key: frames.ThreadKey) -> Spans:
         """The profiler's own overhead on the thread, or on an unknown one."""
-        process, thread, start, end = self._overheads.get(key[0], (*EMPTY, *EMPTY))
-        here = np.isin(process, (key[1], frames.NULL)) & np.isin(thread, (key[2], frames.NULL))
-        return union(start[here], end[here])
+        here = self._overheads.rows(*key)
+        return union(*(column[here] for column in self._overhead))
 
 
 def _outermost(start: Array, end: Array, name: Array) -> Ranges:

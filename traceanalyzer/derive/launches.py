@@ -15,6 +15,9 @@ from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.tables.ledger import LAUNCHES
 from traceanalyzer.intervals import Array
 
+MOST_GPUS = 64
+"""More than any machine has. What a host thread did is told for each GPU that waited for it meanwhile, so with as many GPUs as one
+likes there would be no end of it."""
 _OF_OPS = ["rank", "process", "correlation", "row", "device", "stream", "start_ns", "end_ns", "kind"]
 _OF_CALLS = ["rank", "process", "correlation", "thread", "start_ns", "end_ns", "name"]
 
@@ -73,6 +76,13 @@ def call_of(op: Array, launches: pa.Table) -> Array:
     known = at < len(launched)
     known[known] = launched[at[known]] == op[known]
     return np.where(known, at, -1)
+
+
+def crowded(launches: pa.Table) -> frames.Flags:
+    """The launches by threads that launch on more than `MOST_GPUS`."""
+    by_thread = frames.dense(*(frames.ints(launches, c) for c in ("rank", "process", "thread")))
+    gpus = np.unique(np.stack([by_thread, frames.ints(launches, "device")]), axis=1)[0]
+    return (np.bincount(gpus) > MOST_GPUS)[by_thread] if len(by_thread) else np.zeros(0, bool)
 
 
 def launching_ranges(op: Array, launches: pa.Table, host: Host) -> pa.DictionaryArray:

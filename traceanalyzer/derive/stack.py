@@ -139,9 +139,11 @@ class Stretches:
 
     def _depth(self) -> Array:
         """For each range how many are around it."""
-        depth = np.full(len(self._parent) + 1, -1, np.int64)
-        while ((deeper := np.append(depth[self._parent] + 1, -1)) != depth).any():
-            depth = deeper
+        # Each round looks twice as far up. One more at the end, which is its own parent.
+        above = np.append(np.where(self._parent >= 0, self._parent, len(self._parent)), len(self._parent))
+        depth = (above < len(self._parent)).astype(np.int64)
+        while (above < len(self._parent)).any():
+            depth, above = depth + depth[above], above[above]
         return depth[:-1]
 
     @staticmethod

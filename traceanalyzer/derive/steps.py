@@ -110,15 +110,16 @@ def step_stats(
         return STEP_STATS.empty()
     calls = step_calls.sort_by([("rank", "ascending"), ("device", "ascending"), ("op_start_ns", "ascending")])
     unfinished, before = _first_unfinished(launch_calls), frames.by_device(_unlaunched(ledger_ops, links))
-    tables = [_device_steps(key, host_steps, own, unfinished, before[key]) for key, own in frames.split(calls)]
+    steps = _Steps(host_steps)
+    tables = [_device_steps(key, steps, own, unfinished, before[key]) for key, own in frames.split(calls)]
     return frames.stack(STEP_STATS, [table for table in tables if table.num_rows])
 
 
 def step_ops(host_steps: pa.Table, step_calls: pa.Table) -> pa.Table:
     """One row per operation of a row of `step_stats`, in the order of `step_calls` within each device."""
-    tables = []
+    tables, steps = [], _Steps(host_steps)
     for key, launches in frames.split(step_calls.sort_by([("rank", "ascending"), ("device", "ascending")])):
-        launched = _launched_in_steps(key, host_steps, launches)
+        launched = steps.launched(key, launches)
         if launched is not None:
             index = np.unique(launched.step, return_inverse=True)[1]
             columns = {"op": launched.launches["op"], "step": index}
@@ -153,26 +154,26 @@ def steps_at(host_steps: pa.Table, rank: Array, process: Array, time: Array) -> 
 
 def _device_steps(
     key: frames.Key,
-    steps: pa.Table,
+    steps: _Steps,
     launches: pa.Table,
     unfinished: Mapping[tuple[int, ...], int],
     unlaunched: pa.Table,
 ) -> pa.Table:
-    launched = _launched_in_steps(key, steps, launches)
+    launched = steps.launched(key, launches)
     if launched is None:
         return STEP_STATS.empty()
-    mine, launches, step = launched.steps, launched.launches, launched.step
-    start, end = frames.ints(mine, "start_ns"), frames.ints(mine, "end_ns")
+    mine, launches = launched.steps, launched.launches
+    # Of many GPUs, each may have work of few steps.
+    seen, step = np.unique(launched.step, return_inverse=True)
     op_start, op_end = frames.ints(launches, "op_start_ns"), frames.ints(launches, "op_end_ns")
-    first, last = np.full(len(start), np.iinfo(np.int64).max), np.full(len(start), frames.NULL)
+    first, last = np.full(len(seen), np.iinfo(np.int64).max), np.full(len(seen), frames.NULL)
     np.minimum.at(first, step, op_start)
     np.maximum.at(last, step, op_end)
-    ops = np.bincount(step, minlength=len(start))
-    kernels = np.bincount(step[frames.equals(launches, "op_kind", "kernel")], minlength=len(start))
-    seen = np.flatnonzero(ops)
-    whole = end[seen] <= unfinished.get((key[0], launched.process), np.iinfo(np.int64).max)
-    done = np.maximum.accumulate(last[seen])
-    begin = int(first[seen[0]])
+    ops = np.bincount(step, minlength=len(seen))
+    kernels = np.bincount(step[frames.equals(launches, "op_kind", "kernel")], minlength=len(seen))
+    whole = launched.end[seen] <= unfinished.get((key[0], launched.process), np.iinfo(np.int64).max)
+    done = np.maximum.accumulate(last)
+    begin = int(first[0])
     before = frames.ints(unlaunched, "end_ns")[frames.ints(unlaunched, "start_ns") < begin].max(initial=frames.NULL)
     return frames.build(
         STEP_STATS,
@@ -185,32 +186,48 @@ def _device_steps(
             "start_ns": np.append(begin if before == frames.NULL else min(int(before), begin), done[:-1]),
             "end_ns": done,
             "complete": whole & (np.arange(len(seen)) > 0),
-            "gpu_op_count": ops[seen],
-            "kernel_count": kernels[seen],
+            "gpu_op_count": ops,
+            "kernel_count": kernels,
         },
     )
 
 
 @dataclass(frozen=True)
 class _Launched:
-    """The launches of one device that lie in a step, and in which of the host's `steps`, all of one process."""
+    """The launches of one device that lie in a step, and in which of the host's `steps`, all of one process; these end at `end`."""
 
     process: int
     steps: pa.Table
+    end: Array
     launches: pa.Table
     step: Array
 
 
-def _launched_in_steps(key: frames.Key, steps: pa.Table, launches: pa.Table) -> _Launched | None:
-    """None without any. A device shared by processes is counted in the steps of the process that launches most on it."""
-    mine = steps.filter(pc.equal(steps["rank"], key[0]))
-    process = frames.ints(launches, "process")
-    stepping = process[np.isin(process, frames.ints(mine, "process"))]
-    if not len(stepping):
-        return None
-    leader = frames.commonest(stepping)
-    mine = mine.filter(pa.array(frames.ints(mine, "process") == leader))
-    launches = launches.filter(pa.array(process == leader))
-    step = latest(frames.ints(mine, "start_ns"), frames.ints(mine, "end_ns"), frames.ints(launches, "start_ns"))
-    inside = step >= 0
-    return _Launched(leader, mine, launches.filter(pa.array(inside)), step[inside]) if inside.any() else None
+class _Steps:
+    """The host's steps by (rank, process)."""
+
+    def __init__(self, steps: pa.Table) -> None:
+        keys = (frames.ints(steps, "rank"), frames.ints(steps, "process"))
+        self._of: dict[tuple[int, ...], tuple[pa.Table, Array, Array]] = {}
+        for key, rows in frames.together(*keys):
+            own = steps.take(pa.array(rows))
+            self._of[key] = own, frames.ints(own, "start_ns"), frames.ints(own, "end_ns")
+
+    def launched(self, key: frames.Key, launches: pa.Table) -> _Launched | None:
+        """Those of a device's launches that lie in a step, None without any.
+
+        A device shared by processes is counted in the steps of the process that launches most on it.
+        """
+        process = frames.ints(launches, "process")
+        distinct, count = np.unique(process, return_counts=True)
+        stepping = [
+            pair for pair in zip(distinct.tolist(), count.tolist(), strict=True) if (key[0], pair[0]) in self._of
+        ]
+        if not stepping:
+            return None
+        leader = max(stepping, key=lambda pair: pair[1])[0]
+        mine, start, end = self._of[key[0], leader]
+        launches = launches.filter(pa.array(process == leader))
+        step = latest(start, end, frames.ints(launches, "start_ns"))
+        inside = step >= 0
+        return _Launched(leader, mine, end, launches.filter(pa.array(inside)), step[inside]) if inside.any() else None

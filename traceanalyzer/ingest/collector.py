@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer import intervals
+from traceanalyzer.columns import compacted
 from traceanalyzer.ingest.candidates import Candidates
 from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.gpu_rows import WEEK, Extent, Owners, Quarantine
@@ -32,8 +33,9 @@ _OF_THE_GPU = ("gpu_ops", "collectives", "overheads", "counters")
 _OF_THE_HOST = ("api_calls", "host_ranges", "overheads")
 """Tables of what took time on host threads."""
 
-# Rows go to the other thread in batches of at least so many, since each costs a change of threads; so many may wait there.
+# Rows go to the other thread in batches of at least so many, or so large, since each costs a change of threads; so many may wait there.
 _BATCH_ROWS = 1 << 13
+_BATCH_BYTES = 2 << 20
 _MOST_WAITING = 2
 _FARTHEST = (1 << 62) - 1
 """No two times within this lie further apart than an int64 can say."""
@@ -58,11 +60,16 @@ class Collector:
         self._beside = ThreadPoolExecutor(1)
         self._waiting: deque[Future[None]] = deque()
         self._held: defaultdict[str, list[pa.Table]] = defaultdict(list)
+        self._held_rows: Counter[str] = Counter()
+        self._held_bytes: Counter[str] = Counter()
 
     def add(self, table: str, batch: pa.Table | pa.RecordBatch) -> None:
-        rows = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        # The dictionaries of an importer may cover the whole file.
+        rows = compacted(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
         self._held[table].append(rows)
-        if sum(held.num_rows for held in self._held[table]) >= _BATCH_ROWS:
+        self._held_rows[table] += rows.num_rows
+        self._held_bytes[table] += rows.nbytes
+        if self._held_rows[table] >= _BATCH_ROWS or self._held_bytes[table] >= _BATCH_BYTES:
             self._pass_on(table)
 
     def candidates(self, batch: pa.Table) -> None:
@@ -73,6 +80,7 @@ class Collector:
         while len(self._waiting) >= _MOST_WAITING:
             self._waiting.popleft().result()
         rows = pa.concat_tables(self._held.pop(table), promote_options="permissive")
+        self._held_rows[table] = self._held_bytes[table] = 0
         self._waiting.append(self._beside.submit(self._add, table, rows))
 
     def _add(self, table: str, rows: pa.Table) -> None:
@@ -137,7 +145,7 @@ class Collector:
     def _host_ranges(self, marks: list[pa.Table]) -> Iterator[pa.Table]:
         nesting = _Nesting()
         for block in self._spools["host_ranges"].blocks():
-            marks.append(step_marks(block))
+            marks.append(compacted(step_marks(block)))
             yield nesting.fill(block)
 
     def _gpu_ops(self, owners: Owners | None, facts: FileFacts) -> Iterator[pa.Table]:

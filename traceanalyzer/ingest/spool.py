@@ -1,15 +1,15 @@
 """Rows on their way into order: an external merge sort over Arrow tables, in memory that does not grow with their number.
 
-Rows come in batches of any size and order. Every `RUN_ROWS` of them are sorted and written to a file (a run), in blocks.
-At the end the blocks are merged; each is read when its first row is due, so runs that do not overlap are read one by one. A
-table that is smaller than a run never touches the disk.
+Rows come in batches of any size and order. Every `RUN_ROWS` of them, or as many as take `RUN_BYTES`, are sorted and written to a file
+(a run), in blocks. At the end the blocks are merged; each is read when its first row is due, so runs that do not overlap are read one
+by one. A table that is smaller than a run never touches the disk.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise, takewhile
 from pathlib import Path
@@ -18,16 +18,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns import compacted
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.order import Ints, Key, key_columns, sorted_order
 from traceanalyzer.model.schema import TableSpec
 
 RUN_ROWS = 1 << 15
+RUN_BYTES = 8 << 20
+"""Reached before `RUN_ROWS` only where names or shapes are very long."""
 BLOCK_ROWS = 1 << 13
 MOST_OPEN = 32
 """Blocks that may be merged at once; runs that overlap more are first merged into longer ones."""
-
-_SMALL_DICTIONARY = 64
 
 Position = tuple[int, ...]
 """A row's value of each key: positions compare as the rows do."""
@@ -42,7 +43,7 @@ class Spool:
     def __init__(self, spec: TableSpec, keys: tuple[Key, ...], folder: Path) -> None:
         self._spec, self._keys, self._folder = spec, (*keys, Key(_ARRIVAL)), folder
         self._waiting: list[pa.Table] = []
-        self._waiting_rows = self._arrived = self._files = 0
+        self._waiting_rows = self._waiting_bytes = self._arrived = self._files = 0
         self._runs: list[list[_Block]] = []
         self._file: tuple[Path, frozenset[str] | None, pa.RecordBatchFileReader] | None = None
 
@@ -57,11 +58,12 @@ class Spool:
         self._arrived += rows.num_rows
         self._waiting.append(rows.append_column(_ARRIVAL, pa.array(arrival)))
         self._waiting_rows += rows.num_rows
-        while self._waiting_rows >= RUN_ROWS:
+        self._waiting_bytes += rows.nbytes
+        while self._waiting_rows >= RUN_ROWS or self._waiting_bytes >= RUN_BYTES:
             self._runs.append(self._store(self._next_run()))
 
     def blocks(self, columns: tuple[str, ...] = ()) -> Iterator[pa.Table]:
-        """All rows in order, in tables of `RUN_ROWS` and a last one of what is left; with `columns` alone, where any are given."""
+        """All rows in order, in tables as `_even` cuts them; with `columns` alone, where any are given."""
         if self._waiting_rows:
             run = self._next_run()
             self._runs.append([_Block(first, last, run.rows, at) for first, last, at in self._cuts(run)])
@@ -84,8 +86,8 @@ class Spool:
         rows = pa.concat_tables(self._waiting, promote_options="permissive")
         run, rest = rows.slice(0, RUN_ROWS), rows.slice(RUN_ROWS)
         self._waiting, self._waiting_rows = ([rest] if rest.num_rows else []), rest.num_rows
-        ordered = _in_order([_present(run, self._spec.schema)], self._keys)
-        return replace(ordered, rows=_compact(ordered.rows))
+        self._waiting_bytes = rest.nbytes
+        return _in_order([_present(run, self._spec.schema)], self._keys)
 
     def _store(self, run: _Run) -> list[_Block]:
         """Write sorted rows to a file; return its blocks."""
@@ -173,7 +175,7 @@ class _Reading:
         if self.last > bound:
             rows = range(len(self._rows))
             self._position = bisect_right(rows, bound, lo=start, key=lambda row: _place(self._columns, row))
-        return self._rows.slice(start, self._position - start)
+        return compacted(self._rows.slice(start, self._position - start))
 
 
 def _open_file(path: Path, columns: frozenset[str] | None) -> pa.RecordBatchFileReader:
@@ -205,18 +207,54 @@ def _most_overlapping(blocks: list[_Block]) -> int:
 
 
 def _even(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of `RUN_ROWS` and a last one of what is left."""
+    """The same rows in tables of `RUN_ROWS`, fewer where their texts take more than `RUN_BYTES`, and a last one of what is left.
+
+    Where they are cut depends on the rows alone, and not on how they came.
+    """
     held: list[pa.Table] = []
-    rows = 0
+    rows = fresh = 0
     for table in tables:
         held.append(table)
-        rows += table.num_rows
-        while rows >= RUN_ROWS:
-            joined = pa.concat_tables(held, promote_options="default")
-            yield _solid(joined.slice(0, RUN_ROWS))
-            held, rows = [joined.slice(RUN_ROWS)], rows - RUN_ROWS
+        rows, fresh = rows + table.num_rows, fresh + table.nbytes
+        if rows >= RUN_ROWS or fresh >= RUN_BYTES:
+            *full, rest = _cut(_solid(pa.concat_tables(held, promote_options="default")))
+            yield from full
+            held, rows, fresh = [rest], rest.num_rows, 0
     if rows:
-        yield _solid(pa.concat_tables(held, promote_options="default"))
+        yield from (table for table in _cut(_solid(pa.concat_tables(held, promote_options="default"))) if len(table))
+
+
+def _cut(rows: pa.Table) -> Iterator[pa.Table]:
+    """Full tables, and what is left, which may be nothing."""
+    while count := _full(rows):
+        yield compacted(rows.slice(0, count))
+        rows = rows.slice(count)
+    yield compacted(rows)
+
+
+def _full(rows: pa.Table) -> int:
+    """How many of the first rows make a full table; 0 when there are too few."""
+    most = min(rows.num_rows, RUN_ROWS)
+    if rows.nbytes > RUN_BYTES:
+        taken = np.cumsum(_text_bytes(rows.slice(0, most)))
+        fitting = int(np.searchsorted(taken, RUN_BYTES, side="right"))
+        if fitting < most:
+            return max(fitting, 1)
+    return most if most == RUN_ROWS else 0
+
+
+def _text_bytes(rows: pa.Table) -> Ints:
+    """How many bytes the texts of each row take; a name counts where it first occurs."""
+    size = np.zeros(rows.num_rows, np.int64)
+    for column in rows.columns:
+        texts = column.combine_chunks()
+        if pa.types.is_string(texts.type):
+            size += pc.fill_null(pc.binary_length(texts), 0).to_numpy()
+        elif pa.types.is_dictionary(texts.type):
+            length = pc.binary_length(texts.dictionary).to_numpy()
+            code, first = np.unique(pc.fill_null(texts.indices, -1).to_numpy(), return_index=True)
+            size[first] += np.append(length, 0)[code]
+    return size
 
 
 def _in_order(tables: list[pa.Table], keys: tuple[Key, ...]) -> _Run:
@@ -231,28 +269,6 @@ def _in_order(tables: list[pa.Table], keys: tuple[Key, ...]) -> _Run:
 def _solid(table: pa.Table) -> pa.Table:
     """One chunk a column, one dictionary for all of it."""
     return table.unify_dictionaries().combine_chunks()
-
-
-def _compact(table: pa.Table) -> pa.Table:
-    """Dictionaries without the values that no row has: those of an importer may cover the whole file."""
-    for index, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(index, field, _used(table.column(index).combine_chunks()))
-    return table
-
-
-def _used(names: pa.DictionaryArray) -> pa.DictionaryArray:
-    if len(names.dictionary) <= _SMALL_DICTIONARY:
-        return names
-    codes = pc.fill_null(names.indices, -1).to_numpy()
-    seen = np.zeros(len(names.dictionary) + 1, bool)
-    seen[codes] = True  # a null's -1 marks the extra place at the end
-    used = np.flatnonzero(seen[:-1])
-    if len(used) == len(names.dictionary):
-        return names
-    place = np.full(len(seen), -1, np.int32)
-    place[used] = np.arange(len(used), dtype=np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(place[codes], mask=codes < 0), names.dictionary.take(pa.array(used)))
 
 
 def _present(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -116,42 +116,54 @@ class Vocabulary:
     `meanings` are further columns, each a function of the name; None becomes null.
     """
 
-    LIMIT = 1 << 16
-    """Names after which it begins anew, so that it stays small however many names a file has."""
+    LIMIT, LIMIT_BYTES = 1 << 16, 4 << 20
+    """Names, and bytes of them, after which it begins anew, so that it stays small however many and long the names of a file are."""
 
     def __init__(self, column: str, **meanings: Callable[[str], str | None]) -> None:
         self._column, self._meanings = column, meanings
         self._begin()
 
     def _begin(self) -> None:
-        self._codes = Codes()
-        self._texts = pa.array([], pa.string())
-        self._values = {column: Codes() for column in self._meanings}
+        self._names = _Texts()
+        self._values = {column: _Texts() for column in self._meanings}
         # Per meaning the code of each name's value. The last place is that of a null name, whose code is -1.
         self._value_codes = {column: np.full(1, -1, np.int32) for column in self._meanings}
 
     def columns(self, names: Sequence[str | None]) -> dict[str, pa.DictionaryArray]:
         """The column and those of its meanings for these names, dictionary-encoded."""
-        if len(self._codes) > self.LIMIT:
+        if len(self._names.texts) > self.LIMIT or self._names.texts.nbytes > self.LIMIT_BYTES:
             self._begin()
-        codes = self._codes.of(names)
-        if new := self._codes.names(len(self._texts)):
+        codes, new = self._names.take(names)
+        if new:
             self._learn(new)
         return {
-            self._column: encoded(codes, self._texts),
+            self._column: encoded(codes, self._names.texts),
             **{
-                column: encoded(self._value_codes[column][codes], pa.array(self._values[column].names(), pa.string()))
+                column: encoded(self._value_codes[column][codes], self._values[column].texts)
                 for column in self._meanings
             },
         }
 
     def _learn(self, new: list[str]) -> None:
-        self._texts = pa.concat_arrays([self._texts, pa.array(new, pa.string())])
         for column, meaning in self._meanings.items():
             known = self._value_codes[column]
-            self._value_codes[column] = np.concatenate(
-                (known[:-1], self._values[column].of(map(meaning, new)), known[-1:])
-            )
+            values, _ = self._values[column].take(map(meaning, new))
+            self._value_codes[column] = np.concatenate((known[:-1], values, known[-1:]))
+
+
+class _Texts:
+    """Distinct texts in the order in which they come, also as Arrow's `texts`."""
+
+    def __init__(self) -> None:
+        self._codes = Codes()
+        self.texts = pa.array([], pa.string())
+
+    def take(self, names: Iterable[str | None]) -> tuple[Numbers, list[str]]:
+        """The number of each text, and those that are new."""
+        codes = self._codes.of(names)
+        if new := self._codes.names(len(self.texts)):
+            self.texts = pa.concat_arrays([self.texts, pa.array(new, pa.string())])
+        return codes, new
 
 
 class Codes(dict[str | None, int]):
