@@ -28,6 +28,7 @@ from pathlib import Path
 from traceanalyzer.errors import ConfigError, did_you_mean
 from traceanalyzer.files import read_settings
 from traceanalyzer.units import can_be_held
+from traceanalyzer.urls import url_of
 
 MOST_BYTES = 1 << 20
 # In one line: the time to read a key grows with the square of its parts.
@@ -154,6 +155,8 @@ def read_budgets(found: object, file: Path, table: str, places: Mapping[str, str
         _one_of(aggregate, AGGREGATES, f"{table}: aggregate")
     if baseline is not None and not isinstance(baseline, str):
         raise ConfigError(f"{table}: baseline must be the path of a file")
+    if baseline is not None and url_of(baseline) is not None:
+        raise ConfigError(f"{table}: baseline must be a path on this machine, not a URL; fetch it first, or name it with --baseline")
     if isinstance(budgets, list) and all(isinstance(text, str) for text in budgets):
         budgets = dict.fromkeys(budgets, "error")
     if not isinstance(budgets, dict):

@@ -1,6 +1,7 @@
 """Files that lie elsewhere: folders named by a URL (`s3://bucket/run.store`), through fsspec.
 
-Whatever a file system raises becomes an OSError here, so that callers treat a bucket as they treat a disk.
+Whatever a file system raises becomes an OSError here, so that callers treat a bucket as they treat a disk. Only kinds of URLs that are
+files and nothing else are opened, never a chain of them (`zip://…::http://…`), and no server can lead to another one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ INSTALL = 'pip install "traceanalyzer[cluster]"'
 # One letter before a colon is a drive. A Path keeps one slash of those behind it.
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/(/?)(.*)", re.IGNORECASE | re.DOTALL)
 _ON_THIS_MACHINE = ("file", "local")
+_OVER_HTTP = ("http", "https")
+SCHEMES = (*_ON_THIS_MACHINE, *_OVER_HTTP, "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "hf", "hdfs", "webhdfs", "memory")
+"""The kinds of URLs that are opened."""
+# Who asks, and the query, in which a signature may stand.
+_USER = re.compile(r"(?<=://)[^/\s'\"@]{1,512}+@")
+_QUERY = re.compile(r"(?<=[^\s?])\?[^\s'\"?=]{1,128}=[^\s'\"]*")
 
 
 def url_of(place: Place) -> str | None:
@@ -44,8 +51,18 @@ def local_of(place: Place) -> Path | None:
 
 
 def shown(place: Place) -> str:
-    """A place as messages name it."""
-    return url_of(place) or str(place)
+    """A place as messages name it: without the credentials that a URL may hold."""
+    url = url_of(place)
+    return str(place) if url is None else without_credentials(url)
+
+
+def without_credentials(text: str) -> str:
+    """A text without the users, passwords and queries of URLs in it."""
+    return _QUERY.sub("", _USER.sub("", text)) if "://" in text else text
+
+
+class ElsewhereError(OSError):
+    """A server answers with another place than the one that was asked for."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +73,21 @@ class RemoteFolder:
 
     def _open(self) -> tuple[Any, str]:
         """The file system, which fsspec keeps, and the folder in it."""
+        place, scheme = shown(self.url), self.url.partition(":")[0].lower()
+        if scheme not in SCHEMES or "::" in self.url:
+            what = "chained URLs" if "::" in self.url else f"URLs that begin with {scheme}:"
+            raise InputError(f"{place}: {what} are not opened; name a local path, or a URL such as s3://bucket/folder")
         try:
             from fsspec.core import url_to_fs
         except ImportError as error:
-            raise InputError(f"{self.url}: to read and write URLs, {INSTALL}") from error
+            raise InputError(f"{place}: to read and write URLs, {INSTALL}") from error
         try:
-            filesystem, root = url_to_fs(self.url)
+            filesystem, root = url_to_fs(self.url, **({"get_client": _client} if scheme in _OVER_HTTP else {}))
         except ImportError as error:  # what speaks to one kind of store is a package of its own
-            raise InputError(f"{self.url}: {error}") from error
+            raise InputError(f"{place}: {error}") from error
         except ValueError as error:
-            raise InputError(f"{self.url}: {error}; name a local path, or a URL such as s3://bucket/folder") from error
+            told = without_credentials(str(error))
+            raise InputError(f"{place}: {told}; name a local path, or a URL such as s3://bucket/folder") from error
         return filesystem, root.rstrip("/")
 
     def within(self, name: str) -> RemoteFolder:
@@ -155,10 +177,37 @@ class RemoteFolder:
         there = self._open()
         try:
             yield there
-        except OSError:
-            raise
         except Exception as error:
-            raise OSError(f"{type(error).__name__}: {error}") from error
+            if (elsewhere := _elsewhere(error)) is not None:
+                raise elsewhere from error
+            if isinstance(error, OSError):
+                raise
+            raise OSError(without_credentials(f"{type(error).__name__}: {error}")) from error
+
+
+def _elsewhere(error: BaseException | None) -> ElsewhereError | None:
+    """What a file system made another error of, such as a missing file."""
+    while error is not None and not isinstance(error, ElsewhereError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+async def _client(**options: Any) -> Any:
+    """An HTTP client that follows a server to no other one, and from https to nothing less."""
+    import aiohttp
+
+    async def check(_: Any, __: Any, asked: Any) -> None:
+        location = asked.response.headers.get("Location") or asked.response.headers.get("URI") or ""
+        there = asked.url.join(type(asked.url)(location))
+        same = there.scheme == asked.url.scheme and there.port == asked.url.port
+        secured = (asked.url.scheme, asked.url.port, there.scheme, there.port) == ("http", 80, "https", 443)
+        if there.host != asked.url.host or not (same or secured):
+            asked.response.close()
+            raise ElsewhereError(f"it redirects to {there.scheme}://{there.host}, which is not followed; name that URL itself")
+
+    watch = aiohttp.TraceConfig()
+    watch.on_request_redirect.append(check)
+    return aiohttp.ClientSession(trace_configs=[watch], **options)
 
 
 def _join(root: str, name: str) -> str:

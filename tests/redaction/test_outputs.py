@@ -47,7 +47,7 @@ def trace(tmp_path: Path) -> Path:
         made.range(f"/home/s3cr3t/proj/f{number}.py({number}): step", t + 102, t + 993, category="python_function")
         made.range(f"op {form}", t + 103, t + 992, category="cpu_op")
         made.op(t + 1000, t + 1090, launch=(t + 990, t + 995), name=f"kernel {form}")
-        made.add(ph="C", name=f"counter {form}", pid=0, ts=t, args={f"{form}": number})
+        made.add(ph="C", name=f"counter {form}", pid=0, ts=t, args={"value": number})
     made.add(ph="M", name="process_name", args={"name": "python --user s3cr3t"})
     made.add(ph="M", name="thread_name", args={"name": "USER=s3cr3t"})
     made.add(ph="M", name="process_labels", args={"labels": "HOST=s3cr3t"})

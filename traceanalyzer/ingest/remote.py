@@ -10,7 +10,7 @@ from traceanalyzer.ingest import archives, folders
 from traceanalyzer.ingest.limits import allowed_bytes, check_size
 from traceanalyzer.ingest.scratch import ScratchFolder
 from traceanalyzer.ingest.source import Source, source_of
-from traceanalyzer.urls import RemoteFolder
+from traceanalyzer.urls import RemoteFolder, shown, without_credentials
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class RemoteFile:
             RemoteFolder(self.url).download("", place)
             return self._traces(place, folder)
         except OSError as error:
-            raise InputError(f"{self.url}: cannot be read ({error.strerror or error})") from error
+            raise InputError(f"{shown(self.url)}: cannot be read ({_why(error)})") from error
         except InputError as error:
             # A path has swallowed one slash of the URL.
-            raise InputError(str(error).replace(str(self.path), self.url)) from error
+            raise InputError(str(error).replace(str(self.path), shown(self.url))) from error
 
     def _traces(self, place: Path, folder: ScratchFolder) -> list[Source]:
         if folders.to_convert(place):
@@ -57,14 +57,19 @@ def remote_files(url: str, max_bytes: int | None) -> list[RemoteFile]:
         everything = not there.is_folder()
         found = there.files()
     except FileNotFoundError as error:
-        raise InputError(f"{url}: no such file or folder; check the URL") from error
+        raise InputError(f"{shown(url)}: no such file or folder; check the URL") from error
     except OSError as error:
-        raise InputError(f"{url}: cannot be read ({error.strerror or error})") from error
+        raise InputError(f"{shown(url)}: cannot be read ({_why(error)})") from error
     files = [
-        RemoteFile(Path(name), name, size, everything, max_bytes)
+        RemoteFile(Path(shown(name)), name, size, everything, max_bytes)
         for name, size in found
-        if everything or folders.is_called_trace(PurePosixPath(name).name)
+        if everything or folders.is_called_trace(PurePosixPath(shown(name)).name)
     ]
     if not files:
-        raise InputError(f"{url}: there are no traces (.json or .sqlite, also packed); name the files themselves")
+        raise InputError(f"{shown(url)}: there are no traces (.json or .sqlite, also packed); name the files themselves")
     return sorted(files, key=lambda file: folders.natural(file.path))
+
+
+def _why(error: OSError) -> str:
+    """What a file system says, which may name the URL."""
+    return without_credentials(str(error.strerror or error))

@@ -22,7 +22,7 @@ HINT = (
 """Every text that `without_values` changes matches this (RE2)."""
 
 _NAMED = re.compile(
-    r"""(?<![\w.$-]) (?P<dashes> -*+ )
+    r"""(?<![\w$-]) (?<![\w$.-]\.) (?P<dashes> -*+ )
     (?P<name> [A-Za-z0-9_$] [\w.$-]*+ (?: [ ] (?i:key|id|token|access|secret|word|name|phrase|string|code) \b ){0,3}+ )
     (?P<between>
         \\*+["']?+ \]?+ \s{0,4}+ (?: => | := | ==?+ | :(?![:/]) | %3[DdAa] ) \s{0,4}+ [\[(]?+
@@ -105,6 +105,7 @@ _NOBODY = frozenset(
 )  # fmt: skip
 _NUMBER = re.compile(r"[-+]?(?:0x[0-9a-fA-F]+|[\d.]+(?:e[-+]?\d+)?)(?:%|[a-zA-Z]{1,3})?")
 _VARIABLE = re.compile(r"\$\w+|\$\{\w+\}?|%\(?\w*\)?[sd]|\{\w*\}|<[\w -]+>|\*+|x+|\.+|…")
+_SIGN = re.compile(r"\s{0,2}(?:=>|:=|[:=])\s{0,2}(?![\s:=])")
 # A name without a value is followed by the next one: `PASSWORD= PATH=/bin`.
 _NEXT = re.compile(r"[A-Za-z_]\w*=(?!=|$)")
 _NAME_OF_SOMEONE = re.compile(r"[A-Za-z_][\w.@+\\-]*")
@@ -154,6 +155,10 @@ def _without_named(text: str, pattern: re.Pattern[str]) -> str:
         start = at + len(opening)
         parts += [text[done:start], shown]
         done = at = start + len(content)
+        # A value may end in the name of the next one: `password: x.password: y`.
+        if (more := _SIGN.match(text, at)) and _kind(content) == SECRET and (value := _VALUE.match(text, more.end())):
+            parts += [more[0], HIDDEN]
+            done = at = value.end()
     return "".join([*parts, text[done:]]) if parts else text
 
 
