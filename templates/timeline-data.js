@@ -17,17 +17,24 @@ function decodeTimeline(buffer) {
     return array;
   }
 
+  const { kinds, n } = data.index;
+  Object.assign(data.index, { name: read(Uint32Array, n), kind: read(Uint8Array, n), count: read(Float64Array, n), time: read(Float64Array, n) });
   data.rows = [];
   for (const group of data.groups) {
     for (const lane of group.lanes) {
       lane.group = group;
       lane.rows = lane.rows.map((head) => {
         const row = lane.kind === "counter" ? decodePoints(head, read) : decodeSlices(head, read);
-        Object.assign(row, { lane, group, number: data.rows.length });
+        Object.assign(row, { lane, group, number: data.rows.length, kind: kinds.indexOf(lane.content ?? lane.label) });
         data.rows.push(row);
         return row;
       });
     }
+  }
+  const hidden = data.index.hidden.values();
+  for (const row of data.rows) {
+    const pairs = row.name ? hidden.next().value : 0;
+    if (pairs) row.hidden = { slice: runningSum(read(Uint32Array, pairs)), name: read(Uint32Array, pairs) };
   }
   return data;
 }
@@ -178,6 +185,12 @@ function extremesIn(row, from, to) {
 /** How many events a slice stands for. */
 function eventsOf(row, i) {
   return row.count?.[i] ?? 1;
+}
+
+/** The names that a merged slice holds but is not named after, as far as the page knows them. */
+function namesInside({ hidden }, i) {
+  if (!hidden) return [];
+  return [...hidden.name.subarray(firstAfter(hidden.slice, i, 0, true), firstAfter(hidden.slice, i))];
 }
 
 /** A name without what would fill a slice before its point: return type, anonymous namespaces, PyTorch's own namespace. */

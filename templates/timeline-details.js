@@ -2,6 +2,8 @@
 // What is known of a slice, in words: for the tooltip and for the panel of the pinned one. Names are text, never markup.
 
 const MOST_NAMED = 6; // operations of one call that are listed
+const OTHERS_NAMED = 4; // names inside a merged slice that are told
+const OTHER_NAME = 40;
 
 class Details {
   constructor(timeline) {
@@ -47,11 +49,20 @@ class Details {
     return [
       data.names[row.name[i]],
       count > 1 && `${count.toLocaleString("en-US")} events merged; the longest is named`,
+      count > 1 && this.othersLine(row, i),
       lane.kind === "ledger" && `${label}: ${meaning}`,
       `${formatDuration(ns)} · ${formatExact(ns)}`,
       this.startLine(start, group),
       `${group.label} · ${lane.label}${kind}`,
     ];
+  }
+
+  /** The other names inside a merged slice, as far as the page has them. */
+  othersLine(row, i) {
+    const others = namesInside(row, i).map((name) => cutAt(shortName(this.timeline.data.names[name]), OTHER_NAME));
+    if (!others.length) return null;
+    const more = others.length - OTHERS_NAMED;
+    return `also in it: ${others.slice(0, OTHERS_NAMED).join(", ")}${more > 0 ? ` and ${formatCount(more, "other name")}` : ""}`;
   }
 
   startLine(start, group) {

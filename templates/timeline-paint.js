@@ -78,7 +78,7 @@ function paintSlices(ctx, row, y, height, scene) {
     if (wide >= 1) {
       const a = Math.max(left, gutter - 2);
       const w = Math.min(left + wide, width + 2) - a;
-      ctx.globalAlpha = matches && !matches[name[i]] ? FADED : 1;
+      ctx.globalAlpha = matches && row.hits[i + 1] === row.hits[i] ? FADED : 1;
       ctx.fillStyle = fill[colour[i]];
       ctx.fillRect(a, y, w > 4 && !isLedger ? w - 0.6 : w, height); // a hairline between neighbours
       if (w > 34 && scene.labels) paintName(ctx, scene.labels, name[i], Math.max(a, gutter), y + height / 2 + 0.5, Math.min(a + w, width) - Math.max(a, gutter), ink[colour[i]]);

@@ -23,6 +23,7 @@ SCRIPTS = (
     "timeline-paint.js",
     "timeline-links.js",
     "timeline-search.js",
+    "timeline-names.js",
     "timeline-hit.js",
     "timeline-details.js",
     "timeline-minimap.js",

@@ -6,7 +6,7 @@ from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import redacted
 from traceanalyzer.report import sources
 from traceanalyzer.report.assets import assets
-from traceanalyzer.report.budget import LIMIT, Budget, fitted
+from traceanalyzer.report.budget import LIMIT, Budget, Made, fitted
 from traceanalyzer.report.charts import build_charts
 from traceanalyzer.report.devices_view import device_views, ledger_legend
 from traceanalyzer.report.findings_view import finding_groups
@@ -21,7 +21,7 @@ from traceanalyzer.report.rules_view import silent_rules
 from traceanalyzer.report.steps_view import steps_views
 from traceanalyzer.report.tables import build_tables, packed_tables
 from traceanalyzer.report.templating import environment
-from traceanalyzer.report.timeline import build_timeline
+from traceanalyzer.report.timeline import Draft, draft_timeline, made
 from traceanalyzer.result.clocks import clock_offsets
 from traceanalyzer.result.document import Result
 
@@ -36,24 +36,21 @@ def render_html(
     """
     if redact:
         result, tables = redacted(result, tables)
-    return fitted(lambda budget: _page(result, tables, title, budget), limit)
+    draft = None if tables is None else _draft(result, tables)
+    return fitted(lambda budget: _page(result, tables, draft, title, budget), limit)
 
 
-def _page(result: Result, tables: Tables | None, title: str | None, budget: Budget) -> bytes:
+def _draft(result: Result, tables: Tables) -> Draft | None:
+    every = [item for finding in result.findings for item in finding.evidence]
+    rank_name, claims = sources.rank_namer(result), sources.rank_claims(result)
+    draft = draft_timeline(tables, rank_name, every, clock_offsets(result), claims=claims)
+    return draft if draft.events else None
+
+
+def _page(result: Result, tables: Tables | None, draft: Draft | None, title: str | None, budget: Budget) -> Made:
     names = sources.input_names(result)
     rank_name, ahead = sources.rank_namer(result), clock_offsets(result)
-    timeline = None
-    if tables is not None:
-        every = [item for finding in result.findings for item in finding.evidence]
-        timeline = build_timeline(
-            tables,
-            rank_name,
-            every,
-            ahead,
-            claims=sources.rank_claims(result),
-            most=budget.slices,
-        )
-        timeline = timeline if timeline.events else None
+    timeline = draft.timeline(budget.slices) if draft else None
     place = timeline.place if timeline else lambda _: None
     labels = sources.gpu_labels(result, tables, rank_name)
     gpus = sources.gpu_names(result, labels)
@@ -91,4 +88,4 @@ def _page(result: Result, tables: Tables | None, title: str | None, budget: Budg
             page_data=inline_json(page_data(findings)),
         )
     )
-    return text.encode()
+    return made(text, timeline)

@@ -71,17 +71,20 @@ def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
     return rows, len(slices)
 
 
-def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> Slices:
+def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> tuple[Slices, Ints]:
     """Put slices shorter than `quantum` ns that lie in the same quantum together, one slice a colour, laid end to end.
 
     So every colour keeps its exact total; what is lost is the order within a quantum. `keep` marks slices left as they are. The
-    name is that of the longest event; the link is lost unless it stands for one event.
+    name is that of the longest event; the link is lost unless it stands for one event. Returns the merged slices, and for each of
+    the slices given the number of the one that it is in.
     """
     group = _groups(slices, quantum, keep)
     key = group * len(SWATCHES) + slices.colour
     order = np.lexsort((-slices.duration, key))
     longest = order[np.append(True, key[order][1:] != key[order][:-1])]  # the first of each key, in key order
     dense = np.cumsum(np.append(False, key[order][1:] != key[order][:-1]))
+    holder = np.empty(len(slices), dtype=np.int64)
+    holder[order] = dense
     duration = np.bincount(dense, weights=slices.duration[order]).astype(np.int64)
     count = np.bincount(dense, weights=slices.count[order]).astype(np.uint32)
     owner = group[longest]
@@ -90,7 +93,7 @@ def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> Slices:
     within = before - before[opens][np.cumsum(opens) - 1]  # ... and then from the start of each group
     group_start = slices.start[np.searchsorted(group, owner)]
     link = np.where(count == 1, slices.link[longest], 0).astype(np.uint32)
-    return Slices(group_start + within, duration, slices.name[longest], slices.colour[longest], count, link)
+    return Slices(group_start + within, duration, slices.name[longest], slices.colour[longest], count, link), holder
 
 
 def merged_size(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> int:

@@ -1,16 +1,18 @@
-"""The timeline of the page: lanes from the tables on one clock, within a limit, packed for the browser."""
+"""The timeline of the page: lanes from the tables on one clock, then within a limit and packed for the browser."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.report.budget import Budget
+from traceanalyzer.report.budget import Budget, Made
 from traceanalyzer.report.detail import limit
 from traceanalyzer.report.encoding import encode
 from traceanalyzer.report.lane_groups import lane_groups
 from traceanalyzer.report.lanes import Group, RankName, Source, Span, not_shown, rank_spans
+from traceanalyzer.report.name_index import Counts, count_names, index_names
 from traceanalyzer.report.name_table import Names
 from traceanalyzer.report.packing import packed
 from traceanalyzer.report.places import Place, Places
@@ -20,15 +22,23 @@ from traceanalyzer.result.document import Evidence
 ONE_CLOCK = "The ranks' clocks are set by the ends of the collectives that they share."
 
 
+NAME_BYTES = 12
+"""What names that no slice shows may take in the search's index, in bytes for each slice that is allowed."""
+PAIRS = 2
+"""How many names inside merged slices the index tells for each slice that is allowed: enough for each of its names to have a place."""
+
+
 @dataclass(frozen=True)
 class Timeline:
     """What the page needs: the packed payload, how many events it shows, and what was merged or left out.
 
-    `merged_events` counts the events inside merged slices, which lie closer together than `quantum_ns`. `origins` is for each rank
-    of the tables the time that is shown as 0, and `zero` says what that is. `places` finds evidence, for each trace on it.
+    `slices` are those in the payload, points of counters too. `merged_events` counts the events inside merged slices, which lie closer
+    together than `quantum_ns`. `origins` is for each rank of the tables the time that is shown as 0, and `zero` says what that is.
+    `places` finds evidence, for each trace on it.
     """
 
     blob: str
+    slices: int
     events: int
     merged_events: int
     quantum_ns: int
@@ -38,9 +48,59 @@ class Timeline:
     places: Sequence[Places]
     zero: str = "the first one"
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every event and sample is shown by itself."""
+        return self.slices == self.events + sum(len(row) for group in self.groups for row in group.points)
+
     def place(self, evidence: Evidence, trace: int = 0) -> Place | None:
         """The evidence on the timeline; None when its lanes are not shown or cannot be told."""
         return self.places[trace].find(evidence)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A timeline with every event, before what is too much for a page is merged: groups whose rows count from the origin.
+
+    First `shown` from one time to another; what lies at `marked` stays whole.
+    """
+
+    groups: list[Group]
+    names: Names
+    shown: Span
+    origins: Mapping[int, int]
+    places: Sequence[Places]
+    notes: list[str]
+    marked: list[Place]
+    zero: str = Timeline.zero
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How often and how long each name ran."""
+        return count_names([lane for group in self.groups for lane in group.lanes], len(self.names))
+
+    @property
+    def events(self) -> int:
+        return sum(len(row) for group in self.groups for row in group.slices)
+
+    def timeline(self, most: int) -> Timeline:
+        """The timeline with at most so many slices and points."""
+        detail = limit(self.groups, self.marked, len(self.names), most)
+        rows = [row for group in detail.groups for row in group.slices]
+        index = index_names(self.names, self.counts, rows, detail.hidden, most * NAME_BYTES, most * PAIRS)
+        left = not_shown(detail.left_out, "samples of counters between the lowest and the highest close by")
+        return Timeline(
+            packed(encode(detail.groups, index, self.shown, self.origins)),
+            detail.size,
+            self.events,
+            detail.merged_events,
+            detail.quantum_ns,
+            [*self.notes, *left],
+            self.groups,
+            self.origins,
+            self.places,
+            self.zero,
+        )
 
 
 def build_timeline(
@@ -52,7 +112,19 @@ def build_timeline(
     claims: Mapping[int, int] | None = None,
     most: int = Budget.slices,
 ) -> Timeline:
-    """Lanes from the tables, rebased to the first event shown, merged when there are more than `most` slices and points, and packed.
+    """The timeline of `draft_timeline` with at most so many slices and points."""
+    return draft_timeline(tables, rank_name, evidence, ahead, claims=claims).timeline(most)
+
+
+def draft_timeline(
+    tables: Tables,
+    rank_name: RankName,
+    evidence: list[Evidence],
+    ahead: Mapping[int, int] | None = None,
+    *,
+    claims: Mapping[int, int] | None = None,
+) -> Draft:
+    """Lanes from the tables, rebased to the first event shown.
 
     `ahead` is how far the clocks of ranks are ahead of the job's, in ns: their lanes are moved by that. `claims` is how many files say
     that they are a rank of the job, for each rank that any of them does.
@@ -68,26 +140,13 @@ def build_timeline(
     places = Places(groups, zeros, claims or {})
     move(groups, zeros)
     marked = [place for place in map(places.find, evidence) if place is not None]
-    return put_together(groups, source.names, home(groups, zeros), zeros, [places], notes, marked, most)
+    return Draft(groups, source.names, home(groups, zeros), zeros, [places], notes, marked)
 
 
-def put_together(
-    groups: list[Group],
-    names: Names,
-    shown: Span,
-    zeros: Mapping[int, int],
-    places: Sequence[Places],
-    notes: list[str],
-    marked: list[Place],
-    most: int,
-    zero: str = Timeline.zero,
-) -> Timeline:
-    """The timeline of groups whose rows count from the origin: first `shown` from one time to another, what lies at `marked` whole."""
-    events = sum(len(row) for group in groups for row in group.slices)
-    detail = limit(groups, marked, most)
-    left = not_shown(detail.left_out, "samples of counters between the lowest and the highest close by")
-    blob = packed(encode(groups, names, shown, zeros))
-    return Timeline(blob, events, detail.merged_events, detail.quantum_ns, [*notes, *left], groups, zeros, places, zero)
+def made(page: str, timeline: Timeline | None) -> Made:
+    """A page with this timeline on it."""
+    data = page.encode()
+    return Made(data, len(timeline.blob), timeline.slices, timeline.is_whole) if timeline else Made(data)
 
 
 def own_origins(groups: list[Group], ahead: Mapping[int, int]) -> tuple[dict[int, int], bool]:
