@@ -52,7 +52,7 @@ class Details {
       count > 1 && this.othersLine(row, i),
       lane.kind === "ledger" && `${label}: ${meaning}`,
       `${formatDuration(ns)} · ${formatExact(ns)}`,
-      this.startLine(start, group),
+      isExact(row, i) ? this.startLine(start, group) : `starts at about ${formatTick(start, data.quantum, Math.max(Math.abs(start), 1))}: merging moved it by less than ${formatDuration(2 * data.quantum)}`,
       `${group.label} · ${lane.label}${kind}`,
     ];
   }
@@ -101,6 +101,8 @@ class Details {
     const nameOf = ({ row, i }) => data.names[row.name[i]];
     const startOf = ({ row, i }) => row.start[i];
     const call = links().callOf(place);
+    const areExact = (other) => isExact(place.row, place.i) && isExact(other.row, other.i);
+    if (call && !areExact(call)) return [this.item("launched by ", nameOf(call), "", call)];
     if (call) {
       const early = startOf(place) - startOf(call);
       const text = early < 0 ? `, ${formatDuration(-early)} after it started (the clocks disagree)` : `, ${formatDuration(early)} before it started`;
@@ -109,6 +111,7 @@ class Details {
     const { count, places } = links().operationsOf(place, Infinity);
     const items = places.slice(0, MOST_NAMED).map((one) => {
       const late = startOf(one) - startOf(place);
+      if (!areExact(one)) return this.item("started ", nameOf(one), "", one);
       return this.item("started ", nameOf(one), `, ${formatDuration(Math.abs(late))} ${late < 0 ? "before" : "after"} the call began`, one);
     });
     if (count > MOST_NAMED) {

@@ -32,6 +32,7 @@ class Row:
     count: np.ndarray
     link: np.ndarray
     kind: str = "slices"
+    rough: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
     hidden: list[tuple[int, str]] = field(default_factory=list)
     value: np.ndarray = field(default_factory=lambda: np.empty(0))
 
@@ -72,8 +73,9 @@ def decode(blob: str) -> tuple[dict[str, Any], list[Row]]:
                 name = names[read("<u4", n)]
                 count = read("<u4", n) if row["merged"] else np.ones(n, dtype=np.uint32)
                 link = np.cumsum(read("<i4", n) if row["linked"] else np.zeros(n, dtype=np.int32))
-                colour = read("u1", n)
-                rows.append(Row(number, lane["label"], start, end, name, colour, count, link, lane["kind"]))
+                code = read("u1", n)
+                rows.append(Row(number, lane["label"], start, end, name, code & 127, count, link, lane["kind"]))
+                rows[-1].rough = code > 127
     for row, n in zip((row for row in rows if row.kind != "counter"), index["hidden"], strict=True):
         if n:
             row.hidden = list(zip(np.cumsum(read("<u4", n)).tolist(), names[read("<u4", n)].tolist(), strict=True))

@@ -395,3 +395,11 @@ def many_kernels(n: int) -> Sample:
         "end_ns": pa.array(edges[1:]),
     }
     return Sample(gpu_ops=pa.table(ops), ledger_intervals=pa.table(intervals))
+
+
+def named_kernels(names: list[str]) -> Sample:
+    """`many_kernels` with these names, and with all columns."""
+    tables = many_kernels(len(names))
+    ops = tables.table("gpu_ops")
+    columns = {name: ops[name].to_pylist() for name in ops.column_names}
+    return Sample(**{**tables.tables, "gpu_ops": rows("gpu_ops", **{**columns, "name": names})})

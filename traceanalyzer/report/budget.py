@@ -15,7 +15,7 @@ MOST_SLICES = 1_000_000
 FILLED = 0.97
 """A page that takes so much of what it may is full."""
 WORTH_GROWING = 1.1
-GROWTHS = 3
+GROWTHS = 4
 """How often a page is made again with more: the size of a slice varies, so the first guess can miss."""
 
 
@@ -49,11 +49,6 @@ class Made:
     slices: int = 0
     is_whole: bool = True
 
-    def room_for(self, limit: int) -> int:
-        """About how many slices fill a page of `limit` bytes, if each takes as much as those that are there."""
-        room = limit * FILLED - (len(self.page) - self.timeline)
-        return min(round(self.slices * room / max(self.timeline, 1)), MOST_SLICES)
-
 
 def fitted(make: Callable[[Budget], Made], limit: int) -> bytes:
     """The page with about as much as `limit` bytes hold. Raises InputError when even the smallest takes more."""
@@ -72,18 +67,23 @@ def fitted(make: Callable[[Budget], Made], limit: int) -> bytes:
 
 def _filled(make: Callable[[Budget], Made], budget: Budget, made: Made, limit: int) -> bytes:
     """The page with more slices, as long as it has room for notably more and they fit."""
+    too_large: Made | None = None
     for _ in range(GROWTHS):
-        slices = made.room_for(limit)
+        slices = _that_fill(made, too_large, limit)
         if made.is_whole or slices < budget.slices * WORTH_GROWING:
             break
-        budget = replace(budget, slices=slices)
-        larger = make(budget)
-        if len(larger.page) > limit:
-            # What was added takes more than what was there: its own size tells how much of it fits.
-            slices = larger.room_for(limit)
-            if slices <= made.slices:
-                break
-            larger = make(replace(budget, slices=slices))
-            return larger.page if len(larger.page) <= limit else made.page
-        made = larger
+        more = make(replace(budget, slices=slices))
+        if len(more.page) <= limit:
+            budget, made = replace(budget, slices=slices), more
+        else:
+            too_large = more
     return made.page
+
+
+def _that_fill(made: Made, too_large: Made | None, limit: int) -> int:
+    """About how many slices fill a page: as one that has room tells, or between that and one that is too large."""
+    each = made.timeline / max(made.slices, 1)
+    if too_large:
+        each = (len(too_large.page) - len(made.page)) / max(too_large.slices - made.slices, 1)
+    room = limit * FILLED - len(made.page)
+    return min(made.slices + int(room / max(each, 0.1)), MOST_SLICES)

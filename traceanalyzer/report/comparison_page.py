@@ -33,7 +33,7 @@ from traceanalyzer.report.stacked_timeline import Trace, draft_stacked_timeline
 from traceanalyzer.report.tables import packed_tables
 from traceanalyzer.report.tables.changes import change_tables, plain_rows
 from traceanalyzer.report.templating import environment
-from traceanalyzer.report.timeline import Draft, Timeline, made
+from traceanalyzer.report.timeline import Draft, Layout, made
 from traceanalyzer.result.clocks import clock_offsets
 from traceanalyzer.result.comparison import Comparison
 from traceanalyzer.result.comparison_words import advice, noise_words, unit_words
@@ -142,7 +142,7 @@ def _rank_namer(tables: Tables) -> RankName:
     return lambda rank: f"rank {rank} · " if several else ""
 
 
-def _finding_views(shown: Sequence[_Side], timeline: Timeline | None) -> list[tuple[str, FindingView]]:
+def _finding_views(shown: Sequence[_Side], timeline: Layout | None) -> list[tuple[str, FindingView]]:
     """The findings of both sides with the places of their evidence, each with its side's name, numbered on from one to the other."""
     views: list[tuple[str, FindingView]] = []
     for at, side in enumerate(shown):

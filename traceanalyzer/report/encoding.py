@@ -3,18 +3,19 @@
 Layout, little-endian: uint32 length of the header, the header (JSON, UTF-8), then the arrays one after another, each starting
 on a multiple of 8 bytes. All numbers of time are ns.
 
-The header: `names`; `index`, what the search knows of them: {kinds (of lanes), n (counts), left ([names, events] that are not among the
-names), hidden (pairs of each row of slices), places (only where no name has more than so many of its pairs)}; `colours`, `labels` and
-`meanings` of the palette; `home` and `extent`, each [from, to] since the origin; `groups` of {label, origin (what counts as 0, on the
-group's own clock, as text), device (true: a GPU), folded (only where it is so at first), lanes}. A lane is {label, content (its kind in
-`index`, where that is not the label), kind ("ledger", "slices" or "counter"), unit (of a counter), rows}.
+The header: `names`; `index`, what the search knows of them: {kinds (of lanes), n (counts), left ([names, events] that are not among
+the names), hidden (pairs of each row of slices), places (only where no name has more than so many of its pairs)}; `colours`, `labels`
+and `meanings` of the palette; `quantum`, within which slices are merged, 0 for none; `home` and `extent`, each [from, to] since the
+origin; `groups` of {label, origin (what counts as 0, on the group's own clock, as text), device (true: a GPU), folded (only where it
+is so at first), lanes}. A lane is {label, content (its kind in `index`, where that is not the label), kind ("ledger", "slices" or
+"counter"), unit (of a counter), rows}.
 
 The first arrays are the n counts: name numbers (uint32), numbers of kinds (uint8), events (float64), and their ns together (float64).
 
 A row of n slices is {n, wide, merged, linked}: start deltas, the first from the origin and below 0 for what began before it, and
 durations (both float64 when `wide`, else uint32), name numbers (uint32), event counts (uint32, only when `merged`), links as deltas
-(int32, only when `linked`) and colour codes (uint8). A link is the number of a launch call, from 1; the call's slice and those of the
-operations that it launched have the same one. 0 is none.
+(int32, only when `linked`) and colour codes (uint8; 128 more where merging has moved the start, by less than 2 `quantum`). A link is
+the number of a launch call, from 1; the call's slice and those of the operations that it launched have the same one. 0 is none.
 
 A row of n points of a counter is {n, wide}: time deltas (as above) and values (float64), each of which holds until the next one's
 time. After the last one nothing is known.
@@ -42,10 +43,14 @@ from traceanalyzer.report.points import Points
 from traceanalyzer.report.slices import Slices
 
 UINT32_END = 2**32
+ROUGH = 128
+"""In a colour code: the start is not that of an event."""
 
 
-def encode(groups: list[Group], index: NameIndex, home: tuple[int, int], origins: Mapping[int, int]) -> bytes:
-    """The payload of groups whose rows count from the timeline's origin."""
+def encode(
+    groups: list[Group], index: NameIndex, quantum: int, home: tuple[int, int], origins: Mapping[int, int]
+) -> bytes:
+    """The payload of groups whose rows count from the timeline's origin, merged within `quantum` ns."""
     low, high = extent([lane for group in groups for lane in group.lanes])
     header = {
         "names": index.texts,
@@ -53,6 +58,7 @@ def encode(groups: list[Group], index: NameIndex, home: tuple[int, int], origins
         "colours": [swatch.css for swatch in SWATCHES],
         "labels": [swatch.label for swatch in SWATCHES],
         "meanings": [swatch.meaning for swatch in SWATCHES],
+        "quantum": quantum,
         "home": home,
         "extent": [min(low, 0), high],
         "groups": [_group_header(group, origins[group.rank]) for group in groups],
@@ -120,8 +126,16 @@ def _slice_arrays(row: Slices, number_of: Ints) -> list[NDArray[Any]]:
     number = _number(header["wide"])
     counts = [row.count.astype("<u4")] if header["merged"] else []
     links = [_deltas(row.link.astype(np.int64)).astype("<i4")] if header["linked"] else []
+    codes = row.colour | (row.rough * np.uint8(ROUGH))
     names = number_of[row.name].astype("<u4")
-    return [_deltas(row.start).astype(number), row.duration.astype(number), names, *counts, *links, row.colour]
+    return [
+        _deltas(row.start).astype(number),
+        row.duration.astype(number),
+        names,
+        *counts,
+        *links,
+        codes,
+    ]
 
 
 def _point_arrays(row: Points) -> list[NDArray[Any]]:

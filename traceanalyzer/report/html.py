@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import redacted
 from traceanalyzer.report import sources
@@ -21,7 +24,7 @@ from traceanalyzer.report.rules_view import silent_rules
 from traceanalyzer.report.steps_view import steps_views
 from traceanalyzer.report.tables import build_tables, packed_tables
 from traceanalyzer.report.templating import environment
-from traceanalyzer.report.timeline import Draft, draft_timeline, made
+from traceanalyzer.report.timeline import Draft, Layout, draft_timeline, made
 from traceanalyzer.result.clocks import clock_offsets
 from traceanalyzer.result.document import Result
 
@@ -37,7 +40,17 @@ def render_html(
     if redact:
         result, tables = redacted(result, tables)
     draft = None if tables is None else _draft(result, tables)
-    return fitted(lambda budget: _page(result, tables, draft, title, budget), limit)
+    parts = cache(
+        lambda rows: _parts(result, tables, draft, title, rows)
+    )  # growing and shrinking ask for the same again
+
+    def page(budget: Budget) -> Made:
+        timeline = draft.timeline(budget.slices) if draft else None
+        return made(
+            environment().get_template("report.html.j2").render(timeline=timeline, **parts(budget.rows)), timeline
+        )
+
+    return fitted(page, limit)
 
 
 def _draft(result: Result, tables: Tables) -> Draft | None:
@@ -47,45 +60,41 @@ def _draft(result: Result, tables: Tables) -> Draft | None:
     return draft if draft.events else None
 
 
-def _page(result: Result, tables: Tables | None, draft: Draft | None, title: str | None, budget: Budget) -> Made:
+def _parts(
+    result: Result, tables: Tables | None, layout: Layout | None, title: str | None, rows: int
+) -> dict[str, Any]:
+    """What the template shows beside the timeline, with so many rows in each table."""
     names = sources.input_names(result)
     rank_name, ahead = sources.rank_namer(result), clock_offsets(result)
-    timeline = draft.timeline(budget.slices) if draft else None
-    place = timeline.place if timeline else lambda _: None
+    place = layout.place if layout else lambda _: None
     labels = sources.gpu_labels(result, tables, rank_name)
     gpus = sources.gpu_names(result, labels)
-    groups = finding_groups(result, place, lambda number: timeline.groups[number].label if timeline else "")
+    groups = finding_groups(result, place, lambda number: layout.groups[number].label if layout else "")
     findings = [finding for group in groups for finding in group.shown]
-    timeline_ranks = sources.timeline_ranks(result, timeline)
-    data_tables = build_tables(result, tables, timeline, timeline_ranks, budget.rows, gpus)
+    timeline_ranks = sources.timeline_ranks(result, layout)
+    data_tables = build_tables(result, tables, layout, timeline_ranks, rows, gpus)
     charts = build_charts(result, tables, rank_name, place, ahead, gpus, timeline_ranks)
     shown = gpus_to_show(result)
     devices = device_views(shown, result.devices, labels)
-    text = (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            title=title or sources.title(names),
-            assets=assets(charts.code),
-            tool=result.tool,
-            result=result,
-            input_names=names,
-            first=first_view(result, [group.first for group in groups]),
-            glossary=GLOSSARY,
-            devices=devices,
-            many=many_gpus(result, gpus),
-            job=job_view(result),
-            legend=ledger_legend(devices),
-            swatches=SWATCHES,
-            groups=groups,
-            steps=steps_views(shown, result, labels),
-            charts=charts,
-            data_tables=data_tables,
-            tables_data=packed_tables(data_tables),
-            silent=silent_rules(result),
-            timeline=timeline,
-            timeline_ranks=timeline_ranks,
-            page_data=inline_json(page_data(findings)),
-        )
-    )
-    return made(text, timeline)
+    return {
+        "title": title or sources.title(names),
+        "assets": assets(charts.code),
+        "tool": result.tool,
+        "result": result,
+        "input_names": names,
+        "first": first_view(result, [group.first for group in groups]),
+        "glossary": GLOSSARY,
+        "devices": devices,
+        "many": many_gpus(result, gpus),
+        "job": job_view(result),
+        "legend": ledger_legend(devices),
+        "swatches": SWATCHES,
+        "groups": groups,
+        "steps": steps_views(shown, result, labels),
+        "charts": charts,
+        "data_tables": data_tables,
+        "tables_data": packed_tables(data_tables),
+        "silent": silent_rules(result),
+        "timeline_ranks": timeline_ranks,
+        "page_data": inline_json(page_data(findings)),
+    }

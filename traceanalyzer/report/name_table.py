@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyzer.columns import encoded
 
-NAME_LIMIT = 4_000
+NAME_LIMIT = 8_000
 """Longer names are cut on the timeline: each stays a name of its own, but only so much of it is shown and found."""
 
 

@@ -15,7 +15,7 @@ from traceanalyzer.report.palette import SWATCHES
 @dataclass(frozen=True)
 class Slices:
     """Events of one row, by start, in ns. `count` is how many events each slice stands for, `link` the number of the launch call that
-    it is or comes from, 0 for none."""
+    it is or comes from, 0 for none. `rough` marks those that merging has moved: their start is not that of an event."""
 
     start: Ints
     duration: Ints
@@ -23,6 +23,7 @@ class Slices:
     colour: NDArray[np.uint8]
     count: NDArray[np.uint32]
     link: NDArray[np.uint32]
+    rough: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.start)
@@ -34,7 +35,13 @@ class Slices:
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Slices:
         return Slices(
-            self.start[rows], self.duration[rows], self.name[rows], self.colour[rows], self.count[rows], self.link[rows]
+            self.start[rows],
+            self.duration[rows],
+            self.name[rows],
+            self.colour[rows],
+            self.count[rows],
+            self.link[rows],
+            self.rough[rows],
         )
 
     def moved(self, by: int) -> Slices:
@@ -51,7 +58,8 @@ def make_slices(
     """Slices of single events, sorted: earlier first, and the longer first where two start together (a parent before its child)."""
     duration = np.maximum(end - start, 0)
     alone = np.ones(len(start), dtype=np.uint32)
-    slices = Slices(start, duration, name, colour, alone, 0 * alone if link is None else link)
+    links = 0 * alone if link is None else link
+    slices = Slices(start, duration, name, colour, alone, links, np.zeros(len(start), np.bool_))
     after, longer = np.diff(start), np.diff(duration) > 0
     if bool(((after < 0) | ((after == 0) & longer)).any()):
         slices = slices.take(np.lexsort((-duration, start)))
@@ -93,7 +101,9 @@ def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> tuple[Slices
     within = before - before[opens][np.cumsum(opens) - 1]  # ... and then from the start of each group
     group_start = slices.start[np.searchsorted(group, owner)]
     link = np.where(count == 1, slices.link[longest], 0).astype(np.uint32)
-    return Slices(group_start + within, duration, slices.name[longest], slices.colour[longest], count, link), holder
+    start = group_start + within
+    rough = (count > 1) | (start != slices.start[longest])
+    return Slices(start, duration, slices.name[longest], slices.colour[longest], count, link, rough), holder
 
 
 def merged_size(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> int:

@@ -65,7 +65,17 @@ def draft_stacked_timeline(traces: Sequence[Trace]) -> Draft:
     for group in groups:
         group.folded = group.device is None or gpus > 1
     shown = _first_view(every, home(groups, zeros))
-    return Draft(groups, names, shown, zeros, [lanes.places for lanes in every], notes, marked, ZERO)
+    places = [lanes.places for lanes in every]
+    return Draft(
+        groups=groups,
+        origins=zeros,
+        places=places,
+        notes=notes,
+        zero=ZERO,
+        names=names,
+        shown=shown,
+        marked=marked,
+    )
 
 
 def _lanes_of(trace: Trace, names: Names, before: int) -> _Lanes:

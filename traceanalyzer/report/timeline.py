@@ -24,64 +24,60 @@ ONE_CLOCK = "The ranks' clocks are set by the ends of the collectives that they 
 
 NAME_BYTES = 12
 """What names that no slice shows may take in the search's index, in bytes for each slice that is allowed."""
-PAIRS = 2
-"""How many names inside merged slices the index tells for each slice that is allowed: enough for each of its names to have a place."""
+PAIRS = 4
+"""How many names inside merged slices the index tells for each slice that is allowed: two or three are usual."""
 
 
-@dataclass(frozen=True)
-class Timeline:
-    """What the page needs: the packed payload, how many events it shows, and what was merged or left out.
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Which lanes there are, and where they lie: what other parts of the page need to know of the timeline.
 
-    `slices` are those in the payload, points of counters too. `merged_events` counts the events inside merged slices, which lie closer
-    together than `quantum_ns`. `origins` is for each rank of the tables the time that is shown as 0, and `zero` says what that is.
-    `places` finds evidence, for each trace on it.
+    `groups` have every event, and count from the origin: `origins` is for each rank of the tables the time that is shown as 0, and
+    `zero` says what that is. `places` finds evidence, for each trace on it.
     """
 
-    blob: str
-    slices: int
-    events: int
-    merged_events: int
-    quantum_ns: int
-    notes: list[str]
     groups: list[Group]
     origins: Mapping[int, int]
     places: Sequence[Places]
+    notes: list[str]
     zero: str = "the first one"
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every event and sample is shown by itself."""
-        return self.slices == self.events + sum(len(row) for group in self.groups for row in group.points)
+    @cached_property
+    def events(self) -> int:
+        return sum(len(row) for group in self.groups for row in group.slices)
 
     def place(self, evidence: Evidence, trace: int = 0) -> Place | None:
         """The evidence on the timeline; None when its lanes are not shown or cannot be told."""
         return self.places[trace].find(evidence)
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A timeline with every event, before what is too much for a page is merged: groups whose rows count from the origin.
+@dataclass(frozen=True, kw_only=True)
+class Timeline(Layout):
+    """The timeline as the page holds it: the packed payload, and what was merged or left out.
 
-    First `shown` from one time to another; what lies at `marked` stays whole.
+    `slices` are those in the payload, points of counters too; `is_whole`: they are all there are. `merged_events` counts the events
+    inside merged slices, which lie closer together than `quantum_ns`.
     """
 
-    groups: list[Group]
+    blob: str
+    slices: int
+    is_whole: bool
+    merged_events: int
+    quantum_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft(Layout):
+    """The timeline before what is too much for a page is merged: first `shown` from one time to another, `marked` stays whole."""
+
     names: Names
     shown: Span
-    origins: Mapping[int, int]
-    places: Sequence[Places]
-    notes: list[str]
     marked: list[Place]
-    zero: str = Timeline.zero
 
     @cached_property
     def counts(self) -> Counts:
         """How often and how long each name ran."""
         return count_names([lane for group in self.groups for lane in group.lanes], len(self.names))
-
-    @property
-    def events(self) -> int:
-        return sum(len(row) for group in self.groups for row in group.slices)
 
     def timeline(self, most: int) -> Timeline:
         """The timeline with at most so many slices and points."""
@@ -90,16 +86,16 @@ class Draft:
         index = index_names(self.names, self.counts, rows, detail.hidden, most * NAME_BYTES, most * PAIRS)
         left = not_shown(detail.left_out, "samples of counters between the lowest and the highest close by")
         return Timeline(
-            packed(encode(detail.groups, index, self.shown, self.origins)),
-            detail.size,
-            self.events,
-            detail.merged_events,
-            detail.quantum_ns,
-            [*self.notes, *left],
-            self.groups,
-            self.origins,
-            self.places,
-            self.zero,
+            groups=self.groups,
+            origins=self.origins,
+            places=self.places,
+            notes=[*self.notes, *left],
+            zero=self.zero,
+            blob=packed(encode(detail.groups, index, detail.quantum_ns, self.shown, self.origins)),
+            slices=detail.size,
+            is_whole=not detail.quantum_ns,
+            merged_events=detail.merged_events,
+            quantum_ns=detail.quantum_ns,
         )
 
 
@@ -140,7 +136,15 @@ def draft_timeline(
     places = Places(groups, zeros, claims or {})
     move(groups, zeros)
     marked = [place for place in map(places.find, evidence) if place is not None]
-    return Draft(groups, source.names, home(groups, zeros), zeros, [places], notes, marked)
+    return Draft(
+        groups=groups,
+        origins=zeros,
+        places=[places],
+        notes=notes,
+        names=source.names,
+        shown=home(groups, zeros),
+        marked=marked,
+    )
 
 
 def made(page: str, timeline: Timeline | None) -> Made:
