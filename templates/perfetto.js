@@ -39,7 +39,7 @@ function tracksOf(rows) {
 class ChromeTrace {
   constructor(zero) {
     this.zero = zero; // the timeline's first time, from which the trace counts: it has none below 0
-    this.parts = ['{"displayTimeUnit":"ns","traceEvents":['];
+    this.parts = ['{"savedFrom":"a page of traceanalyzer","displayTimeUnit":"ns","traceEvents":['];
     this.lines = [];
     this.names = [];
     this.processes = 0;
