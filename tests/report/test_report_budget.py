@@ -78,5 +78,5 @@ def test_a_page_of_long_names_fits():
     limit = 3 * MEGABYTE
     page = render_html(sample()[0], Sample(**{**tables.tables, "gpu_ops": gpu_ops}), limit=limit)
     assert len(page) <= limit
-    shown = re.search(rb"events that lie within", page)
+    shown = re.search(rb"of them that lie within", page)
     assert shown

@@ -80,8 +80,8 @@ def explain(path: Path, head: bytes) -> str | None:
     """What a file is that is known to be no trace, and what to do; None for any other."""
     if head.startswith(_OWN_PAGE):
         return (
-            "saved from a page of traceanalyzer for Perfetto: a picture of a trace, in which short slices may be merged; give the trace "
-            "itself, or what traceanalyzer export makes of it"
+            "saved from a page of traceanalyzer for Perfetto: a picture of a trace, in which short slices may be merged; "
+            "give the trace itself, or what traceanalyzer export makes of it"
         )
     if is_events(head) or head.startswith(_SQLITE):
         return None
