@@ -39,7 +39,7 @@ function tracksOf(rows) {
 class ChromeTrace {
   constructor(zero) {
     this.zero = zero; // the timeline's first time, from which the trace counts: it has none below 0
-    this.parts = ['{"displayTimeUnit":"ns","traceEvents":['];
+    this.parts = ['{"savedFrom":"a page of traceanalyzer","displayTimeUnit":"ns","traceEvents":['];
     this.lines = [];
     this.names = [];
     this.processes = 0;
@@ -87,20 +87,20 @@ async function chromeTrace(data, findings, evidence) {
     const pid = trace.process(group.label);
     for (const lane of group.lanes) {
       if (lane.kind === "counter") for (const row of lane.rows) await writeCounter(trace, pid, lane, row);
-      else await writeLane(trace, pid, lane, names, calls, group.device ? "flow_in" : "flow_out");
+      else await writeLane(trace, pid, lane, { names, calls, quantum: data.quantum }, group.device ? "flow_in" : "flow_out");
     }
   }
   return trace.blob();
 }
 
-async function writeLane(trace, pid, lane, names, calls, flow) {
+async function writeLane(trace, pid, lane, { names, calls, quantum }, flow) {
   for (const rows of tracksOf(lane.rows)) {
     const tid = trace.track(pid, lane.label);
     const category = JSON.stringify(lane.kind === "ledger" ? "traceanalyzer.ledger" : lane.label);
     for (const row of rows) {
       for (let i = 0; i < row.n; i++) {
         const arrow = row.link?.[i] && calls.has(row.link[i]) ? `,"bind_id":${row.link[i]},"${flow}":true` : "";
-        const merged = row.count?.[i] > 1 ? `,"args":{"events in this slice":${row.count[i]}}` : "";
+        const merged = isExact(row, i) ? "" : `,"args":{"events in this slice":${eventsOf(row, i)},"start moved by less than (ns)":${2 * quantum}}`;
         trace.slice(pid, tid, row.start[i], row.end[i], `"cat":${category},"name":${names[row.name[i]]}${arrow}${merged}`);
         await trace.pause();
       }

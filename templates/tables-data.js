@@ -35,7 +35,7 @@ function fixed(size, decimals) {
 /** A cell of a CSV file (RFC 4180). A text that a spreadsheet would run as a formula gets an apostrophe before it. */
 function csvCell(value) {
   if (typeof value === "number") return String(value);
-  const text = /^[=+\-@\t\r]/.test(value ?? "") ? `'${value}` : (value ?? "");
+  const text = /^[\s'"]*[=+\-@＝＋－＠]/.test(value ?? "") ? `'${value}` : (value ?? "");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
@@ -94,10 +94,16 @@ class TableData {
     return (this.haystacks[row] ??= this.columns.filter((c) => c.kind === "text").map((c) => c.values[row] ?? "").join("\n").toLowerCase());
   }
 
-  /** All rows that pass the filter, in their order, with raw values. */
+  /** All rows that pass the filter, in their order, with raw values; beside figures that can be lower bounds a column that says which are. */
   csv() {
-    const header = this.columns.map((column) => (column.raw ? `${column.title} (${column.raw})` : column.title));
-    const lines = this.rows.map((row) => this.columns.map((column) => csvCell(column.values[row])).join(","));
+    const header = this.columns.flatMap(({ title, raw, atLeast }) => [raw ? `${title} (${raw})` : title, ...(atLeast ? [`${title} is`] : [])]);
+    const cells = (row) => this.columns.flatMap((column) => [column.values[row], ...(column.atLeast ? [boundOf(column, row)] : [])]);
+    const lines = this.rows.map((row) => cells(row).map(csvCell).join(","));
     return [header.map(csvCell).join(","), ...lines, ""].join("\r\n");
   }
+}
+
+function boundOf({ values, atLeast }, row) {
+  if (values[row] === null) return null;
+  return atLeast.includes(row) ? "at least" : "exact";
 }

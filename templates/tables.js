@@ -24,7 +24,7 @@ class TableView {
       this.status.value = data.wanted ? `${formatCount(data.rows.length, "row")} of ${data.length.toLocaleString("en-US")}` : "";
     });
     this.status = element("output", { className: "dim" });
-    const copy = element("button", { type: "button", textContent: "Copy as CSV", title: "All rows that pass the filter, with exact figures" });
+    const copy = element("button", { type: "button", textContent: "Copy as CSV", title: "All rows on this page that pass the filter, with whole names and exact figures" });
     copy.addEventListener("click", () => this.copy());
     this.about = element("p", { className: "about" });
     this.count = element("span");

@@ -3,6 +3,7 @@
 // its rows. Questions about a stretch of a row are answered from running sums, so that their cost does not grow with the stretch.
 
 const BLOCK = 64; // slices or points between two entries of a running sum by colour, or of extremes
+const ROUGH = 128; // in a colour code: merging has moved the start
 
 /** Decode the bytes of the blob into its header, with decoded rows in the lanes of its groups; `rows` are those of all lanes, in order. */
 function decodeTimeline(buffer) {
@@ -17,17 +18,24 @@ function decodeTimeline(buffer) {
     return array;
   }
 
+  const { kinds, n } = data.index;
+  Object.assign(data.index, { name: read(Uint32Array, n), kind: read(Uint8Array, n), count: read(Float64Array, n), time: read(Float64Array, n) });
   data.rows = [];
   for (const group of data.groups) {
     for (const lane of group.lanes) {
       lane.group = group;
       lane.rows = lane.rows.map((head) => {
         const row = lane.kind === "counter" ? decodePoints(head, read) : decodeSlices(head, read);
-        Object.assign(row, { lane, group, number: data.rows.length });
+        Object.assign(row, { lane, group, number: data.rows.length, kind: kinds.indexOf(lane.content ?? lane.label) });
         data.rows.push(row);
         return row;
       });
     }
+  }
+  const hidden = data.index.hidden.values();
+  for (const row of data.rows) {
+    const pairs = row.name ? hidden.next().value : 0;
+    if (pairs) row.hidden = { slice: runningSum(read(Uint32Array, pairs)), name: read(Uint32Array, pairs) };
   }
   return data;
 }
@@ -40,7 +48,8 @@ function decodeSlices({ n, wide, merged, linked }, read) {
   const name = read(Uint32Array, n);
   const count = merged ? read(Uint32Array, n) : null;
   const link = linked ? runningSum(read(Int32Array, n)) : null;
-  const colour = read(Uint8Array, n);
+  const code = read(Uint8Array, n);
+  const colour = code.map((one) => one & (ROUGH - 1));
   const start = new Float64Array(n);
   const end = new Float64Array(n);
   const covered = new Float64Array(n + 1); // ns covered by all slices before this one
@@ -51,7 +60,7 @@ function decodeSlices({ n, wide, merged, linked }, read) {
     end[i] = time + durations[i];
     covered[i + 1] = covered[i] + durations[i];
   }
-  return { n, start, end, covered, name, count, link, colour, ...sumsByColour(n, colour, durations) };
+  return { n, start, end, covered, name, count, link, colour, code, ...sumsByColour(n, colour, durations) };
 }
 
 /** One row of a counter: `value[i]` holds from `time[i]` to the next point. `low` and `high` are the extremes of each block. */
@@ -178,6 +187,17 @@ function extremesIn(row, from, to) {
 /** How many events a slice stands for. */
 function eventsOf(row, i) {
   return row.count?.[i] ?? 1;
+}
+
+/** Whether a slice begins where an event does, and not only near it. */
+function isExact(row, i) {
+  return row.code[i] < ROUGH;
+}
+
+/** The names that a merged slice holds but is not named after, as far as the page knows them. */
+function namesInside({ hidden }, i) {
+  if (!hidden) return [];
+  return [...hidden.name.subarray(firstAfter(hidden.slice, i, 0, true), firstAfter(hidden.slice, i))];
 }
 
 /** A name without what would fill a slice before its point: return type, anonymous namespaces, PyTorch's own namespace. */

@@ -2,6 +2,8 @@
 // What is known of a slice, in words: for the tooltip and for the panel of the pinned one. Names are text, never markup.
 
 const MOST_NAMED = 6; // operations of one call that are listed
+const OTHERS_NAMED = 4; // names inside a merged slice that are told
+const OTHER_NAME = 40;
 
 class Details {
   constructor(timeline) {
@@ -47,11 +49,20 @@ class Details {
     return [
       data.names[row.name[i]],
       count > 1 && `${count.toLocaleString("en-US")} events merged; the longest is named`,
+      count > 1 && this.othersLine(row, i),
       lane.kind === "ledger" && `${label}: ${meaning}`,
       `${formatDuration(ns)} · ${formatExact(ns)}`,
-      this.startLine(start, group),
+      isExact(row, i) ? this.startLine(start, group) : `starts at about ${formatTick(start, data.quantum, Math.max(Math.abs(start), 1))}: merging moved it by less than ${formatDuration(2 * data.quantum)}`,
       `${group.label} · ${lane.label}${kind}`,
     ];
+  }
+
+  /** The other names inside a merged slice, as far as the page has them. */
+  othersLine(row, i) {
+    const others = namesInside(row, i).map((name) => cutAt(shortName(this.timeline.data.names[name]), OTHER_NAME));
+    if (!others.length) return null;
+    const more = others.length - OTHERS_NAMED;
+    return `also in it: ${others.slice(0, OTHERS_NAMED).join(", ")}${more > 0 ? ` and ${formatCount(more, "other name")}` : ""}`;
   }
 
   startLine(start, group) {
@@ -90,6 +101,8 @@ class Details {
     const nameOf = ({ row, i }) => data.names[row.name[i]];
     const startOf = ({ row, i }) => row.start[i];
     const call = links().callOf(place);
+    const areExact = (other) => isExact(place.row, place.i) && isExact(other.row, other.i);
+    if (call && !areExact(call)) return [this.item("launched by ", nameOf(call), "", call)];
     if (call) {
       const early = startOf(place) - startOf(call);
       const text = early < 0 ? `, ${formatDuration(-early)} after it started (the clocks disagree)` : `, ${formatDuration(early)} before it started`;
@@ -98,6 +111,7 @@ class Details {
     const { count, places } = links().operationsOf(place, Infinity);
     const items = places.slice(0, MOST_NAMED).map((one) => {
       const late = startOf(one) - startOf(place);
+      if (!areExact(one)) return this.item("started ", nameOf(one), "", one);
       return this.item("started ", nameOf(one), `, ${formatDuration(Math.abs(late))} ${late < 0 ? "before" : "after"} the call began`, one);
     });
     if (count > MOST_NAMED) {

@@ -84,7 +84,7 @@ function paintSlices(ctx, row, y, height, scene) {
     if (wide >= 1) {
       const a = Math.max(left, gutter - 2);
       const w = Math.min(left + wide, width + 2) - a;
-      ctx.globalAlpha = matches && !matches[name[i]] ? FADED : 1;
+      ctx.globalAlpha = matches && row.hits[i + 1] === row.hits[i] ? FADED : 1;
       ctx.fillStyle = fill[colour[i]];
       const room = w > 4 && !isLedger ? w - 0.6 : w; // a hairline between neighbours
       ctx.fillRect(a, y, room, height);

@@ -1,35 +1,63 @@
 "use strict";
 // Finding slices: by a part of their name, and from one to the next.
 
-/** Slices whose name holds a text. `matches` says for each name's number 0 or 1, or is null; each row gets a running count, `hits`. */
+/**
+ * Events whose name holds a text, from the index of all names: `found` has an entry for each name and kind of lane, the longest total first,
+ * {name (its number), kind, count, time, single (how many are slices of their own)}. `count` and `single` are those of all; each row gets a running
+ * count, `hits`, of slices that are or hold a match.
+ */
 class Search {
   constructor(data) {
     this.names = data.names;
+    this.index = data.index;
     this.rows = data.rows.filter((row) => row.name);
-    this.total = this.rows.reduce((sum, row) => sum + row.n, 0);
-    this.matches = null;
-    this.count = 0;
+    this.matches = null; // for each name's number 0 or 1; null: nothing is searched for
+    this.found = [];
   }
 
   find(text) {
     const wanted = text.trim().toLowerCase();
     this.lower ??= this.names.map((name) => name.toLowerCase());
     this.matches = wanted ? Uint8Array.from(this.lower, (name) => Number(name.includes(wanted))) : null;
-    this.count = 0;
-    if (!this.matches) return;
-    for (const row of this.rows) this.count += this.countHits(row);
+    this.found = this.matches ? this.entries() : [];
+    this.count = this.found.reduce((sum, entry) => sum + entry.count, 0);
+    this.single = this.found.reduce((sum, entry) => sum + entry.single, 0);
+    if (this.count) for (const row of this.rows) this.mark(row);
+    else for (const row of this.rows) (row.hits ??= new Uint32Array(row.n + 1)).fill(0);
   }
 
-  countHits(row) {
-    const hits = (row.hits ??= new Uint32Array(row.n + 1));
-    const { name, n } = row;
-    let sum = 0;
-    for (let i = 0; i < n; i++) {
-      sum += this.matches[name[i]];
-      hits[i + 1] = sum;
-    }
-    return sum;
+  entries() {
+    const { name, kind, count, time } = this.index;
+    this.singles ??= this.countSingles();
+    const found = [];
+    for (let k = 0; k < name.length; k++)
+      if (this.matches[name[k]]) found.push({ name: name[k], kind: kind[k], count: count[k], time: time[k], single: this.singles[kind[k]][name[k]] });
+    return found.sort((a, b) => b.time - a.time || b.count - a.count);
   }
+
+  /** For each kind of lane, by name, how many events are slices of their own. */
+  countSingles() {
+    const singles = this.index.kinds.map(() => new Uint32Array(this.names.length));
+    for (const row of this.rows) {
+      const of = singles[row.kind];
+      for (let i = 0; i < row.n; i++) if (eventsOf(row, i) === 1) of[row.name[i]]++;
+    }
+    return singles;
+  }
+
+  mark(row) {
+    const hits = (row.hits ??= new Uint32Array(row.n + 1));
+    const { name, n, hidden } = row;
+    const { matches } = this;
+    for (let i = 0; i < n; i++) hits[i + 1] = matches[name[i]];
+    if (hidden) for (let k = 0; k < hidden.slice.length; k++) if (matches[hidden.name[k]]) hits[hidden.slice[k] + 1] = 1;
+    for (let i = 0; i < n; i++) hits[i + 1] += hits[i];
+  }
+}
+
+/** Whether a slice has this name, or is a merged one that holds it. */
+function hasName(row, i, name) {
+  return row.name[i] === name || namesInside(row, i).includes(name);
 }
 
 /**

@@ -50,7 +50,7 @@ class RangePanel {
     this.title = document.getElementById("selection-title");
     this.content = document.getElementById("selection-content");
     this.ledgers = data.rows.filter((row) => row.lane.kind === "ledger");
-    this.streams = data.rows.filter((row) => row.lane.kind === "slices" && row.lane.label.startsWith("stream"));
+    this.streams = data.rows.filter((row) => row.lane.content === "streams");
   }
 
   /** Tell of {from, to}, whole ns since the origin; null hides the panel. */

@@ -18,6 +18,7 @@ class Timeline {
     this.links = () => (this.linksMade ??= new Links(data.rows)); // made when first asked for
     this.colours = readColours(data);
     this.search = new Search(data);
+    this.names = new FoundNames(this);
     this.details = new Details(this);
     this.range = new RangePanel(data);
     this.minimap = new Minimap(this);
@@ -260,7 +261,7 @@ class Timeline {
     if (!this.pinned) return;
     const { row, i } = this.pinned;
     const rows = this.search.rows.filter((other) => other.group === row.group && other.lane.kind === row.lane.kind);
-    const found = nextSlice(rows, this.pinned, step, (other, k) => other.name[k] === row.name[i]);
+    const found = nextSlice(rows, this.pinned, step, (other, k) => hasName(other, k, row.name[i]));
     if (found) this.goTo(found);
   }
 
@@ -275,19 +276,22 @@ class Timeline {
 
   find(text) {
     this.search.find(text);
-    const { matches, count, total } = this.search;
-    document.getElementById("found").textContent = matches ? `${count.toLocaleString("en-US")} of ${formatCount(total, "slice")} match` : "";
-    for (const button of document.querySelectorAll('[data-act^="find-"]')) button.disabled = !count;
+    this.names.show();
+    for (const button of document.querySelectorAll('[data-act^="find-"]')) button.disabled = !this.search.count;
     this.draw();
   }
 
   goToMatch(step) {
-    const { matches, rows, count } = this.search;
-    if (!count) return;
-    const wanted = (row, i) => matches[row.name[i]];
+    if (this.search.count) this.goToNext(step, (row, i) => row.hits[i + 1] > row.hits[i]);
+  }
+
+  /** Go to the next slice that is wanted, or the one before; round at the end. From the pinned slice, else from what is in view. */
+  goToNext(step, wanted) {
+    const { rows } = this.search;
     const edge = { time: step > 0 ? -Infinity : Infinity };
     const here = this.pinned ?? { time: step > 0 ? this.from : this.to };
-    this.goTo(nextSlice(rows, here, step, wanted) ?? nextSlice(rows, edge, step, wanted)); // round at the end
+    const found = nextSlice(rows, here, step, wanted) ?? nextSlice(rows, edge, step, wanted);
+    if (found) this.goTo(found);
   }
 
   // ---- the selected range ----

@@ -24,11 +24,13 @@ from traceanalyzer.export.packing import packing
 from traceanalyzer.export.perfetto import Recording, write_trace
 from traceanalyzer.export.text import micros
 from traceanalyzer.export.tracks import layers
+from traceanalyzer.ingest.kineto.copies import copy_kind
 
 KINETO = FIXTURES / "kineto" / "dataloader.slow.pt.trace.json.gz"
 STREAMS = FIXTURES / "kineto" / "streams_overlap.slow.pt.trace.json.gz"
 NSYS = FIXTURES / "nsys" / "nvtx_dataloader.slow.sqlite"
 GRAPH = FIXTURES / "nsys" / "launch_storm.fixed.graph-node.sqlite"
+WHOLE_GRAPHS = FIXTURES / "nsys" / "launch_storm.fixed.graph-level.sqlite"
 JOB = FIXTURES / "multirank" / "gpu_straggler.slow"
 
 
@@ -83,6 +85,21 @@ def test_our_own_reader_finds_every_event_again(tmp_path, path):
     assert again.table("health").num_rows == 0
     (before, after) = (result.devices[0] for result in (found.result, ta.analyze(again)))
     assert (before.window_ns, before.busy_ns, before.idle_ns) == (after.window_ns, after.busy_ns, after.idle_ns)
+
+
+def test_a_graph_that_was_recorded_as_a_whole_is_gpu_work(tmp_path):
+    _, found, content = cached(WHOLE_GRAPHS)
+    (tmp_path / "copy.json").write_bytes(content)
+    again = ta.analyze(ta.load(tmp_path / "copy.json"))
+    assert [note.code for note in again.health] == [note.code for note in found.result.health] == ["TRC008"]
+    (before, after) = (result.devices[0] for result in (found.result, again))
+    assert (before.window_ns, before.compute_ns, before.idle_ns) == (after.window_ns, after.compute_ns, after.idle_ns)
+    assert again.verdict.headline == found.result.verdict.headline
+
+
+@pytest.mark.parametrize(("name", "kind"), [("Memcpy Unified DtoH", "uvm_dtoh"), ("Memcpy Unified HtoD", "uvm_htod")])
+def test_migrations_are_migrations_again(name, kind):
+    assert copy_kind(name) == kind
 
 
 @pytest.mark.parametrize("path", [KINETO, STREAMS, NSYS, GRAPH, JOB], ids=lambda p: p.name)

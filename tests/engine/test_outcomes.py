@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from traceanalyzer.engine.library import load_rules
@@ -35,3 +37,19 @@ def test_outcomes_speak_in_the_rules_own_words():
         assert (found.outcome, found.reason, found.title, found.why) == ("clean", "why not", rule.title, rule.why)
         assert (tuple(found.false_positives), found.metrics) == (rule.false_positives, rule.metrics)
         assert found.title and found.why and found.false_positives
+
+
+def test_figures_for_people_are_named_by_the_rule():
+    """Steps of a calculation stay out; every shipped rule says which of its metrics tell a person something, and in which words."""
+    for rule in load_rules(()):
+        assert rule.figures and list(in_own_words(RuleOutcome(rule.id, "fired", None), rule).figures) == list(
+            rule.figures
+        )
+    (host,) = [rule for rule in load_rules(()) if rule.id == "HST001"]
+    assert not {"alike", "usual", "in_phase"} & in_own_words(RuleOutcome("HST001", "fired", None), host).figures.keys()
+
+
+def test_without_figures_those_that_the_message_writes_are_shown():
+    (rule,) = [rule for rule in load_rules(()) if rule.id == "HST001"]
+    found = in_own_words(RuleOutcome(rule.id, "fired", None), replace(rule, figures={}))
+    assert found.figures == {"share": "share", "longest": "longest"}

@@ -32,6 +32,8 @@ class Row:
     count: np.ndarray
     link: np.ndarray
     kind: str = "slices"
+    rough: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
+    hidden: list[tuple[int, str]] = field(default_factory=list)
     value: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
@@ -49,6 +51,13 @@ def decode(blob: str) -> tuple[dict[str, Any], list[Row]]:
         offset += array.nbytes
         return array
 
+    index = header["index"]
+    names = np.array(header["names"], dtype=object)
+    columns = [read(dtype, index["n"]) for dtype in ("<u4", "u1", "<f8", "<f8")]
+    index["counts"] = {
+        (names[name], index["kinds"][kind]): (int(count), int(time))
+        for name, kind, count, time in zip(*(column.tolist() for column in columns), strict=True)
+    }
     rows = []
     for number, group in enumerate(header["groups"]):
         for lane in group["lanes"]:
@@ -58,14 +67,18 @@ def decode(blob: str) -> tuple[dict[str, Any], list[Row]]:
                 if lane["kind"] == "counter":
                     none = np.empty(0)
                     value = read("<f8", n)
-                    rows.append(Row(number, lane["label"], start, none, none, none, none, none, "counter", value))
+                    rows.append(Row(number, lane["label"], start, none, none, none, none, none, "counter", value=value))
                     continue
                 end = start + read(times, n)
-                name = np.array(header["names"], dtype=object)[read("<u4", n)]
+                name = names[read("<u4", n)]
                 count = read("<u4", n) if row["merged"] else np.ones(n, dtype=np.uint32)
                 link = np.cumsum(read("<i4", n) if row["linked"] else np.zeros(n, dtype=np.int32))
-                colour = read("u1", n)
-                rows.append(Row(number, lane["label"], start, end, name, colour, count, link, lane["kind"]))
+                code = read("u1", n)
+                rows.append(Row(number, lane["label"], start, end, name, code & 127, count, link, lane["kind"]))
+                rows[-1].rough = code > 127
+    for row, n in zip((row for row in rows if row.kind != "counter"), index["hidden"], strict=True):
+        if n:
+            row.hidden = list(zip(np.cumsum(read("<u4", n)).tolist(), names[read("<u4", n)].tolist(), strict=True))
     assert offset == len(data)
     return header, rows
 

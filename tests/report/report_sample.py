@@ -341,8 +341,8 @@ def _result(line: list[Any], gaps: list[Any], kernels: list[Any], steps: list[tu
         steps=[Steps(None, 0, STEPS, "annotation", steps[1][1] - steps[1][0], steps[2][1] - steps[2][0], 0.013)],
         findings=findings,
         rules=[
-            RuleOutcome("INP001", "fired", None),
-            RuleOutcome("LCH001", "fired", None),
+            RuleOutcome("INP001", "fired", None, figures={"lost": "idle time", "waits": "waits for a batch"}),
+            RuleOutcome("LCH001", "fired", None, figures={"gaps": "gaps"}),
             RuleOutcome("SYN001", "clean", None),
             RuleOutcome("COM001", "not_applicable", "no collectives in this trace"),
             RuleOutcome("KRN002", "could_not_judge", f"no occupancy recorded {HOSTILE}"),
@@ -395,3 +395,11 @@ def many_kernels(n: int) -> Sample:
         "end_ns": pa.array(edges[1:]),
     }
     return Sample(gpu_ops=pa.table(ops), ledger_intervals=pa.table(intervals))
+
+
+def named_kernels(names: list[str]) -> Sample:
+    """`many_kernels` with these names, and with all columns."""
+    tables = many_kernels(len(names))
+    ops = tables.table("gpu_ops")
+    columns = {name: ops[name].to_pylist() for name in ops.column_names}
+    return Sample(**{**tables.tables, "gpu_ops": rows("gpu_ops", **{**columns, "name": names})})

@@ -23,7 +23,7 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.report.charts.step_samples import samples_chart
 from traceanalyzer.report.comparison_page import render_comparison_html
 from traceanalyzer.report.comparison_view import line_views, main_cause, side_views, sum_of_lines
-from traceanalyzer.report.stacked_timeline import Trace, build_stacked_timeline
+from traceanalyzer.report.stacked_timeline import Trace, draft_stacked_timeline
 from traceanalyzer.report.tables.changes import change_tables
 from traceanalyzer.result.comparison import Comparison, Noise
 
@@ -243,7 +243,7 @@ def test_ranks_of_both_sides_keep_their_own_lanes() -> None:
         }
     )
     name = lambda rank: f"rank {rank} · "  # noqa: E731
-    timeline = build_stacked_timeline([Trace("BASE", two, name), Trace("NEW", two, name, ahead={1: 500})])
+    timeline = draft_stacked_timeline([Trace("BASE", two, name), Trace("NEW", two, name, ahead={1: 500})])
     labels = [group.label for group in timeline.groups]
     assert labels == [f"{title} · rank {rank} · GPU 0" for title in ("BASE", "NEW") for rank in (0, 1)]
     assert [group.rank for group in timeline.groups] == [0, 1, 2, 3]
@@ -260,7 +260,7 @@ def _as_rank(table: pa.Table, rank: int) -> pa.Table:
 def test_without_steps_gpu_work_begins_at_0() -> None:
     _, tables = sample()
     tables = Sample(**{name: table for name, table in tables.tables.items() if name != "step_stats"})
-    timeline = build_stacked_timeline(
+    timeline = draft_stacked_timeline(
         [Trace("BASE", tables, lambda _: ""), Trace("NEW", complete(sample()[1]), lambda _: "")]
     )
     first = min(tables.tables["gpu_ops"]["start_ns"].to_pylist())
@@ -285,7 +285,7 @@ def test_the_page_keeps_its_limit() -> None:
 def test_of_more_than_fits_both_sides_keep_their_totals() -> None:
     tables = [base()[1], new()[1]]
     traces = [Trace("BASE", tables[0], lambda _: ""), Trace("NEW", tables[1], lambda _: "")]
-    timeline = build_stacked_timeline(traces, most=2_000)
+    timeline = draft_stacked_timeline(traces).timeline(2_000)
     assert timeline.merged_events > 0
     header, rows = decode(timeline.blob)
     for number, own in ((0, tables[0]), (2, tables[1])):

@@ -7,13 +7,16 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from browsing import IN_BROWSER, wait_until
 from conftest import blob_of, decode
 from playwright.sync_api import Page, Route
 from report_sample import sample
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+import traceanalyzer as ta
 from tests.support.chrome_trace import Track, tracks_of
+from traceanalyzer.errors import InputError
 
 pytestmark = IN_BROWSER
 
@@ -61,6 +64,13 @@ def test_the_saved_trace_holds_every_slice(tab: Page, page: bytes, tmp_path: Pat
     assert sum(len(track.slices) for track in found) == len(evidence)
     assert found[0].name == "INP001 The GPU waits for the data loader"
     assert [url for url in seen["requests"] if not url.startswith("blob:")] == before
+
+
+def test_what_is_saved_is_not_taken_for_a_trace(tab: Page, tmp_path: Path) -> None:
+    """It has no GPU operations as such, and what is short may be merged: figures of it would be wrong."""
+    saved(tab, tmp_path / "t.json")
+    with pytest.raises(InputError, match="saved from a page of traceanalyzer"):
+        ta.load(tmp_path / "t.json")
 
 
 def test_the_trace_goes_to_perfetto_once_and_on_a_click_only(tab: Page, seen: dict[str, list[str]]) -> None:

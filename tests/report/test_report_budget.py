@@ -10,7 +10,7 @@ import pytest
 from report_sample import Sample, many_kernels, rows, sample
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.report.budget import LIMIT, MEGABYTE, Budget, fitted
+from traceanalyzer.report.budget import LIMIT, MEGABYTE, MOST_SLICES, Budget, Made, fitted
 from traceanalyzer.report.html import render_html
 
 
@@ -24,9 +24,9 @@ def test_the_limit_sets_how_much_is_shown():
 def test_what_is_too_large_is_halved_until_it_fits():
     tried = []
 
-    def page(budget: Budget) -> bytes:
+    def page(budget: Budget) -> Made:
         tried.append(budget)
-        return bytes(budget.slices * 100)
+        return Made(bytes(budget.slices * 100))
 
     assert len(fitted(page, 6_000_000)) <= 6_000_000
     assert [budget.slices for budget in tried] == [120_000, 60_000]
@@ -37,7 +37,33 @@ def test_what_cannot_fit_says_what_would():
     with pytest.raises(
         InputError, match=r"does not fit into 1 MB; the smallest for this trace takes 2\.4 MB \(--limit-mb\)"
     ):
-        fitted(lambda _: bytes(2_345_678), MEGABYTE)
+        fitted(lambda _: Made(bytes(2_345_678)), MEGABYTE)
+
+
+@pytest.mark.parametrize(("bytes_each", "slices"), [(10, 700_000), (1, MOST_SLICES), (60, None)])
+def test_the_page_is_filled(bytes_each: int, slices: int | None) -> None:
+    """As many slices as have room, a million at most; a page that shows every event stays as it is."""
+    everything = 5_000_000 if slices else 120_000
+
+    def page(budget: Budget) -> Made:
+        shown = min(budget.slices, everything)
+        timeline = shown * bytes_each
+        return Made(bytes(2_500_000 + timeline), timeline, shown, shown == everything)
+
+    found = fitted(page, LIMIT)
+    assert len(found) <= LIMIT
+    count = (len(found) - 2_500_000) / bytes_each
+    assert count == everything if slices is None else slices < count * 1.01 and count <= MOST_SLICES
+
+
+def test_what_grows_too_far_goes_back() -> None:
+    """What is added takes four times as much as what was there."""
+
+    def page(budget: Budget) -> Made:
+        timeline = 10 * budget.slices + 30 * max(budget.slices - 200_000, 0)
+        return Made(bytes(2_000_000 + timeline), timeline, budget.slices, False)
+
+    assert 0.7 * LIMIT < len(fitted(page, LIMIT)) <= LIMIT
 
 
 def test_a_page_of_long_names_fits():
@@ -52,5 +78,5 @@ def test_a_page_of_long_names_fits():
     limit = 3 * MEGABYTE
     page = render_html(sample()[0], Sample(**{**tables.tables, "gpu_ops": gpu_ops}), limit=limit)
     assert len(page) <= limit
-    shown = re.search(rb"events that lie within", page)
+    shown = re.search(rb"of them that lie within", page)
     assert shown

@@ -105,7 +105,8 @@ def test_cards_speak_in_the_rules_own_words() -> None:
             "Late batches",
             f"It comes late. {HOSTILE_TOO}",
             ["A full queue."],
-            {"lost": "sum(duration)"},
+            {"lost": "sum(duration)", "longest_share": "max(duration) / lost"},
+            figures={"lost": "idle time in all"},
         ),
         RuleOutcome("SYN001", "clean", None, f"Waits {HOSTILE}", "The host waits."),
     ]
@@ -116,8 +117,11 @@ def test_cards_speak_in_the_rules_own_words() -> None:
         "The rule computes it as: sum(duration)",
         f"Waits {HOSTILE}",
         "The host waits.",
+        "idle time in all",
     ):
         assert words in text
+    # Steps of its calculation are not for people.
+    assert "longest share" not in text and "max(duration)" not in text
 
 
 @pytest.mark.parametrize(

@@ -80,20 +80,15 @@ def by_gpu(table: pa.Table, name: str = "name") -> dict[tuple[int, int], list[Ev
     found: dict[tuple[int, int], list[Event]] = defaultdict(list)
     columns = [table[column].to_pylist() for column in ("rank", "device", "start_ns", "end_ns", name)]
     for rank, device, start, end, text in zip(*columns, strict=True):
-        found[rank, device].append((start, end, shortened(text)))
+        found[rank, device].append((start, end, text))
     return {key: sorted(events) for key, events in found.items()}
-
-
-def shortened(name: str) -> str:
-    """As long a name as the page carries."""
-    return name if len(name) <= 400 else f"{name[:399]}…"
 
 
 def by_thread(table: pa.Table) -> dict[tuple[int, int, int], list[Event]]:
     found: dict[tuple[int, int, int], list[Event]] = defaultdict(list)
     columns = [table[column].to_pylist() for column in ("rank", "process", "thread", "start_ns", "end_ns", "name")]
     for rank, process, thread, start, end, text in zip(*columns, strict=True):
-        found[rank, process, thread].append((start, end, shortened(text)))
+        found[rank, process, thread].append((start, end, text))
     return {key: sorted(events) for key, events in found.items()}
 
 
@@ -188,6 +183,34 @@ def test_links_are_the_launches(shot: Shot) -> None:
         for x in shot.tables.table("launches").to_pylist()
     )
     assert {link for _, link, _ in ops} == set(calls)
+
+
+@pytest.mark.parametrize("most", [1500, 6000, 1_000_000])
+def test_every_name_is_counted_and_has_its_places(shot: Shot, most: int) -> None:
+    """The index says how often each name ran and how long, and each event is in a slice that has its name or is said to hold it."""
+    header, rows = decode(shot.again(most=most).blob)
+    count: Counter[tuple[str, str]] = Counter()
+    time: Counter[tuple[str, str]] = Counter()
+    for row in shot.rows if most < 1_000_000 else rows:
+        kind = "streams" if row.lane.startswith("stream ") else row.lane
+        for name, start, end in zip(row.name, row.start, row.end, strict=True) if row.kind != "counter" else ():
+            count[name, kind] += 1
+            time[name, kind] += int(end - start)
+    left = count.keys() - header["index"]["counts"].keys()
+    assert header["index"]["counts"] == {key: (count[key], time[key]) for key in count if key not in left}
+    assert header["index"]["left"] == [len({name for name, _ in left}), sum(count[key] for key in left)]
+    assert "places" not in header["index"] and (most < 2_000 or not left)
+    unknown = {name for name, _ in left}
+    for whole, row in zip(shot.rows, rows, strict=True):
+        if row.kind == "counter":
+            continue
+        named = {(at, name) for at, name in enumerate(row.name)}
+        assert named.isdisjoint(row.hidden) and all(row.count[at] > 1 for at, _ in row.hidden)
+        assert {name for _, name in named | set(row.hidden)} == set(whole.name) - unknown
+        spans = set(zip(whole.start, whole.end, whole.name, strict=True))
+        exact = [at for at in range(len(row.start)) if not row.rough[at]]
+        assert all((row.start[at], row.end[at], row.name[at]) in spans for at in exact)
+        assert all(row.rough[row.count > 1])
 
 
 @pytest.mark.parametrize("most", [1500, 6000])

@@ -54,7 +54,7 @@ def test_nested_ranges_land_at_their_depth_and_deep_ones_are_counted() -> None:
 def test_merging_keeps_totals_by_colour_and_counts(spans: list[tuple[int, int, int]], quantum: int) -> None:
     row = pack(build(spans), 100)[0][0]
     keep = np.zeros(len(row), dtype=np.bool_)
-    merged = merge(row, quantum, keep)
+    merged, _ = merge(row, quantum, keep)
     assert len(merged) == merged_size(row, quantum, keep)
     assert int(merged.count.sum()) == len(row)
     assert np.all(merged.start[1:] >= merged.end[:-1])
@@ -67,14 +67,14 @@ def test_kept_slices_are_not_merged(quantum: int) -> None:
     row = build([(i * 10, 9, i % 2) for i in range(40)])
     keep = np.zeros(40, dtype=np.bool_)
     keep[10:14] = True
-    merged = merge(row, quantum, keep)
+    merged, _ = merge(row, quantum, keep)
     for start in (100, 110, 120, 130):
         at = merged.start.tolist().index(start)
         assert (merged.duration[at], merged.count[at]) == (9, 1)
 
 
 def test_a_merged_slice_has_the_name_of_the_longest() -> None:
-    merged = merge(build([(0, 2, 1), (3, 5, 1), (9, 1, 1)]), 1000, np.zeros(3, dtype=np.bool_))
+    merged, _ = merge(build([(0, 2, 1), (3, 5, 1), (9, 1, 1)]), 1000, np.zeros(3, dtype=np.bool_))
     assert (merged.name.tolist(), merged.duration.tolist(), merged.count.tolist()) == ([1], [8], [3])
 
 

@@ -162,11 +162,22 @@ def test_of_part_of_the_ranks_it_is_said() -> None:
     assert next(table for table in found if table.id == "operators").note.endswith("For 2 of 4 ranks: 0, 1.")
 
 
-def test_long_names_are_cut_and_shown_short() -> None:
+def test_sizes_that_are_not_all_known_are_lower_bounds() -> None:
+    table = rows("copies", rank=0, device=0, copy_kind="htod", src_memory="pinned", dst_memory="device",
+                 bytes=[100, None], start_ns=[0, 10], end_ns=[5, 20], exposed=[5, 10])  # fmt: skip
+    (copies,) = [one for one in tables_of(job_result(1), Sample(copies=table)).values() if one.id == "copies"]
+    sizes = [column for column in copies.columns if column.kind == "bytes"]
+    assert [(column.title, column.values, column.at_least) for column in sizes] == [
+        ("size", [100], [True]),
+        ("largest", [100], [True]),
+    ]
+
+
+def test_long_names_are_whole_and_shown_short() -> None:
     name = "void at::native::f<" + "x" * 5000 + ">(int)"
     stats = rows("kernel_stats", rank=0, device=0, name=[name], count=1, total=5, longest=5, **{"class": "compute"})
     cell = tables_of(job_result(1), Sample(kernel_stats=stats))["kernels"].columns[0]
-    assert len(cell.values[0]) == 400 and cell.short and cell.short[0] and len(cell.short[0]) <= 90
+    assert cell.values[0] == name and cell.short and cell.short[0] and len(cell.short[0]) <= 90
 
 
 def with_host_tables() -> tuple[Result, Sample]:
@@ -275,6 +286,21 @@ class TestInABrowser:
         names = [line[0] for line in found]
         assert HOSTILE in names and f"'{FORMULA}" in names and FORMULA not in names
         assert found[1][-1] == f"{SHAPES} and 1 other"
+
+    def test_csv_says_which_figures_are_lower_bounds(self, operators: Page) -> None:
+        """In a column of its own, so that figures stay figures; and whatever a name begins with, no spreadsheet runs it."""
+        names = [*("=1+1", " +1", "\t-1", '"@x"', "＝x", "a-b"), "void f<" + "x" * 9000 + ">"]
+        rates = [1.5, 2.5, None, 3, 4, 5, 6]
+        text = operators.evaluate(
+            """([names, values]) => new TableData({id: "t", title: "T", order: 0, columns: [
+              {title: "name", kind: "text", values: names}, {title: "rate", kind: "rate", raw: "GB/s", values, atLeast: [1, 2]},
+            ]}).csv()""",
+            [names, rates],
+        )
+        head, *lines = csv.reader(io.StringIO(text))
+        assert head == ["name", "rate (GB/s)", "rate is"]
+        assert [line[0] for line in lines] == [*(f"'{name}" for name in names[:5]), *names[5:]]
+        assert [line[1:] for line in lines][:4] == [["1.5", "exact"], ["2.5", "at least"], ["", ""], ["3", "exact"]]
 
     def test_by_keyboard_alone(self, operators: Page) -> None:
         operators.focus("#tab-operators")

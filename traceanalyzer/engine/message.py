@@ -118,6 +118,12 @@ def compile_message(text: str, names: Names) -> Message:
     return Message(tuple(part for part in parts if part))
 
 
+def written_names(text: str) -> list[str]:
+    """The names that a message writes as they are, with or without a format, in its order."""
+    bodies = (match[1] for match in _PART.finditer(text) if match[1] is not None)
+    return [body for body in (_FORMAT.sub("", body).strip() for body in bodies) if body.isidentifier()]
+
+
 def shortened(text: str, longest: int) -> str:
     """The text on one line, cut to `longest` characters with an ellipsis."""
     text = " ".join(text.split())

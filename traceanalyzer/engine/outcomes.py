@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from traceanalyzer.engine.message import written_names
 from traceanalyzer.engine.rule import Rule
 from traceanalyzer.result.document import RuleOutcome
 
@@ -40,4 +41,11 @@ def in_own_words(outcome: RuleOutcome, rule: Rule) -> RuleOutcome:
         false_positives=list(rule.false_positives),
         metrics=dict(rule.metrics),
         claims=list(rule.claims),
+        figures=figures_for_people(rule),
     )
+
+
+def figures_for_people(rule: Rule) -> dict[str, str]:
+    """The metrics that people are shown beside a finding, with words: those that the rule names, else those that its message writes."""
+    written = (name for name in written_names(rule.message) if name in rule.metrics)
+    return dict(rule.figures) or {name: name.replace("_", " ") for name in written}

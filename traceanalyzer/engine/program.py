@@ -106,6 +106,13 @@ class _RuleCompiler:
                 values[name], longest[name] = metric.kind, metric.longest
             else:
                 self.failed.add(name)
+        for name in rule.figures:
+            if name not in rule.metrics:
+                self.complain(("figures", name), f"'{name}' is no metric{did_you_mean(name, rule.metrics)}")
+            elif name in metrics and metrics[name].kind.type == "bool":
+                self.complain(
+                    ("figures", name), f"'{name}' is true or false, which tells people nothing; say it in the message"
+                )
         abstain = [
             (condition, reason)
             for at, (text, reason) in enumerate(rule.requires.abstain)

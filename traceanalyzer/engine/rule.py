@@ -102,6 +102,7 @@ class Rule:
     where: str | None
     group_by: tuple[str, ...]
     metrics: dict[str, str]
+    figures: dict[str, str]
     having: str | None
     scope: dict[str, str]
     order_by: str | None

@@ -142,6 +142,12 @@ RULE: dict[str, Schema] = {
         "description": "values of a group by name, from aggregates such as sum(duration); later ones may use earlier ones",
         "additionalProperties": _expression("a value of the group"),
     },
+    "figures": {
+        "type": "object",
+        "description": "the metrics that people are shown beside a finding, in this order, each with words for it; without it, those "
+        "that the message writes as they are",
+        "additionalProperties": _text("what the figure is, in a few words"),
+    },
     "having": _expression("when a group is a finding: a condition on its metrics"),
     "scope": _object(
         "the GPU that a finding is about, where it is another than that of its group, such as the one that others wait for",

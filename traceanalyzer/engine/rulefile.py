@@ -98,6 +98,7 @@ class _Reader:
             where=self.expression(("where",)),
             group_by=self.texts(("group_by",)),
             metrics=self.metrics(),
+            figures=self.figures(),
             having=self.expression(("having",)),
             scope=self.scope(),
             order_by=self.expression(("order_by",)),
@@ -239,6 +240,13 @@ class _Reader:
             (self.expression(("severity", at, "when")) or "True", self.one_of(("severity", at, "level"), SEVERITIES))
             for at in range(len(steps))
         )
+
+    def figures(self) -> dict[str, str]:
+        entries = self.mapping(("figures",), self.at(("figures",)))
+        for name, words in entries.items():
+            if not isinstance(words, str) or not words.strip():
+                self.complain(("figures", name), f"'{name}' needs words for what it is")
+        return {str(name): " ".join(str(words).split()) for name, words in entries.items()}
 
     def scope(self) -> dict[str, str]:
         entry = self.mapping(("scope",), self.at(("scope",)))

@@ -60,6 +60,8 @@ _PROTOBUF = (".pb", ".pftrace", ".perfetto-trace")
 # Stands before the events of a trace, and in nothing else that is known here.
 _CHROME = re.compile(rb'"(?:schemaVersion|deviceProperties|displayTimeUnit)"')
 _SQLITE = b"SQLite format 3\0"
+# What a page of ours saves for Perfetto begins with this.
+_OWN_PAGE = b'{"savedFrom":"a page of traceanalyzer"'
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -76,6 +78,11 @@ def is_events(head: bytes) -> bool:
 
 def explain(path: Path, head: bytes) -> str | None:
     """What a file is that is known to be no trace, and what to do; None for any other."""
+    if head.startswith(_OWN_PAGE):
+        return (
+            "saved from a page of traceanalyzer for Perfetto: a picture of a trace, in which short slices may be merged; "
+            "give the trace itself, or what traceanalyzer export makes of it"
+        )
     if is_events(head) or head.startswith(_SQLITE):
         return None
     text = head.removeprefix(_BOM).decode("latin-1")

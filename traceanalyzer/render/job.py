@@ -52,7 +52,7 @@ def _collectives(job: Job) -> list[str]:
     if not job.collectives:
         return []
     shown = job.collectives if len(job.collectives) <= COLLECTIVES else job.collectives[: COLLECTIVES - 1]
-    lines = [_row("largest collectives", HEADINGS)]
+    lines = [_row("most exposed collectives", HEADINGS)]
     lines += [_row(collective_words(one), _cells(one)) for one in shown]
     left = len(job.collectives) - len(shown)
     return [*lines, f"  and {left} more in --format json"] if left else lines

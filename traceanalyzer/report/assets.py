@@ -25,6 +25,7 @@ SCRIPTS = (
     "timeline-paint.js",
     "timeline-links.js",
     "timeline-search.js",
+    "timeline-names.js",
     "timeline-hit.js",
     "timeline-details.js",
     "timeline-minimap.js",

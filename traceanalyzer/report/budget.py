@@ -1,15 +1,22 @@
-"""How much of a trace a page holds, so that it stays below the size it may have."""
+"""How much of a trace a page holds, so that it stays below the size it may have and makes use of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traceanalyzer.errors import InputError
 
 MEGABYTE = 1_000_000
 LIMIT = 10 * MEGABYTE
 """Bytes of a page unless the user says otherwise."""
+MOST_SLICES = 1_000_000
+"""What a browser still draws smoothly (benchmarks/page.py)."""
+FILLED = 0.97
+"""A page that takes so much of what it may is full."""
+WORTH_GROWING = 1.1
+GROWTHS = 4
+"""How often a page is made again with more: the size of a slice varies, so the first guess can miss."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,7 @@ class Budget:
         """What usually fits into `limit` bytes: a share of the usual budget, within sensible bounds."""
         share = limit / LIMIT
         return cls(
-            round(min(max(cls.slices * share, 10_000), 1_000_000)), round(min(max(cls.rows * share, 100), 5_000))
+            round(min(max(cls.slices * share, 10_000), MOST_SLICES)), round(min(max(cls.rows * share, 100), 5_000))
         )
 
     def halved(self) -> Budget | None:
@@ -33,16 +40,50 @@ class Budget:
         return smaller if smaller != self else None
 
 
-def fitted(page: Callable[[Budget], bytes], limit: int) -> bytes:
-    """`page` with the largest budget whose result has at most `limit` bytes. Raises InputError when none has."""
+@dataclass(frozen=True)
+class Made:
+    """A page, and of its timeline how many bytes it takes, how many slices it has, and whether these are all there are."""
+
+    page: bytes
+    timeline: int = 0
+    slices: int = 0
+    is_whole: bool = True
+
+
+def fitted(make: Callable[[Budget], Made], limit: int) -> bytes:
+    """The page with about as much as `limit` bytes hold. Raises InputError when even the smallest takes more."""
     budget: Budget | None = Budget.of(limit)
-    made = b""
+    made = Made(b"")
     while budget is not None:
-        made = page(budget)
-        if len(made) <= limit:
-            return made
+        made = make(budget)
+        if len(made.page) <= limit:
+            return _filled(make, budget, made, limit)
         budget = budget.halved()
-    smallest = -(-len(made) // (MEGABYTE // 10)) / 10
+    smallest = -(-len(made.page) // (MEGABYTE // 10)) / 10
     raise InputError(
         f"the report does not fit into {limit / MEGABYTE:g} MB; the smallest for this trace takes {smallest:g} MB (--limit-mb)"
     )
+
+
+def _filled(make: Callable[[Budget], Made], budget: Budget, made: Made, limit: int) -> bytes:
+    """The page with more slices, as long as it has room for notably more and they fit."""
+    too_large: Made | None = None
+    for _ in range(GROWTHS):
+        slices = _that_fill(made, too_large, limit)
+        if made.is_whole or slices < budget.slices * WORTH_GROWING:
+            break
+        more = make(replace(budget, slices=slices))
+        if len(more.page) <= limit:
+            budget, made = replace(budget, slices=slices), more
+        else:
+            too_large = more
+    return made.page
+
+
+def _that_fill(made: Made, too_large: Made | None, limit: int) -> int:
+    """About how many slices fill a page: as one that has room tells, or between that and one that is too large."""
+    each = made.timeline / max(made.slices, 1)
+    if too_large:
+        each = (len(too_large.page) - len(made.page)) / max(too_large.slices - made.slices, 1)
+    room = limit * FILLED - len(made.page)
+    return min(made.slices + int(room / max(each, 0.1)), MOST_SLICES)

@@ -11,7 +11,7 @@ from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import places_of, redaction_of
 from traceanalyzer.report import sources
 from traceanalyzer.report.assets import STYLES, assets
-from traceanalyzer.report.budget import LIMIT, Budget, fitted
+from traceanalyzer.report.budget import LIMIT, Budget, Made, fitted
 from traceanalyzer.report.charts import Charts
 from traceanalyzer.report.charts.step_samples import samples_chart
 from traceanalyzer.report.comparison_view import (
@@ -28,12 +28,12 @@ from traceanalyzer.report.glossary import COMPARISON, GLOSSARY
 from traceanalyzer.report.lanes import RankName, table_or_none
 from traceanalyzer.report.packing import inline_json
 from traceanalyzer.report.page_data import page_data
-from traceanalyzer.report.stacked_timeline import Trace, build_stacked_timeline
+from traceanalyzer.report.stacked_timeline import Trace, draft_stacked_timeline
 from traceanalyzer.report.tables import packed_tables
 from traceanalyzer.report.tables.changes import change_tables
 from traceanalyzer.report.tables.plain import plain_table
 from traceanalyzer.report.templating import environment
-from traceanalyzer.report.timeline import Timeline
+from traceanalyzer.report.timeline import Draft, Layout, made
 from traceanalyzer.result.clocks import clock_offsets
 from traceanalyzer.result.comparison import Comparison
 from traceanalyzer.result.comparison_words import advice, noise_words, unit_words
@@ -78,13 +78,17 @@ def render_comparison_html(
             )
             for side in sides
         ]
-    return fitted(lambda budget: _page(comparison, sides, title, budget), limit)
-
-
-def _page(comparison: Comparison, sides: Sequence[_Side], title: str | None, budget: Budget) -> bytes:
     shown = [side for side in sides if side.tables is not None]
-    timeline = build_stacked_timeline([_trace(side) for side in shown], budget.slices) if shown else None
-    timeline = timeline if timeline and timeline.events else None
+    draft = draft_stacked_timeline([_trace(side) for side in shown]) if shown else None
+    draft = draft if draft and draft.events else None
+    return fitted(lambda budget: _page(comparison, sides, draft, title, budget), limit)
+
+
+def _page(
+    comparison: Comparison, sides: Sequence[_Side], draft: Draft | None, title: str | None, budget: Budget
+) -> Made:
+    shown = [side for side in sides if side.tables is not None]
+    timeline = draft.timeline(budget.slices) if draft else None
     views = _finding_views(shown, timeline)
     chart = samples_chart(comparison)
     charts = Charts([], [], [chart] if chart else [], [])
@@ -116,7 +120,7 @@ def _page(comparison: Comparison, sides: Sequence[_Side], title: str | None, bud
             page_data=inline_json(page_data([view for _, view in views])),
         )
     )
-    return text.encode()
+    return made(text, timeline)
 
 
 def _trace(side: _Side) -> Trace:
@@ -137,7 +141,7 @@ def _rank_namer(tables: Tables) -> RankName:
     return lambda rank: f"rank {rank} · " if several else ""
 
 
-def _finding_views(shown: Sequence[_Side], timeline: Timeline | None) -> list[tuple[str, FindingView]]:
+def _finding_views(shown: Sequence[_Side], timeline: Layout | None) -> list[tuple[str, FindingView]]:
     """The findings of both sides with the places of their evidence, each with its side's name, numbered on from one to the other."""
     views: list[tuple[str, FindingView]] = []
     for at, side in enumerate(shown):

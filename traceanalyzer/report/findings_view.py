@@ -156,9 +156,7 @@ def _finding_view(
         gain=gain(finding.saving, everywhere),
         share=format_share(share) if share else None,
         of=whose_time(finding.saving),
-        figures=[
-            _figure(name, metric, rule.metrics.get(name) if rule else None) for name, metric in finding.metrics.items()
-        ],
+        figures=_figures(rule, finding),
         evidence=evidence,
         links=[(text, text if text.startswith("https://") else None) for text in finding.references],
     )
@@ -176,10 +174,20 @@ def _scope(finding: Finding, evidence: list[EvidenceView], group_label: Callable
     return gpu_label(scope.rank, scope.device)
 
 
+def _figures(rule: RuleOutcome | None, finding: Finding) -> list[Figure]:
+    """What the rule has for people, as far as it is known of this finding."""
+    if rule is None:
+        return []
+    known = {name: metric for name, metric in finding.metrics.items() if metric.value is not None}
+    return [
+        _figure(words, known[name], rule.metrics.get(name)) for name, words in rule.figures.items() if name in known
+    ]
+
+
 def _figure(name: str, metric: Metric, expression: str | None) -> Figure:
     words = readable(metric_words(metric))
     cut = f"{words[:LONGEST]}…" if len(words) > LONGEST else words
-    return Figure(name.replace("_", " "), cut, expression, words if cut != words else None)
+    return Figure(name, cut, expression, words if cut != words else None)
 
 
 def _evidence_view(label: str, duration: str, place: Place | None) -> EvidenceView:

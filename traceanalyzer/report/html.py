@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import redacted
 from traceanalyzer.report import sources
 from traceanalyzer.report.assets import assets
-from traceanalyzer.report.budget import LIMIT, Budget, fitted
+from traceanalyzer.report.budget import LIMIT, Budget, Made, fitted
 from traceanalyzer.report.charts import build_charts
 from traceanalyzer.report.devices_view import device_views, ledger_legend
 from traceanalyzer.report.findings_view import finding_groups
@@ -21,7 +24,7 @@ from traceanalyzer.report.steps_view import steps_views
 from traceanalyzer.report.tables import build_tables, packed_tables
 from traceanalyzer.report.tables.plain import plain_table
 from traceanalyzer.report.templating import environment
-from traceanalyzer.report.timeline import build_timeline
+from traceanalyzer.report.timeline import Draft, Layout, draft_timeline, made
 from traceanalyzer.result.clocks import clock_offsets
 from traceanalyzer.result.document import Result
 
@@ -36,59 +39,62 @@ def render_html(
     """
     if redact:
         result, tables = redacted(result, tables)
-    return fitted(lambda budget: _page(result, tables, title, budget), limit)
+    draft = None if tables is None else _draft(result, tables)
+    parts = cache(
+        lambda rows: _parts(result, tables, draft, title, rows)
+    )  # growing and shrinking ask for the same again
+
+    def page(budget: Budget) -> Made:
+        timeline = draft.timeline(budget.slices) if draft else None
+        return made(
+            environment().get_template("report.html.j2").render(timeline=timeline, **parts(budget.rows)), timeline
+        )
+
+    return fitted(page, limit)
 
 
-def _page(result: Result, tables: Tables | None, title: str | None, budget: Budget) -> bytes:
+def _draft(result: Result, tables: Tables) -> Draft | None:
+    every = [item for finding in result.findings for item in finding.evidence]
+    rank_name, claims = sources.rank_namer(result), sources.rank_claims(result)
+    draft = draft_timeline(tables, rank_name, every, clock_offsets(result), claims=claims)
+    return draft if draft.events else None
+
+
+def _parts(
+    result: Result, tables: Tables | None, layout: Layout | None, title: str | None, rows: int
+) -> dict[str, Any]:
+    """What the template shows beside the timeline, with so many rows in each table."""
     names = sources.input_names(result)
     rank_name, ahead = sources.rank_namer(result), clock_offsets(result)
-    timeline = None
-    if tables is not None:
-        every = [item for finding in result.findings for item in finding.evidence]
-        timeline = build_timeline(
-            tables,
-            rank_name,
-            every,
-            ahead,
-            claims=sources.rank_claims(result),
-            most=budget.slices,
-        )
-        timeline = timeline if timeline.events else None
-    place = timeline.place if timeline else lambda _: None
+    place = layout.place if layout else lambda _: None
     labels = sources.gpu_labels(result, tables, rank_name)
     gpus = sources.gpu_names(result, labels)
-    groups = finding_groups(result, place, lambda number: timeline.groups[number].label if timeline else "")
+    groups = finding_groups(result, place, lambda number: layout.groups[number].label if layout else "")
     findings = [finding for group in groups for finding in group.shown]
-    timeline_ranks = sources.timeline_ranks(result, timeline)
-    data_tables = build_tables(result, tables, timeline, timeline_ranks, budget.rows, gpus)
+    timeline_ranks = sources.timeline_ranks(result, layout)
+    data_tables = build_tables(result, tables, layout, timeline_ranks, rows, gpus)
     charts = build_charts(result, tables, rank_name, place, ahead, gpus, timeline_ranks)
     shown = gpus_to_show(result)
     devices = device_views(shown, result.devices, labels)
-    text = (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            title=title or sources.title(names),
-            assets=assets(charts.code),
-            tool=result.tool,
-            result=result,
-            input_names=names,
-            first=first_view(result, [group.first for group in groups]),
-            glossary=GLOSSARY,
-            devices=devices,
-            many=many_gpus(result, gpus),
-            job=job_view(result),
-            legend=ledger_legend(devices),
-            groups=groups,
-            steps=steps_views(shown, result, labels),
-            charts=charts,
-            data_tables=data_tables,
-            plain_table=plain_table,
-            tables_data=packed_tables(data_tables),
-            silent=silent_rules(result),
-            timeline=timeline,
-            timeline_ranks=timeline_ranks,
-            page_data=inline_json(page_data(findings)),
-        )
-    )
-    return text.encode()
+    return {
+        "title": title or sources.title(names),
+        "assets": assets(charts.code),
+        "tool": result.tool,
+        "result": result,
+        "input_names": names,
+        "first": first_view(result, [group.first for group in groups]),
+        "glossary": GLOSSARY,
+        "devices": devices,
+        "many": many_gpus(result, gpus),
+        "job": job_view(result),
+        "legend": ledger_legend(devices),
+        "groups": groups,
+        "steps": steps_views(shown, result, labels),
+        "charts": charts,
+        "data_tables": data_tables,
+        "plain_table": plain_table,
+        "tables_data": packed_tables(data_tables),
+        "silent": silent_rules(result),
+        "timeline_ranks": timeline_ranks,
+        "page_data": inline_json(page_data(findings)),
+    }

@@ -30,6 +30,11 @@ class Lane:
     kind: Literal["ledger", "slices", "counter"] = "slices"
     unit: str | None = None
 
+    @property
+    def content(self) -> str:
+        """What is in it, as its label says; the same for all streams."""
+        return "streams" if self.label.startswith("stream ") else self.label
+
 
 @dataclass
 class Group:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +10,8 @@ from numpy.typing import NDArray
 
 from traceanalyzer.columns import encoded
 
-NAME_LIMIT = 400
-"""Longer names are cut."""
+NAME_LIMIT = 8_000
+"""Longer names are cut on the timeline: each stays a name of its own, but only so much of it is shown and found."""
 
 
 def lookup(names: list[str], keys: Mapping[str, int], default: int) -> NDArray[np.uint8]:
@@ -26,10 +25,12 @@ class Names:
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
 
+    def __len__(self) -> int:
+        return len(self._ids)
+
     def id(self, name: str) -> int:
-        """The number of a name, new or known. Template-heavy kernel names can be very long."""
-        short = name if len(name) <= NAME_LIMIT else name[: NAME_LIMIT - 1] + "…"
-        return self._ids.setdefault(short, len(self._ids))
+        """The number of a name, new or known."""
+        return self._ids.setdefault(name, len(self._ids))
 
     def all(self) -> list[str]:
         return list(self._ids)
@@ -41,10 +42,7 @@ class Names:
         taken: NDArray[np.uint32] = ids[index]
         return taken
 
-    def compact(self, used: NDArray[Any]) -> tuple[list[str], NDArray[np.uint32]]:
-        """The names behind the numbers in `used`, and for each old number its new one."""
-        kept = np.unique(used).astype(np.int64)
-        renumber = np.zeros(max(len(self._ids), 1), dtype=np.uint32)
-        renumber[kept] = np.arange(len(kept), dtype=np.uint32)
-        every = list(self._ids)
-        return [every[i] for i in kept.tolist()], renumber
+
+def cut(name: str) -> str:
+    """A name as the timeline carries it."""
+    return name if len(name) <= NAME_LIMIT else f"{name[: NAME_LIMIT - 1]}…"

@@ -15,7 +15,7 @@ from traceanalyzer.report.palette import SWATCHES
 @dataclass(frozen=True)
 class Slices:
     """Events of one row, by start, in ns. `count` is how many events each slice stands for, `link` the number of the launch call that
-    it is or comes from, 0 for none."""
+    it is or comes from, 0 for none. `rough` marks those that merging has moved: their start is not that of an event."""
 
     start: Ints
     duration: Ints
@@ -23,6 +23,7 @@ class Slices:
     colour: NDArray[np.uint8]
     count: NDArray[np.uint32]
     link: NDArray[np.uint32]
+    rough: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.start)
@@ -34,7 +35,13 @@ class Slices:
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Slices:
         return Slices(
-            self.start[rows], self.duration[rows], self.name[rows], self.colour[rows], self.count[rows], self.link[rows]
+            self.start[rows],
+            self.duration[rows],
+            self.name[rows],
+            self.colour[rows],
+            self.count[rows],
+            self.link[rows],
+            self.rough[rows],
         )
 
     def moved(self, by: int) -> Slices:
@@ -51,7 +58,8 @@ def make_slices(
     """Slices of single events, sorted: earlier first, and the longer first where two start together (a parent before its child)."""
     duration = np.maximum(end - start, 0)
     alone = np.ones(len(start), dtype=np.uint32)
-    slices = Slices(start, duration, name, colour, alone, 0 * alone if link is None else link)
+    links = 0 * alone if link is None else link
+    slices = Slices(start, duration, name, colour, alone, links, np.zeros(len(start), np.bool_))
     after, longer = np.diff(start), np.diff(duration) > 0
     if bool(((after < 0) | ((after == 0) & longer)).any()):
         slices = slices.take(np.lexsort((-duration, start)))
@@ -71,17 +79,20 @@ def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
     return rows, len(slices)
 
 
-def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> Slices:
+def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> tuple[Slices, Ints]:
     """Put slices shorter than `quantum` ns that lie in the same quantum together, one slice a colour, laid end to end.
 
     So every colour keeps its exact total; what is lost is the order within a quantum. `keep` marks slices left as they are. The
-    name is that of the longest event; the link is lost unless it stands for one event.
+    name is that of the longest event; the link is lost unless it stands for one event. Returns the merged slices, and for each of
+    the slices given the number of the one that it is in.
     """
     group = _groups(slices, quantum, keep)
     key = group * len(SWATCHES) + slices.colour
     order = np.lexsort((-slices.duration, key))
     longest = order[np.append(True, key[order][1:] != key[order][:-1])]  # the first of each key, in key order
     dense = np.cumsum(np.append(False, key[order][1:] != key[order][:-1]))
+    holder = np.empty(len(slices), dtype=np.int64)
+    holder[order] = dense
     duration = np.bincount(dense, weights=slices.duration[order]).astype(np.int64)
     count = np.bincount(dense, weights=slices.count[order]).astype(np.uint32)
     owner = group[longest]
@@ -90,7 +101,9 @@ def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> Slices:
     within = before - before[opens][np.cumsum(opens) - 1]  # ... and then from the start of each group
     group_start = slices.start[np.searchsorted(group, owner)]
     link = np.where(count == 1, slices.link[longest], 0).astype(np.uint32)
-    return Slices(group_start + within, duration, slices.name[longest], slices.colour[longest], count, link)
+    start = group_start + within
+    rough = (count > 1) | (start != slices.start[longest])
+    return Slices(start, duration, slices.name[longest], slices.colour[longest], count, link, rough), holder
 
 
 def merged_size(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> int:

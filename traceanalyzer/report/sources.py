@@ -10,7 +10,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from traceanalyzer.columns import integers
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.lanes import RankName, table_or_none
-from traceanalyzer.report.timeline import Timeline
+from traceanalyzer.report.timeline import Layout
 from traceanalyzer.report.words import gpu_label
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer
@@ -77,7 +77,7 @@ def rank_claims(result: Result) -> Counter[int]:
     return Counter(item.rank for item in result.inputs if item.rank is not None)
 
 
-def timeline_ranks(result: Result, timeline: Timeline | None) -> str | None:
+def timeline_ranks(result: Result, timeline: Layout | None) -> str | None:
     """Which ranks the timeline shows, for example "8 of 512 ranks: 0-6, 300"; None when it shows all of them."""
     if timeline is None:
         return None

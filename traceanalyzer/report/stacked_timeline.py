@@ -9,14 +9,13 @@ import numpy as np
 
 from traceanalyzer.columns import Ints, integers
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.report.budget import Budget
 from traceanalyzer.report.lane_groups import lane_groups
 from traceanalyzer.report.lanes import Group, RankName, Source, Span, table_or_none
 from traceanalyzer.report.name_table import Names
 from traceanalyzer.report.places import Place, Places
 from traceanalyzer.report.points import Points
 from traceanalyzer.report.slices import Slices
-from traceanalyzer.report.timeline import ONE_CLOCK, Timeline, home, move, own_origins, put_together
+from traceanalyzer.report.timeline import ONE_CLOCK, Draft, home, move, own_origins
 from traceanalyzer.result.document import Evidence
 
 ZERO = "the start of the first complete step of each side"
@@ -24,7 +23,7 @@ ZERO = "the start of the first complete step of each side"
 
 @dataclass(frozen=True)
 class Trace:
-    """One of the two: what its lanes are called, and what `build_timeline` is told of a trace."""
+    """One of the two: what its lanes are called, and what `draft_timeline` is told of a trace."""
 
     title: str
     tables: Tables
@@ -46,8 +45,8 @@ class _Lanes:
     ends: Ints
 
 
-def build_stacked_timeline(traces: Sequence[Trace], most: int = Budget.slices) -> Timeline:
-    """The lanes of the traces in their order, with at most `most` slices and points in all; ranks are numbered on from trace to trace.
+def draft_stacked_timeline(traces: Sequence[Trace]) -> Draft:
+    """The lanes of the traces in their order; ranks are numbered on from trace to trace.
 
     The first view begins at 0. It shows as many steps of each trace as all of them have, or everything where one has none. So that both
     traces are in sight, host threads are folded, and GPUs where a trace has several.
@@ -66,7 +65,17 @@ def build_stacked_timeline(traces: Sequence[Trace], most: int = Budget.slices) -
     for group in groups:
         group.folded = group.device is None or gpus > 1
     shown = _first_view(every, home(groups, zeros))
-    return put_together(groups, names, shown, zeros, [lanes.places for lanes in every], notes, marked, most, ZERO)
+    places = [lanes.places for lanes in every]
+    return Draft(
+        groups=groups,
+        origins=zeros,
+        places=places,
+        notes=notes,
+        zero=ZERO,
+        names=names,
+        shown=shown,
+        marked=marked,
+    )
 
 
 def _lanes_of(trace: Trace, names: Names, before: int) -> _Lanes:

@@ -1,19 +1,21 @@
-"""The timeline of the page: lanes from the tables on one clock, within a limit, packed for the browser."""
+"""The timeline of the page: lanes from the tables on one clock, then within a limit and packed for the browser."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from markupsafe import Markup
 
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.report.budget import Budget
+from traceanalyzer.report.budget import Budget, Made
 from traceanalyzer.report.detail import limit
 from traceanalyzer.report.encoding import encode
 from traceanalyzer.report.lane_groups import lane_groups
 from traceanalyzer.report.lanes import Group, RankName, Source, Span, not_shown, rank_spans
+from traceanalyzer.report.name_index import Counts, count_names, index_names
 from traceanalyzer.report.name_table import Names
 from traceanalyzer.report.packing import packed
 from traceanalyzer.report.palette import SWATCHES, Swatch
@@ -25,27 +27,31 @@ from traceanalyzer.result.document import Evidence
 ONE_CLOCK = "The ranks' clocks are set by the ends of the collectives that they share."
 
 
-@dataclass(frozen=True)
-class Timeline:
-    """What the page needs: the packed payload, how many events it shows, and what was merged or left out.
+NAME_BYTES = 12
+"""What names that no slice shows may take in the search's index, in bytes for each slice that is allowed."""
+PAIRS = 4
+"""How many names inside merged slices the index tells for each slice that is allowed: two or three are usual."""
 
-    `merged_events` counts the events inside merged slices, which lie closer together than `quantum_ns`. `origins` is for each rank
-    of the tables the time that is shown as 0, and `zero` says what that is. `places` finds evidence, for each trace on it. `still` is
-    a picture of the first view.
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Which lanes there are, and where they lie: what other parts of the page need to know of the timeline.
+
+    `groups` have every event, and count from the origin: `origins` is for each rank of the tables the time that is shown as 0, and
+    `zero` says what that is. `places` finds evidence, for each trace on it.
     """
 
-    blob: str
-    events: int
-    merged_events: int
-    quantum_ns: int
-    notes: list[str]
     groups: list[Group]
     origins: Mapping[int, int]
     places: Sequence[Places]
-    still: Markup
+    notes: list[str]
     zero: str = "the first one"
 
-    @property
+    @cached_property
+    def events(self) -> int:
+        return sum(len(row) for group in self.groups for row in group.slices)
+
+    @cached_property
     def swatches(self) -> list[Swatch]:
         """What its slices show, in the palette's order."""
         used = {int(colour) for group in self.groups for row in group.slices for colour in np.unique(row.colour)}
@@ -54,6 +60,61 @@ class Timeline:
     def place(self, evidence: Evidence, trace: int = 0) -> Place | None:
         """The evidence on the timeline; None when its lanes are not shown or cannot be told."""
         return self.places[trace].find(evidence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline(Layout):
+    """The timeline as the page holds it: the packed payload, and what was merged or left out.
+
+    `slices` are those in the payload, points of counters too; `is_whole`: they are all there are. `merged_events` counts the events
+    inside merged slices, which lie closer together than `quantum_ns`. `still` is a picture of the first view.
+    """
+
+    blob: str
+    still: Markup
+    slices: int
+    is_whole: bool
+    merged_events: int
+    quantum_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft(Layout):
+    """The timeline before what is too much for a page is merged: first `shown` from one time to another, `marked` stays whole."""
+
+    names: Names
+    shown: Span
+    marked: list[Place]
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How often and how long each name ran."""
+        return count_names([lane for group in self.groups for lane in group.lanes], len(self.names))
+
+    @cached_property
+    def still(self) -> Markup:
+        """A picture of the first view, of all events."""
+        return timeline_still(self.groups, self.names.all(), self.shown)
+
+    def timeline(self, most: int) -> Timeline:
+        """The timeline with at most so many slices and points."""
+        detail = limit(self.groups, self.marked, len(self.names), most)
+        rows = [row for group in detail.groups for row in group.slices]
+        index = index_names(self.names, self.counts, rows, detail.hidden, most * NAME_BYTES, most * PAIRS)
+        left = not_shown(detail.left_out, "samples of counters between the lowest and the highest close by")
+        return Timeline(
+            groups=self.groups,
+            origins=self.origins,
+            places=self.places,
+            notes=[*self.notes, *left],
+            zero=self.zero,
+            still=self.still,
+            blob=packed(encode(detail.groups, index, detail.quantum_ns, self.shown, self.origins)),
+            slices=detail.size,
+            is_whole=not detail.quantum_ns,
+            merged_events=detail.merged_events,
+            quantum_ns=detail.quantum_ns,
+        )
 
 
 def build_timeline(
@@ -65,7 +126,19 @@ def build_timeline(
     claims: Mapping[int, int] | None = None,
     most: int = Budget.slices,
 ) -> Timeline:
-    """Lanes from the tables, rebased to the first event shown, merged when there are more than `most` slices and points, and packed.
+    """The timeline of `draft_timeline` with at most so many slices and points."""
+    return draft_timeline(tables, rank_name, evidence, ahead, claims=claims).timeline(most)
+
+
+def draft_timeline(
+    tables: Tables,
+    rank_name: RankName,
+    evidence: list[Evidence],
+    ahead: Mapping[int, int] | None = None,
+    *,
+    claims: Mapping[int, int] | None = None,
+) -> Draft:
+    """Lanes from the tables, rebased to the first event shown.
 
     `ahead` is how far the clocks of ranks are ahead of the job's, in ns: their lanes are moved by that. `claims` is how many files say
     that they are a rank of the job, for each rank that any of them does.
@@ -81,28 +154,21 @@ def build_timeline(
     places = Places(groups, zeros, claims or {})
     move(groups, zeros)
     marked = [place for place in map(places.find, evidence) if place is not None]
-    return put_together(groups, source.names, home(groups, zeros), zeros, [places], notes, marked, most)
+    return Draft(
+        groups=groups,
+        origins=zeros,
+        places=[places],
+        notes=notes,
+        names=source.names,
+        shown=home(groups, zeros),
+        marked=marked,
+    )
 
 
-def put_together(
-    groups: list[Group],
-    names: Names,
-    shown: Span,
-    zeros: Mapping[int, int],
-    places: Sequence[Places],
-    notes: list[str],
-    marked: list[Place],
-    most: int,
-    zero: str = Timeline.zero,
-) -> Timeline:
-    """The timeline of groups whose rows count from the origin: first `shown` from one time to another, what lies at `marked` whole."""
-    events = sum(len(row) for group in groups for row in group.slices)
-    detail = limit(groups, marked, most)
-    left = not_shown(detail.left_out, "samples of counters between the lowest and the highest close by")
-    blob = packed(encode(groups, names, shown, zeros))
-    still = timeline_still(groups, names.all(), shown)
-    notes = [*notes, *left]
-    return Timeline(blob, events, detail.merged_events, detail.quantum_ns, notes, groups, zeros, places, still, zero)
+def made(page: str, timeline: Timeline | None) -> Made:
+    """A page with this timeline on it."""
+    data = page.encode()
+    return Made(data, len(timeline.blob), timeline.slices, timeline.is_whole) if timeline else Made(data)
 
 
 def own_origins(groups: list[Group], ahead: Mapping[int, int]) -> tuple[dict[int, int], bool]:

@@ -166,8 +166,8 @@ class Finding:
 @dataclass(frozen=True)
 class RuleOutcome:
     """What a rule came to, and its own words, once for all of its findings: what it looks for and `why`, what would make it wrong
-    (`false_positives`), `metrics`, the expression behind each figure of its findings by the figure's name, and the ledger lines that it
-    `claims`."""
+    (`false_positives`), `metrics`, the expression behind each metric of its findings by the metric's name, the ledger lines that it
+    `claims`, and `figures`, the metrics that people are shown, with words for each; the others are steps on the way to these."""
 
     rule: str
     outcome: str
@@ -177,6 +177,7 @@ class RuleOutcome:
     false_positives: list[str] = field(default_factory=list)
     metrics: dict[str, str] = field(default_factory=dict)
     claims: list[str] = field(default_factory=list)
+    figures: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

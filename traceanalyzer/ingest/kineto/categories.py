@@ -12,6 +12,8 @@ GPU_KINDS = {
     "Memcpy": "memcpy",
     "gpu_memset": "memset",
     "Memset": "memset",
+    # A CUDA graph recorded as a whole, in what `traceanalyzer export` writes.
+    "graph": "graph",
 }
 API_CATEGORIES = frozenset({"cuda_runtime", "cuda_driver", "Runtime"})
 HOST_CATEGORIES = {

@@ -6,7 +6,7 @@ import re
 
 # HtoD, H2D, HostToDevice, "Host to Device"; ROCm's names begin with Copy.
 _DIRECTION = re.compile(
-    r"(?:Mem)?c(?:o)?py\s*(?:Async)?\s*(H|D|P|Host|Device|Peer)\s*(?:to|2)\s*(H|D|P|Host|Device|Peer)(?![a-z])",
+    r"(?:Mem)?c(?:o)?py\s*(?:Async)?\s*(Unified )?(H|D|P|Host|Device|Peer)\s*(?:to|2)\s*(H|D|P|Host|Device|Peer)(?![a-z])",
     re.IGNORECASE,
 )
 _MEMORIES = re.compile(r"\(\s*([^()]+?)\s*->\s*([^()]+?)\s*\)")
@@ -15,10 +15,10 @@ _MEMORY = frozenset({"pageable", "pinned", "device", "managed", "array"})
 
 
 def copy_kind(name: str) -> str:
-    """htod, dtoh, dtod, ptop, htoh or other."""
+    """htod, dtoh, dtod, ptop, htoh or other; of migrations of managed memory uvm_htod and the like."""
     found = _DIRECTION.match(name)
-    kind = f"{found[1][0]}to{found[2][0]}".lower() if found else ""
-    return kind if kind in _KINDS else "other"
+    kind = f"{found[2][0]}to{found[3][0]}".lower() if found else ""
+    return ("uvm_" if found and found[1] else "") + kind if kind in _KINDS else "other"
 
 
 def source_memory(name: str) -> str:

@@ -16,11 +16,12 @@ _ROUNDING_NS = 1000
 
 
 class Notes:
-    """Counts, with a first example where one helps. `negative` and `no_duration` count durations."""
+    """Counts, with a first example where one helps. `negative` and `no_duration` count durations, `whole_graphs` CUDA
+    graphs that stand for the kernels inside."""
 
     def __init__(self, sink: Sink, ids: Integers) -> None:
         self._sink, self._ids = sink, ids
-        self.negative = self.no_duration = 0
+        self.negative = self.no_duration = self.whole_graphs = 0
         self._unread = self._untimed = 0
         self._first_unread: str | None = None
         self._first_untimed: str | None = None
@@ -61,6 +62,9 @@ class Notes:
             self.say("low", "negative durations were read as 0", self.negative)
         if self.no_duration:
             self.say("low", "complete events without a duration were read as instants", self.no_duration)
+        if self.whole_graphs:
+            message = "CUDA graphs were recorded as a whole: the kernels inside are hidden, and rules about kernels do not see them"
+            self._sink.health("TRC008", "low", message, self.whole_graphs)
         if self._ids.lost:
             message = "values that should be whole numbers and are not, or are too large, were left out"
             self.say("low", message, self._ids.lost, self._ids.first_lost)

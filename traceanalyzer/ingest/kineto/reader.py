@@ -174,6 +174,7 @@ class Reader:
                 where = pa.table(data).select(["start_ns", "end_ns", "device", "stream", "correlation"])
                 self._collectives(where.filter(pa.array(collective)), described)
         else:
+            self._notes.whole_graphs += len(events) if kind == "graph" else 0
             data |= {
                 "class": col.constant(classify.COMPUTE, len(events)),
                 "graph_id": self._ids.nonzero([a.graph_id for a in args]),

@@ -1,4 +1,4 @@
-"""What kind of work the kernels and copies of one GPU are, and which kernels take longest."""
+"""What kind of work the kernels and copies of one GPU are, and which kernels take most of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kinds_chart(gpus: Gpus) -> Chart | None:
 
 def top_kernels_chart(gpus: Gpus) -> Chart | None:
     views: dict[int | None, View] = {number: _top_view(stats) for number, stats in gpus.rows("kernel_stats")}
-    return Chart("top-kernels", "Kernels that take longest", views, "large") if views else None
+    return Chart("top-kernels", "Kernels by total time", views, "large") if views else None
 
 
 def _families(stats: pa.Table) -> list[Amount]:

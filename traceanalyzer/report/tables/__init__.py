@@ -12,7 +12,7 @@ from traceanalyzer.report.tables.host_work import operators, syncs
 from traceanalyzer.report.tables.idle import gaps
 from traceanalyzer.report.tables.job import collectives, gpus
 from traceanalyzer.report.tables.table import DataTable
-from traceanalyzer.report.timeline import Timeline
+from traceanalyzer.report.timeline import Layout
 from traceanalyzer.result.document import Result
 
 __all__ = ["build_tables", "packed_tables"]
@@ -21,7 +21,7 @@ __all__ = ["build_tables", "packed_tables"]
 def build_tables(
     result: Result,
     tables: Tables | None,
-    timeline: Timeline | None,
+    timeline: Layout | None,
     shown_ranks: str | None = None,
     most: int = Budget.rows,
     gpu_names: Sequence[str] | None = None,

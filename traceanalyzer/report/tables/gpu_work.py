@@ -74,6 +74,7 @@ def copies(tables: Tables, shown: str, most: int) -> DataTable | None:
         "time",
         count=("time", "count"),
         bytes=("bytes", "sum"),
+        sized=("bytes", "count"),
         largest=("bytes", "max"),
         time=("time", "sum"),
         timed=("timed", "sum"),
@@ -83,6 +84,7 @@ def copies(tables: Tables, shown: str, most: int) -> DataTable | None:
     memory = [
         f"{a or 'unknown'} to {b or 'unknown'}" for a, b in zip(rows["src_memory"], rows["dst_memory"], strict=True)
     ]
+    partly = [sized < count for sized, count in zip(rows["sized"], rows["count"], strict=True)]
     columns = (
         Column("Copy", "text", "From where to where", [COPIES.get(k, k or "other") for k in rows["copy_kind"]]),
         Column(
@@ -92,8 +94,14 @@ def copies(tables: Tables, shown: str, most: int) -> DataTable | None:
             memory,
         ),
         Column("count", "count", "How many copies", rows["count"]),
-        Column("size", "bytes", "Bytes moved, all copies together", rows["bytes"]),
-        Column("largest", "bytes", "Bytes of the largest copy", rows["largest"]),
+        Column(
+            "size",
+            "bytes",
+            "Bytes moved, all copies together; at least so many (≥) where the size of some is not known",
+            rows["bytes"],
+            at_least=partly,
+        ),
+        Column("largest", "bytes", "Bytes of the largest copy", rows["largest"], at_least=partly),
         Column("time", "duration", "Sum of their durations", rows["time"]),
         Column(
             "exposed",

@@ -11,11 +11,11 @@ from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.lanes import table_or_none
 from traceanalyzer.report.palette import BY_KEY
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
-from traceanalyzer.report.timeline import Timeline
+from traceanalyzer.report.timeline import Layout
 from traceanalyzer.units import format_share
 
 
-def gaps(tables: Tables, timeline: Timeline, shown: str, most: int) -> DataTable | None:
+def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable | None:
     """Idle stretches of the GPUs on the timeline, the longest first."""
     table = table_or_none(tables, "gaps")
     groups = {(g.rank, g.device): at for at, g in enumerate(timeline.groups) if g.device is not None}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from traceanalyzer.names import readable_name
-from traceanalyzer.report.name_table import NAME_LIMIT
 from traceanalyzer.report.words import format_duration
 from traceanalyzer.units import format_count
 
@@ -15,6 +14,8 @@ Kind = Literal["text", "count", "duration", "change", "bytes", "share", "rate", 
 UNITS: dict[Kind, str] = {"duration": "ns", "change": "ns", "bytes": "bytes", "share": "share", "rate": "GB/s"}
 """The units of the raw values; of times the page shows `Column.unit`."""
 TIMES = ("duration", "change")
+NAME_LIMIT = 65_536
+"""Names stay whole, so that what is copied can be looked up elsewhere; what is longer than this is no name any more and is cut."""
 MILLISECONDS_FROM = 10_000_000
 """Times are in ms where one of them is as long as this, else in µs: what is short keeps its digits."""
 
@@ -107,7 +108,7 @@ class DataTable:
 
 
 def names(title: str, about: str, values: Sequence[str | None], nameless: str | None = None) -> Column:
-    """A column of names: cut where they are endless, and with what a person reads of a C++ name. `nameless` stands for nulls."""
+    """A column of names: whole, and with what a person reads of a C++ name. `nameless` stands for nulls."""
     full = [_cut(value) if value else nameless for value in values]
     short = [readable_name(value) if value else nameless for value in values]
     differing = [s if s != f else None for s, f in zip(short, full, strict=True)]
