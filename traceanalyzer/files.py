@@ -50,6 +50,12 @@ def status_of(path: Path) -> os.stat_result | None:
         return None
 
 
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there, as far as one may look."""
+    status = status_of(path)
+    return status is not None and stat.S_ISDIR(status.st_mode)
+
+
 def open_regular(path: Path) -> IO[bytes]:
     """Open a regular file for reading. Raises OSError, also for pipes, devices and sockets, which could be waited for without end."""
     file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

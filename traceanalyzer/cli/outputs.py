@@ -15,7 +15,7 @@ import typer
 
 from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
-from traceanalyzer.files import resolved, status_of
+from traceanalyzer.files import is_folder, resolved, status_of
 from traceanalyzer.urls import Place, local_of, url_of
 
 F = TypeVar("F", bound=StrEnum)
@@ -141,7 +141,7 @@ def _check_not_read(output: Path, place: Path, one: Path) -> None:
     given = local_of(one)
     if given is None or not os.path.lexists(given):
         return
-    if given.is_dir() and _lies_in_store(place, given):
+    if is_folder(given) and _lies_in_store(place, given):
         raise InputError(f"{output}: lies in the store {given}, which is an input; choose another output")
     if _is_part_of(place, given):
         raise InputError(refusal)
@@ -189,7 +189,7 @@ def _is_stdin(place: Path) -> bool:
 
 
 def _rule_files(given: Path) -> list[Path]:
-    return [path for path in given.rglob("*") if path.suffix in (".yaml", ".yml")] if given.is_dir() else [given]
+    return [path for path in given.rglob("*") if path.suffix in (".yaml", ".yml")] if is_folder(given) else [given]
 
 
 def _overlap(place: Path, other: Path) -> bool:

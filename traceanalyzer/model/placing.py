@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.files import resolved, status_of
+from traceanalyzer.files import is_folder, resolved, status_of
 from traceanalyzer.model.layout import (
     MANIFEST,
     PARTS,
@@ -61,7 +61,7 @@ def _check_apart(given: Path, folder: Path, one: Path) -> None:
     place = resolved(one)
     if within(place, folder):
         what = "is an input" if within(folder, place) else f"holds the input {one}"
-    elif place.is_dir() and within(folder, place) and is_store(place):
+    elif is_folder(place) and within(folder, place) and is_store(place):
         what = f"lies in the input {one}"
     else:
         return
