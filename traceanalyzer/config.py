@@ -69,7 +69,7 @@ class Config:
     disable: Mapping[str, str] = field(default_factory=dict)
     communication_patterns: tuple[str, ...] = ()
     check: Budgets = field(default_factory=Budgets)
-    file: Path | None = None
+    file: Path | None = field(default=None, compare=False)
 
 
 _LISTS = ("input_patterns", "communication_patterns", "rules", "disable")

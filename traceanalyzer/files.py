@@ -42,6 +42,20 @@ def resolved(path: Path) -> Path:
     return place
 
 
+def status_of(path: Path) -> os.stat_result | None:
+    """What the system says of a file or folder, through links; None where nothing is, or where one may not look."""
+    try:
+        return path.stat()
+    except (OSError, ValueError):
+        return None
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there, as far as one may look."""
+    status = status_of(path)
+    return status is not None and stat.S_ISDIR(status.st_mode)
+
+
 def open_regular(path: Path) -> IO[bytes]:
     """Open a regular file for reading. Raises OSError, also for pipes, devices and sockets, which could be waited for without end."""
     file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

@@ -15,7 +15,7 @@ import typer
 
 from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
-from traceanalyzer.files import resolved
+from traceanalyzer.files import is_folder, resolved, status_of
 from traceanalyzer.urls import Place, local_of, url_of
 
 F = TypeVar("F", bound=StrEnum)
@@ -58,7 +58,7 @@ class Outputs:
         for one in self._inputs:
             _check_not_read(output, place, one)
         for one in self._rules:
-            if place.exists() and any(path.samefile(place) for path in _rule_files(one)):
+            if any(_same(path, place) for path in _rule_files(one)):
                 raise InputError(f"{output}: is a file of rules, which is read; choose another output")
         self._take(place, f"{given or output}: another output goes to {output} already; name another file")
         return place
@@ -100,31 +100,34 @@ class Outputs:
 
 def _device(output: Path) -> Path | None:
     """The path itself where it leads to what has no place on a disk: a pipe or a device."""
-    try:
-        kind = output.stat().st_mode
-    except (OSError, ValueError):
-        return None
-    return None if stat.S_ISREG(kind) or stat.S_ISDIR(kind) else output.absolute()
+    status = status_of(output)
+    return None if status is None or _is_on_disk(status) else output.absolute()
+
+
+def _is_on_disk(status: os.stat_result) -> bool:
+    return stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
 
 
 def _is_ordinary(place: Path) -> bool:
-    return not place.exists() or place.is_file() or place.is_dir()
+    status = status_of(place)
+    return status is None or _is_on_disk(status)
 
 
 def _check_writable(output: Path, place: Path) -> None:
     """Refuse what cannot work before any time is spent on reading: a folder, a place inside a file, one that is protected."""
-    if place.is_dir():
+    status = status_of(place)
+    if status is not None and stat.S_ISDIR(status.st_mode):
         raise InputError(f"{output}: is a folder; name the file to write in it")
-    if place.is_block_device() or place.is_socket():
+    if status is not None and (stat.S_ISBLK(status.st_mode) or stat.S_ISSOCK(status.st_mode)):
         raise InputError(f"{output}: is a disk or a socket; name a file")
-    if not _is_ordinary(place):
+    if status is not None and not _is_on_disk(status):
         return
     above = next((folder for folder in place.parents if os.path.lexists(folder)), None)
     if above is not None and not above.is_dir():
         raise InputError(f"{output}: cannot be written ({above} is not a folder); choose another output")
     if above is not None and not os.access(above, os.W_OK):
         raise InputError(f"{output}: cannot be written (no permission to write to {above}); choose another output")
-    if place.exists() and not stat.S_IMODE(place.stat().st_mode) & 0o222:
+    if status is not None and not stat.S_IMODE(status.st_mode) & 0o222:
         raise InputError(f"{output}: is write-protected; choose another output")
 
 
@@ -132,13 +135,13 @@ def _check_not_read(output: Path, place: Path, one: Path) -> None:
     """Refuse an output that is an input under whatever name, or in a store that is one, or is taken for a part of one."""
     refusal = f"{output}: is an input; inputs are never written to, choose another output"
     if str(one) == "-":
-        if place.exists() and _is_stdin(place):
+        if _is_stdin(place):
             raise InputError(refusal)
         return
     given = local_of(one)
     if given is None or not os.path.lexists(given):
         return
-    if given.is_dir() and _lies_in_store(place, given):
+    if is_folder(given) and _lies_in_store(place, given):
         raise InputError(f"{output}: lies in the store {given}, which is an input; choose another output")
     if _is_part_of(place, given):
         raise InputError(refusal)
@@ -150,13 +153,14 @@ def _check_not_read(output: Path, place: Path, one: Path) -> None:
 
 def _is_part_of(place: Path, given: Path) -> bool:
     """Whether what is at a place is the input, or a recording in the folder that is the input."""
-    if not place.exists() or not given.exists():
+    status, folder = status_of(place), status_of(given)
+    if status is None or folder is None:
         return False
-    if not given.is_dir():
-        return place.samefile(given)
+    if not stat.S_ISDIR(folder.st_mode):
+        return os.path.samestat(status, folder)
     from traceanalyzer.ingest.folders import is_recording_in
 
-    return place.is_file() and is_recording_in(given, place)
+    return stat.S_ISREG(status.st_mode) and is_recording_in(given, place)
 
 
 def _lies_in_store(place: Path, given: Path) -> bool:
@@ -164,24 +168,28 @@ def _lies_in_store(place: Path, given: Path) -> bool:
     from traceanalyzer.model.placing import within
     from traceanalyzer.model.store import is_store
 
-    folder = resolved(given)
     if not is_store(given):
         return False
-    inside = place.exists() and any(path.is_file() and path.samefile(place) for path in folder.rglob("*"))
-    return inside or within(place, folder) or within(place, shelf_of(folder))
+    folder = resolved(given)
+    inside = within(place, folder) or within(place, shelf_of(folder))
+    return inside or any(_same(path, place) for path in folder.rglob("*"))
+
+
+def _same(path: Path, place: Path) -> bool:
+    one, other = status_of(path), status_of(place)
+    return one is not None and other is not None and os.path.samestat(one, other)
 
 
 def _is_stdin(place: Path) -> bool:
+    status = status_of(place)
     try:
-        return os.path.samestat(place.stat(), os.fstat(sys.stdin.fileno()))
+        return status is not None and os.path.samestat(status, os.fstat(sys.stdin.fileno()))
     except (OSError, ValueError, AttributeError):
         return False
 
 
 def _rule_files(given: Path) -> list[Path]:
-    if not given.is_dir():
-        return [given] if given.exists() else []
-    return [path for path in given.rglob("*") if path.suffix in (".yaml", ".yml") and path.is_file()]
+    return [path for path in given.rglob("*") if path.suffix in (".yaml", ".yml")] if is_folder(given) else [given]
 
 
 def _overlap(place: Path, other: Path) -> bool:
@@ -189,7 +197,7 @@ def _overlap(place: Path, other: Path) -> bool:
     one, two = _folded(place), _folded(other)
     if one == two or f"{one}{os.sep}".startswith(f"{two}{os.sep}") or f"{two}{os.sep}".startswith(f"{one}{os.sep}"):
         return True
-    return place.exists() and other.exists() and place.samefile(other)
+    return _same(place, other)
 
 
 def _folded(place: Path) -> str:

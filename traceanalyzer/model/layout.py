@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from traceanalyzer.files import is_folder, status_of
 from traceanalyzer.model.schema import EVENT_TABLES
 
 MANIFEST = "manifest.json"
@@ -45,18 +46,18 @@ def shelf_of(store: Path) -> Path:
 
 def located(store: Path) -> Path:
     """Where a store is to be read: in its place or, after a kill between the two renames that replace it, on its shelf."""
-    if os.path.exists(store):  # noqa: PTH110  Path.exists raises where a folder above is not to be entered
+    if status_of(store) is not None:
         return store
     place = Path(os.path.realpath(store))
     shelf = shelf_of(place)
     # The old one is moved away when the new one is whole.
-    return shelf / NEW if is_interrupted(place) and (shelf / NEW / MANIFEST).is_file() else store
+    return shelf / NEW if is_interrupted(place) and status_of(shelf / NEW / MANIFEST) else store
 
 
 def is_interrupted(store: Path) -> bool:
     """Whether the old store has been moved away and the new one is not in its place yet."""
     shelf = shelf_of(store)
-    return not os.path.lexists(store) and (shelf / OLD).is_dir() and (shelf / NEW).is_dir()
+    return not os.path.lexists(store) and is_folder(shelf / OLD) and is_folder(shelf / NEW)
 
 
 def foreign(folder: Path, known: Collection[str] | None = None) -> list[str]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.files import resolved
+from traceanalyzer.files import is_folder, resolved, status_of
 from traceanalyzer.model.layout import (
     MANIFEST,
     PARTS,
@@ -55,13 +55,13 @@ def _check_folder(given: Path, inputs: Sequence[Path]) -> Path:
 
 
 def _check_apart(given: Path, folder: Path, one: Path) -> None:
-    """A store is not an input, holds none and lies in none."""
+    """A store is not an input, holds none, and lies in no other store that is one. In a folder of traces it is passed over."""
     if not os.path.lexists(one):
         return
     place = resolved(one)
     if within(place, folder):
         what = "is an input" if within(folder, place) else f"holds the input {one}"
-    elif place.is_dir() and within(folder, place):
+    elif is_folder(place) and within(folder, place) and is_store(place):
         what = f"lies in the input {one}"
     else:
         return
@@ -72,17 +72,9 @@ def within(place: Path, folder: Path) -> bool:
     """Whether a resolved place is a folder or file or lies in it, also under another name: of another case, or by a hard link."""
     if folder in (place, *place.parents):
         return True
-    try:
-        status = folder.stat()
-    except OSError:
-        return False
-    for above in (place, *place.parents):
-        try:
-            if os.path.samestat(above.stat(), status):
-                return True
-        except OSError:
-            continue
-    return False
+    status = status_of(folder)
+    above = (status_of(one) for one in (place, *place.parents))
+    return status is not None and any(os.path.samestat(one, status) for one in above if one is not None)
 
 
 def check_replaceable(given: Place, folder: Path) -> None:
@@ -90,10 +82,11 @@ def check_replaceable(given: Place, folder: Path) -> None:
     shelf = shelf_of(folder)
     try:
         if os.path.lexists(shelf):
-            others = [str(shelf)] if shelf.is_symlink() or not shelf.is_dir() else foreign_on_shelf(shelf)
-            if others:
+            if shelf.is_symlink() or not shelf.is_dir():
+                raise InputError(f"{given}: needs the folder {shelf}, but something else is there; choose another name")
+            if others := foreign_on_shelf(shelf):
                 raise InputError(
-                    f"{given}: needs {shelf}, where {_named(others)} is; choose another name, or move that away"
+                    f"{given}: needs the folder {shelf}, but {_named(others)} is in it; choose another name"
                 )
         if not os.path.lexists(folder):
             return
@@ -140,7 +133,7 @@ def _check_url(url: str, inputs: Sequence[Place]) -> None:
         other = url_of(given)
         if other is None or local_of(given) is not None:
             continue
-        if folder.holds(other) or RemoteFolder(other).holds(url):
+        if folder.holds(other) or (RemoteFolder(other).holds(url) and is_store(other)):
             raise InputError(
                 f"{url}: is the input {other}, holds it or lies in it; inputs are never written to, choose another name"
             )

@@ -153,6 +153,8 @@ class LocalShelf(Shelf):
                     ) from error
                 check_replaceable(self.given, self.store)
                 self._settle()
+                if self.store.exists():  # What is private stays so meanwhile.
+                    shutil.copymode(self.store, self.folder)
             try:
                 yield
             finally:
@@ -231,6 +233,8 @@ class LocalShelf(Shelf):
             try:
                 stored, replaces = self._stored(), self.store.exists()
                 new.mkdir()
+                if replaces:
+                    shutil.copymode(self.store, new)
                 for given, part in placed:
                     for name in part.tables:
                         target = new / file_of(name, given.ordinal)
@@ -265,7 +269,8 @@ class LocalShelf(Shelf):
                 raise StoreError(f"{self.given}: holds {others[0]} now, which would be lost; choose another name")
             new.rename(self.store)
         except BaseException:
-            old.rename(self.store)
+            if not self.store.exists():
+                old.rename(self.store)
             raise
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traceanalyzer.errors import ChangedError, InputError
-from traceanalyzer.files import open_regular
+from traceanalyzer.files import is_folder, open_regular
 from traceanalyzer.model.layout import MANIFEST, PARTS, file_of, located
 from traceanalyzer.model.parts import Part, PartFile, is_sealed, sealed
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
@@ -90,7 +90,7 @@ def is_store(place: Place) -> bool:
         url = url_of(place) or ""
         return not set("*?[") & set(url) and _is_remote_store(RemoteFolder(url))
     folder = located(local)
-    if not folder.is_dir():
+    if not is_folder(folder):
         return False
     return is_own_manifest(folder) or any(
         next((folder / name).glob("rank=*"), None) is not None for name in EVENT_TABLES
