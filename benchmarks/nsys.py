@@ -1,4 +1,4 @@
-"""Ingest of large Nsight Systems exports, beside reading the same columns with adbc into Parquet.
+"""Ingest of large Nsight Systems exports, beside checking it and reading the same columns with adbc into Parquet.
 
 python -m benchmarks.nsys                       the figures (BENCH_NSYS_MB sets the size of the first export)
 python -m benchmarks.nsys baseline FILE FOLDER  the baseline alone

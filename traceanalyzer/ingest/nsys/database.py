@@ -72,10 +72,10 @@ class Database:
     def columns(self, table: str) -> dict[str, str]:
         """Columns of a table that are stored in it: lower case to the file's spelling."""
         if table not in self._columns:
-            sql = "select cast(name as text) as name, coalesce(length(dflt_value), 0) as lent"
+            sql = "select cast(name as text) as name, coalesce(length(dflt_value), 0) as default_length"
             found = self.table(f"{sql} from pragma_table_info({literal(table)})")
             rows = found.to_pylist() if found else []
-            if any(row["lent"] > _LONGEST_DEFAULT for row in rows):
+            if any(row["default_length"] > _LONGEST_DEFAULT for row in rows):
                 raise InputError(
                     f"{self._path}: a column of {table} has a default of more than {_LONGEST_DEFAULT} characters, as no "
                     "export has; run nsys export again"

@@ -29,6 +29,7 @@ class EventReader:
 
     def __init__(self, database: Database, sink: Sink, advance: Callable[[int], None]) -> None:
         self._database, self._sink, self._advance = database, sink, advance
+        self._sizes: dict[str, int] = {}
 
     def read(self, table: Table) -> Iterator[Columns]:
         """All rows of a table in the order in which they lie in the file; none when it is absent or lacks a required column."""
@@ -71,9 +72,11 @@ class EventReader:
 
     def _batch_rows(self, table: Table, name: str) -> int:
         """How many rows make a batch: fewer where texts are long. Raises InputError for a text that is too long."""
-        known = tables.plain(self._database, table, name)
-        texts = [known[field.name] for field in table.fields if field.kind == tables.TEXT and field.name in known]
-        return min(BATCH_ROWS, _BATCH_BYTES // max(self._database.longest_text(name, texts), 1))
+        if name not in self._sizes:
+            known = tables.plain(self._database, table, name)
+            texts = [known[field.name] for field in table.fields if field.kind == tables.TEXT and field.name in known]
+            self._sizes[name] = min(BATCH_ROWS, _BATCH_BYTES // max(self._database.longest_text(name, texts), 1))
+        return self._sizes[name]
 
     def _report_misfits(self, table: Table, name: str) -> None:
         """Say how many cells were made null."""

@@ -99,7 +99,7 @@ def read_schema(path: Path, shown: Path) -> list[Entry]:
                     f"{shown}: its schema has a virtual table or something else that no export has; run nsys export again"
                 )
             if kind in ("table", "view"):
-                entries.append(Entry(str(name), kind == "table" and sql is not None))
+                entries.append(Entry(str(name), kind == "table" and str(sql).upper().startswith(_STATEMENTS[0])))
     return entries
 
 
