@@ -44,7 +44,7 @@ def health(
     steps: pa.Table,
 ) -> pa.Table:
     """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation,
-    TRC005 for one whose clocks disagree, TRC006 for one with more GPUs than one thread can be asked about, TRC004 for one that the profiler
+    TRC005 for one whose clocks disagree, TRC006 for one with more GPUs than a thread is asked about, TRC004 for one that the profiler
     slowed, TRC010 for one that shows too little.
 
     The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing.

@@ -60,8 +60,9 @@ def in_archive(archive: Source, kind: str) -> list[Source]:
     members = [member for member in members if not _HIDDEN.search(member.name)]
     wanted = [member for member in members if _TRACE_NAME.search(member.name) or len(members) == 1]
     choice = _Choice()
-    for member in sorted(wanted, key=lambda member: natural(Path(member.name))):
-        choice.offer(archive.path / member.name, member.source)
+    wanted.sort(key=lambda member: natural(Path(member.name)))
+    for member, opened in archives.sources_of(wanted):
+        choice.offer(archive.path / member.name, opened)
     found = choice.settled()
     if not found:
         held = ", ".join(
@@ -254,7 +255,9 @@ def _first(status: os.stat_result, seen: set[tuple[int, int]]) -> bool:
     return True
 
 
-def natural(path: Path) -> list[tuple[str, int]]:
+def natural(path: Path) -> list[tuple[str, int, str]]:
     """Sorts rank2 before rank10."""
-    parts = re.split(r"(\d+)", str(path))
-    return [(text, int(number)) for text, number in zip(parts[::2], [*parts[1::2], "0"], strict=True)]
+    parts = re.split(r"([0-9]+)", str(path))
+    numbers = [digits.lstrip("0") for digits in (*parts[1::2], "")]
+    # Of two numbers the one with more digits is larger.
+    return [(text, len(number), number) for text, number in zip(parts[::2], numbers, strict=True)]

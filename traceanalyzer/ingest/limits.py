@@ -10,6 +10,8 @@ from traceanalyzer.units import format_bytes
 
 FLAG = "--max-size"
 MOST_BYTES = 64 << 30
+MOST_MEMBERS = 100_000
+"""Files in an archive: each takes memory before anything of it is read."""
 # Traces pack 10 to 60 times, and a tiled or idle one some hundred times; a bomb of gzip reaches 1,000 times a layer. Below the
 # floor nothing is judged, because it does no harm.
 MOST_TIMES_PACKED = 2000
@@ -28,6 +30,21 @@ def check_size(path: Path, size: int, allowed: int) -> None:
     if size > allowed:
         raise InputError(
             f"{path}: {format_bytes(size)}, more than the limit of {format_bytes(allowed)}; {FLAG} raises the limit"
+        )
+
+
+def check_count(path: Path, members: int) -> None:
+    """Raise InputError for an archive of too many files."""
+    if members > MOST_MEMBERS:
+        raise InputError(f"{path}: an archive of more than {MOST_MEMBERS:,} files; unpack it and name the traces")
+
+
+def check_total(path: Path, size: int, allowed: int) -> None:
+    """Raise InputError for an archive whose members are more than `allowed` bytes in total."""
+    if size > allowed:
+        raise InputError(
+            f"{path}: its files unpack to {format_bytes(size)} in total, more than the limit of {format_bytes(allowed)}; "
+            f"if that is what they should do, {FLAG} raises the limit"
         )
 
 

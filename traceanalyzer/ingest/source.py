@@ -79,7 +79,7 @@ class Source:
         """The unpacked content, block by block. Raises InputError when it is more than allowed."""
         blocks = stored(self.place, self.span, progress, condition)
         for layer in self.layers:
-            blocks = limited(self.path, layer(blocks, condition), self.allowed)
+            blocks = layer(blocks, condition)
         return blocks
 
     def sha256(self, stop: Event) -> str:
@@ -94,8 +94,13 @@ class Source:
             raise InputError(f"{self.path}: cannot be read ({error.strerror})") from error
 
     def within(self, layer: Layer) -> Source:
-        """This source, read through one more layer. Raises InputError when nothing comes out of it."""
-        return with_head(replace(self, layers=(*self.layers, layer)))
+        """This source, read through one more layer, as far as allowed. Raises InputError when nothing comes out of it."""
+        return with_head(replace(self, layers=(*self.layers, partial(_bounded, layer, self.path, self.allowed))))
+
+
+def _bounded(layer: Layer, path: Path, allowed: int, blocks: Iterator[bytes], condition: Condition) -> Iterator[bytes]:
+    """What a layer gives, up to the most bytes that are allowed."""
+    return limited(path, layer(blocks, condition), allowed)
 
 
 def source_of(path: Path, place: Path, max_bytes: int | None, kept: object = None) -> Source:

@@ -85,8 +85,8 @@ class Spool:
         """The rows that have waited longest, as many as make a run, sorted."""
         rows = pa.concat_tables(self._waiting, promote_options="permissive")
         run, rest = rows.slice(0, RUN_ROWS), rows.slice(RUN_ROWS)
-        self._waiting, self._waiting_rows = ([rest] if rest.num_rows else []), rest.num_rows
-        self._waiting_bytes = rest.nbytes
+        self._waiting = [rest] if rest.num_rows else []
+        self._waiting_rows, self._waiting_bytes = rest.num_rows, sum(table.nbytes for table in self._waiting)
         return _in_order([_present(run, self._spec.schema)], self._keys)
 
     def _store(self, run: _Run) -> list[_Block]:

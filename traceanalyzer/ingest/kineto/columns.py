@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.ingest.kineto.decode import Args, Event, Number, Times
+from traceanalyzer.ingest.kineto.decode import Args, Event, Number, Times, plain
 
 NO_ARGS = Args()
 INT32, INT64 = pa.int32(), pa.int64()
@@ -221,10 +221,11 @@ def group_ranks(args: Sequence[Args]) -> pa.Array:
     seen: dict[tuple[Any, ...], str | None] = {}
     found = []
     for a in args:
-        text = a.group_ranks if a.group_ranks is None or isinstance(a.group_ranks, str) else json.dumps(a.group_ranks)
-        key = (text, a.first_rank, a.rank_stride, a.group_size)
+        key = (bytes(a.group_ranks), a.first_rank, a.rank_stride, a.group_size)
         if key not in seen:
-            seen[key] = _whole_group(*key)
+            ranks = plain(a.group_ranks)
+            text = ranks if ranks is None or isinstance(ranks, str) else json.dumps(ranks)
+            seen[key] = _whole_group(text, *key[1:])
         found.append(seen[key])
     return pa.array(found, pa.string())
 

@@ -16,6 +16,9 @@ NS_PER_US = 1000
 # Below this, a float64 of microseconds with three decimals is closer to the true value than to any other such value.
 EXACT_FLOAT_US = 2.0**43
 
+# The ranks of a job of a hundred thousand take less.
+MOST_PLAIN_BYTES = 1 << 20
+
 Number = int | float | str | None
 
 
@@ -45,16 +48,16 @@ class Args(msgspec.Struct, gc=False, omit_defaults=True):
     group_size: Number = msgspec.field(default=None, name="Group size")
     dtype: str | None = None
     group_name: str | None = msgspec.field(default=None, name="Process Group Name")
-    group_ranks: Any = msgspec.field(default=None, name="Process Group Ranks")
+    group_ranks: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Process Group Ranks")
     group_description: str | None = msgspec.field(default=None, name="Process Group Description")
     collective_sequence: Number = msgspec.field(default=None, name="Seq")
     source_rank: Number = msgspec.field(default=None, name="Src Rank")
     target_rank: Number = msgspec.field(default=None, name="Dst Rank")
     first_rank: Number = msgspec.field(default=None, name="Global rank start")
     rank_stride: Number = msgspec.field(default=None, name="Global rank stride")
-    rank: Any = msgspec.field(default=None, name="Rank")
-    name: Any = None
-    labels: Any = None
+    rank: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Rank")
+    name: msgspec.Raw = msgspec.Raw()
+    labels: msgspec.Raw = msgspec.Raw()
     address: Number = msgspec.field(default=None, name="Addr")
     memory_bytes: Number = msgspec.field(default=None, name="Bytes")
     total_allocated: Number = msgspec.field(default=None, name="Total Allocated")
@@ -74,6 +77,14 @@ class Event(msgspec.Struct, gc=False):
     ts: float | None = None
     dur: float | None = None
     args: Args | None = None
+
+
+def plain(text: msgspec.Raw) -> Any:
+    """The value of a `Raw` argument; None where it is absent, cannot be read, or is too long for what it should be."""
+    try:
+        return msgspec.json.decode(text) if 0 < len(text) <= MOST_PLAIN_BYTES else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 class _Times(msgspec.Struct, gc=False):

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable
 
-from traceanalyzer.ingest.kineto.decode import Args
+from traceanalyzer.ingest.kineto.decode import Args, plain
 
 _ROOTLESS = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier", re.IGNORECASE)
 _NOBODY = -1
@@ -25,7 +25,7 @@ class GroupRanks:
     def take(self, args: Iterable[Args]) -> None:
         """Look at the arguments of one chunk's operators, most of which are no collectives."""
         self._seen.update(
-            (a.collective, str(a.rank), str(a.group_ranks)) for a in args if a.rank is not None and a.collective
+            (a.collective, str(plain(a.rank)), str(plain(a.group_ranks))) for a in args if a.rank and a.collective
         )
 
     @property

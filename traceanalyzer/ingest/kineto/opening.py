@@ -88,6 +88,13 @@ class Opening:
 
     def _depth_before(self, stop: int, text: bytes) -> int:
         """How many objects and lists are open at `stop`; 0 when it lies within a text."""
+        if not self._depth:
+            # Nearly always it is the first key, and closing the object here makes it whole.
+            try:
+                _object.decode(b"".join((memoryview(text)[self._depth_at : stop], b'"":0}')))
+                return 1
+            except (msgspec.DecodeError, RecursionError):
+                pass
         for token in _TOKEN.finditer(text, self._depth_at):
             if token.start() >= stop:
                 break

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.kineto import columns as col
-from traceanalyzer.ingest.kineto.decode import Event
+from traceanalyzer.ingest.kineto.decode import Event, plain
 from traceanalyzer.ingest.kineto.gpu_tracks import PROCESS_LABELS, GpuTracks
 
 PROCESS_NAME, THREAD_NAME = "process_name", "thread_name"
@@ -38,16 +38,16 @@ class Processes:
         for event, pid in zip(labelled, self._ids.identities([e.pid for e in labelled]).to_pylist(), strict=True):
             assert event.args is not None
             if pid is not None:
-                self.gpu_tracks.label(pid, event.args.labels)
-        named = [e for e in events if e.name in (PROCESS_NAME, THREAD_NAME) and e.args and isinstance(e.args.name, str)]
-        process = self._ids.identities([e.pid for e in named]).to_pylist()
-        thread = self._ids.identities([e.tid for e in named]).to_pylist()
-        for event, pid, tid in zip(named, process, thread, strict=True):
-            assert event.args is not None
+                self.gpu_tracks.label(pid, plain(event.args.labels))
+        told = ((e, plain(e.args.name)) for e in events if e.name in (PROCESS_NAME, THREAD_NAME) and e.args)
+        named = [(event, name) for event, name in told if isinstance(name, str)]
+        process = self._ids.identities([e.pid for e, _ in named]).to_pylist()
+        thread = self._ids.identities([e.tid for e, _ in named]).to_pylist()
+        for (event, name), pid, tid in zip(named, process, thread, strict=True):
             if pid is not None and event.name == PROCESS_NAME:
-                self._names[pid] = event.args.name
+                self._names[pid] = name
             elif pid is not None and tid is not None:
-                self.threads[pid, tid] = event.args.name
+                self.threads[pid, tid] = name
 
     def name(self, process: int) -> str | None:
         """The name of a process; one that has a name for an id goes by that."""

@@ -1,4 +1,7 @@
-"""The object around the event array: what it says, however damaged, and whether something follows its end."""
+"""The object around the event array: what it says, however damaged, and whether something follows its end.
+
+It may hold anything, and much of it. Only the members that are read become objects.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from traceanalyzer.ingest.kineto.opening import EVENTS_KEY, TRAILING
 from traceanalyzer.ingest.kineto.repair import EVENT_START, Mended, mend
 from traceanalyzer.ingest.kineto.splitter import Splitter
 
-# What is sought one by one when the object cannot be read as a whole.
+# The members that are read; they are sought one by one when the object cannot be read as a whole.
 FACTS = (
     "schemaVersion",
     "deviceProperties",
@@ -29,21 +32,34 @@ FACTS = (
     "hip_driver_version",
     "traceName",
 )
+_EVENTS = "traceEvents"
+# What is read of the description of a job; its groups may list all ranks, many times over.
+_OF_THE_JOB = ("rank", "world_size", "backend", "nccl_version")
+# Some thousand GPUs take less.
+_MOST_FACT_BYTES = 4 << 20
 _FILLER = b" \t\r\n\0,"
 
 _value = msgspec.json.Decoder(msgspec.Raw)
-_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def _reading(*names: str) -> msgspec.json.Decoder[msgspec.Struct]:
+    """A decoder of objects that reads these members, as text, and passes over all others."""
+    fields = [(name, msgspec.Raw, msgspec.Raw()) for name in names]
+    return msgspec.json.Decoder(msgspec.defstruct("Members", fields))
+
+
+_object, _job = _reading(_EVENTS, *FACTS), _reading(*_OF_THE_JOB)
 
 
 def read_surroundings(splitter: Splitter[Events], sink: Sink) -> dict[str, Any]:
-    """The object's members but the events. What cannot be read of it, and what follows it, is said in health."""
+    """The members that are read. What cannot be read of them, and what follows the object, is said in health."""
     if splitter.layout in ("list", "lines"):
         _say_what_follows(splitter.trailer, sink)
         return {}
     before = splitter.header + b'"traceEvents":[]'
     text = before + (b"}" if splitter.truncated else splitter.trailer)
     members, end = _members(text, sink)
-    if bytes(members.pop("traceEvents", msgspec.Raw())).strip() not in (b"", b"[]"):
+    if bytes(members.pop(_EVENTS, msgspec.Raw())).strip() not in (b"", b"[]"):
         sink.health("TRC001", "medium", "a second event array follows the first; it was not read")
     if end is None:
         # Where the object ends nobody knows; only events behind it are worth a word.
@@ -57,12 +73,12 @@ def _members(text: bytes, sink: Sink) -> tuple[dict[str, msgspec.Raw], int | Non
     """The members of the object at the start of `text`, and where it ends, None if that cannot be told."""
     is_object = text.startswith(b"{")
     if is_object and (end := _end(text)):
-        return _object.decode(text[:end]), end
+        return _present(_object, memoryview(text)[:end]), end
     mended = mend(text, 0, len(text), more=False, event=False) if is_object else None
     if isinstance(mended, Mended) and _end(mended.text):
         example = ", ".join(repair.value for repair in mended.repairs)
         sink.health("TRC001", "info", "the metadata around the events was no valid JSON and was mended", 1, example)
-        return _object.decode(mended.text), mended.end
+        return _present(_object, mended.text), mended.end
     found = {name: value for name in FACTS if (value := _fact(text, name))}
     sink.health(
         "TRC001",
@@ -72,6 +88,12 @@ def _members(text: bytes, sink: Sink) -> tuple[dict[str, msgspec.Raw], int | Non
         f"read: {', '.join(found) or 'none'}",
     )
     return found, None
+
+
+def _present(
+    decoder: msgspec.json.Decoder[msgspec.Struct], text: bytes | memoryview | msgspec.Raw
+) -> dict[str, msgspec.Raw]:
+    return {name: value for name, value in msgspec.structs.asdict(decoder.decode(text)).items() if value}
 
 
 def _end(text: bytes, start: int = 0) -> int:
@@ -104,10 +126,19 @@ def _values(members: dict[str, msgspec.Raw], sink: Sink) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, raw in members.items():
         try:
-            values[name] = msgspec.json.decode(raw)
+            if name == "distributedInfo":
+                values[name] = {key: _decoded(value) for key, value in _present(_job, raw).items()}
+            else:
+                values[name] = _decoded(raw)
         except (msgspec.DecodeError, RecursionError):
             sink.health("TRC001", "info", "members of the metadata that cannot be read were left out", 1, name)
     return values
+
+
+def _decoded(raw: msgspec.Raw) -> Any:
+    if len(raw) > _MOST_FACT_BYTES:
+        raise msgspec.DecodeError("too long")
+    return msgspec.json.decode(raw)
 
 
 def _say_what_follows(text: bytes, sink: Sink) -> None:
