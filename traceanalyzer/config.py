@@ -128,7 +128,9 @@ def read_budgets(found: object, file: Path, table: str, places: Mapping[str, str
     if baseline is not None and not isinstance(baseline, str):
         raise ConfigError(f"{table}: baseline must be the path of a file")
     if baseline is not None and url_of(baseline) is not None:
-        raise ConfigError(f"{table}: baseline must be a path on this machine, not a URL; fetch it first, or name it with --baseline")
+        raise ConfigError(
+            f"{table}: baseline must be a path on this machine, not a URL; fetch it first, or name it with --baseline"
+        )
     if isinstance(budgets, list) and all(isinstance(text, str) for text in budgets):
         budgets = dict.fromkeys(budgets, "error")
     if not isinstance(budgets, dict):

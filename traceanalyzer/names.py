@@ -1,4 +1,7 @@
-"""Kernel names: as a person reads them, and the function's own name in them. The full name stays at hand, for searching."""
+"""Names: fit to print, and those of kernels as a person reads them, with the function's own name in them.
+
+The full name stays at hand, for searching.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,11 @@ _IDS = re.compile(r"(?i)\b((?:seq|sequence|op_id|id|correlation)\s*[=:]\s*)\d+")
 _SUFFIX = re.compile(r"_\d+$")
 # Not the digits of a type such as int64 or float8_e4m3.
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:u?l{0,2}|[a-z]?)\b")
+
+
+def printable(text: str) -> str:
+    """Names in a trace are anybody's: none of them may reach the terminal as a command."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 @lru_cache(maxsize=4096)

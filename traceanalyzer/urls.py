@@ -23,7 +23,8 @@ INSTALL = 'pip install "traceanalyzer[cluster]"'
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/(/?)(.*)", re.IGNORECASE | re.DOTALL)
 _ON_THIS_MACHINE = ("file", "local")
 _OVER_HTTP = ("http", "https")
-SCHEMES = (*_ON_THIS_MACHINE, *_OVER_HTTP, "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "hf", "hdfs", "webhdfs", "memory")
+_BUCKETS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "hf", "hdfs", "webhdfs", "memory")
+SCHEMES = (*_ON_THIS_MACHINE, *_OVER_HTTP, *_BUCKETS)
 """The kinds of URLs that are opened."""
 # Who asks, and the query, in which a signature may stand.
 _USER = re.compile(r"(?<=://)[^/\s'\"@]{1,512}+@")
@@ -184,7 +185,9 @@ async def _client(**options: Any) -> Any:
         secured = (asked.url.scheme, asked.url.port, there.scheme, there.port) == ("http", 80, "https", 443)
         if there.host != asked.url.host or not (same or secured):
             asked.response.close()
-            raise ElsewhereError(f"it redirects to {there.scheme}://{there.host}, which is not followed; name that URL itself")
+            raise ElsewhereError(
+                f"it redirects to {there.scheme}://{there.host}, which is not followed; name that URL itself"
+            )
 
     watch = aiohttp.TraceConfig()
     watch.on_request_redirect.append(check)

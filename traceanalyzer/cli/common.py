@@ -285,7 +285,10 @@ def reading() -> Iterator[Callable[[Source], Callable[[int], None]] | None]:
         yield None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from traceanalyzer.names import printable
 
     columns = (
         TextColumn("{task.description}"),
@@ -297,7 +300,7 @@ def reading() -> Iterator[Callable[[Source], Callable[[int], None]] | None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
 
         def start(source: Source) -> Callable[[int], None]:
-            task = bar.add_task(source.path.name, total=source.size)
+            task = bar.add_task(escape(printable(source.path.name)), total=source.size)
             return lambda count: bar.advance(task, count)
 
         yield start

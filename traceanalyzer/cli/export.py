@@ -110,5 +110,5 @@ def export(
         write_trace(found.result, recordings, stack.enter_context(packing(out, output.suffix == ".gz")), redact)
     tell(found.result.verdict.headline)
     if str(output) != "-":
-        typer.echo(f"trace: {output} (open it at https://ui.perfetto.dev)", err=True)
+        tell(f"trace: {output} (open it at https://ui.perfetto.dev)")
     raise typer.Exit(exit_code(found.result, None))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from traceanalyzer.cli.common import Inputs, Jobs, MaxSize, Scheduler, counting, reading, size_limit
+from traceanalyzer.cli.common import Inputs, Jobs, MaxSize, Scheduler, counting, reading, size_limit, tell
 
 
 def ingest(
@@ -53,4 +53,4 @@ def ingest(
         stored = write_store(found, output, VERSION, progress, executor, done)
     files = "1 file" if stored.files == 1 else f"{stored.files} files"
     there = f" ({stored.there_already} of them were there already)" if stored.there_already else ""
-    typer.echo(f"{shown(output)}: {stored.rows:,} rows from {files}{there}", err=True)
+    tell(f"{shown(output)}: {stored.rows:,} rows from {files}{there}")

@@ -98,7 +98,7 @@ def report(
             write(content, file)
     tell(result.verdict.headline)
     if str(output) != "-":
-        typer.echo(f"report: {output}", err=True)
+        tell(f"report: {output}")
     if open_:
         show(output)
     raise typer.Exit(exit_code(result, fail_on))
@@ -110,4 +110,4 @@ def show(page: Path) -> None:
 
     address = page.resolve().as_uri()
     if not webbrowser.open(address):
-        typer.echo(f"no browser found; open {address} yourself", err=True)
+        tell(f"no browser found; open {address} yourself")

@@ -11,6 +11,7 @@ from pathlib import Path
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.containers import Note
 from traceanalyzer.ingest.scratch import ScratchFolder
+from traceanalyzer.names import printable
 
 REPORT_SUFFIXES = (".nsys-rep", ".qdrep")
 CAPTURE_SUFFIX = ".qdstrm"
@@ -46,7 +47,7 @@ def exported(report: Path) -> tuple[Path, ScratchFolder]:
         raise InputError(f"{report}: {advice(report)}")
     folder = ScratchFolder()
     target = folder.path / "export.sqlite"
-    print(f"converting {report} with nsys export ...", file=sys.stderr)
+    print(f"converting {printable(str(report))} with nsys export ...", file=sys.stderr)
     # Releases before 2022 know no blobs.
     for options in (_OPTIONS, _OPTIONS[:-1]):
         said = _run([nsys, "export", *options, "--output", str(target), str(report.absolute())], report)

@@ -66,7 +66,9 @@ def remote_files(url: str, max_bytes: int | None) -> list[RemoteFile]:
         if everything or folders.is_called_trace(PurePosixPath(shown(name)).name)
     ]
     if not files:
-        raise InputError(f"{shown(url)}: there are no traces (.json or .sqlite, also packed); name the files themselves")
+        raise InputError(
+            f"{shown(url)}: there are no traces (.json or .sqlite, also packed); name the files themselves"
+        )
     return sorted(files, key=lambda file: folders.natural(file.path))
 
 

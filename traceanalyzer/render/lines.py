@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
+from traceanalyzer.names import printable
+
+__all__ = ["WIDTH", "printable", "wrap"]
+
 WIDTH = 100
 
 
@@ -12,8 +16,3 @@ def wrap(text: str, first: str, rest: str) -> list[str]:
     return textwrap.wrap(
         text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
     ) or [first]
-
-
-def printable(text: str) -> str:
-    """Names in a trace are anybody's: none of them may reach the terminal as a command."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
