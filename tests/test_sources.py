@@ -640,6 +640,15 @@ def test_a_report_is_converted_with_nsys(tmp_path, nsys, capfd):
     assert f"converting {report} with nsys export" in capfd.readouterr().err
 
 
+def test_the_name_of_a_report_is_no_command_to_a_terminal(tmp_path, nsys, capfd):
+    nsys(COPIES.format(export=str(export(tmp_path / "made.db"))))
+    report = tmp_path / "a\x1b]0;x\x07\n::error::b.nsys-rep"
+    report.write_bytes(b"some report")
+    one(report)
+    said = capfd.readouterr().err
+    assert said.isascii() and "converting" in said and said.rstrip("\n").isprintable()
+
+
 def test_an_nsys_that_knows_no_blobs_is_asked_again(tmp_path, nsys):
     made = export(tmp_path / "made.db")
     refuse = "if any('blobs' in a for a in sys.argv): sys.exit(\"unrecognised option '--include-blobs=true'\")\n"

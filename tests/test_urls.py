@@ -86,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send_error(404)
 
-    do_HEAD = do_GET
+    do_HEAD = do_GET  # noqa: N815
 
     def log_message(self, *_: object) -> None:
         pass
@@ -139,7 +139,9 @@ def test_a_server_leads_to_no_other(capsysbinary, servers, goal):
 
 
 def test_errors_of_a_server_hold_no_credentials(capsysbinary, servers):
-    said = refused(capsysbinary, "analyze", url(servers[0], f"/none.json?sig={SECRET}").replace("//", f"//me:{SECRET}@"))
+    said = refused(
+        capsysbinary, "analyze", url(servers[0], f"/none.json?sig={SECRET}").replace("//", f"//me:{SECRET}@")
+    )
     assert SECRET not in said and "/none.json" in said
 
 

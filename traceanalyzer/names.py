@@ -1,4 +1,7 @@
-"""Kernel names: as a person reads them, and the function's own name in them. The full name stays at hand, for searching."""
+"""Names: fit to print, and those of kernels as a person reads them, with the function's own name in them.
+
+The full name stays at hand, for searching.
+"""
 
 from __future__ import annotations
 

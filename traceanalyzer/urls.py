@@ -24,24 +24,8 @@ INSTALL = 'pip install "traceanalyzer[cluster]"'
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/(/?)(.*)", re.IGNORECASE | re.DOTALL)
 _ON_THIS_MACHINE = ("file", "local")
 _OVER_HTTP = ("http", "https")
-SCHEMES = (
-    *_ON_THIS_MACHINE,
-    *_OVER_HTTP,
-    "s3",
-    "s3a",
-    "gs",
-    "gcs",
-    "az",
-    "abfs",
-    "abfss",
-    "adl",
-    "oci",
-    "oss",
-    "hf",
-    "hdfs",
-    "webhdfs",
-    "memory",
-)
+_BUCKETS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "hf", "hdfs", "webhdfs", "memory")
+SCHEMES = (*_ON_THIS_MACHINE, *_OVER_HTTP, *_BUCKETS)
 """The kinds of URLs that are opened."""
 # Who asks, and the query, in which a signature may stand.
 _USER = re.compile(r"(?<=://)[^/\s'\"@]{1,512}+@")

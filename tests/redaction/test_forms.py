@@ -32,7 +32,10 @@ def test_what_tells_nothing_stays(text):
     assert redacted_text(text) == text
 
 
-@given(st.sampled_from(TELLING), st.sampled_from(["{}", "step 3 {}", "({})", "run [{}] done", "a {} b", "x: {}", "load\n{}\nend", "{}, 3"]))  # fmt: skip
+@given(
+    st.sampled_from(TELLING),
+    st.sampled_from(["{}", "step 3 {}", "({})", "run [{}] done", "a {} b", "x: {}", "load\n{}\nend", "{}, 3"]),
+)
 def test_it_is_gone_wherever_it_stands(text, around):
     shown = redacted_text(around.format(text))
     assert MARK not in shown.lower()
@@ -42,9 +45,13 @@ def test_it_is_gone_wherever_it_stands(text, around):
 NAMES = ("{}", "MY_{}", "{}_OLD", "APP_{}_2", "my.{}", "x-{}")
 
 
-@pytest.mark.parametrize("word", ["PASSWORD", "API_KEY", "SECRET", "ACCESS_TOKEN", "CREDENTIALS", "password", "apiKey", "client-secret"])  # fmt: skip
+@pytest.mark.parametrize(
+    "word", ["PASSWORD", "API_KEY", "SECRET", "ACCESS_TOKEN", "CREDENTIALS", "password", "apiKey", "client-secret"]
+)
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("written", ["{}=%", "{}: %", '"{}": "%"', "'{}': '%'", "--{} %", "--{}=%", "{} = '%'", '\\"{}\\":\\"%\\"'])
+@pytest.mark.parametrize(
+    "written", ["{}=%", "{}: %", '"{}": "%"', "'{}': '%'", "--{} %", "--{}=%", "{} = '%'", '\\"{}\\":\\"%\\"']
+)
 def test_a_secret_has_any_prefix_suffix_and_sign(word, name, written):
     text = written.format(name.format(word)).replace("%", "zq9mARKx1")
     assert "zq9" not in redacted_text(text)
@@ -71,8 +78,34 @@ def test_any_text_can_be_redacted_twice_and_hints_tell(text):
         assert redacted_names(pa.array([text])) == {text: once}
 
 
-@pytest.mark.parametrize("piece", ["a-/", "/a", "C:\\a ", "a:b@", "=a:", 'a="', "a='", '\\"', "password='", "eyJa.", "sk-a", "<password>", "/home/a b ",
-                                   "token: ", "1.", "0:", "ab:", "a.", "\\\\a\\", "-----BEGIN PRIVATE KEY-----", "+/", "--a ", "cookie: a\n"])  # fmt: skip
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a-/",
+        "/a",
+        "C:\\a ",
+        "a:b@",
+        "=a:",
+        'a="',
+        "a='",
+        '\\"',
+        "password='",
+        "eyJa.",
+        "sk-a",
+        "<password>",
+        "/home/a b ",
+        "token: ",
+        "1.",
+        "0:",
+        "ab:",
+        "a.",
+        "\\\\a\\",
+        "-----BEGIN PRIVATE KEY-----",
+        "+/",
+        "--a ",
+        "cookie: a\n",
+    ],
+)
 def test_a_long_name_of_anything_ends(piece):
     """Were the time not linear this would take hours."""
     text = piece * (300_000 // len(piece))

@@ -38,7 +38,11 @@ def trace(tmp_path: Path) -> Path:
     somebody."""
     made = KinetoTrace()
     made.metadata["deviceProperties"][0]["name"] = "GPU of USER=s3cr3t"
-    made.metadata |= {"traceName": "/home/s3cr3t/t.json", "env": {"USER": MARK}, "PYTORCH_VERSION": "2.4 by s3cr3t@example.com"}
+    made.metadata |= {
+        "traceName": "/home/s3cr3t/t.json",
+        "env": {"USER": MARK},
+        "PYTORCH_VERSION": "2.4 by s3cr3t@example.com",
+    }
     made.metadata["distributedInfo"] = {"backend": "nccl", "rank": 0, "world_size": 2, "pg_config": "HOST=s3cr3t"}
     for number, form in enumerate(FORMS):
         t = number * 1000
@@ -65,7 +69,19 @@ def test_no_output_tells_of_anybody(capsysbinary, tmp_path, trace):
     run(capsysbinary, "compare", trace, trace, "-f", "html", "-o", tmp_path / "compare.html")
     run(capsysbinary, "compare", trace, trace, "-f", "markdown", "-o", tmp_path / "compare.md")
     for form in ("markdown", "junit", "github"):
-        run(capsysbinary, "check", trace, "--assert", "idle_share <= 0.1%", "--assert", "INP001", "-f", form, "-o", tmp_path / f"check.{form}")
+        run(
+            capsysbinary,
+            "check",
+            trace,
+            "--assert",
+            "idle_share <= 0.1%",
+            "--assert",
+            "INP001",
+            "-f",
+            form,
+            "-o",
+            tmp_path / f"check.{form}",
+        )
     written = [path for path in tmp_path.iterdir() if path.is_file()]
     assert len(written) == len(forms) + 8
     assert {path.name: found[:3] for path in written if (found := told(path.read_bytes()))} == {}
@@ -99,7 +115,9 @@ def test_an_export_of_nsight_systems_tells_of_nobody(capsysbinary, tmp_path):
         for number, key in enumerate(ids):
             form = FORMS[number % len(FORMS)]
             database.execute("update StringIds set value = value || ' ' || ? where id = ?", (form, key))
-        database.execute("update TARGET_INFO_SYSTEM_ENV set value = ? where lower(name) = 'hostname'", (f"{HOST}.corp",))
+        database.execute(
+            "update TARGET_INFO_SYSTEM_ENV set value = ? where lower(name) = 'hostname'", (f"{HOST}.corp",)
+        )
     database.close()
     for name, command in {"r.html": "report", "e.json": "export"}.items():
         code, _, err = run(capsysbinary, command, path, "-o", tmp_path / name)

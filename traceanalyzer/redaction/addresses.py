@@ -8,7 +8,16 @@ import re
 from traceanalyzer.redaction.assignments import HOST
 
 SOMEONE = "user@host"
-HINT = r"[\w'\"]@[A-Za-z0-9\[]|\d\.\d+\.\d+\.\d|[0-9A-Fa-f][:-][0-9A-Fa-f]{1,4}[:-]|\b(?:[fF][cCdDeE]|[23][0-9A-Fa-f])[0-9A-Fa-f]{2}:|::[fF]{4}:|(?i:ip-\d|\.(?:internal|corp|lan|intra|local|localdomain|localnet)\b)"
+_INNER_NAMES = "internal|corp|lan|intra|local|localdomain|localnet"
+"""What names end in that only exist within a network."""
+HINT = "|".join(
+    (
+        r"[\w'\"]@[A-Za-z0-9\[]",
+        r"\d\.\d+\.\d+\.\d",
+        r"[0-9A-Fa-f][:-][0-9A-Fa-f]{1,4}[:-]|\b(?:[fF][cCdDeE]|[23][0-9A-Fa-f])[0-9A-Fa-f]{2}:|::[fF]{4}:",
+        rf"(?i:ip-\d|\.(?:{_INNER_NAMES})\b)",
+    )
+)
 """Every text that `without_addresses` changes matches this (RE2)."""
 
 _SYMBOLS = (
@@ -26,7 +35,7 @@ _IPV6 = re.compile(
 _HARDWARE = re.compile(r"(?<![\w:-])(?:[0-9A-Fa-f]{2}([:-]))(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}(?![\w:-])")
 _CLOUD = re.compile(r"(?i)(?<![\w-])ip(?:-\d{1,3}){4}(?:\.[a-z][\w-]*+)*+")
 _INNER = re.compile(
-    r"(?i)(?<![\w.-])(?=[\w.-]*\d|[\w.]*-)[a-z0-9][\w-]*+(?:\.[\w-]++)*?\.(?:internal|corp|lan|intra|local|localdomain|localnet)(?![\w.-])"
+    rf"(?i)(?<![\w.-])(?=[\w.-]*\d|[\w.]*-)[a-z0-9][\w-]*+(?:\.[\w-]++)*?\.(?:{_INNER_NAMES})(?![\w.-])"
 )
 # What stands before four numbers with dots that are a version, and what before or behind an address.
 _VERSION = re.compile(
@@ -79,8 +88,7 @@ def _ipv6(found: re.Match[str]) -> str:
     groups = [group for group in text.split(":") if group]
     telling = (
         bool(zone)
-        or text[:1] in "fF23"
-        and not text[0].islower()
+        or (text[:1] in "fF23" and not text[0].islower())
         or text[:2].lower() in ("fe", "fc", "fd", "20", "24", "26", "2a")
     )
     if address.is_loopback or address.is_unspecified or not re.search(r"\d", text):

@@ -8,6 +8,7 @@ Time is linear in the text, since no part of a pattern gives back what it took.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from traceanalyzer.redaction.credentials import HIDDEN, is_random
@@ -64,45 +65,37 @@ _SECRET = re.compile(
     r"|connection_?str|(?:^|_)conn_?str|webhook|(?:^|_)jwt(?:_|$)|(?:^|_)dsn(?:_|$)|(?:^|_)cookies?(?:_|$)|session_?id"
 )
 _PASSWORD = re.compile(r"passw|passphrase|pwd|(?:^|_)pass(?:_|$)|pgpass|dbpass")
-_MAYBE = frozenset(
-    (
-        "token",
-        "key",
-        "auth",
-        "pass",
-        "pwd",
-        "pw",
-        "session",
-        "sid",
-        "sig",
-        "signature",
-        "private",
-        "salt",
-        "pat",
-        "cert",
-    )
-)
+_MAYBE = frozenset((
+    *("token", "key", "auth", "pass", "pwd", "pw", "session", "sid", "sig", "signature", "private", "salt", "pat"),
+    *("cert",),
+))  # fmt: skip
 """Words that name a credential or something of a model."""
-_FACTS = frozenset(
-    ("len", "length", "size", "count", "num", "limit", "timeout", "ttl", "type", "dim", "mask", "embedding", "path", "file", "dir", "enabled")
-)  # fmt: skip
+_FACTS = frozenset((
+    *("len", "length", "size", "count", "num", "limit", "timeout", "ttl", "type", "dim", "mask", "embedding", "path"),
+    *("file", "dir", "enabled"),
+))  # fmt: skip
 """A name that ends in one of these says something of a credential, and not the credential."""
-_USERS = frozenset(("user", "username", "logname", "login", "userid", "loginname", "pguser"))
-_HOSTS = frozenset(
-    ("host", "hostname", "nodename", "nodelist", "ipaddr", "addr", "server", "fqdn", "machine", "node", "nodeaddr", "endpoint", "client", "connection")
-)  # fmt: skip
-_SURE_HOSTS = frozenset(
-    ("hostname", "host_name", "nodename", "node_name", "master_addr", "fqdn", "server_name", "head_node")
+_USERS = frozenset(
+    ("user", "username", "user_name", "user_id", "login_name", "logname", "login", "userid", "loginname", "pguser")
 )
-_PLAIN = frozenset(
-    ("none", "null", "nil", "true", "false", "str", "int", "float", "bool", "bytes", "string", "optional", "any", "type", "tensor", "localhost",
-     "unknown", "redacted", "hidden", "user", "host", "self", "yes", "no", "on", "off", "default", "enabled", "disabled", "required")
-)  # fmt: skip
+_HOSTS = frozenset((
+    *("host", "hostname", "nodename", "nodelist", "ipaddr", "addr", "server", "fqdn", "machine", "node", "nodeaddr"),
+    *("endpoint", "client", "connection"),
+))  # fmt: skip
+_SURE_HOSTS = frozenset((
+    *("hostname", "host_name", "nodename", "node_name", "master_addr", "fqdn", "server_name", "head_node"),
+))  # fmt: skip
+_PLAIN = frozenset((
+    *("none", "null", "nil", "true", "false", "str", "int", "float", "bool", "bytes", "string", "optional", "any"),
+    *("type", "tensor", "localhost", "unknown", "redacted", "hidden", "user", "host", "self", "yes", "no", "on"),
+    *("off", "default", "enabled", "disabled", "required"),
+))  # fmt: skip
 """Values that tell nothing."""
-_NOBODY = frozenset(
-    ("defined", "input", "time", "annotation", "code", "mode", "space", "data", "name", "id", "root", "the", "level", "kernel", "function",
-     "range", "event", "scope", "specified", "provided", "supplied", "model", "device", "cpu", "gpu", "cuda", "memory", "pinned", "side")
-)  # fmt: skip
+_NOBODY = frozenset((
+    *("defined", "input", "time", "annotation", "code", "mode", "space", "data", "name", "id", "root", "the"),
+    *("level", "kernel", "function", "range", "event", "scope", "specified", "provided", "supplied", "model"),
+    *("device", "cpu", "gpu", "cuda", "memory", "pinned", "side"),
+))  # fmt: skip
 _NUMBER = re.compile(r"[-+]?(?:0x[0-9a-fA-F]+|[\d.]+(?:e[-+]?\d+)?)(?:%|[a-zA-Z]{1,3})?")
 _VARIABLE = re.compile(r"\$\w+|\$\{\w+\}?|%\(?\w*\)?[sd]|\{\w*\}|<[\w -]+>|\*+|x+|\.+|…")
 _SIGN = re.compile(r"\s{0,2}(?:=>|:=|[:=])\s{0,2}(?![\s:=])")
@@ -180,14 +173,21 @@ def _kind(name: str) -> str | None:
     while len(words) > 1 and words[-1].isdigit():
         words.pop()
     last, joined, setting = words[-1], "_".join(words), name.isupper() and len(words) > 1
-    if last not in _FACTS:
-        if _SECRET.search(joined):
-            return SECRET
-        if setting and _MAYBE.intersection(words):
-            return SETTING
-        if last in _MAYBE or (last == "id" and len(words) > 1 and words[-2] in ("session", "sess")):
-            return MAYBE
-    if joined in _USERS or joined in ("user_name", "user_id", "login_name") or (setting and last in _USERS):
+    return _secret_kind(words, joined, setting) or _name_kind(name, last, joined, setting)
+
+
+def _secret_kind(words: Sequence[str], joined: str, setting: bool) -> str | None:
+    if words[-1] in _FACTS:
+        return None
+    if _SECRET.search(joined):
+        return SECRET
+    if setting and _MAYBE.intersection(words):
+        return SETTING
+    return MAYBE if words[-1] in _MAYBE else None
+
+
+def _name_kind(name: str, last: str, joined: str, setting: bool) -> str | None:
+    if joined in _USERS or (setting and last in _USERS):
         return OF_USER
     if joined in _SURE_HOSTS or (name.isupper() and last in _HOSTS):
         return SURE_HOST
@@ -238,10 +238,8 @@ def _looks_secret(value: str, option: bool, name: str) -> bool:
         return True
     # A long word is what a token may be, and what no layer is called.
     wordy = name.endswith(("token", "pwd", "pw", "pat", "auth"))
-    return (
-        len(value) >= 8
-        and not _CODE.fullmatch(value)
-        or (wordy and len(value) >= 8 and value.islower() and value.isalnum())
+    return (len(value) >= 8 and not _CODE.fullmatch(value)) or (
+        wordy and len(value) >= 8 and value.islower() and value.isalnum()
     )
 
 

@@ -16,17 +16,27 @@ HIDDEN = "…"
 _CAPITALS = "AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AIPA|ANPA|ANVA|AROA|APKA|LTAI"
 # These begin no word of a program: what follows them is a token unless it is made of plain words.
 _PREFIXES = (
-    *("gh[pousr]_", "github_pat_", "glpat-", "gl(?:ptt|dt|rt|cbt|soat|ft|imt|agent|oas|ffct)-", "xox[abeoprs][-.]", "xapp-", "nvapi-"),
-    *("hf_", "api_org_", "npm_", "pypi-", "sk-", "(?:sk|rk|pk)_(?:live|test|prod)_", "whsec_", "dapi", "dckr_(?:pat|oat)_", "do[opr]_v1_"),
-    *("shp(?:at|ss|ca|pa)_", r"SG\.", "AIza", r"ya29\.", "GOCSPX-", "gls?[ac]_", "lin_api_", "ntn_", "secret_", "figd_", "PMAK-"),
-    *("rubygems_", "sntry[su]_", "pscale_(?:pw|tkn|oauth)_", "r8_", "gsk_", "xai-", "pplx-", "tvly-", "AGE-SECRET-KEY-", r"hv[sbr]\."),
-    *("tskey-", r"dp\.(?:pt|st|ct|sa|scim|audit)\.", "ATATT", "ATCTT", "ATBB", "NRAK-", "key-", "AKCp", "nfp_", "vercel_"),
-    *("sbp_", "phc_", "wandb_v1_", "sq0[a-z]{3}-", "EAAA", "bkua_", "CLOJARS_", "FLWSECK", r"sl\.", "tok_", "pat-", "pat_", "nvcf_"),
-    *("cfat_", "cf[kp]_", "lsv2_(?:pt|sk)_", "fal_", "jina_", "tgp_v1_", "pcsk_", "esecret_", "AQVN", "CCIPAT_", "shippo_(?:live|test)_"),
+    *("gh[pousr]_", "github_pat_", "glpat-", "gl(?:ptt|dt|rt|cbt|soat|ft|imt|agent|oas|ffct)-", "xox[abeoprs][-.]"),
+    *("xapp-", "nvapi-", "hf_", "api_org_", "npm_", "pypi-", "sk-", "(?:sk|rk|pk)_(?:live|test|prod)_", "whsec_"),
+    *("dapi", "dckr_(?:pat|oat)_", "do[opr]_v1_", "shp(?:at|ss|ca|pa)_", r"SG\.", "AIza", r"ya29\.", "GOCSPX-"),
+    *("gls?[ac]_", "lin_api_", "ntn_", "secret_", "figd_", "PMAK-", "rubygems_", "sntry[su]_"),
+    *("pscale_(?:pw|tkn|oauth)_", "r8_", "gsk_", "xai-", "pplx-", "tvly-", "AGE-SECRET-KEY-", r"hv[sbr]\.", "tskey-"),
+    *(r"dp\.(?:pt|st|ct|sa|scim|audit)\.", "ATATT", "ATCTT", "ATBB", "NRAK-", "key-", "AKCp", "nfp_", "vercel_"),
+    *("sbp_", "phc_", "wandb_v1_", "sq0[a-z]{3}-", "EAAA", "bkua_", "CLOJARS_", "FLWSECK", r"sl\.", "tok_", "pat-"),
+    *("pat_", "nvcf_", "cfat_", "cf[kp]_", "lsv2_(?:pt|sk)_", "fal_", "jina_", "tgp_v1_", "pcsk_", "esecret_"),
+    *("AQVN", "CCIPAT_", "shippo_(?:live|test)_"),
 )  # fmt: skip
 TOKENS = "|".join(_PREFIXES)
 """How tokens begin; case tells."""
-HINT = rf"(?:{_CAPITALS})[A-Z0-9]|(?:{TOKENS})|eyJ|(?:SK|AC)[0-9a-f]|PRIVATE KEY|8Q~|(?i:bearer|basic|digest)\s|\d:AA|[MNO][\w-]+\.[\w-]+\.|[+/][A-Za-z0-9+/]+=="
+HINT = "|".join(
+    (
+        rf"(?:{_CAPITALS})[A-Z0-9]",
+        rf"(?:{TOKENS})",
+        r"eyJ|(?:SK|AC)[0-9a-f]|PRIVATE KEY|8Q~|\d:AA",
+        r"(?i:bearer|basic|digest|negotiate)\s",
+        r"[MNO][\w-]+\.[\w-]+\.|[+/][A-Za-z0-9+/]+=",
+    )
+)
 """Every text that `without_credentials` changes matches this (RE2)."""
 
 _KEY_BLOCK = re.compile(

@@ -20,17 +20,20 @@ _HOME = re.compile(r"home\d*|Users|users|homes|Documents and Settings")
 # ... and below these, if they stand near the root.
 _NEAR_ROOT = re.compile(r"u\d*|h|user|people|students?|staff|usr\d+|homefs|nethome|gpfs-home|userdata")
 # Of these the third folder is the first that is not somebody's; of the others that count as roots it is the first.
-_SHARED = frozenset(
-    ("scratch", "lustre", "gpfs", "mnt", "data", "nfs", "work", "projects", "project", "export", "net", "global", "cluster", "fsx", "efs",
-     "storage", "shared", "ceph", "beegfs", "raid", "media", "Volumes", "tmp", "var", "private", "nvme", "ssd", "fs", "afs", "pscratch",
-     "lus", "pfs", "vast", "weka", "ddn", "hpc", "lfs", "p", "g", "n", "s", "proj", "group", "groups", "team", "teams", "dss", "hdd", "disk",
-     "local", "localdisk", "lscratch", "datasets", "archive", "cfs", "flare", "eagle", "grand", "orion", "ccs", "autofs", "cygdrive", "exports",
-     "workspaces", "persist", "vol", "volume", "volumes", "remote", "llustre", "orcd", "om", "om2", "rds", "ptmp", "iopsstor", "capstor")
-)  # fmt: skip
-_PLAIN = frozenset(
-    ("root", "opt", "usr", "srv", "proc", "etc", "lib", "lib64", "bin", "sbin", "run", "dev", "workspace", "app", "code", "content", "kaggle",
-     "conda", "dbfs", "sys", "nix", "snap", "Applications", "Library", "System", "c", "d")
-)  # fmt: skip
+_SHARED = frozenset((
+    *("scratch", "lustre", "gpfs", "mnt", "data", "nfs", "work", "projects", "project", "export", "net", "global"),
+    *("cluster", "fsx", "efs", "storage", "shared", "ceph", "beegfs", "raid", "media", "Volumes", "tmp", "var"),
+    *("private", "nvme", "ssd", "fs", "afs", "pscratch", "lus", "pfs", "vast", "weka", "ddn", "hpc", "lfs", "p", "g"),
+    *("n", "s", "proj", "group", "groups", "team", "teams", "dss", "hdd", "disk", "local", "localdisk", "lscratch"),
+    *("datasets", "archive", "cfs", "flare", "eagle", "grand", "orion", "ccs", "autofs", "cygdrive", "exports"),
+    *("workspaces", "persist", "vol", "volume", "volumes", "remote", "llustre", "orcd", "om", "om2", "rds", "ptmp"),
+    *("iopsstor", "capstor"),
+))  # fmt: skip
+_PLAIN = frozenset((
+    *("root", "opt", "usr", "srv", "proc", "etc", "lib", "lib64", "bin", "sbin", "run", "dev", "workspace", "app"),
+    *("code", "content", "kaggle", "conda", "dbfs", "sys", "nix", "snap", "Applications", "Library", "System", "c"),
+    *("d",),
+))  # fmt: skip
 _EXTENSION = re.compile(
     r".+\.(?:py[cixo]?|so(?:\.\d+)*|c|cc|cpp|cxx|cu|cuh|h|hh|hpp|ptx|cubin|json|gz|xz|bz2|zst|zip|tar|sqlite|nsys-rep|ncu-rep|qdrep|pt|pth|ckpt"
     r"|bin|safetensors|onnx|engine|plan|ya?ml|toml|cfg|ini|txt|log|csv|tsv|parquet|arrow|npy|npz|h5|hdf5|tfrecord|ipynb|sh|exe|dll|dylib"
@@ -90,28 +93,26 @@ def _drive(found: re.Match[str]) -> str:
 
 
 def _run(found: re.Match[str]) -> str:
+    """What is shown of a run of signs that a path may have; all of it, unless it is one."""
     run = found[0]
-    if "/" not in run:
-        return run
-    parts = [part for part in run.split("/") if part.strip(".")]
-    if not parts:
-        return run
+    parts = [part for part in run.split("/") if part.strip(".")] if "/" in run else []
     before = found.string[found.start() - 1] if found.start() else ""
-    if before == ":" and run.startswith("//"):
-        return run  # a URL, which is short already
-    if not run.startswith(("/", "../", "./")):
+    if not parts or (before == ":" and run.startswith("//")):
+        return run  # the second is a URL, which is short already
+    if run.startswith(("/", "../", "./")):
+        told = before not in (")", "]", ">") and _is_path(run, parts)
+    else:
         # Relative: only what lies below somebody's home is no one's business.
-        homes = [at for at, part in enumerate(parts) if part in ("home", "Users") and 0 < at < len(parts) - 1]
-        return shortened(parts, "/") if homes else run
-    if before and before in ")]>":
-        return run
-    root = parts[0].rstrip("0123456789") or parts[0]
-    known = len(parts) > 1 and (root in _SHARED or root in _PLAIN or _NEAR_ROOT.fullmatch(parts[0]))
+        told = any(part in ("home", "Users") for part in parts[1:-1])
+    return shortened(parts, "/") if told else run
+
+
+def _is_path(run: str, parts: Sequence[str]) -> bool:
     home = any(_HOME.fullmatch(part) for part in parts[:-1])
-    file = len(parts) > 1 and _EXTENSION.fullmatch(parts[-1].rstrip("."))
-    if not (known or home or file) or (run.startswith(".") and not home):
-        return run
-    return shortened(parts, "/")
+    root = parts[0].rstrip("0123456789") or parts[0]
+    known = root in _SHARED or root in _PLAIN or _NEAR_ROOT.fullmatch(parts[0])
+    file = known or _EXTENSION.fullmatch(parts[-1].rstrip("."))
+    return home or (len(parts) > 1 and bool(file) and not run.startswith("."))
 
 
 def shortened(parts: Sequence[str], separator: str) -> str:

@@ -16,11 +16,12 @@ _ROLE = re.compile(
 )
 _FOLDER_OF = re.compile(r"[/\\](?:home\d*|Users|users)[/\\]+([^/\\]+)[/\\]")
 # Accounts and words: whoever is called so tells nothing by it, and texts are full of them.
-_NOBODY = frozenset(
-    ("root", "user", "users", "host", "admin", "administrator", "ubuntu", "ec2-user", "runner", "jovyan", "nobody", "docker", "test", "train",
-     "model", "data", "work", "home", "shared", "public", "guest", "local", "python", "cuda", "torch", "default", "project", "trace", "traces",
-     "dev", "app", "gpu", "node", "worker", "build", "jenkins", "gitlab-runner", "vscode", "coder", "azureuser", "centos", "debian", "main")
-)  # fmt: skip
+_NOBODY = frozenset((
+    *("root", "user", "users", "host", "admin", "administrator", "ubuntu", "ec2-user", "runner", "jovyan", "nobody"),
+    *("docker", "test", "train", "model", "data", "work", "home", "shared", "public", "guest", "local", "python"),
+    *("cuda", "torch", "default", "project", "trace", "traces", "dev", "app", "gpu", "node", "worker", "build"),
+    *("jenkins", "gitlab-runner", "vscode", "coder", "azureuser", "centos", "debian", "main"),
+))  # fmt: skip
 _LEAST = 3
 """Shorter names would be found in what they have nothing to do with."""
 
