@@ -72,6 +72,8 @@ def _words(error: BaseException) -> str:
             said = f"a library cannot be loaded ({_first(error)}); there is too little memory, or install traceanalyzer again{hint}"
         case FileNotFoundError() if "temporary" in str(error):
             said = "no folder for temporary files can be written; set TMPDIR to one"
+        case FileNotFoundError() if error.filename is None:
+            said = f"{error.strerror}; the current folder may have been deleted: work in another{hint}"
         case OSError() if error.errno:
             file = f"{error.filename}: " if isinstance(error.filename, str) else ""
             said = f"{file}{error.strerror}{_HINTS.get(error.errno, hint)}"
