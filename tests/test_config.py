@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 import traceanalyzer as ta
@@ -80,3 +83,40 @@ def test_a_threshold_that_no_rule_has(tmp_path):
     loaded = ta.load(KinetoTrace().op(0, 10).write(tmp_path / "t.json"))
     with pytest.raises(ConfigError, match="no threshold 'leest'"):
         ta.analyze(loaded, Config(params={"INP001": {"leest": "50%"}}))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a = " + "[" * 5000, "nested too deeply"),
+        ("a = " + "9" * 5000, "not valid TOML"),
+        (".".join(["a"] * 100_000) + " = 1", "more than 500 dots"),
+        ("# " + "x" * 2_000_000, "larger than"),
+        ("[tool.traceanalyzer.params.LCH001]\nshort = 0x" + "f" * 9000, "too large"),
+        ("[tool.traceanalyzer.params.LCH001]\nshort = nan", "too large, or none"),
+        (b"[tool.traceanalyzer]\n\xff", ":2: is not UTF-8"),
+    ],
+    ids=lambda value: ascii(value)[:30],
+)
+def test_configuration_that_asks_for_much_or_says_nothing(tmp_path, text, says):
+    file = tmp_path / "pyproject.toml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError) as error:
+        find_config(tmp_path)
+    assert str(error.value).startswith(str(file)) and says in str(error.value)
+
+
+def test_what_is_no_file_is_no_configuration(tmp_path):
+    os.mkfifo(tmp_path / "pyproject.toml")
+    assert find_config(tmp_path) == Config()
+
+
+def test_paths_from_home_need_one(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text('[tool.traceanalyzer]\nrules = ["~/rules"]\n')
+
+    def none(_: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", none)
+    with pytest.raises(ConfigError, match="there is no home folder"):
+        find_config(tmp_path)

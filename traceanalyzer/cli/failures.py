@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-import traceback
 from collections.abc import Callable
 
 from traceanalyzer.cli.streams import ReaderGoneError
+from traceanalyzer.cli.supervision import FAILED
 from traceanalyzer.errors import TraceAnalyzerError
 from traceanalyzer.garbage import collect_rarely
 from traceanalyzer.terminal import tell, tell_lines
 
 DEBUG = "TRACEANALYZER_DEBUG"
-FAILED, INTERRUPTED = 2, 130
+INTERRUPTED = 130
 _NO_MEMORY = "not enough memory for this trace; use a machine with more, or record fewer steps"
 _HINTS = {
     errno.EMFILE: "; let the program open more files (ulimit -n), or use fewer --jobs",
@@ -47,6 +47,8 @@ def _told(error: BaseException) -> int:
         message, code = "interrupted", INTERRUPTED
     else:
         if os.environ.get(DEBUG):
+            import traceback
+
             tell_lines("".join(traceback.format_exception(error)).splitlines())
         message, code = _words(error), FAILED
     tell(f"error: {message}")
@@ -72,6 +74,8 @@ def _words(error: BaseException) -> str:
             said = f"a library cannot be loaded ({_first(error)}); there is too little memory, or install traceanalyzer again{hint}"
         case FileNotFoundError() if "temporary" in str(error):
             said = "no folder for temporary files can be written; set TMPDIR to one"
+        case FileNotFoundError() if error.filename is None:
+            said = f"{error.strerror}; the current folder may have been deleted: work in another{hint}"
         case OSError() if error.errno:
             file = f"{error.filename}: " if isinstance(error.filename, str) else ""
             said = f"{file}{error.strerror}{_HINTS.get(error.errno, hint)}"

@@ -29,6 +29,7 @@ from traceanalyzer.engine.rule_schema import (
     EXPECTED,
     MOST_EVIDENCE,
     MOST_METRICS,
+    MOST_TEST_ROWS,
     MOST_TESTS,
     PARAM,
     REQUIRED,
@@ -281,6 +282,9 @@ class _Reader:
         given_tests = self.mappings("tests")
         if len(given_tests) > MOST_TESTS:
             self.complain(("tests", MOST_TESTS), f"a rule has at most {MOST_TESTS} tests")
+        if sum(_row_count(test.get("given")) for test in given_tests) > MOST_TEST_ROWS:
+            self.complain(("tests",), f"the tests of a rule have at most {MOST_TEST_ROWS:,} rows together")
+            return ()
         for at, test in enumerate(given_tests[:MOST_TESTS]):
             path: Path = ("tests", at)
             self.known(path, test, TEST)
@@ -315,3 +319,11 @@ class _Reader:
         if value not in EXPECTED:
             self.complain(path, f"'expect' is one of {', '.join(EXPECTED)}, or a mapping such as {{level: high}}")
         return Expectation("fired" if value not in EXPECTED or value == "fires" else value)
+
+
+def _row_count(given: Any) -> int:
+    """How many rows the tables of a test are written to have."""
+    tables = given.values() if isinstance(given, dict) else ()
+    rows = (row for table in tables if isinstance(table, list) for row in table if isinstance(row, dict))
+    repeats = (row.get("repeat", 1) for row in rows)
+    return sum(int(repeat) for repeat in repeats if isinstance(repeat, int | float))

@@ -29,7 +29,7 @@ from traceanalyzer.result.document import Finding
 from traceanalyzer.units import COUNT, NS
 
 # A test is a small trace; a stranger's test must not fill the memory.
-MOST_ROWS, MOST_GPUS = 100_000, 64
+MOST_ROWS, MOST_GPUS = 100_000, 32
 LARGEST = 1 << 60
 Row = dict[str, Any]
 Gpu = tuple[Any, Any]
