@@ -38,7 +38,7 @@ class TableView {
     );
     this.explain(data.columns[data.order]);
     this.paint();
-    panel.querySelector(".before-scripts")?.remove();
+    panel.nextElementSibling?.matches(".plain") && panel.nextElementSibling.remove();
   }
 
   heading(column, at) {

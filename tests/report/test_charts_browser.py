@@ -148,6 +148,10 @@ def test_charts_fit_a_phone_and_paper(charts: Page) -> None:
 def test_without_scripts_the_captions_say_the_point(browser: Browser, charts_path: str) -> None:
     tab = browser.new_page(java_script_enabled=False)
     tab.goto(charts_path)
-    assert "needs scripts" in tab.inner_text("#charts noscript")
-    assert "% of it compute" in tab.inner_text("#chart-steps .caption") and not tab.is_visible("#chart-steps .drawing")
+    assert "with scripts allowed" in tab.inner_text("#charts noscript")
+    assert "% of it compute" in tab.inner_text("#chart-steps .caption") and tab.is_visible("#chart-steps .still")
+    assert "GPU 0" in tab.inner_text("#charts noscript")  # the pictures are of the first
+    shown = tab.locator("#chart-top-kernels .still text").all_text_contents()
+    assert any(MARKUP.startswith(text.rstrip("…")) and len(text) > 30 for text in shown)
+    assert tab.locator("#charts img, #charts a, #charts b, #charts [onerror]").count() == 0
     tab.close()

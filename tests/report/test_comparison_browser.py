@@ -126,7 +126,7 @@ def test_without_scripts_all_but_timeline_and_chart_is_there(browser: Browser, p
     tab = context.new_page()
     tab.goto(pages["compared"])
     assert tab.locator("h1, #lines table, .finding").first.is_visible()
-    assert tab.locator("noscript table >> nth=1").is_visible() and "kernel_39" in tab.inner_text("main")
+    assert tab.locator(".plain table >> nth=1").is_visible() and "kernel_39" in tab.inner_text("main")
     assert tab.locator("#timeline noscript p").is_visible()
     assert tab.locator("button:not(.term):not(.link):visible, canvas:visible, input:visible").count() == 0
     context.close()

@@ -276,7 +276,7 @@ def test_one_side_without_events() -> None:
 
 
 def test_the_page_keeps_its_limit() -> None:
-    limit = 2_200_000
+    limit = 2_300_000
     assert len(rendered(limit=limit)) <= limit
     with pytest.raises(InputError, match="does not fit"):
         rendered(limit=100_000)

@@ -76,16 +76,6 @@ def test_a_phone_shows_everything_without_sideways_scrolling(tab: Page) -> None:
     wait_until(tab, "document.documentElement.scrollWidth <= 320")
 
 
-def test_paper_says_what_was_not_ready(tab: Page) -> None:
-    places = ("drawing", "panel")
-    for place in places:
-        tab.evaluate("(name) => document.body.append(element('div', { id: `late-${name}`, className: name }))", place)
-    after = [f"getComputedStyle(document.getElementById('late-{place}'), '::after').content" for place in places]
-    assert [tab.evaluate(words) for words in after] == ["none", "none"]
-    tab.emulate_media(media="print")
-    assert all("print the page again" in tab.evaluate(words) for words in after)
-
-
 def test_without_scripts_there_is_nothing_dead(browser: Browser, page_path: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     tab = context.new_page()

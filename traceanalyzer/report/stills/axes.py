@@ -80,7 +80,9 @@ def axis_of(said: Dict, values: Sequence[Any], is_padded: bool) -> Axis:
 
 
 def round_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """At multiples of 1, 2 or 5 times a power of ten."""
+    """At multiples of 1, 2 or 5 times a power of ten; none on an axis without length."""
+    if high <= low:
+        return []
     least = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(least))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= least * (1 - 1e-9))
