@@ -61,7 +61,8 @@ def read_yaml(text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         raise YamlError(f"no YAML: {error.problem}", _mark(error.problem_mark)) from None
     except yaml.YAMLError as error:
-        raise YamlError(f"no YAML: {error}", Mark(1, 1)) from None
+        # The one without a mark, of a character that no YAML may hold, says where that is in a second line.
+        raise YamlError(f"no YAML: {str(error).splitlines()[0]}", Mark(1, 1)) from None
 
 
 class _Reader:
