@@ -16,7 +16,7 @@ from traceanalyzer.ingest.storing import ingest_to_store
 FOUND = Path(__file__).parent / "found"
 
 KINETO_WORDS = """
-    traceEvents schemaVersion deviceProperties distributedInfo baseTimeNanoseconds ph cat name pid tid ts dur args id scope X B E b e C i
+    traceEvents schemaVersion deviceProperties distributedInfo baseTimeNanoseconds ph cat name pid tid ts dur args id X B E b e C i
     M s f kernel gpu_memcpy gpu_memset cuda_runtime cpu_op user_annotation gpu_user_annotation overhead python_function device stream
     correlation bytes grid block process_name thread_name process_labels labels [memory] 1e999 -1 NaN 9223372036854775808 \\ud800 },{ ]}
 """

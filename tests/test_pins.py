@@ -48,5 +48,11 @@ def test_workflows_have_the_least_permissions():
     assert not any("${{" in line for line in re.findall(r"run: .*", text))
 
 
+def test_what_the_threat_model_leans_on_is_there():
+    text = (ROOT / "SECURITY.md").read_text()
+    named = {path for path in re.findall(r"`([\w./-]+)`", text) if path.startswith(("tests/", "ci/", "docs/"))}
+    assert len(named) > 10 and [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()

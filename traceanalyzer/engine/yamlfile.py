@@ -61,8 +61,7 @@ def read_yaml(text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         raise YamlError(f"no YAML: {error.problem}", _mark(error.problem_mark)) from None
     except yaml.YAMLError as error:
-        # The one without a mark, of a character that no YAML may hold, says where that is in a second line.
-        raise YamlError(f"no YAML: {str(error).splitlines()[0]}", Mark(1, 1)) from None
+        raise YamlError(f"no YAML: {' '.join(str(error).split())}", Mark(1, 1)) from None
 
 
 class _Reader:
