@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 DEMO_TRACE := tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz
 
-.PHONY: demo test lint format bench pictures clean
+.PHONY: demo test lint format fuzz lock bench pictures clean
 
 demo: .venv/.run  ## Set up, then write demo/report.html from a fixture.
 	@$(BIN)/traceanalyzer report $(DEMO_TRACE) -o demo/report.html
@@ -23,6 +23,14 @@ lint: .venv/.dev
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+fuzz: .venv/.fuzz  ## Fuzz every reader, or TARGET, for FUZZ_SECONDS each (60); what fails is kept in fuzz/found.
+	$(BIN)/python -m fuzz $(TARGET) --seconds $(or $(FUZZ_SECONDS),60)
+
+lock: .venv/.dev  ## Renew ci/requirements.txt, the packages that the Action installs, with their hashes.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
+	  -o ci/requirements.txt pyproject.toml ci/requirements.in
 
 bench: .venv/.bench  ## Print CPU, time and memory of ingest and analysis on large tiled traces, beside other tools, and the report's speed in a browser.
 	$(BIN)/python -m benchmarks.run
@@ -44,6 +52,10 @@ clean:
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	@touch $@ .venv/.run
+
+.venv/.fuzz: .venv/.dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[fuzz]" || echo "atheris cannot be installed here"
+	@touch $@
 
 .venv/.bench: .venv/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"

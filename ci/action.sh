@@ -9,7 +9,10 @@ ENVIRONMENT=${RUNNER_TEMP:?}/traceanalyzer
 
 install() {
   "${INPUT_PYTHON:-python3}" -m venv "$ENVIRONMENT"
-  "$ENVIRONMENT/bin/python" -m pip install --quiet --disable-pip-version-check "${GITHUB_ACTION_PATH:?}"
+  local pip=("$ENVIRONMENT/bin/python" -m pip install --quiet --disable-pip-version-check)
+  # What it needs, to the byte as it was when this version was made; then itself, without asking anybody for more.
+  "${pip[@]}" --only-binary=:all: --require-hashes --requirement "${GITHUB_ACTION_PATH:?}/ci/requirements.txt"
+  "${pip[@]}" --no-deps --no-build-isolation "$GITHUB_ACTION_PATH"
 }
 
 analyse() {

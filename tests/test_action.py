@@ -318,8 +318,11 @@ def test_it_installs_itself_away_from_the_python_of_the_job(runner, tmp_path):
     python.chmod(0o755)
     assert runner.run("install", {"INPUT_PYTHON": str(python)}).code == 0
     made = runner.temp / "traceanalyzer"
-    venv, pip = calls.read_text().splitlines()
-    assert venv == f"-m venv {made}" and pip.startswith("-m pip install ") and pip.endswith(f" {ROOT}")
+    venv, *pip = calls.read_text().splitlines()
+    assert venv == f"-m venv {made}" and all(one.startswith("-m pip install ") for one in pip)
+    needed, itself = pip
+    assert "--require-hashes" in needed and needed.endswith(f" {ROOT}/ci/requirements.txt")
+    assert "--no-deps --no-build-isolation" in itself and itself.endswith(f" {ROOT}")
     (made / "bin" / "traceanalyzer").write_text("#!/bin/sh\nexit 3\n")
     (made / "bin" / "traceanalyzer").chmod(0o755)
     assert ended(runner.analyse(traces="t.json", install="true"))[0] == "3", "what was installed is what runs"

@@ -1,0 +1,104 @@
+"""Inputs to begin with, made here from small programs; what fuzzing found lies in `found/`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import traceanalyzer as ta
+from tests.nsys import nsys_export as export
+from tests.support.chrome import AROUND, every_kind, random_run
+from traceanalyzer.engine.library import rule_files
+from traceanalyzer.ingest.storing import ingest_to_store
+
+FOUND = Path(__file__).parent / "found"
+
+KINETO_WORDS = """
+    traceEvents schemaVersion deviceProperties distributedInfo baseTimeNanoseconds ph cat name pid tid ts dur args id X B E b e C i
+    M s f kernel gpu_memcpy gpu_memset cuda_runtime cpu_op user_annotation gpu_user_annotation overhead python_function device stream
+    correlation bytes grid block process_name thread_name process_labels labels [memory] 1e999 -1 NaN 9223372036854775808 \\ud800 },{ ]}
+"""
+STORE_WORDS = "schema_version inputs parts tables rows sha256 null -1 PAR1 ARROW1"
+RULE_WORDS = """
+    id: slug: title: status: category: after: why: requires: params: from: where: group_by: metrics: having: scope: order_by: limit:
+    severity: claims: saving: message: recommend: tests: false_positives: gaps gpu_ops sum(duration) count() concat & * << !! {} [] | >
+"""
+BUDGET_WORDS = "budgets: rules: baseline: window idle < % ms [tool.traceanalyzer.check] and ( &a *a"
+
+
+def found(target: str) -> dict[str, bytes]:
+    """What once failed."""
+    return {path.name: path.read_bytes() for path in sorted((FOUND / target).glob("*")) if path.is_file()}
+
+
+def kineto() -> dict[str, bytes]:
+    run = json.loads(random_run(1).text())
+    events = run["traceEvents"][:40]
+    lines = "\n".join(json.dumps(event) for event in events[:8])
+    return {
+        "run": json.dumps({**run, "traceEvents": events}).encode(),
+        "kinds": json.dumps({**AROUND, "traceEvents": every_kind()[:24]}).encode(),
+        "list": json.dumps(events[:6], indent=1).encode(),
+        "lines": lines.encode(),
+        "broken": json.dumps({"traceEvents": events[:5]}).replace("aten::mm", 'a "b" \\x').encode()[:-20],
+    }
+
+
+def nsys() -> dict[str, bytes]:
+    api, gpu = "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_"
+    tables = {
+        "launches": {api: [export.runtime(500 + n, 600 + n, correlation=n) for n in range(1, 4)],
+                     gpu + "KERNEL": [export.kernel(700 + 50 * n, 720 + 50 * n) for n in range(1, 4)]},
+        "copies": {gpu + "MEMCPY": [export.memcpy(10, 20)], "NVTX_EVENTS": [export.nvtx(1, 90, "step")]},
+    }  # fmt: skip
+    return {name: _database(content) for name, content in tables.items()}
+
+
+def _database(tables: export.Tables) -> bytes:
+    import sqlite3
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = export.make_export(Path(folder) / "e", tables)
+        connection = sqlite3.connect(path)
+        connection.execute("pragma page_size = 512")
+        connection.execute("vacuum")
+        connection.close()
+        return path.read_bytes()
+
+
+@cache
+def small_trace() -> ta.Trace:
+    with tempfile.TemporaryDirectory() as folder:
+        return ta.load(random_run(1).write(Path(folder) / "trace.json"))
+
+
+def write_store(place: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ingest_to_store([random_run(1).write(Path(folder) / "trace.json")], place, "fuzz")
+
+
+def store() -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "store"
+        write_store(place)
+        files = sorted(path for path in place.rglob("*") if path.is_file())
+        return {path.name: bytes([number]) + path.read_bytes() for number, path in enumerate(files)}
+
+
+def rules() -> dict[str, bytes]:
+    """The shortest of the shipped rules, under ids of their own."""
+    shipped = sorted(rule_files(), key=lambda file: len(file[1]))[:6]
+    return {
+        Path(name).stem: text.replace("id: ", "id: Z", 1).replace("after:", "# after:").encode()
+        for name, text in shipped
+    }
+
+
+def budgets() -> dict[str, bytes]:
+    yaml = (
+        "ybudgets:\n  - compute >= 40%\n  - {assert: idle.input < 2 ms, level: warn}\nfail_on: high\nbaseline: b.json\n"
+    )
+    toml = 't[tool.traceanalyzer.check]\nbudgets = ["step.median <= 20 ms", "findings.high == 0"]\n'
+    return {"yaml": yaml.encode(), "toml": toml.encode()}

@@ -1,0 +1,182 @@
+"""What is fuzzed: for each target a function of bytes that may only end well or with an error for the user.
+
+"Well" is more than no crash: figures add up, inputs are as they were, and nothing lies beside them that was not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import traceanalyzer as ta
+from fuzz import seeds
+from traceanalyzer.analysis import parts_of
+from traceanalyzer.budgets.assertions import assertions
+from traceanalyzer.budgets.files import budgets_in
+from traceanalyzer.config import Config
+from traceanalyzer.engine.library import load_rules, shipped_ids
+from traceanalyzer.engine.lint import lint_rules
+from traceanalyzer.errors import TraceAnalyzerError
+from traceanalyzer.ingest.kineto.decode import Events
+from traceanalyzer.ingest.kineto.opening import NoEventsError
+from traceanalyzer.ingest.kineto.splitter import Splitter
+from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.model.store import MANIFEST
+from traceanalyzer.result.document import Result
+
+# All rules run on every so many of the traces that can be read; they take most of the time and have tests of their own.
+_JUDGED = 16
+
+
+@dataclass(frozen=True)
+class Target:
+    """`run` takes bytes and an empty folder. `seeds` are inputs to begin with, by name; `words`, apart by spaces, are what mutations
+    may put in."""
+
+    run: Callable[[bytes, Path], None]
+    seeds: Callable[[], dict[str, bytes]]
+    words: str = ""
+
+
+def check(target: str, data: bytes) -> None:
+    """Run one input. Raises whatever should not have been."""
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        TARGETS[target].run(data, Path(folder))
+
+
+def _mender(data: bytes, folder: Path) -> None:
+    """The same events, repairs and losses whatever the size of a chunk."""
+    told = []
+    for chunk_bytes in (64, 1 << 20):
+        splitter = Splitter(io.BytesIO(data), Events, chunk_bytes)
+        try:
+            events = [
+                event for chunk in splitter for event in zip(chunk.events, chunk.start, chunk.duration, strict=True)
+            ]
+        except NoEventsError:
+            events = []
+        told.append(
+            (repr(events), splitter.repairs, splitter.dropped, splitter.commas, splitter.mixed, splitter.truncated)
+        )
+    assert told[0] == told[1]
+
+
+def _kineto(data: bytes, folder: Path) -> None:
+    _read(folder / "trace", data)
+
+
+def _nsys(data: bytes, folder: Path) -> None:
+    _read(folder / "export", data)
+
+
+def _read(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    _unchanged(path.parent, lambda: _judge(ta.load(path), data), (path,))
+
+
+def _store(data: bytes, folder: Path) -> None:
+    """The first byte says which file of a store the rest becomes."""
+    if not data:
+        return
+    place = folder / "store"
+    shutil.copytree(_whole_store(), place)
+    files = sorted(path for path in place.rglob("*") if path.is_file())
+    files[data[0] % len(files)].write_bytes(data[1:])
+    _unchanged(place, lambda: _judge(ta.load(place), data), (place,))
+
+
+def _rules(data: bytes, folder: Path) -> None:
+    path = folder / "rules.yaml"
+    path.write_bytes(data)
+
+    def run() -> None:
+        text = data.decode("utf-8", "ignore")
+        problems = lint_rules([(str(path), text)], shipped_ids())
+        assert all(problem.line > 0 and problem.column > 0 for problem in problems)
+        load_rules([path])
+        _judge(seeds.small_trace(), b"\0", Config(rules=(path,)))
+
+    _unchanged(folder, run, (path,))
+
+
+def _budgets(data: bytes, folder: Path) -> None:
+    """The first byte says whether the rest is YAML or TOML."""
+    path = folder / ("pyproject.toml" if data[:1] == b"t" else "budgets.yaml")
+    path.write_bytes(data[1:])
+
+    def run() -> None:
+        found = budgets_in(path)
+        if found.entries:
+            assertions(found, list(shipped_ids()), "median")
+
+    _unchanged(folder, run, (path,))
+
+
+TARGETS: dict[str, Target] = {
+    "mender": Target(_mender, seeds.kineto, seeds.KINETO_WORDS),
+    "kineto": Target(_kineto, seeds.kineto, seeds.KINETO_WORDS),
+    "nsys": Target(_nsys, seeds.nsys),
+    "store": Target(_store, seeds.store, seeds.STORE_WORDS),
+    "rules": Target(_rules, seeds.rules, seeds.RULE_WORDS),
+    "budgets": Target(_budgets, seeds.budgets, seeds.BUDGET_WORDS),
+}
+
+
+def _unchanged(folder: Path, run: Callable[[], None], named: tuple[Path, ...]) -> None:
+    """Run; an error is one line that names the input, and the folder is as it was."""
+    before = _digests(folder)
+    try:
+        run()
+    except TraceAnalyzerError as error:
+        message = str(error)
+        assert "\n" not in message, message
+        assert any(str(path) in message for path in named), message
+    assert _digests(folder) == before
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def _judge(trace: ta.Trace, data: bytes, config: Config | None = None) -> None:
+    """The tables are what the schema says, and every nanosecond of a window is on one line."""
+    for name, table in trace.tables.items():
+        table.validate(full=True)
+        assert table.schema == EVENT_TABLES[name].schema, name
+    if config is None and hashlib.sha256(data).digest()[0] % _JUDGED:
+        for part in parts_of(trace):
+            for row in part.catalog(Config()).table("ledger").to_pylist():
+                _adds_up({key.removesuffix("_ns"): value for key, value in row.items()})
+        return
+    result = ta.analyze(trace, config)
+    assert [rule for rule in result.rules if rule.outcome == "error" and config is None] == []
+    _result_adds_up(result)
+
+
+def _adds_up(row: dict[str, int]) -> None:
+    exposed = row["exposed_communication"] + row["exposed_memcpy"] + row["exposed_memset"]
+    assert row["duration"] == row["busy"] + row["idle"] == row["compute"] + exposed + row["idle"], row
+
+
+def _result_adds_up(result: Result) -> None:
+    for one in result.devices:
+        exposed = one.exposed_communication_ns + one.exposed_memcpy_ns + one.exposed_memset_ns
+        assert one.window_ns == one.compute_ns + exposed + one.idle_ns, one
+        assert sum(one.idle_by_cause_ns.values()) == one.idle_ns, one
+    assert Result.from_json(result.to_json()) == result
+
+
+@cache
+def _whole_store() -> Path:
+    """A store of a small trace, made once a process."""
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-store-"))
+    seeds.write_store(folder / "store")
+    assert (folder / "store" / MANIFEST).is_file()
+    return folder / "store"
