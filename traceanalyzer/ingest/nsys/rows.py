@@ -19,8 +19,8 @@ from traceanalyzer.ingest.nsys.tables import Table
 Columns = dict[str, pa.Array]
 """A batch of rows: our name of each field that the file has, and its values."""
 
-# Of text, which is what makes rows large. A batch of ordinary names has a few MiB.
-_BATCH_BYTES = 64 << 20
+# Of text, which is what makes rows large. With texts of up to 4 KiB, as they are, batches keep their number of rows.
+_BATCH_BYTES = 128 << 20
 _TYPES = {tables.INTEGER: (pa.int64(),), tables.NUMBER: (pa.int64(), pa.float64()), tables.TEXT: (pa.string(),)}
 
 
