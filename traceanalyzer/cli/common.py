@@ -152,7 +152,8 @@ Redacted = Annotated[
     typer.Option(
         "--redact/--no-redact",
         help="Take out what tells of you or your machine: folders above the project, user and host names, e-mail addresses, and "
-        "passwords, tokens and queries of URLs. Of a path its last two parts stay, of an installed package all from its name on.",
+        "passwords, tokens and queries of URLs, as far as they can be told. "
+        "Of a path its last two parts stay, of an installed package all from its name on.",
         show_default="redact",
     ),
 ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, TypeVar
 
@@ -21,6 +23,9 @@ from traceanalyzer.result.document import Result
 AUTHORED = frozenset({"recommend", "references", "false_positives", "tool", "sha256"})
 """What rules and the program say themselves."""
 
+_WORD = re.compile(r"[^\s\"'`<>(),;|]++")
+"""What may be a path in a text. Paths with other signs are looked for one by one."""
+
 T = TypeVar("T")
 Change = Callable[[str], str]
 
@@ -35,23 +40,36 @@ class Redaction:
         self._passes = (*PASSES, Pass(people.hint, people.without)) if people.hint else PASSES
         self._distinct = DistinctNames()
         self._files = dict(zip(places, numbered(map(people.file_name, places)), strict=True))
-        self._ends = {end: name for place, name in self._files.items() for end in _ends(place)}
-        every = "|".join(map(re.escape, sorted(self._ends, key=lambda end: (-len(end), end))))
-        self._place = re.compile(rf"(?<![\w/\\.-])(?:{every})(?![\w/\\])") if every else None
+        count = Counter(end for place in self._files for end in _ends(place))
+        ends = {
+            end: name for place, name in self._files.items() for end in _ends(place) if count[end] == 1 or end == place
+        }
+        self._ends = {end: name for end, name in ends.items() if _WORD.fullmatch(end)}
+        odd = sorted(ends.keys() - self._ends.keys(), key=lambda end: (-len(end), end))
+        self._odd = re.compile("|".join(map(re.escape, odd))) if odd else None
+        self._odd_ends = {end: ends[end] for end in odd}
 
     def text(self, text: str) -> str:
         """A text of a document, which may name inputs, or of a trace."""
-        if self._place:
-            text = self._place.sub(lambda found: self._ends[found[0]], text)
+        if self._files and ("/" in text or "\\" in text):
+            if self._odd:
+                text = self._odd.sub(lambda found: self._odd_ends[found[0]], text)
+            text = _WORD.sub(self._file, text)
         return redacted_text(text, self._passes)
+
+    def _file(self, word: re.Match[str]) -> str:
+        """What is shown of a word that may be an input's path."""
+        path = word[0].rstrip(".:")
+        return self._ends[path] + word[0][len(path) :] if path in self._ends else word[0]
 
     def result(self, result: Result) -> Result:
         files = self._files or {one.path: self._people.file_name(one.path) for one in result.inputs}
+        change = lru_cache(maxsize=65536)(self.text)
         inputs = [
-            replace(_walked(one, self.text), path=files[one.path], versions=self._versions(one.versions))
+            replace(_walked(one, change), path=files[one.path], versions=self._versions(one.versions))
             for one in result.inputs
         ]
-        return replace(_walked(result, self.text), inputs=inputs)
+        return replace(_walked(result, change), inputs=inputs)
 
     def comparison(self, comparison: Comparison) -> Comparison:
         base, new = (
