@@ -84,9 +84,14 @@ def _watched(work: Callable[[], int]) -> int:
         raise SystemExit(128 + number)
 
     _handle(stop)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-    return work()
+    try:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)  # One may have come already, and is heard here.
+        return work()
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else FAILED
 
 
 def _passed_on(worker: int) -> list[tuple[int, float]]:
