@@ -1,7 +1,7 @@
 "use strict";
 // What a search found, in words: beside the field in short, and below it name by name.
 
-const NAMES_LISTED = 50;
+const NAMES_LISTED = 20;
 
 class FoundNames {
   constructor(timeline) {

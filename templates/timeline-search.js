@@ -49,9 +49,12 @@ class Search {
     const hits = (row.hits ??= new Uint32Array(row.n + 1));
     const { name, n, hidden } = row;
     const { matches } = this;
-    for (let i = 0; i < n; i++) hits[i + 1] = matches[name[i]];
-    if (hidden) for (let k = 0; k < hidden.slice.length; k++) if (matches[hidden.name[k]]) hits[hidden.slice[k] + 1] = 1;
-    for (let i = 0; i < n; i++) hits[i + 1] += hits[i];
+    let sum = 0;
+    for (let i = 0, k = 0; i < n; i++) {
+      let isHit = matches[name[i]];
+      for (; hidden && hidden.slice[k] === i; k++) isHit |= matches[hidden.name[k]];
+      hits[i + 1] = sum += isHit;
+    }
   }
 }
 
