@@ -97,10 +97,11 @@ def _rules(data: bytes, folder: Path) -> None:
 
     def run() -> None:
         text = data.decode("utf-8", "ignore")
-        problems = lint_rules([(str(path), text)], shipped_ids())
+        problems = lint_rules([(str(path), text)], _shipped())
         assert all(problem.line > 0 and problem.column > 0 for problem in problems)
         load_rules([path])
-        _judge(seeds.small_trace(), b"\0", Config(rules=(path,)))
+        if _rarely(data):
+            _judge(seeds.small_trace(), data, Config(rules=(path,)))
 
     _unchanged(folder, run, (path,))
 
@@ -113,7 +114,7 @@ def _budgets(data: bytes, folder: Path) -> None:
     def run() -> None:
         found = budgets_in(path)
         if found.entries:
-            assertions(found, list(shipped_ids()), "median")
+            assertions(found, list(_shipped()), "median")
 
     _unchanged(folder, run, (path,))
 
@@ -150,7 +151,7 @@ def _judge(trace: ta.Trace, data: bytes, config: Config | None = None) -> None:
     for name, table in trace.tables.items():
         table.validate(full=True)
         assert table.schema == EVENT_TABLES[name].schema, name
-    if config is None and hashlib.sha256(data).digest()[0] % _JUDGED:
+    if not _rarely(data):
         for part in parts_of(trace):
             for row in part.catalog(Config()).table("ledger").to_pylist():
                 _adds_up({key.removesuffix("_ns"): value for key, value in row.items()})
@@ -158,6 +159,11 @@ def _judge(trace: ta.Trace, data: bytes, config: Config | None = None) -> None:
     result = ta.analyze(trace, config)
     assert [rule for rule in result.rules if rule.outcome == "error" and config is None] == []
     _result_adds_up(result)
+
+
+def _rarely(data: bytes) -> bool:
+    """Whether an input goes through all rules."""
+    return hashlib.sha256(data).digest()[0] % _JUDGED == 0
 
 
 def _adds_up(row: dict[str, int]) -> None:
@@ -171,6 +177,11 @@ def _result_adds_up(result: Result) -> None:
         assert one.window_ns == one.compute_ns + exposed + one.idle_ns, one
         assert sum(one.idle_by_cause_ns.values()) == one.idle_ns, one
     assert Result.from_json(result.to_json()) == result
+
+
+@cache
+def _shipped() -> dict[str, str]:
+    return shipped_ids()
 
 
 @cache

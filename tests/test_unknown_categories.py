@@ -129,6 +129,22 @@ class TestWhoseTrackItIs:
         trace = unknown(kernels(), "x_kernel", pid=PROCESS, tid=PROCESS)
         assert not self.on_gpu(tmp_path, trace)
 
+    def test_the_name_that_stands_for_the_number_of_its_thread(self, tmp_path):
+        trace = unknown(kernels(), "x_kernel", args={}, tid="stream 21")
+        trace.add(cat="cpu_op", name="aten::mm", pid=0, tid=5, ts=0, dur=5)
+        read = Read(trace, tmp_path)
+        assert read.kinds == {"kernel": 2 * COUNT}
+        assert set(read.trace.table("gpu_ops")["stream"].to_pylist()) == {7, 21}
+
+    def test_ranges_of_no_thread(self, tmp_path):
+        trace = kernels()
+        for n in range(COUNT):
+            for phase, ts in (("b", 100 * n + 30), ("e", 100 * n + 40)):
+                trace.events.append({"ph": phase, "cat": "x_kernel", "name": "a", "pid": 0, "id": n, "ts": ts})
+        read = Read(trace, tmp_path)
+        assert read.kinds == {"kernel": 2 * COUNT}
+        assert set(read.trace.table("gpu_ops")["stream"].to_pylist()) == {7, None}
+
     def test_arguments_alone(self, tmp_path):
         assert self.on_gpu(tmp_path, unknown(kernels(), "x_kernel", pid=55, tid=55))
         for event in (trace := unknown(kernels(), "x", pid=55, tid=55)).events:

@@ -51,11 +51,11 @@ class GpuTracks:
         """Whether there are known operations."""
         return bool(self._seen)
 
-    def known(self, process: int, thread: int) -> bool:
+    def known(self, process: int, thread: int | None) -> bool:
         """Whether known operations lie on this track."""
         return (process, thread) in self._tracks
 
-    def of(self, process: int, thread: int, name: str | None, hosts: Collection[int]) -> Stream | None:
+    def of(self, process: int, thread: int | None, name: str | None, hosts: Collection[int]) -> Stream | None:
         """The stream that a thread of this name is; None when it is one of the host. `hosts` are processes that ran on the host.
 
         A process of the host may have the number of a GPU, as in containers; then only a thread's name makes it a stream.

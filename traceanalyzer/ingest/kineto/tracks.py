@@ -132,7 +132,11 @@ class Tracks:
         if not (on_host & (unknown | told)).any():
             return np.zeros(len(kind), bool)
         gpus, hosts, threads = self._processes.gpu_tracks, self._processes.hosts, self._processes.threads
-        streams = [gpus.of(p, t, threads.get((p, t)), hosts) for p, t in tracks]
+        # A thread that has a name for an id goes by that.
+        named = [threads.get((p, t), self._ids.names.get(t)) for p, t in tracks]
+        streams = [
+            gpus.of(p, None if t == NONE else t, name, hosts) for (p, t), name in zip(tracks, named, strict=True)
+        ]
         # A thread of the host may say for which stream it works; the process of a GPU has the GPU's number.
         elsewhere = np.array([p in hosts and not gpus.known(p, t) for p, t in tracks], bool)[track]
         pairs = np.array(tracks, np.int64)[track]
