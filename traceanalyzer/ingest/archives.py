@@ -149,7 +149,7 @@ def _tar_members(archive: Source) -> tuple[list[Member], tuple[Note, ...]]:
         with tarfile.open(fileobj=io.BufferedReader(blocks), mode="r|", tarinfo=_Header) as opened:
             for info in opened:
                 end = info.offset_data + info.size
-                opened.members.clear()  # Else it keeps all of them.
+                opened.members.clear()  # type: ignore[attr-defined]  # Else it keeps all of them.
                 if info.isreg() and not info.issparse():
                     members.append(Member(archive, info.name.lstrip("/"), (info.offset_data, info.size), info.size))
                     check_count(archive.path, len(members))
@@ -172,7 +172,7 @@ class _Header(tarfile.TarInfo):
 
     def _proc_member(self, opened: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in _HEADERS and self.size > _MOST_HEADER_BYTES:
-            raise tarfile.InvalidHeaderError("a name is too long")
+            raise tarfile.ReadError("a name is too long")
         return super()._proc_member(opened)  # type: ignore[misc,no-any-return]
 
 
