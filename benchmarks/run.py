@@ -1,5 +1,5 @@
-"""`make bench`: time, CPU and peak memory of each command on large tiled traces, beside other ways to read them,
-and how fast a page of a million slices is in a browser.
+"""`make bench`: time, CPU and peak memory of each command on large tiled traces, beside other ways to read them, how both grow
+with the input dimension by dimension, and how fast a page of a million slices is in a browser.
 
 Prints figures and asserts nothing. BENCH_MB is the size of the main trace; BENCH_TMP a folder with room for eight times that.
 """
@@ -14,6 +14,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.growth import growth
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
 from benchmarks.page import page
@@ -78,6 +79,7 @@ def main() -> None:
         kineto(Path(folder))
         nsys(Path(folder))
         ranks(Path(folder))
+        growth(Path(folder))
         page(Path(folder))
 
 
