@@ -13,8 +13,10 @@ Ints = NDArray[np.int64]
 MISSING = -1
 """What stands for a null."""
 
-# A dictionary that is smaller than both costs less than looking which of its names are used.
+# Where a dictionary is smaller than both, looking which of its names are used costs more than it saves.
 _FEW_NAMES, _FEW_BYTES = 64, 16 << 10
+SMALL_BYTES = 64 << 10
+"""A dictionary that may be passed on as often as one likes."""
 
 
 def integers(table: pa.Table, column: str) -> Ints:
@@ -59,12 +61,12 @@ def compact(names: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(place, mask=place == MISSING), texts.take(pa.array(used)))
 
 
-def compacted(table: pa.Table) -> pa.Table:
-    """The table with every chunk of its name columns `compact`."""
+def compacted(table: pa.Table, least_bytes: int = 0) -> pa.Table:
+    """The table with every chunk of its name columns `compact`, where its dictionary has at least so many bytes."""
     for index, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             chunks = table.column(index).chunks
-            small = [compact(chunk) for chunk in chunks]
+            small = [compact(chunk) if chunk.dictionary.nbytes >= least_bytes else chunk for chunk in chunks]
             if any(new is not old for new, old in zip(small, chunks, strict=True)):
                 table = table.set_column(index, field, pa.chunked_array(small, field.type))
     return table

@@ -80,9 +80,11 @@ def call_of(op: Array, launches: pa.Table) -> Array:
 
 def crowded(launches: pa.Table) -> frames.Flags:
     """The launches by threads that launch on more than `MOST_GPUS`."""
+    if len(pc.unique(launches["device"])) <= MOST_GPUS:
+        return np.zeros(launches.num_rows, bool)
     by_thread = frames.dense(*(frames.ints(launches, c) for c in ("rank", "process", "thread")))
-    gpus = np.unique(np.stack([by_thread, frames.ints(launches, "device")]), axis=1)[0]
-    return (np.bincount(gpus) > MOST_GPUS)[by_thread] if len(by_thread) else np.zeros(0, bool)
+    _, one_a_gpu = np.unique(frames.packed(by_thread, frames.ints(launches, "device")), return_index=True)
+    return (np.bincount(by_thread[one_a_gpu]) > MOST_GPUS)[by_thread]
 
 
 def launching_ranges(op: Array, launches: pa.Table, host: Host) -> pa.DictionaryArray:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer import intervals
-from traceanalyzer.columns import compacted
+from traceanalyzer.columns import SMALL_BYTES, compacted
 from traceanalyzer.ingest.candidates import Candidates
 from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.gpu_rows import WEEK, Extent, Owners, Quarantine
@@ -36,6 +36,7 @@ _OF_THE_HOST = ("api_calls", "host_ranges", "overheads")
 # Rows go to the other thread in batches of at least so many, or so large, since each costs a change of threads; so many may wait there.
 _BATCH_ROWS = 1 << 13
 _BATCH_BYTES = 2 << 20
+_USUAL_ROW_BYTES = 256
 _MOST_WAITING = 2
 _FARTHEST = (1 << 62) - 1
 """No two times within this lie further apart than an int64 can say."""
@@ -64,11 +65,15 @@ class Collector:
         self._held_bytes: Counter[str] = Counter()
 
     def add(self, table: str, batch: pa.Table | pa.RecordBatch) -> None:
-        # The dictionaries of an importer may cover the whole file.
-        rows = compacted(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
+        rows = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+        size = rows.nbytes
+        if size > _USUAL_ROW_BYTES * rows.num_rows + SMALL_BYTES:
+            # The dictionaries of an importer may cover the whole file.
+            rows = compacted(rows, SMALL_BYTES)
+            size = rows.nbytes
         self._held[table].append(rows)
         self._held_rows[table] += rows.num_rows
-        self._held_bytes[table] += rows.nbytes
+        self._held_bytes[table] += size
         if self._held_rows[table] >= _BATCH_ROWS or self._held_bytes[table] >= _BATCH_BYTES:
             self._pass_on(table)
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import compacted
+from traceanalyzer.columns import SMALL_BYTES, compacted
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.order import Ints, Key, key_columns, sorted_order
 from traceanalyzer.model.schema import TableSpec
@@ -175,7 +175,7 @@ class _Reading:
         if self.last > bound:
             rows = range(len(self._rows))
             self._position = bisect_right(rows, bound, lo=start, key=lambda row: _place(self._columns, row))
-        return compacted(self._rows.slice(start, self._position - start))
+        return compacted(self._rows.slice(start, self._position - start), SMALL_BYTES)
 
 
 def _open_file(path: Path, columns: frozenset[str] | None) -> pa.RecordBatchFileReader:
