@@ -22,8 +22,8 @@ from benchmarks.measure import Cost, cost_of
 TOOL = (sys.executable, "-m", "traceanalyzer")
 SHARES = (0.25, 0.5, 1.0)
 MOST = 1.1
-# Below these, an exponent is noise.
-FLOOR_SECONDS, FLOOR_MIB = 0.5, 24.0
+# What lies below such a share of what the smallest trace takes is noise, and hides behind what every run takes.
+FLOOR = 0.5
 # Nothing here may take a machine down.
 LIMITS = {resource.RLIMIT_AS: 12 << 30, resource.RLIMIT_CPU: 120}
 
@@ -38,8 +38,8 @@ def growth(folder: Path, names: Sequence[str] = ()) -> None:
         runs = [_costs(folder, dimension, size) for size in sizes]
         for command, floor in base.items():
             costs = [run[command] for run in runs]
-            seconds = _exponent(sizes, [cost.cpu - floor.cpu for cost in costs], FLOOR_SECONDS)
-            memory = _exponent(sizes, [cost.memory - floor.memory for cost in costs], FLOOR_MIB)
+            seconds = _exponent(sizes, [cost.cpu - floor.cpu for cost in costs], FLOOR * floor.cpu)
+            memory = _exponent(sizes, [cost.memory - floor.memory for cost in costs], FLOOR * floor.memory)
             missed = any(cost.failed for cost in costs) or max(seconds or 0, memory or 0) > MOST
             print(
                 f"  {name:<22}{command:<8} time {_shown(seconds)}  memory {_shown(memory)}  {sizes[-1]:>12,}:"
