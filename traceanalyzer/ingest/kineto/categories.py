@@ -21,6 +21,8 @@ HOST_CATEGORIES = {
     "Operator": "operator",
     "user_annotation": "annotation",
     "python_function": "python",
+    # NVTX ranges, in what `traceanalyzer export` writes.
+    "nvtx": "nvtx",
     # VizTracer's functions.
     "FEE": "python",
 }
