@@ -12,6 +12,7 @@ demo: .venv/.run  ## Set up, then write demo/report.html from a fixture.
 	@echo "open demo/report.html in a browser"
 
 test: lint  ## Set up, then run linters, type checks and the whole suite.
+	@$(BIN)/python -m compileall -q traceanalyzer  # hundreds of tests start the command anew
 	$(BIN)/python -m pytest -n auto
 
 lint: .venv/.dev
