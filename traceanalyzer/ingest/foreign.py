@@ -6,6 +6,8 @@ import re
 import shlex
 from pathlib import Path
 
+from traceanalyzer.ingest.kineto.opening import json_key
+
 _EXPORT = "record with torch.profiler's export_chrome_trace, or run nsys export --type sqlite"
 
 # Starts of files, as patterns that match at the first byte, and what to say. {path} is the file, quoted for a shell.
@@ -57,6 +59,7 @@ _JSON: tuple[tuple[str, str], ...] = (
     (r"^\s*\{\s*\"gpu_id\"\s*:|\"gpu_util", "samples of GPU metrics, which name no kernels"),
 )
 _PROTOBUF = (".pb", ".pftrace", ".perfetto-trace")
+_EVENTS, _PHASE, _TIME = (re.compile(json_key(key)) for key in ("traceEvents", "ph", "ts"))
 # Stands before the events of a trace, and in nothing else that is known here.
 _CHROME = re.compile(rb'"(?:schemaVersion|deviceProperties|displayTimeUnit)"')
 _SQLITE = b"SQLite format 3\0"
@@ -73,7 +76,7 @@ def starts_as_json(head: bytes) -> bool:
 def is_events(head: bytes) -> bool:
     """Whether the start of a file shows that it is a Chrome trace: an object with events, or a list of them."""
     listed = re.match(rb"\s*\[\s*\{", head.removeprefix(_BOM)) is not None
-    return b'"traceEvents"' in head or (listed and b'"ph"' in head and b'"ts"' in head)
+    return bool(_EVENTS.search(head) or (listed and _PHASE.search(head) and _TIME.search(head)))
 
 
 def explain(path: Path, head: bytes) -> str | None:

@@ -13,14 +13,14 @@ LIST_BYTES = 64 << 10
 _W = rb"[ \t\r\n]{0,40}"
 
 
-def _key(name: str) -> bytes:
+def json_key(name: str) -> bytes:
     """A pattern for a key, any letter of which may be written as an escape."""
     return b'"%b"' % b"".join(rb"(?:%c|\\u00(?i:%02x))" % (ord(letter), ord(letter)) for letter in name)
 
 
-EVENTS_KEY = re.compile(rb"%b%b:%b\[" % (_key("traceEvents"), _W, _W))
+EVENTS_KEY = re.compile(rb"%b%b:%b\[" % (json_key("traceEvents"), _W, _W))
 _EVENT = re.compile(rb'\{%b"ph"%b:%b"\w"' % (_W, _W, _W))
-_PHASE = re.compile(rb"%b%b:" % (_key("ph"), _W))
+_PHASE = re.compile(rb"%b%b:" % (json_key("ph"), _W))
 _EMPTY_LIST = re.compile(rb"\[\s*(?:\{\s*\}\s*,?\s*)*(?:\]|\Z)")
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 KEY_BYTES = 128
