@@ -182,9 +182,7 @@ def test_who_insists_is_obeyed_and_an_ignored_interrupt_stays_ignored():
 
 @linux
 def test_a_worker_ends_with_its_watcher():
-    process = worker(
-        "try:\n    print(os.getpid(), flush=True); time.sleep(60)\nfinally:\n    print('clean', flush=True)"
-    )
+    process = worker("try:\n    os.write(1, b'up\\n'); time.sleep(60)\nfinally:\n    print('clean', flush=True)")
     assert process.stdout
     process.stdout.readline()
     process.kill()
