@@ -61,9 +61,7 @@ def _mender(data: bytes, folder: Path) -> None:
             ]
         except NoEventsError:
             events = []
-        told.append(
-            (repr(events), splitter.repairs, splitter.dropped, splitter.commas, splitter.mixed, splitter.truncated)
-        )
+        told.append((events, splitter.repairs, splitter.dropped, splitter.commas, splitter.mixed, splitter.truncated))
     assert told[0] == told[1]
 
 

@@ -85,6 +85,8 @@ def bounded(path: Path, shown: Path, how: str = IMMUTABLE) -> Iterator[sqlite3.C
                 "run nsys export again"
             ) from error
         raise unreadable(shown, error) from error
+    except UnicodeDecodeError as error:  # in the words of SQLite, which quote the file
+        raise unreadable(shown, "malformed, in bytes that are no text") from error
     finally:
         connection.close()
 
