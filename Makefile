@@ -26,7 +26,7 @@ format: .venv/.dev
 	$(BIN)/ruff format .
 
 fuzz: .venv/.fuzz  ## Fuzz every reader, or TARGET, for FUZZ_SECONDS each (60); what fails is kept in fuzz/found.
-	$(BIN)/python -m fuzz $(TARGET) --seconds $(or $(FUZZ_SECONDS),60)
+	$(BIN)/python -m fuzz $(TARGET) --seconds $(or $(FUZZ_SECONDS),60) $(FUZZ_OPTIONS)
 
 lock: .venv/.dev  ## Renew ci/requirements.txt, the packages that the Action installs, with their hashes.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
