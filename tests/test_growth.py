@@ -92,7 +92,8 @@ def test_batches_that_carry_all_names_so_far_cost_what_they_use(tmp_path):
     collector = Collector(tmp_path)
     for n in range(200):
         collector.add("host_ranges", ranges(n, n + 1, n + 1))
-    assert pa.total_allocated_bytes() - before < 3 * 200 * LONG
+    # All names so far with each batch would be 200 * 100 * LONG; what else the process holds may change meanwhile.
+    assert pa.total_allocated_bytes() - before < 40 * 200 * LONG
     tables = {name: list(blocks) for name, blocks in collector.tables(FileFacts("x", None))}
     assert sum(block.num_rows for block in tables["host_ranges"]) == 200
 

@@ -159,7 +159,12 @@ def test_findings_that_nobody_could_read_fail_their_rule():
         ),
         ("{gpu_ops: []}", "{gpu_ops: [{repeat: 90000}, {repeat: 90000}]}", "more than 100,000 rows"),
         ("{gpu_ops: []}", "{gpu_ops: [{repeat: 60000}], api_calls: [{repeat: 60000}]}", "more than 100,000 rows"),
-        ("{gpu_ops: []}", "{gpu_ops: [" + "{repeat: 90000}, " * 3 + "]}", "200,000 rows together"),
+        ("{gpu_ops: []}", "{gpu_ops: [" + "{repeat: 90000}, " * 3 + "]}", "more than 100,000 rows"),
+        (
+            "  - given: {gpu_ops: []}\n",
+            "  - {given: {gpu_ops: [{repeat: 1000000000}]}}\n" * 3 + "  - given: {}\n",
+            "200,000 rows together",
+        ),
         ("{gpu_ops: []}", "{window: [" + "{}, " * 40 + "]}", "more than 32 GPUs"),
         ("  n: count()\n", "  n: count()\n" + "".join(f"  a{n}: count()\n" for n in range(250)), "at most 200 metrics"),
         ("from: gpu_ops\n", "from: gpu_ops\nlimit: 100000\n", "from 1 to 1000"),

@@ -66,7 +66,10 @@ def _guarded(work: Callable[[], int | None]) -> int:
     try:
         return work() or 0
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else FAILED
+        if isinstance(end.code, int):
+            return end.code
+        _say(f"error: {end.code}")
+        return FAILED
     except KeyboardInterrupt:
         _say("error: interrupted")
         return INTERRUPTED

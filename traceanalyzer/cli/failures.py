@@ -42,7 +42,9 @@ def _told(error: BaseException) -> int:
         message, code = str(error), error.exit_code
     elif isinstance(stop := _stop_behind(error), SystemExit):
         # Our own ends are numbers, and 1 is not among them here: a library that ends the program so has failed.
-        return stop.code if isinstance(stop.code, int) and stop.code != 1 else FAILED
+        if isinstance(stop.code, int) and stop.code != 1:
+            return stop.code
+        message, code = f"a library ended the program ({stop.code})", FAILED
     elif stop is not None:
         message, code = "interrupted", INTERRUPTED
     else:

@@ -64,9 +64,9 @@ def _work(work: Callable[[], int], say: int, life: int) -> NoReturn:
         with suppress(RuntimeError, MemoryError):  # no thread to be had
             threading.Thread(target=_end_unwatched, args=(life,), daemon=True).start()
         code = _watched(work)
-    finally:
         with suppress(OSError):  # nobody listens
             os.write(say, bytes([code]))
+    finally:  # an error that could not even be told is left to the watcher, who hears nothing
         os._exit(code)
 
 

@@ -25,7 +25,8 @@ CATEGORIES = (
     *("dependency", "gaps", "health"),
 )
 EVIDENCE_LIMIT, MOST_EVIDENCE = 20, 1000
-MOST_METRICS, MOST_TESTS, MOST_TEST_ROWS = 200, 100, 200_000
+MOST_METRICS, MOST_TESTS = 200, 100
+MOST_TEST_ROWS, MOST_ROWS_OF_TESTS = 100_000, 200_000
 FRAMEWORKS = ("pytorch", "cuda", "jax", "any")
 CODE = r"TRC\d{3}"
 ID, SLUG = r"[A-Z]{3}\d{3}", r"[a-z0-9]+(-[a-z0-9]+)*"

@@ -29,6 +29,7 @@ from traceanalyzer.engine.rule_schema import (
     EXPECTED,
     MOST_EVIDENCE,
     MOST_METRICS,
+    MOST_ROWS_OF_TESTS,
     MOST_TEST_ROWS,
     MOST_TESTS,
     PARAM,
@@ -282,12 +283,14 @@ class _Reader:
         given_tests = self.mappings("tests")
         if len(given_tests) > MOST_TESTS:
             self.complain(("tests", MOST_TESTS), f"a rule has at most {MOST_TESTS} tests")
-        if sum(_row_count(test.get("given")) for test in given_tests) > MOST_TEST_ROWS:
-            self.complain(("tests",), f"the tests of a rule have at most {MOST_TEST_ROWS:,} rows together")
-            return ()
+        rows = 0
         for at, test in enumerate(given_tests[:MOST_TESTS]):
             path: Path = ("tests", at)
             self.known(path, test, TEST)
+            rows += _row_count(test.get("given"))
+            if rows > MOST_ROWS_OF_TESTS:
+                self.complain(path, f"the tests of a rule have at most {MOST_ROWS_OF_TESTS:,} rows together")
+                break
             given = self.given(path, test.get("given"))
             if given is None:
                 continue
@@ -322,8 +325,8 @@ class _Reader:
 
 
 def _row_count(given: Any) -> int:
-    """How many rows the tables of a test are written to have."""
+    """How many rows are made of a test: as many as are written, up to those that it may have."""
     tables = given.values() if isinstance(given, dict) else ()
     rows = (row for table in tables if isinstance(table, list) for row in table if isinstance(row, dict))
     repeats = (row.get("repeat", 1) for row in rows)
-    return sum(int(repeat) for repeat in repeats if isinstance(repeat, int | float))
+    return int(min(MOST_TEST_ROWS, max(0, sum(repeat for repeat in repeats if isinstance(repeat, int | float)))))

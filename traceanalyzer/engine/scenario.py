@@ -22,6 +22,7 @@ from traceanalyzer.derive.tables.ledger import IDLE_CAUSES, LEDGER, LEDGER_INTER
 from traceanalyzer.engine.kinds import TEXT, Kind, column_kind, number
 from traceanalyzer.engine.rows import GPU_KEYS, TABLES
 from traceanalyzer.engine.rule import Expectation, Rule, RuleTest, literal_of
+from traceanalyzer.engine.rule_schema import MOST_TEST_ROWS
 from traceanalyzer.engine.run import run_rules
 from traceanalyzer.errors import did_you_mean
 from traceanalyzer.intervals import complement, union
@@ -29,7 +30,7 @@ from traceanalyzer.result.document import Finding
 from traceanalyzer.units import COUNT, NS
 
 # A test is a small trace; a stranger's test must not fill the memory.
-MOST_ROWS, MOST_GPUS = 100_000, 32
+MOST_GPUS = 32
 LARGEST = 1 << 60
 Row = dict[str, Any]
 Gpu = tuple[Any, Any]
@@ -52,7 +53,7 @@ class Scenario:
         clock: dict[Gpu, int] = {}
         rows: dict[str, list[Row]] = {}
         for name, table in given.items():
-            left = MOST_ROWS - sum(map(len, rows.values()))
+            left = MOST_TEST_ROWS - sum(map(len, rows.values()))
             rows[name] = _rows(name, table, clock if name in _LINES else {}, left)
         stretches = [stretch for name, line in _LINES.items() for row in rows.get(name, []) for stretch in line(row)]
         rows["ledger_intervals"] = []
@@ -131,7 +132,7 @@ def _rows(table: str, given: list[Row], clock: dict[Gpu, int], most: int) -> lis
         values = _values(table, one)
         repeat = int(values.pop("repeat", 1))
         if len(rows) + repeat > most:
-            raise ValueError(f"with '{table}' it has more than {MOST_ROWS:,} rows")
+            raise ValueError(f"with '{table}' it has more than {MOST_TEST_ROWS:,} rows")
         for _ in range(repeat):
             row = dict(values)
             gpu = (row.get("rank"), row.get("device"))
