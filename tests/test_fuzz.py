@@ -1,6 +1,6 @@
 """Damaged traces end in a result or in one line for the user: never in a traceback, never in a hang.
 
-A case is a kind of input and a number. 10,000 run with the suite; any others: python -m tests.test_fuzz FIRST LAST [KIND]
+A case is a kind of input and a number. 2,500 run with the suite; any others: python -m tests.test_fuzz FIRST LAST [KIND]
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-CASES_PER_BATCH = 100
+CASES_PER_BATCH = 25
 BATCHES = {"kineto": 52, "chrome": 12, "packed": 16, "nsys": 10, "cells": 10}
 # How many changes a case makes. What is packed or has pages is lost from the first one on.
 FEW, CHANGES = (1, 1, 2, 3, 5, 12), {"packed": (1,), "nsys": (1, 1, 2)}
