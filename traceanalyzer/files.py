@@ -56,14 +56,22 @@ def is_folder(path: Path) -> bool:
     return status is not None and stat.S_ISDIR(status.st_mode)
 
 
-def open_regular(path: Path) -> IO[bytes]:
-    """Open a regular file for reading. Raises OSError, also for pipes, devices and sockets, which could be waited for without end."""
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+def open_regular(path: Path, links: bool = True, pipes: bool = False) -> IO[bytes]:
+    """Open a regular file for reading, or what `links` lead to, or one of the `pipes`.
+
+    Raises OSError, also for pipes, devices and sockets: to open one could wait without end.
+    """
+    flags = 0 if links else getattr(os, "O_NOFOLLOW", 0)
+    for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    file = os.open(path, os.O_RDONLY | flags)
     try:
         kind = os.fstat(file).st_mode
         if stat.S_ISDIR(kind):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(kind):
+        if stat.S_ISFIFO(kind) and pipes:
+            os.set_blocking(file, True)
+        elif not stat.S_ISREG(kind):
             raise OSError("it is no regular file")
         return os.fdopen(file, "rb")
     except BaseException:
@@ -158,16 +166,10 @@ def flush_to_disk(path: Path) -> None:
 def read_settings(path: Path, most: int, pipes: bool = False) -> str:
     """The text of a file that a person wrote, which is UTF-8 and no longer than `most` bytes.
 
-    Opening it waits for nobody: a pipe, which may be anything that somebody put there, is read where `pipes` says so and else refused,
-    as devices, sockets and folders are. Raises ConfigError.
+    A pipe, which may be anything that somebody put there, is read where `pipes` says so. Raises ConfigError.
     """
     try:
-        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
-        with os.fdopen(number, "rb") as file:
-            kind = os.fstat(number).st_mode
-            if not stat.S_ISREG(kind) and not (pipes and stat.S_ISFIFO(kind)):
-                raise ConfigError(f"{path}: is no file that can be read as text; name a file, or take it away")
-            os.set_blocking(number, True)
+        with open_regular(path, pipes=pipes) as file:
             content = file.read(most + 1)
     except (OSError, ValueError) as error:
         raise ConfigError(

@@ -10,15 +10,14 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import stat
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.files import open_regular
 from traceanalyzer.ingest.containers import Note
 from traceanalyzer.ingest.limits import check_size
 from traceanalyzer.ingest.nsys.sqlite_files import bounded
@@ -50,7 +49,7 @@ def find_changes(export: Path, head: bytes) -> Changes:
         real = export.resolve()
         side = real.with_name(real.name + suffix)
         try:
-            with _opened(side) as stream:
+            with open_regular(side, links=False) as stream:
                 start = stream.read(_WAL_HEADER.size)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
@@ -78,7 +77,7 @@ def apply_changes(changes: Changes, copy: Path, shown: Path, allowed: int) -> li
     notes = []
     for suffix, side in changes.belonging.items():
         own = copy.with_name(copy.name + suffix)
-        with _opened(side) as source, own.open("wb") as target:
+        with open_regular(side, links=False) as source, own.open("wb") as target:
             check_size(side, os.fstat(source.fileno()).st_size, allowed)
             shutil.copyfileobj(source, target, 1 << 20)
     frames = 0
@@ -104,16 +103,6 @@ def apply_changes(changes: Changes, copy: Path, shown: Path, allowed: int) -> li
         )
         notes.append(Note("TRC001", "medium", message, 1, shown.name + _WAL))
     return notes
-
-
-def _opened(side: Path) -> BinaryIO:
-    """An ordinary file, opened. Raises OSError for links, pipes, devices and folders, without waiting for any of them."""
-    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(side, os.O_RDONLY | flags)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(f"{side} is no ordinary file")
-    return os.fdopen(descriptor, "rb")
 
 
 def page_bytes(head: bytes) -> int:
