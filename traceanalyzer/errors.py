@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from traceanalyzer.exit_codes import ERROR, NOT_JUDGED
+
 
 class TraceAnalyzerError(Exception):
     """Base of every error with a message for the user. `exit_code` is what the command line ends with."""
 
-    exit_code = 2
+    exit_code = ERROR
 
 
 class InputError(TraceAnalyzerError):
@@ -31,7 +33,7 @@ class WorkerError(TraceAnalyzerError):
 class NotJudgedError(TraceAnalyzerError):
     """Traces that can be read but do not tell what was asked for, such as a baseline of a damaged capture."""
 
-    exit_code = 3
+    exit_code = NOT_JUDGED
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

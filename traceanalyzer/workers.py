@@ -18,6 +18,7 @@ from multiprocessing import active_children, get_context, parent_process
 from typing import TypeVar
 
 from traceanalyzer.errors import WorkerError
+from traceanalyzer.exit_codes import ERROR
 from traceanalyzer.terminal import tell
 from traceanalyzer.urls import INSTALL
 
@@ -29,7 +30,6 @@ LOCAL = "local"
 WORTH_BYTES = 32 << 20
 _CONNECT_S = 20
 _MOST_NAMED = 3
-FAILED = 2
 
 
 def jobs_for(sizes: Iterable[int], asked: int | None = None, scheduler: str | None = None) -> int:
@@ -181,14 +181,14 @@ def _begin() -> None:
         threading.Thread(target=_end_with_parent, daemon=True).start()
         use_little_memory()
     except BaseException:
-        os._exit(FAILED)
+        os._exit(ERROR)
 
 
 def _end_with_parent() -> None:
     parent = parent_process()
     if parent is not None:
         parent.join()
-        os._exit(FAILED)
+        os._exit(ERROR)
 
 
 @contextmanager

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
+from traceanalyzer.exit_codes import ERROR, INTERRUPTED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
-
-FAILED, INTERRUPTED = 2, 130
 
 
 def run() -> NoReturn:
@@ -55,9 +55,9 @@ def _work() -> int:
     try:
         end_standard_streams()
     except NotWrittenError as error:
-        if code != FAILED and code < 128:  # else it was said already, or is of no interest
+        if code != ERROR and code < 128:  # else it was said already, or is of no interest
             _say(f"error: {error}")
-            code = FAILED
+            code = ERROR
     return code
 
 
@@ -69,13 +69,13 @@ def _guarded(work: Callable[[], int | None]) -> int:
         if isinstance(end.code, int):
             return end.code
         _say(f"error: {end.code}")
-        return FAILED
+        return ERROR
     except KeyboardInterrupt:
         _say("error: interrupted")
         return INTERRUPTED
     except BaseException as error:
         _say(f"error: the program cannot go on ({type(error).__name__}: {error})")
-        return FAILED
+        return ERROR
 
 
 def _say(text: str) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from traceanalyzer.cli import analyze, baseline, check, compare, doctor, export, ingest, report, rules
 from traceanalyzer.cli.common import JUDGED
+from traceanalyzer.exit_codes import ERROR, INTERRUPTED
 from traceanalyzer.terminal import tell_lines
 
 EPILOG = (
@@ -66,9 +67,6 @@ def _root(
 # The base of what typer says to a command that is typed wrong; its own name depends on the release.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-# What typer makes of an interrupt.
-_INTERRUPTED = 130
-
 
 def command_line() -> int:
     """Do what was typed, and the exit code. Wrong usage is told here, all other errors are raised."""
@@ -78,9 +76,9 @@ def command_line() -> int:
         said = io.StringIO()
         error.show(said)  # type: ignore[attr-defined]
         tell_lines(said.getvalue().splitlines())
-        return 2
+        return ERROR
     except typer.Abort:
-        code = _INTERRUPTED
-    if code == _INTERRUPTED:
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # what typer makes of it
         raise KeyboardInterrupt  # which typer keeps to itself
     return code

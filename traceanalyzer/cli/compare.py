@@ -136,9 +136,9 @@ def compare(
     from traceanalyzer.analysis.captures import check_different
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.exit_codes import FAILED
     from traceanalyzer.result.comparing import compare as compared
     from traceanalyzer.result.comparison_gate import gate
-    from traceanalyzer.result.gate import FAILED
 
     allowed = _share(fail_over)
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))

@@ -7,13 +7,12 @@ import os
 from collections.abc import Callable
 
 from traceanalyzer.cli.streams import ReaderGoneError
-from traceanalyzer.cli.supervision import FAILED
 from traceanalyzer.errors import TraceAnalyzerError
+from traceanalyzer.exit_codes import ERROR, FAILED, INTERRUPTED
 from traceanalyzer.garbage import collect_rarely
 from traceanalyzer.terminal import tell, tell_lines
 
 DEBUG = "TRACEANALYZER_DEBUG"
-INTERRUPTED = 130
 _NO_MEMORY = "not enough memory for this trace; use a machine with more, or record fewer steps"
 _HINTS = {
     errno.EMFILE: "; let the program open more files (ulimit -n), or use fewer --jobs",
@@ -41,10 +40,10 @@ def _told(error: BaseException) -> int:
     if isinstance(error, TraceAnalyzerError):
         message, code = str(error), error.exit_code
     elif isinstance(stop := _stop_behind(error), SystemExit):
-        # Our own ends are numbers, and 1 is not among them here: a library that ends the program so has failed.
-        if isinstance(stop.code, int) and stop.code != 1:
+        # Our own ends are numbers, and FAILED is not among them here: a library that ends the program so has failed.
+        if isinstance(stop.code, int) and stop.code != FAILED:
             return stop.code
-        message, code = f"a library ended the program ({stop.code})", FAILED
+        message, code = f"a library ended the program ({stop.code})", ERROR
     elif stop is not None:
         message, code = "interrupted", INTERRUPTED
     else:
@@ -52,7 +51,7 @@ def _told(error: BaseException) -> int:
             import traceback
 
             tell_lines("".join(traceback.format_exception(error)).splitlines())
-        message, code = _words(error), FAILED
+        message, code = _words(error), ERROR
     tell(f"error: {message}")
     return code
 

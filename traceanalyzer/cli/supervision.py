@@ -15,7 +15,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
-FAILED = 2
+from traceanalyzer.exit_codes import ERROR, INTERRUPTED
+
 # Who asks a second time after so long gets what they ask for. Ctrl-C comes twice at once: from the terminal and from the watcher.
 _PATIENCE_S = 1.0
 # As long may a worker that nobody watches any more take to clean up.
@@ -25,7 +26,7 @@ _MEMORY = "most likely because memory ran out; use a machine with more, or recor
 
 
 def supervised(work: Callable[[], int], tell: Callable[[str], None]) -> int:
-    """What `work` says in a process of its own; FAILED where it ends without a word, of which one line is told.
+    """What `work` says in a process of its own; ERROR where it ends without a word, of which one line is told.
 
     Where no process can be had, it is done in this one.
     """
@@ -55,11 +56,11 @@ def supervised(work: Callable[[], int], tell: Callable[[str], None]) -> int:
     if os.WIFSIGNALED(status) and (number := os.WTERMSIG(status)) in _STOPS:
         return 128 + number
     tell(f"error: {_end(status, used.ru_utime + used.ru_stime)}")
-    return FAILED
+    return ERROR
 
 
 def _work(work: Callable[[], int], say: int, life: int) -> NoReturn:
-    code = FAILED
+    code = ERROR
     try:
         with suppress(RuntimeError, MemoryError):  # no thread to be had
             threading.Thread(target=_end_unwatched, args=(life,), daemon=True).start()
@@ -89,9 +90,9 @@ def _watched(work: Callable[[], int]) -> int:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)  # One may have come already, and is heard here.
         return work()
     except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+        return INTERRUPTED
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else FAILED
+        return end.code if isinstance(end.code, int) else ERROR
 
 
 def _passed_on(worker: int) -> list[tuple[int, float]]:
@@ -120,7 +121,7 @@ def _end_unwatched(life: int) -> None:
     os.read(life, 1)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(_LAST_WORDS_S)
-    os._exit(FAILED)
+    os._exit(ERROR)
 
 
 def _end(status: int, cpu_s: float) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from traceanalyzer.exit_codes import NOT_JUDGED
 from traceanalyzer.render.findings import gain
 from traceanalyzer.render.lines import printable
 from traceanalyzer.render.source_lines import line_in_repository
 from traceanalyzer.result.document import Finding, Result
-from traceanalyzer.result.gate import NOT_JUDGED, at_least, exit_code
+from traceanalyzer.result.gate import at_least, exit_code
 from traceanalyzer.result.ranks import notes
 from traceanalyzer.units import format_count
 

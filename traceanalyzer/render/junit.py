@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+from traceanalyzer.exit_codes import NOT_JUDGED
 from traceanalyzer.render.findings import gain
 from traceanalyzer.render.ledgers import gpu_words
 from traceanalyzer.result.document import Finding, Result, RuleOutcome
-from traceanalyzer.result.gate import NOT_JUDGED, at_least, exit_code
+from traceanalyzer.result.gate import at_least, exit_code
 from traceanalyzer.result.ranks import notes
 
 USUAL = "medium"

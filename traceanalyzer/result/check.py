@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from traceanalyzer.result.gate import FAILED, NOT_JUDGED, PASSED
+from traceanalyzer.exit_codes import FAILED, NOT_JUDGED, PASSED
 from traceanalyzer.result.written import Written
 
 SCHEMA_VERSION = "1.0"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from traceanalyzer.exit_codes import FAILED, NOT_JUDGED, PASSED
 from traceanalyzer.result.comparison import Comparison, ProblemChange
 from traceanalyzer.result.comparison_words import ratio_words, unit_words
-from traceanalyzer.result.gate import FAILED, NOT_JUDGED, PASSED, at_least
+from traceanalyzer.result.gate import at_least
 from traceanalyzer.units import format_share
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from traceanalyzer.exit_codes import FAILED, NOT_JUDGED, PASSED
 from traceanalyzer.result.document import SEVERITIES, Result
 
-PASSED, FAILED, NOT_JUDGED = 0, 1, 3
-"""Exit codes. 2 is for what could not be run at all."""
 DAMAGED = "medium"
 """From this severity on, damage may hide what a gate looks for."""
 
