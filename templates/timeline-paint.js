@@ -99,10 +99,11 @@ function paintSlices(ctx, row, y, height, scene) {
     }
     // A column one pixel wide: all narrow slices that start in it. Only the last of them can be a wide one: that is left for the next turn.
     const column = Math.max(0, Math.floor(left - gutter));
-    let next = firstFromNear(start, from + (column + 1) / scale, i + 1);
+    const until = from + (column + 1) / scale;
+    let next = firstFromNear(start, until, i + 1);
     if (next > i + 1 && (end[next - 1] - start[next - 1]) * scale >= 1) next--;
     const isMatch = !matches || row.hits[next] > row.hits[i];
-    if (isLedger) rowColumns.stack(column, height, row, i, next, isMatch ? SHADES : 0);
+    if (isLedger) rowColumns.stack(column, height, row, from + column / scale, until, isMatch ? SHADES : 0);
     else {
       const busy = Math.min(SHADES, Math.max(1, Math.ceil((covered[next] - covered[i]) * scale * SHADES)));
       rowColumns.set(column, mainColour(row, i, next), isMatch ? busy : 0);
