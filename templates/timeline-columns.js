@@ -73,7 +73,7 @@ class Columns {
 function tintsOf(fill, ink, strength = 0) {
   const tints = new Uint32Array(fill.length * (SHADES + 1));
   fill.forEach((css, colour) => {
-    const over = ink?.[colour] === "#fff" ? 255 : 0;
+    const over = ink?.[colour] === "#ffffff" ? 255 : 0;
     const [r, g, b] = [1, 3, 5].map((at) => Math.round(parseInt(css.slice(at, at + 2), 16) * (1 - strength) + over * strength));
     for (let shade = 0; shade <= SHADES; shade++) {
       const alpha = Math.round(255 * (shade ? 0.3 + (0.7 * shade) / SHADES : FADED));

@@ -10,17 +10,12 @@ function readColours(data) {
   const style = getComputedStyle(document.documentElement);
   const get = (name) => style.getPropertyValue(name).trim();
   const fill = data.colours.map((css) => get(`--c-${css}`));
-  const ink = fill.map(inkOn);
+  const ink = data.colours.map((css) => get(`--on-${css}`));
   const strength = Number(get("--hatch-strength"));
   const hatches = data.colours.map(hatchOf);
   const hatch = hatches.map((one, colour) => one && hatchFill(one, ink[colour], strength));
   const tints = { plain: tintsOf(fill), inked: tintsOf(fill, ink, strength), pixels: hatches.map((one) => one && hatchPixels(one)) };
   return { fill, tints, ink, hatch, paper: get("--paper"), sheet: get("--sheet"), text: get("--ink"), dim: get("--dim"), rule: get("--rule"), mark: get("--mark"), link: get("--link"), sans: get("--sans") };
-}
-
-function inkOn(colour) {
-  const [r, g, b] = [1, 3, 5].map((at) => (parseInt(colour.slice(at, at + 2), 16) / 255) ** 2.2);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.18 ? "#000" : "#fff";
 }
 
 /**
