@@ -38,10 +38,10 @@ def timeline_still(groups: Sequence[Group], names: Sequence[str], shown: Span) -
     places, height = _places(drawn)
     drawing = Drawing("timeline", height + (16 if len(rows) > len(drawn) else 0))
     _axis(drawing, shown, height)
-    headed: list[Group] = []
+    headed: Group | None = None
     for (group, lane, row), y in zip(drawn, places, strict=True):
-        if group not in headed:
-            headed.append(group)
+        if group is not headed:  # two may be alike
+            headed = group
             drawing.add(label(group.label, 2, y - GAP, css="ink"))
         if row is lane.rows[0]:
             drawing.add(label(cut(lane.label, GUTTER - 10), 10, y + HEIGHTS[lane.kind] / 2 + 4))
