@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from traceanalyzer.columns import Ints
 from traceanalyzer.report.charts.figure import time_unit
@@ -15,11 +14,10 @@ from traceanalyzer.report.charts.use import binned
 from traceanalyzer.report.lanes import Group, Lane, Span
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.slices import Slices
-from traceanalyzer.report.stills.axes import round_ticks
+from traceanalyzer.report.stills.axes import Floats, round_ticks
 from traceanalyzer.report.stills.drawing import WIDTH, Drawing, cut, label, number, rectangle
 from traceanalyzer.units import format_count
 
-Floats = NDArray[np.float64]
 GUTTER, AXIS, HEADING, GAP = 118, 18, 20, 4
 HEIGHTS = {"ledger": 24, "slices": 13}
 MOST_ROWS = 40
@@ -89,7 +87,7 @@ def _axis(drawing: Drawing, shown: Span, height: float) -> None:
     drawing.grid(lines)
 
 
-def _at(times: NDArray[np.float64] | Ints, shown: Span) -> Floats:
+def _at(times: Floats | Ints, shown: Span) -> Floats:
     found: Floats = GUTTER + (times - shown[0]) / max(shown[1] - shown[0], 1) * (WIDTH - GUTTER)
     return found
 
