@@ -34,11 +34,13 @@ class Columns {
     this.pixels[column] = this.tints.plain[colour * (SHADES + 1) + shade];
   }
 
-  /** The colours of slices [first, next) one above the other, each as high as its share of the time. */
-  stack(column, height, row, first, next, shade) {
+  /** The colours of [from, to), which is the column's own time, one above the other, each as high as its share of it. */
+  stack(column, height, row, from, to, shade) {
     this.isUsed = true;
-    const times = timesByColour(row, first, next, colourTimes);
-    const scale = height / (row.covered[next] - row.covered[first]);
+    const times = timesWithin(row, from, to, colourTimes);
+    let total = 0;
+    for (let k = 0; k < row.colours.length; k++) total += times[k];
+    const scale = height / total;
     let done = 0;
     let line = height - 1;
     for (const colour of (row.inOrder ??= [...row.colours].sort((a, b) => a - b))) {
@@ -71,7 +73,7 @@ class Columns {
 function tintsOf(fill, ink, strength = 0) {
   const tints = new Uint32Array(fill.length * (SHADES + 1));
   fill.forEach((css, colour) => {
-    const over = ink?.[colour] === "#fff" ? 255 : 0;
+    const over = ink?.[colour] === "#ffffff" ? 255 : 0;
     const [r, g, b] = [1, 3, 5].map((at) => Math.round(parseInt(css.slice(at, at + 2), 16) * (1 - strength) + over * strength));
     for (let shade = 0; shade <= SHADES; shade++) {
       const alpha = Math.round(255 * (shade ? 0.3 + (0.7 * shade) / SHADES : FADED));

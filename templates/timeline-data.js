@@ -151,6 +151,17 @@ function slicesIn(row, from, to) {
   return [first, Math.max(first, firstAfter(row.start, to, first, true))];
 }
 
+/** The ns of each of a row's colours within [from, to), as `timesByColour` gives them: of slices across an edge only what lies inside. */
+function timesWithin(row, from, to, into) {
+  const [first, next] = slicesIn(row, from, to);
+  timesByColour(row, first, next, into);
+  if (next > first) {
+    into[row.slot[row.colour[first]]] -= Math.max(0, from - row.start[first]);
+    into[row.slot[row.colour[next - 1]]] -= Math.max(0, row.end[next - 1] - to);
+  }
+  return into;
+}
+
 /** The slice of a row at a time, or the nearest one within `reach` ns; -1 when there is none. */
 function sliceAt(row, time, reach) {
   const i = firstAfter(row.end, time);

@@ -10,17 +10,12 @@ function readColours(data) {
   const style = getComputedStyle(document.documentElement);
   const get = (name) => style.getPropertyValue(name).trim();
   const fill = data.colours.map((css) => get(`--c-${css}`));
-  const ink = fill.map(inkOn);
+  const ink = data.colours.map((css) => get(`--on-${css}`));
   const strength = Number(get("--hatch-strength"));
   const hatches = data.colours.map(hatchOf);
   const hatch = hatches.map((one, colour) => one && hatchFill(one, ink[colour], strength));
   const tints = { plain: tintsOf(fill), inked: tintsOf(fill, ink, strength), pixels: hatches.map((one) => one && hatchPixels(one)) };
   return { fill, tints, ink, hatch, paper: get("--paper"), sheet: get("--sheet"), text: get("--ink"), dim: get("--dim"), rule: get("--rule"), mark: get("--mark"), link: get("--link"), sans: get("--sans") };
-}
-
-function inkOn(colour) {
-  const [r, g, b] = [1, 3, 5].map((at) => (parseInt(colour.slice(at, at + 2), 16) / 255) ** 2.2);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.18 ? "#000" : "#fff";
 }
 
 /**
@@ -99,10 +94,11 @@ function paintSlices(ctx, row, y, height, scene) {
     }
     // A column one pixel wide: all narrow slices that start in it. Only the last of them can be a wide one: that is left for the next turn.
     const column = Math.max(0, Math.floor(left - gutter));
-    let next = firstFromNear(start, from + (column + 1) / scale, i + 1);
+    const until = from + (column + 1) / scale;
+    let next = firstFromNear(start, until, i + 1);
     if (next > i + 1 && (end[next - 1] - start[next - 1]) * scale >= 1) next--;
     const isMatch = !matches || row.hits[next] > row.hits[i];
-    if (isLedger) rowColumns.stack(column, height, row, i, next, isMatch ? SHADES : 0);
+    if (isLedger) rowColumns.stack(column, height, row, from + column / scale, until, isMatch ? SHADES : 0);
     else {
       const busy = Math.min(SHADES, Math.max(1, Math.ceil((covered[next] - covered[i]) * scale * SHADES)));
       rowColumns.set(column, mainColour(row, i, next), isMatch ? busy : 0);

@@ -6,12 +6,7 @@ const LONGEST_NAME = 100;
 
 /** The ledger of one lane within [from, to): ns by colour code, in the order of the codes, and their sum. */
 function ledgerIn(row, from, to) {
-  const [first, next] = slicesIn(row, from, to);
-  const times = Float64Array.from(timesByColour(row, first, next, colourTimes).subarray(0, row.colours.length));
-  if (next > first) {
-    times[row.slot[row.colour[first]]] -= Math.max(0, from - row.start[first]);
-    times[row.slot[row.colour[next - 1]]] -= Math.max(0, row.end[next - 1] - to);
-  }
+  const times = timesWithin(row, from, to, colourTimes);
   const lines = row.colours.map((colour, k) => ({ colour, ns: times[k] })).filter((line) => line.ns > 0);
   lines.sort((a, b) => a.colour - b.colour);
   return { lines, total: lines.reduce((sum, line) => sum + line.ns, 0), isMerged: Boolean(row.count) };

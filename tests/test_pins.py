@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
 import tomllib
 
 import pytest
@@ -24,6 +26,19 @@ def test_what_the_package_needs_is_pinned(needed):
     for pin in found:
         (version,) = pin.specifier
         assert version.operator == "==" and wanted.specifier.contains(version.version), f"{needed}: make lock"
+
+
+def test_what_the_package_imports_is_declared():
+    extra = PROJECT["project"]["optional-dependencies"]["cluster"]
+    declared = {Requirement(needed).name for needed in [*PROJECT["project"]["dependencies"], *extra]}
+    names = {found for name in declared for found in (name, name.replace("-", "_"), name.partition(".")[0])}
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "traceanalyzer").rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    imported = {node.module.partition(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    imported |= {one.name.partition(".")[0] for node in nodes if isinstance(node, ast.Import) for one in node.names}
+    # PyYAML is imported as yaml; compression is Python's from 3.14 on; who calls for aiohttp is fsspec, which has it.
+    known = sys.stdlib_module_names | names | {"traceanalyzer", "yaml", "compression", "aiohttp"}
+    assert imported - known == set()
 
 
 def test_every_pin_has_hashes():

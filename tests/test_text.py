@@ -116,6 +116,15 @@ def test_a_little_waiting_names_nobody():
     assert "Ranks hardly wait for one another: <0.1% of the GPUs' time." in text and "comes last" not in text
 
 
+def test_collectives_that_are_not_there_are_counted():
+    given = job_result(4)
+    assert given.job
+    job = replace(given.job, collectives=given.job.collectives * 50)
+    assert "  and 96 more in --format json\n" in render_text(replace(given, job=job))
+    job = replace(job, collectives_left=1234)
+    assert "  and 96 more in --format json; 1,234 others are not listed\n" in render_text(replace(given, job=job))
+
+
 def test_without_matches_nothing_is_said_of_waiting_and_bandwidths_are_lower_bounds():
     given = job_result(4)
     assert given.job

@@ -28,6 +28,20 @@ def test_a_host_is_known_by_its_short_name_too_and_only_as_a_word(text, shown):
     assert People(["node17.corp.example"]).without(text) == shown
 
 
+@pytest.mark.parametrize(
+    ("user", "text"),
+    [
+        ("ΣΑΣ", "σας σασ ΣΑΣ"),
+        ("İlker", "İlker ilker"),
+        ("ilker", "İLKER ılker"),
+        ("gpus", "GPU\u017f gpuſ"),
+        ("Jürgen", "JÜRGEN"),
+    ],
+)
+def test_letters_that_differ_in_case_are_those_of_one_name(user, text):
+    assert set(People(places=[f"/home/{user}/run.json"]).without(text).split()) == {"user"}
+
+
 def test_several_hosts_stay_apart():
     people = People(["node17.a.example", "node18", "node17.b.example", "node18.a.example"])
     shown = [people.without(host) for host in ("node17.a.example", "node17.b.example", "node18", "node18.a.example")]

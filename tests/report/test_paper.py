@@ -18,6 +18,8 @@ from report_sample import sample
 
 from tests.support.job_results import job_result
 from traceanalyzer.report.html import render_html
+from traceanalyzer.report.tables.plain import plain_table
+from traceanalyzer.report.tables.table import Column, DataTable, Kind
 
 pytestmark = IN_BROWSER
 
@@ -151,6 +153,28 @@ def test_tables_say_the_same_with_and_without_scripts(
         panels = empty_tab.locator(".panel").all()
         drawn = {one.get_attribute("id"): one.locator("table").evaluate(read) for one in panels}
         assert json.loads(json.dumps(plain).replace("\\u2060", "")) == drawn and len(plain) >= 2
+
+
+FIGURES: dict[Kind, list[float]] = {
+    "count": [0, 7, 1234567, 0.25, 1234.5, 10.0],
+    "duration": [0, 3, 4, 5, 1234, 987_654_321],
+    "change": [0, -3, 5, -1234, 999_995, -2_000_000],
+    "bytes": [0, 1023, 1024, 1536, 67_108_864, 1_048_052],
+    "share": [0, 0.0004, 0.0005, 0.5, 0.123456, 1],
+    "rate": [0, 0.004, 0.005, 1.005, 171.021, 12_345.6],
+    "ratio": [0, 0.0995, 0.1, 0.5, 1.0, 12.345],
+}
+
+
+@pytest.mark.parametrize("longest", [1_000_000, 20_000_000])
+def test_figures_are_written_alike_by_both(tab: Page, longest: int) -> None:
+    columns = tuple(Column(kind, kind, "", [*values, longest]) for kind, values in FIGURES.items())
+    table = DataTable("t", "T", "", 7, columns, 0)
+    drawn = tab.evaluate(
+        "(table) => { const data = new TableData(table); return data.rows.map((row) => data.columns.map((c) => data.text(c, row))); }",
+        table.payload(),
+    )
+    assert plain_table(table).rows == drawn
 
 
 def test_paper_is_light_and_nothing_is_wider_than_it(empty_tab: Page, pages: dict[str, Path]) -> None:

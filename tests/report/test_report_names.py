@@ -56,7 +56,7 @@ def test_names_that_are_alike_for_long_stay_apart() -> None:
     header, _ = decode(build_timeline(named_kernels([start + "a", start + "b", start + "b"]), no_rank, []).blob)
     counts = sorted(count for (_, kind), (count, _) in header["index"]["counts"].items() if kind == "streams")
     assert len(header["names"]) > len(set(header["names"])) and max(map(len, header["names"])) == 8_000
-    assert counts == [2] or sum(counts) <= 3
+    assert counts == [2]  # the later of the two, since one text hides the other here
 
 
 def test_the_same_tables_give_the_same_bytes() -> None:

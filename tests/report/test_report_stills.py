@@ -79,5 +79,11 @@ def test_what_a_picture_of_a_timeline_leaves_out_it_says() -> None:
     assert len(tops) >= MOST_ROWS and all(a <= b for a, b in pairwise(tops))
 
 
+def test_threads_that_are_alike_in_all_but_their_process_both_have_a_heading() -> None:
+    alike = [Group("worker 7", 0, None, (0, 100), [_lane("operators", "slices", [0, 9], [5, 20], ["operator"] * 2)])
+             for _ in range(2)]  # fmt: skip
+    assert str(timeline_still(alike, ["x"], (0, 100))).count("worker 7") == 2
+
+
 def test_nothing_at_all_is_a_picture_too() -> None:
     assert timeline_still([], [], (0, 0)).startswith("<svg")

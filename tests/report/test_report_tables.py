@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from traceanalyzer.report.html import render_html
 from traceanalyzer.report.kinds import FAMILIES
 from traceanalyzer.report.sources import rank_namer
 from traceanalyzer.report.tables import build_tables
+from traceanalyzer.report.tables.plain import plain_table
 from traceanalyzer.report.tables.table import DataTable
 from traceanalyzer.report.timeline import build_timeline
 from traceanalyzer.result.document import Result
@@ -117,6 +119,7 @@ def test_what_is_left_out_is_said_with_its_sum(real: tuple[Result, Catalog]) -> 
     assert float(said[1]) * {"ms": 1e6, "µs": 1e3}[said[2]] == pytest.approx(
         sum(column(every["gaps"], "length")[1:]), rel=0.01
     )
+    assert all("; the other" in table.note for table in few.values() if table.count > 1)
 
 
 def test_kernels_of_several_gpus_are_one_row() -> None:
@@ -152,6 +155,18 @@ def test_collectives_and_gpus_are_those_of_the_result() -> None:
     told = build_tables(job_result(2), None, None, gpu_names=["a.json", "b.json"])
     assert column(told[-1], "GPU") == ["a.json", "b.json"]
     assert column(gpus, "compute")[2] == 0.9 and column(gpus, "median step")[1] == 44 * MS + 1
+
+
+def test_collectives_that_the_result_does_not_list_are_counted() -> None:
+    result = job_result(4)
+    assert result.job
+    result = replace(result, job=replace(result.job, collectives_left=38, collectives_left_exposed_ns=7 * MS))
+    whole, cut = (build_tables(result, None, None, most=most)[0] for most in (1000, 1))
+    assert (whole.rows, whole.count) == (2, 40) and plain_table(whole).left == 38
+    assert whole.note == "The 2 with the most exposed time; the other 38 add up to 7 ms. "
+    assert cut.note == "The 1 with the most exposed time; the other 39 add up to 15 ms. "
+    page = render_html(result, None).decode()
+    assert whole.note in page and 'aria-selected="true">Collectives <span class="dim">40</span>' in page
 
 
 def test_of_part_of_the_ranks_it_is_said() -> None:

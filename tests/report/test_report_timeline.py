@@ -167,6 +167,16 @@ def test_counters_lie_with_their_gpu_and_those_of_the_host_apart() -> None:
     assert any("nothing of this program ran (1)" in note for note in timeline.notes)
 
 
+def test_however_many_counters_there_are_names_are_counted_where_they_ran() -> None:
+    ops = rows("gpu_ops", rank=[0, 1], process=1, device=0, context=1, stream=7, kind="kernel", name="k",
+               quarantined=False, start_ns=1000, end_ns=2000)  # fmt: skip
+    counters = rows("counters", rank=0, process=1, metric=[f"counter {k}" for k in range(300)], value=1.0, time_ns=1500)
+    ranges = rows("host_ranges", rank=1, process=1, thread=1, category="nvtx", name=["r"], start_ns=1000, end_ns=2000)
+    _, header, _ = shown(Sample(gpu_ops=ops, counters=counters, host_ranges=ranges))
+    assert header["index"]["kinds"] == ["streams", "NVTX"]
+    assert header["index"]["counts"] == {("k", "streams"): (2, 2000), ("r", "NVTX"): (1, 1000)}
+
+
 def test_counters_count_against_the_limit_and_keep_their_extremes() -> None:
     tables = many_kernels(2_000)
     start = tables.table("gpu_ops")["start_ns"].to_numpy()

@@ -431,3 +431,28 @@ def test_merged_slices_are_not_counted_under_one_name(tab: Page) -> None:
         return topNames([row], 5, 30, 2, 5);
     }""")
     assert found == {"found": [{"name": 0, "ns": 15, "count": 2}], "merged": 10}
+
+
+# A ledger of so many ns of computing and of idling in turns, a pixel a µs; gives the share of pixels in the colour of computing.
+PAINT_LEDGER = """([busy, idle]) => {
+  const n = 2 * Math.ceil(1e6 / (busy + idle));
+  const durations = Float64Array.from({ length: n }, (_, i) => (i % 2 ? idle : busy));
+  const colour = Uint8Array.from({ length: n }, (_, i) => (i % 2 ? 13 : 0));
+  const end = runningSum(durations);
+  const times = { end, start: end.map((at, i) => at - durations[i]), covered: Float64Array.of(0, ...end) };
+  const row = { n, ...times, name: colour, colour, lane: { kind: "ledger" }, ...sumsByColour(n, colour, durations) };
+  const shown = Object.assign(new TimeWindow([0, 1e6], [0, 1e6]), { width: 1000, height: 24 });
+  const ctx = Object.assign(document.createElement("canvas"), { width: 1000, height: 24 }).getContext("2d");
+  const colours = window.traceanalyzer.timeline.colours;
+  paintSlices(ctx, row, 0, 24, { window: shown, colours, matches: null });
+  const pixels = ctx.getImageData(0, 0, 1000, 24).data;
+  const wanted = [1, 3, 5].map((at) => parseInt(colours.fill[0].slice(at, at + 2), 16));
+  let count = 0;
+  for (let at = 0; at < pixels.length; at += 4) count += wanted.every((part, k) => Math.abs(pixels[at + k] - part) < 3);
+  return count / 24_000;
+}"""
+
+
+@pytest.mark.parametrize(("busy", "idle"), [(1300, 13), (400, 100), (1500, 500), (5, 15)])
+def test_a_ledger_is_painted_by_its_shares_of_each_pixel(tab: Page, busy: int, idle: int) -> None:
+    assert tab.evaluate(PAINT_LEDGER, [busy, idle]) == pytest.approx(busy / (busy + idle), abs=0.03)

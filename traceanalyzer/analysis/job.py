@@ -23,6 +23,7 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
     from traceanalyzer.derive.side_by_side import collective_stats, late_ranks, step_matrix
 
     names, rows = step_matrix(tables.table("step_ledger"), tables.table("waited_intervals"))
+    collectives, left, left_exposed = collective_stats(communication)
     return Job(
         world_size=join.jobs.world_size,
         ranks=sorted({rank for rank in ranks.values() if rank is not None}),
@@ -34,7 +35,9 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
         clocks=_clocks(join.offsets, ranks),
         steps=StepMatrix(names, [RankSteps(**_with_job_rank(row, ranks)) for row in rows]),
         late_ranks=[LateRank(**_with_job_rank(row, ranks)) for row in late_ranks(tables.table("collective_waits"))],
-        collectives=[CollectiveStats(**row) for row in collective_stats(communication)],
+        collectives=[CollectiveStats(**row) for row in collectives],
+        collectives_left=left,
+        collectives_left_exposed_ns=left_exposed,
     )
 
 

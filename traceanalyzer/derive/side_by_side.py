@@ -118,8 +118,11 @@ def late_ranks(collective_waits: pa.Table) -> list[Row]:
     return sorted(rows, key=lambda row: (-row["waited_ns"], row["rank"], row["device"]))
 
 
-def collective_stats(communication: pa.Table) -> list[Row]:
-    """Collectives by kind, parallelism, group size and magnitude of the message (powers of two); those with most exposed time first."""
+def collective_stats(communication: pa.Table) -> tuple[list[Row], int, int]:
+    """Collectives by kind, parallelism, group size and magnitude of the message (powers of two); those with most exposed time first.
+
+    Returns at most `MOST_COLLECTIVES`, how many more there are, and the exposed time of those.
+    """
     texts = {c: communication[c].to_pandas().astype(object) for c in ("kind", "parallelism")}
     numbers = ("group_size", "bytes", "instance", "ranks", "transfer", "wait", "exposed")
     frame = pd.DataFrame({**texts, **{c: frames.ints(communication, c) for c in numbers}})
@@ -150,7 +153,8 @@ def collective_stats(communication: pa.Table) -> list[Row]:
     table = table.reset_index().sort_values(
         ["exposed_ns", "total_ns", "kind", "bytes"], ascending=[False, False, True, True], kind="stable"
     )
-    return [_collective(row) for row in table.head(MOST_COLLECTIVES).to_dict("records")]
+    listed, left = table.head(MOST_COLLECTIVES), table.iloc[MOST_COLLECTIVES:]
+    return [_collective(row) for row in listed.to_dict("records")], len(left), int(left["exposed_ns"].sum())
 
 
 def _collective(row: Mapping[Hashable, Any]) -> Row:

@@ -51,10 +51,10 @@ def without_addresses(text: str) -> str:
     """The text without addresses. Idempotent. Versions of four numbers, times and C++ names stay."""
     if "@" in text:
         text = _MAIL.sub(SOMEONE, text)
-    if ":" in text:
-        text = _IPV6.sub(_ipv6, _HARDWARE.sub(HOST, text))
     if ":" in text or "-" in text:
         text = _HARDWARE.sub(HOST, text)
+    if ":" in text:
+        text = _IPV6.sub(_ipv6, text)
     if "." in text:
         text = _IPV4.sub(_ipv4, text)
         text = _INNER.sub(HOST, text)

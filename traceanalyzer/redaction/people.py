@@ -36,10 +36,11 @@ class People:
         places, self._pids = sorted(set(places)), frozenset(pids)
         named = {host for place in places if (host := self._host_in(_last(place)))}
         users = {found[1] for place in places for found in _FOLDER_OF.finditer(place)}
-        self._shown = _numbered(_telling(set(hosts) | named), HOST) | _numbered(
+        found = _numbered(_telling(set(hosts) | named), HOST) | _numbered(
             [(user,) for user in sorted(users) if len(user) >= _LEAST and user.lower() not in _NOBODY], USER
         )
-        names = sorted(self._shown, key=lambda name: (-len(name), name))
+        self._shown = {_folded(name): shown for name, shown in found.items()}
+        names = sorted(found, key=lambda name: (-len(name), name))
         self.hint = f"(?i:{'|'.join(map(_escaped, names))})" if names else ""
         """Every text that holds one of them matches this (RE2); empty where nobody is known."""
         every = "|".join(map(re.escape, names))
@@ -47,13 +48,13 @@ class People:
 
     def without(self, text: str) -> str:
         """The text without these names. Within words they are none."""
-        return self._pattern.sub(lambda found: self._shown[found[0].lower()], text) if self._shown else text
+        return self._pattern.sub(lambda found: self._shown[_folded(found[0])], text) if self._shown else text
 
     def file_name(self, place: str) -> str:
         """The name of an input without its folders, hosts and users; other names of people cannot be told in it."""
         name = _last(place)
         host = self._host_in(name)
-        if host and host.lower() not in self._shown:
+        if host and _folded(host) not in self._shown:
             name = HOST + name[len(host) :]
         return self.without(name)
 
@@ -106,9 +107,14 @@ def _tells(name: str) -> bool:
 
 
 def _numbered(groups: Sequence[tuple[str, ...]], what: str) -> dict[str, str]:
-    """What stands for each name, in lower case; the names of one group are one's."""
+    """What stands for each name; the names of one group are one's."""
     several = len(groups) > 1
-    return {name.lower(): f"{what}{at}" if several else what for at, names in enumerate(groups, 1) for name in names}
+    return {name: f"{what}{at}" if several else what for at, names in enumerate(groups, 1) for name in names}
+
+
+def _folded(name: str) -> str:
+    """The same for all that a pattern takes for one whatever the case, as lower case is not (ς and σ, ſ and s, ı and İ and i)."""
+    return name.casefold().replace("i\u0307", "i").replace("ı", "i")
 
 
 def _escaped(name: str) -> str:

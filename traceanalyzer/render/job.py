@@ -55,7 +55,8 @@ def _collectives(job: Job) -> list[str]:
     lines = [_row("most exposed collectives", HEADINGS)]
     lines += [_row(collective_words(one), _cells(one)) for one in shown]
     left = len(job.collectives) - len(shown)
-    return [*lines, f"  and {left} more in --format json"] if left else lines
+    unlisted = f"; {format_count(job.collectives_left)} others are not listed" if job.collectives_left else ""
+    return [*lines, f"  and {left} more in --format json{unlisted}"] if left else lines
 
 
 def _cells(one: CollectiveStats) -> tuple[str, ...]:

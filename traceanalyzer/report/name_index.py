@@ -64,10 +64,11 @@ class NameIndex:
 
 
 def count_names(lanes: Sequence[Lane], names: int) -> Counts:
-    """The counts of all events in the lanes, before any are merged; `names` is how many names there are."""
+    """The counts of all events in the lanes, before any are merged; `names` is how many names there are. Counters have no names."""
     of_kind: dict[str, list[Slices]] = {}
     for lane in lanes:
-        of_kind.setdefault(lane.content, []).extend(row for row in lane.rows if isinstance(row, Slices))
+        if slices := [row for row in lane.rows if isinstance(row, Slices)]:
+            of_kind.setdefault(lane.content, []).extend(slices)
     found = []
     for number, rows in enumerate(of_kind.values()):
         count, time = np.zeros(names, np.int64), np.zeros(names, np.int64)

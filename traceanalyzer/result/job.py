@@ -95,7 +95,8 @@ class CollectiveStats:
 @dataclass(frozen=True)
 class Job:
     """`world_size` is null when no file says it; `ranks` are those that files say. `matched_share` is the share of communication time
-    whose parts on all ranks were found, null without any communication."""
+    whose parts on all ranks were found, null without any communication. `collectives` are the kinds and sizes with most exposed time;
+    `collectives_left` more are not listed, whose exposed time adds up to `collectives_left_exposed_ns`."""
 
     world_size: int | None
     ranks: list[int]
@@ -108,3 +109,5 @@ class Job:
     steps: StepMatrix
     late_ranks: list[LateRank]
     collectives: list[CollectiveStats]
+    collectives_left: int = 0
+    collectives_left_exposed_ns: int = 0

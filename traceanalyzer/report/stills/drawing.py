@@ -103,26 +103,29 @@ class Drawing:
 
 def legend(drawing: Drawing, entries: Sequence[tuple[str, str, str]], x: float, y: float) -> None:
     """Entries (text, colour, path data of a mark around 0 0) in rows from (x, y) on."""
-    at = x
-    for text, colour, mark in entries:
-        wide = text_width(text) + 34
-        if at > x and at + wide > WIDTH:
-            at, y = x, y + 16
+    for (text, colour, mark), (at, row) in zip(entries, _legend_places(entries, x), strict=True):
+        base = y + 16 * row
         drawing.add(
             Markup(
-                f'<path class="{colour_class(colour)}" transform="translate({number(at + 6)} {number(y - 4)})" d="{mark}"/>'
+                f'<path class="{colour_class(colour)}" transform="translate({number(at + 6)} {number(base - 4)})" d="{mark}"/>'
             )
         )
-        drawing.add(label(text, at + 16, y))
-        at += wide
+        drawing.add(label(text, at + 16, base))
 
 
 def legend_rows(entries: Sequence[tuple[str, str, str]], x: float) -> int:
     """How many rows those take."""
-    rows, at = 1, x
+    return _legend_places(entries, x)[-1][1] + 1 if entries else 0
+
+
+def _legend_places(entries: Sequence[tuple[str, str, str]], x: float) -> list[tuple[float, int]]:
+    """Where each begins, and in which row."""
+    places: list[tuple[float, int]] = []
+    at, row = x, 0
     for text, _, _ in entries:
         wide = text_width(text) + 34
         if at > x and at + wide > WIDTH:
-            rows, at = rows + 1, x
+            at, row = x, row + 1
+        places.append((at, row))
         at += wide
-    return rows if entries else 0
+    return places

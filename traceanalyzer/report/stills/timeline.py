@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from traceanalyzer.columns import Ints
 from traceanalyzer.report.charts.figure import time_unit
@@ -15,11 +14,10 @@ from traceanalyzer.report.charts.use import binned
 from traceanalyzer.report.lanes import Group, Lane, Span
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.slices import Slices
-from traceanalyzer.report.stills.axes import round_ticks
+from traceanalyzer.report.stills.axes import Floats, round_ticks
 from traceanalyzer.report.stills.drawing import WIDTH, Drawing, cut, label, number, rectangle
 from traceanalyzer.units import format_count
 
-Floats = NDArray[np.float64]
 GUTTER, AXIS, HEADING, GAP = 118, 18, 20, 4
 HEIGHTS = {"ledger": 24, "slices": 13}
 MOST_ROWS = 40
@@ -38,10 +36,10 @@ def timeline_still(groups: Sequence[Group], names: Sequence[str], shown: Span) -
     places, height = _places(drawn)
     drawing = Drawing("timeline", height + (16 if len(rows) > len(drawn) else 0))
     _axis(drawing, shown, height)
-    headed: list[Group] = []
+    headed: Group | None = None
     for (group, lane, row), y in zip(drawn, places, strict=True):
-        if group not in headed:
-            headed.append(group)
+        if group is not headed:  # two may be alike
+            headed = group
             drawing.add(label(group.label, 2, y - GAP, css="ink"))
         if row is lane.rows[0]:
             drawing.add(label(cut(lane.label, GUTTER - 10), 10, y + HEIGHTS[lane.kind] / 2 + 4))
@@ -89,7 +87,7 @@ def _axis(drawing: Drawing, shown: Span, height: float) -> None:
     drawing.grid(lines)
 
 
-def _at(times: NDArray[np.float64] | Ints, shown: Span) -> Floats:
+def _at(times: Floats | Ints, shown: Span) -> Floats:
     found: Floats = GUTTER + (times - shown[0]) / max(shown[1] - shown[0], 1) * (WIDTH - GUTTER)
     return found
 

@@ -11,7 +11,6 @@ from traceanalyzer.result.comparison_words import unit_words
 from traceanalyzer.units import format_count
 
 DIRECTIONS = {"faster": "faster", "slower": "slower", "same": "no change", "new": "new", "vanished": "gone"}
-"""Rows of each table that are there without scripts, too."""
 
 
 def change_tables(comparison: Comparison, most: int) -> list[DataTable]:

@@ -116,4 +116,5 @@ def copies(tables: Tables, shown: str, most: int) -> DataTable | None:
             [None if not b or not t else round(b / t, 3) for b, t in zip(rows["bytes"], rows["timed"], strict=True)],
         ),
     )
-    return DataTable("copies", "Copies", shown, found.num_rows, columns, order=5)
+    note = left_out("that took longest", len(rows["time"]), found.num_rows, rest(found, "time", most))
+    return DataTable("copies", "Copies", note + shown, found.num_rows, columns, order=5)

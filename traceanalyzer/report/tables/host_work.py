@@ -109,4 +109,5 @@ def syncs(tables: Tables, shown: str, most: int) -> DataTable | None:
         ),
         names("mostly asked for by", "What made the calls that most of the idle time comes from", rows["place"]),
     )
-    return DataTable("syncs", "Synchronization", shown, found.num_rows, columns, order=4)
+    note = left_out("with most idle time", len(rows["idle"]), found.num_rows, rest(found, "idle", most))
+    return DataTable("syncs", "Synchronization", note + shown, found.num_rows, columns, order=4)

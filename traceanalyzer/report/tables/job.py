@@ -54,10 +54,12 @@ def gpus(result: Result, most: int, names: Sequence[str] | None = None) -> DataT
 
 def collectives(result: Result, most: int) -> DataTable | None:
     """Collectives by kind, what they serve, group size and message size, over all ranks."""
-    every = sorted(result.job.collectives, key=lambda one: -one.exposed_ns) if result.job else []
-    if not every:
+    job = result.job
+    if job is None or not job.collectives:
         return None
-    first = every[:most]
+    every = sorted(job.collectives, key=lambda one: -one.exposed_ns)
+    first, count = every[:most], len(every) + job.collectives_left
+    rest_ns = sum(one.exposed_ns for one in every[most:]) + job.collectives_left_exposed_ns
     unmatched = [one.wait_ns is None for one in first]
 
     def rate(title: str, about: str, values: list[float | None]) -> Column:
@@ -98,5 +100,5 @@ def collectives(result: Result, most: int) -> DataTable | None:
             [one.exposed_ns for one in first],
         ),
     )
-    note = left_out("with the most exposed time", len(first), len(every), sum(one.exposed_ns for one in every[most:]))
-    return DataTable("collectives", "Collectives", note, len(every), columns, order=9)
+    note = left_out("with the most exposed time", len(first), count, rest_ns)
+    return DataTable("collectives", "Collectives", note, count, columns, order=9)

@@ -61,12 +61,19 @@ def _format(column: Column, unit: str | None) -> Callable[[Any], str]:
         ),
         "duration": lambda value: _fixed(value, size, decimals),
         "change": lambda value: f"{'−' if value < 0 else '+' if value else ''}{_fixed(abs(value), size, decimals)}",
-        "bytes": format_bytes,
+        "bytes": _size,
         "share": lambda value: f"{_fixed(value, 0.01, 1)}%",
         "rate": lambda value: _fixed(value, 1, 2),
         "ratio": lambda value: f"{_fixed(value, 1, 3 if value < 0.1 else 2)}×",
     }
     return formats[column.kind]
+
+
+def _size(value: int) -> str:
+    """Bytes with three digits, whose zeros stay as in a browser."""
+    amount, unit = format_bytes(value).split()
+    decimals = 0 if unit == "B" else max(3 - len(amount.partition(".")[0]), 0)
+    return f"{float(amount):.{decimals}f} {unit}"
 
 
 def _fixed(value: float, size: float, decimals: int) -> str:

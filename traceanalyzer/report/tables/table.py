@@ -120,7 +120,7 @@ def _cut(text: str) -> str:
 
 
 def left_out(what: str, shown: int, count: int, total_ns: int) -> str:
-    """The clause about rows that are not there: "the 1,000 with the largest totals; 52 more add up to 3.4 ms"."""
+    """The clause about rows that are not there: "The 1,000 with the largest totals; the other 52 add up to 3.4 ms. "."""
     if shown >= count:
         return ""
     rest = format_duration(total_ns)
