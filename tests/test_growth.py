@@ -87,15 +87,27 @@ def test_a_row_larger_than_a_block_is_a_block(tmp_path, monkeypatch):
     assert [block.num_rows for block in sorter.blocks()] == [1] * 5
 
 
-def test_batches_that_carry_all_names_so_far_cost_what_they_use(tmp_path):
-    before = pa.total_allocated_bytes()
+def test_a_block_is_given_as_soon_as_its_texts_fill_it(monkeypatch):
+    monkeypatch.setattr(spool, "RUN_BYTES", 50 * LONG)
+    tables = iter([compacted(ranges(n, n + 1, 400)) for n in range(400)])
+    assert next(spool._even(tables)).num_rows <= 50 and len(list(tables)) > 300
+
+
+def test_batches_that_carry_all_names_so_far_cost_what_they_use(tmp_path, monkeypatch):
+    add, held = Spool.add, []
+
+    def added(self: Spool, rows: pa.Table) -> None:
+        held.append(dictionary_bytes(rows))
+        add(self, rows)
+
+    monkeypatch.setattr(Spool, "add", added)
     collector = Collector(tmp_path)
     for n in range(200):
         collector.add("host_ranges", ranges(n, n + 1, n + 1))
-    # All names so far with each batch would be 200 * 100 * LONG; what else the process holds may change meanwhile.
-    assert pa.total_allocated_bytes() - before < 40 * 200 * LONG
     tables = {name: list(blocks) for name, blocks in collector.tables(FileFacts("x", None))}
     assert sum(block.num_rows for block in tables["host_ranges"]) == 200
+    # With all names so far each batch would have, on average, a hundred.
+    assert sum(held) < 20 * 200 * LONG
 
 
 def test_a_vocabulary_begins_anew_after_so_many_bytes(monkeypatch):
