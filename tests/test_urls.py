@@ -127,7 +127,7 @@ def test_a_server_leads_to_no_other(capsysbinary, servers, goal):
     first, second = servers
     first.goal = {
         "another port": url(second, ""),
-        "another name": url(second, "", "localhost"),
+        "another name": url(first, "", "localhost"),
         "another scheme": url(first, "").replace("http:", "https:"),
         "the cloud's own": "http://169.254.169.254/latest",
     }[goal]
