@@ -11,6 +11,7 @@ import json
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,11 @@ def launch(number: int, at: float, device: int = 0, stream: int = 7, name: str =
     ]
 
 
+def few_launches() -> list[Event]:
+    """What makes a trace of anything."""
+    return [event for number in range(1, 20) for event in launch(number, 20 * number)]
+
+
 def step(number: int, at: float, dur: float) -> Event:
     return host(f"ProfilerStep#{number}", at, dur, "user_annotation")
 
@@ -52,9 +58,7 @@ def events(make: Callable[[int], Iterator[Event]]) -> Callable[[Path, int], None
     def write(path: Path, n: int) -> None:
         with path.open("w") as file:
             file.write('{"traceEvents": [')
-            for number in range(1, 20):
-                file.write("".join(json.dumps(event) + ",\n" for event in launch(number, 20 * number)))
-            file.writelines(json.dumps(event) + ",\n" for event in make(n))
+            file.writelines(json.dumps(event) + ",\n" for event in chain(few_launches(), make(n)))
             file.write(json.dumps(host("last", 400, 1)) + "]}")
 
     return write
@@ -64,8 +68,7 @@ def around(make: Callable[[int], str]) -> Callable[[Path, int], None]:
     """A writer of traces with a member of metadata on both sides of a few events."""
 
     def write(path: Path, n: int) -> None:
-        few = [event for number in range(1, 20) for event in launch(number, 20 * number)]
-        path.write_text(f'{{"a": {make(n)}, "traceEvents": {json.dumps(few)}, "b": {make(n)}}}')
+        path.write_text(f'{{"a": {make(n)}, "traceEvents": {json.dumps(few_launches())}, "b": {make(n)}}}')
 
     return write
 
@@ -231,8 +234,7 @@ def members(path: Path, n: int) -> None:
     with tarfile.open(path, "w") as archive:
         for i in range(n):
             _add(archive, f"log{i}.txt", b"nothing")
-        few = [event for number in range(1, 20) for event in launch(number, 20 * number)]
-        _add(archive, "trace.json", json.dumps({"traceEvents": few}).encode())
+        _add(archive, "trace.json", json.dumps({"traceEvents": few_launches()}).encode())
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
@@ -246,8 +248,7 @@ def files(path: Path, n: int) -> None:
     path.mkdir()
     for i in range(n):
         (path / f"log{i}.txt").write_text("nothing")
-    few = [event for number in range(1, 20) for event in launch(number, 20 * number)]
-    (path / "trace.json").write_text(json.dumps({"traceEvents": few}))
+    (path / "trace.json").write_text(json.dumps({"traceEvents": few_launches()}))
 
 
 def ranks(path: Path, n: int) -> None:

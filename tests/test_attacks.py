@@ -7,12 +7,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ATTACKS = Path(__file__).parents[2] / "shared" / "corpus" / "attacks"
-FIXTURES = Path(__file__).parent / "fixtures"
+from tests.support.places import CORPUS, FIXTURES
+
+ATTACKS = CORPUS / "attacks"
 MEMORY = 1 << 30
 """What a small hostile file may take at most, in bytes; an ordinary trace of its size takes a fifth of it."""
 

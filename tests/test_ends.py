@@ -180,8 +180,11 @@ def test_who_insists_is_obeyed_and_an_ignored_interrupt_stays_ignored():
     time.sleep(1.2)
     process.terminate()
     assert process.wait(60) == 143
-    deaf = worker("time.sleep(1); sys.exit(3)", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
-    time.sleep(0.5)
+    deaf = worker(
+        "print('up', flush=True); time.sleep(1); sys.exit(3)",
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    assert deaf.stdout and deaf.stdout.readline() == "up\n"
     deaf.send_signal(signal.SIGINT)
     assert deaf.wait(60) == 3
 

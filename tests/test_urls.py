@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.kineto import steady
 from tests.test_cli import refused, run
-from traceanalyzer.errors import ConfigError, InputError
+from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.remote import remote_files
 from traceanalyzer.urls import SCHEMES, RemoteFolder, shown
 
@@ -127,7 +127,7 @@ def test_a_server_leads_to_no_other(capsysbinary, servers, goal):
     first, second = servers
     first.goal = {
         "another port": url(second, ""),
-        "another name": url(second, "", "localhost"),
+        "another name": url(first, "", "localhost"),
         "another scheme": url(first, "").replace("http:", "https:"),
         "the cloud's own": "http://169.254.169.254/latest",
     }[goal]
@@ -157,4 +157,3 @@ def test_budgets_ask_no_server(capsysbinary, monkeypatch, tmp_path, baseline, su
     Path(f"b.{suffix}").write_text(text)
     said = refused(capsysbinary, "check", "run.json", "--config", f"b.{suffix}")
     assert "must be a path on this machine" in said
-    assert ConfigError.exit_code == 2

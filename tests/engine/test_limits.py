@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.files import bound_socket
 from tests.test_cli import refused
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.expression import compile_expression
@@ -287,8 +287,7 @@ def test_what_is_no_rule_file_is_named_and_waited_for_by_nobody(capsysbinary, tm
         case "pipe":
             os.mkfifo(file)
         case "socket":
-            with socket.socket(socket.AF_UNIX) as one:
-                one.bind(str(file))
+            bound_socket(file)
         case "device":
             file.symlink_to("/dev/zero")
         case "loop":

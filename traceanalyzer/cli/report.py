@@ -51,8 +51,8 @@ def report(
             metavar="N",
             min=0.1,
             max=1000,
-            help="The report is never larger than this, in MB. The more room, the finer the timeline and the longer the tables: "
-            "200,000 slices at 10 MB.",
+            help="The report is never larger than this, in MB. The more room, the finer the timeline, of as many slices as fit, "
+            "up to a million, and the longer the tables.",
         ),
     ] = 10,
     fail_on: FailOn = None,
