@@ -10,6 +10,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import PROCESS, KinetoTrace
 from traceanalyzer.doctor import diagnose
+from traceanalyzer.ingest.kineto import splitter
 from traceanalyzer.result.gate import exit_code
 
 ON_GPU = {"device": 0, "stream": 7}
@@ -152,6 +153,17 @@ class TestWhoseTrackItIs:
                 del event["cat"]
         assert self.on_gpu(tmp_path, trace)
 
+    @pytest.mark.parametrize("chunk_bytes", [64, 1 << 20])
+    @pytest.mark.parametrize("also", [0, "0"])
+    def test_a_track_of_several_gpus_whatever_is_read_at_once(self, tmp_path, monkeypatch, chunk_bytes, also):
+        monkeypatch.setattr(splitter, "CHUNK_BYTES", chunk_bytes)
+        trace = unknown(KinetoTrace(), "x_kernel", args={})
+        for n in range(COUNT):
+            args = {"device": n % 2, "stream": 7}
+            trace.add(cat="kernel", name="k", pid=0 if n % 2 else also, tid=7, ts=100 * n, dur=10, args=args)
+        ops = Read(trace, tmp_path).trace.table("gpu_ops").to_pylist()
+        assert {(op["device"], op["stream"]) for op in ops if op["name"] == "a"} == {(None, 7)}
+
     def test_the_host(self, tmp_path):
         read = Read(unknown(kernels(), "app", pid=PROCESS, tid=PROCESS, args={}), tmp_path)
         assert read.kinds == {"kernel": COUNT}
@@ -237,6 +249,15 @@ def test_categories_without_end_and_names_of_any_kind(tmp_path):
     read = Read(trace, tmp_path)
     assert len(read.said) == 32 and sum(count for *_, count in read.said) == 200
     assert all(message.isprintable() and len(message) < 250 for _, message, _ in read.said)
+
+
+def test_a_category_that_is_called_like_the_rare_ones_together(tmp_path):
+    trace = unknown(kernels(), "others", length=1)
+    for n in range(100):
+        trace.add(cat=f"c{n}", name="a", pid=0, tid=7, ts=100 * n + 40, dur=1, args=ON_GPU)
+    read = Read(trace, tmp_path)
+    assert len(read.said) == 32 and sum(count for *_, count in read.said) == COUNT + 100
+    assert read.kinds == {"kernel": 2 * COUNT + 100}
 
 
 def test_work_without_a_process_belongs_to_the_one_that_launched_it(tmp_path):

@@ -29,6 +29,7 @@ _FEW, _MOST = 0.05, 0.5
 _LONGEST_NAME = 60
 _WORKING, _WAITING = ("launch", "copy"), ("sync", "event")
 _PLURAL = {"kernel": "kernels", "memcpy": "copies", "memset": "memsets"}
+_OTHERS = "others"
 _NONE = np.iinfo(np.int64).min
 
 
@@ -185,7 +186,7 @@ def _categories(rows: pa.Table) -> tuple[list[str], Ints]:
         counts[name] = counts.get(name, 0) + count
     kept = sorted((name for name in counts if counts[name]), key=lambda name: (-counts[name], name))
     if len(kept) > MOST_CATEGORIES:
-        kept = [*kept[: MOST_CATEGORIES - 1], "others"]
+        kept = [*[name for name in kept if name != _OTHERS][: MOST_CATEGORIES - 1], _OTHERS]
     number = {name: n for n, name in enumerate(kept)}
     return kept, np.array([number.get(name, len(kept) - 1) for name in shown])[code]
 
