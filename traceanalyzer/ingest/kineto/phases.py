@@ -1,7 +1,7 @@
 """Ranges that are written as two events: begin and end on a thread (B, E), or wherever, under an id (b, e).
 
 The two may lie far apart in the file and in any order, so all of them wait for its end, in about 40 bytes each and what is read of
-their arguments.
+the arguments of begins.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class BeginEnd:
         thread = self._ids.identities(tids).fill_null(NONE).to_numpy()
         for row, (event, on) in enumerate(zip(events, on_a_thread, strict=True)):
             key = (int(process[row]), int(thread[row])) if on else _identity(event, extra[row])
-            if event.args is not None and event.args != col.NO_ARGS:
+            if event.ph in BEGINS and event.args is not None and event.args != col.NO_ARGS:
                 self._args[len(self._key)] = msgspec.json.encode(event.args)
             self._key.append(self._keys.setdefault(key, len(self._keys)))
             self._name.append(self._names[event.name or None])
