@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import compact
+from traceanalyzer.columns import compact, distinct
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.schema import TableSpec
 
@@ -80,7 +80,7 @@ def numbers(values: Array) -> pa.Array:
 
 def names(index: Array, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> pa.DictionaryArray:
     """The reverse of `codes`; `NULL` is a null too. `values` may repeat; the dictionary holds each used value once, as `read` tells."""
-    used, at = _distinct(np.where(index == NULL, len(values), index), len(values) + 1)
+    used, at = distinct(np.where(index == NULL, len(values), index), len(values) + 1)
     position: dict[str, int] = {}
     kept = np.full(len(used), -1, np.int32)
     for place, i in enumerate(used.tolist()):
@@ -94,15 +94,6 @@ def names(index: Array, values: Sequence[str | None], read: Callable[[str], str]
 def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:
     """Without what no row has, where that is the most: a part of a table keeps the names of all of it."""
     return compact(names) if len(names) < len(names.dictionary) else names
-
-
-def _distinct(index: Array, size: int) -> tuple[Array, Array]:
-    """The distinct of some numbers below `size`, ascending, and the place of each among them."""
-    if len(index) < size:
-        return np.unique(index, return_inverse=True)
-    seen = np.zeros(size, bool)
-    seen[index] = True
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[index]
 
 
 def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, slice]]:
