@@ -25,7 +25,7 @@ from traceanalyzer.derive import frames, launches
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.tables.steps import STEP_STATS
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest import archives, limits, spool
+from traceanalyzer.ingest import archives, collector, limits, spool
 from traceanalyzer.ingest.collector import Collector
 from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.folders import natural
@@ -89,12 +89,23 @@ def test_a_row_larger_than_a_block_is_a_block(tmp_path, monkeypatch):
 
 def test_batches_that_carry_all_names_so_far_cost_what_they_use(tmp_path):
     before = pa.total_allocated_bytes()
-    collector = Collector(tmp_path)
+    sink = Collector(tmp_path)
     for n in range(200):
-        collector.add("host_ranges", ranges(n, n + 1, n + 1))
+        sink.add("host_ranges", ranges(n, n + 1, n + 1))
     # All names so far with each batch would be 200 * 100 * LONG; what else the process holds may change meanwhile.
     assert pa.total_allocated_bytes() - before < 40 * 200 * LONG
-    tables = {name: list(blocks) for name, blocks in collector.tables(FileFacts("x", None))}
+    tables = {name: list(blocks) for name, blocks in sink.tables(FileFacts("x", None))}
+    assert sum(block.num_rows for block in tables["host_ranges"]) == 200
+
+
+def test_few_rows_with_long_names_do_not_wait_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(collector, "_BATCH_BYTES", 20 * LONG)
+    monkeypatch.setattr(spool, "RUN_BYTES", 20 * LONG)
+    sink = Collector(tmp_path)
+    for n in range(0, 200, 5):
+        sink.add("host_ranges", ranges(0, 5, 5))
+        assert len([*tmp_path.iterdir()]) >= n // 20 - 4  # some are on their way
+    tables = {name: list(blocks) for name, blocks in sink.tables(FileFacts("x", None))}
     assert sum(block.num_rows for block in tables["host_ranges"]) == 200
 
 
@@ -268,6 +279,27 @@ def test_archives_of_too_many_files_and_with_endless_names(tmp_path, monkeypatch
     assert "an archive of more than 10 files" in refusal(tmp_path / "t.zip")
     path = tarred(tmp_path / "long.tgz", {"x" * 3_000_000: b"x", "t.json": TEXT}, "w:gz")
     assert "a tar archive that cannot be read" in refusal(path)
+
+
+@pytest.mark.parametrize("suffix", ["tgz", "zip"])
+def test_longer_names_than_files_have_are_not_kept(tmp_path, suffix):
+    """A packed archive of a megabyte holds a gigabyte of them."""
+    names = [f"{n}{'x' * 20_000}" for n in range(500)]
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in names:
+                archive.writestr(name, b"")
+    else:
+        tarred(path, dict.fromkeys(names, b""), "w:gz")
+    tracemalloc.start()
+    try:
+        said = refusal(path)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "a name of more than 8,192 characters" in said and len(said) < 300
+    assert suffix == "zip" or most < 5_000_000
 
 
 @pytest.mark.parametrize("name", ["/etc/rank1.json", "../../rank1.json", "a/../../rank1.json"])
