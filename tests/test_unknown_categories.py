@@ -186,14 +186,15 @@ class TestRangesAroundWork:
         assert (read.kinds, read.busy_us) == ({"kernel": COUNT}, COUNT * 10)
         assert read.said == said_of("gpu_phase", AROUND, "info", COUNT - 1)
 
-    def test_around_other_unknown_work(self, tmp_path):
+    @pytest.mark.parametrize("category", ["gpu_phase", "a_phase"])
+    def test_around_other_unknown_work(self, tmp_path, category):
         trace = KinetoTrace()
         for n in range(COUNT):
             trace.op(100 * n, 100 * n + 10, launch=(100 * n - 20, 100 * n - 16), category="gpu_op")
-        trace.add(cat="gpu_phase", name="p", pid=0, tid=7, ts=0, dur=100 * COUNT, args=ON_GPU)
+        trace.add(cat=category, name="p", pid=0, tid=7, ts=0, dur=100 * COUNT, args=ON_GPU)
         read = Read(trace, tmp_path)
         assert (read.kinds, read.busy_us) == ({"kernel": COUNT}, COUNT * 10)
-        assert [message.split()[-1] for _, message, _ in read.said] == ["calls", "work"]
+        assert {message.split()[-1] for _, message, _ in read.said} == {"calls", "work"}
 
     def test_words(self, tmp_path):
         read = Read(unknown(kernels(), "gpu_stream_wait"), tmp_path)
@@ -270,3 +271,17 @@ def test_work_without_a_process_belongs_to_the_one_that_launched_it(tmp_path):
         read.trace.table("gpu_ops")["kind"].to_pylist(), read.trace.table("gpu_ops")["process"].to_pylist(), strict=True
     )
     assert set(owners) == {("kernel", PROCESS), ("memcpy", PROCESS + 1)}
+
+
+def test_work_belongs_to_a_process_where_all_of_it_is_unknown(tmp_path):
+    trace = unknown(KinetoTrace(), "x_kernel", pid=3, tid=9, args={"device": 0, "stream": 9, "correlation": 50})
+    for pid, correlation in ((PROCESS, 1), (PROCESS, 2), (PROCESS + 1, 50)):
+        call = {"name": "cudaLaunchKernel", "args": {"correlation": correlation}}
+        trace.add(cat="cuda_runtime", pid=pid, tid=1, ts=5, dur=1, **call)
+    assert set(Read(trace, tmp_path).trace.table("gpu_ops")["process"].to_pylist()) == {PROCESS + 1}
+
+
+def test_correlation_zero_names_no_call(tmp_path):
+    trace = unknown(kernels(), "x_kernel", args={**ON_GPU, "correlation": 0})
+    ops = Read(trace, tmp_path).trace.table("gpu_ops").to_pylist()
+    assert {op["correlation"] for op in ops if op["name"] == "a"} == {None}
