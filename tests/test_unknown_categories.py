@@ -118,6 +118,14 @@ class TestWhoseTrackItIs:
         assert read.kinds == {"kernel": 2 * COUNT}
         assert set(read.trace.table("gpu_ops")["device"].to_pylist()) == {0}
 
+    def test_what_has_no_category_makes_no_host_of_its_process(self, tmp_path):
+        trace = KinetoTrace()
+        for name in ("a", "cudaLaunchKernel"):
+            trace.add(name=name, pid=77, tid=5, ts=1, dur=1)
+        trace.events += unknown(kernels(), "x_kernel", args={}, pid=77, tid=3).events
+        trace.events.append({**LABEL, "pid": 77})
+        assert self.on_gpu(tmp_path, trace)
+
     def test_the_name_of_its_thread_beside_threads_of_the_host(self, tmp_path):
         """As in a container, where the program may have the number of a GPU."""
         trace = unknown(kernels(), "x_kernel", args={}, tid=21)
