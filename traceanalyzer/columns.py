@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 MISSING = -1
 """What stands for a null."""
+NULL = np.iinfo(np.int64).min
+"""What a null integer is in numpy where -1 may be a value; no real id or time has this one."""
 
 # Where a dictionary is smaller than both, looking which of its names are used costs more than it saves.
 _FEW_NAMES, _FEW_BYTES = 64, 16 << 10
@@ -24,6 +26,12 @@ def integers(table: pa.Table, column: str) -> Ints:
     values = pc.fill_null(table[column].cast(pa.int64()), MISSING)
     array: Ints = values.to_numpy().astype(np.int64, copy=False)
     return array
+
+
+def ints(table: pa.Table, name: str) -> Ints:
+    """An integer column as int64, `NULL` where it is null."""
+    column = table[name].cast(pa.int64())
+    return (pc.fill_null(column, NULL) if column.null_count else column).to_numpy()  # type: ignore[no-any-return]
 
 
 def encoded(table: pa.Table, column: str) -> tuple[Ints, list[str]]:

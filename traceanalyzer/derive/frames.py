@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables ask here for it.
 from traceanalyzer.columns import compact, distinct
+from traceanalyzer.columns import ints as ints  # noqa: PLC0414
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.schema import TableSpec
 
-NULL = np.iinfo(np.int64).min
-"""What a null integer is in numpy; no real id or time has this value."""
 _LARGEST = 1 << 62
 
 K = TypeVar("K")
@@ -25,12 +25,6 @@ Key = tuple[int, int]
 """(rank, device)."""
 ThreadKey = tuple[int, int, int]
 """(rank, process, thread)."""
-
-
-def ints(table: pa.Table, name: str) -> Array:
-    """An integer column as int64, `NULL` where it is null."""
-    column = table[name].cast(pa.int64())
-    return (pc.fill_null(column, NULL) if column.null_count else column).to_numpy()  # type: ignore[no-any-return]
 
 
 def ints_at(table: pa.Table, name: str, rows: Array) -> Array:
