@@ -129,6 +129,18 @@ class TestBeginAndEnd:
         (op,) = trace.table("gpu_ops").to_pylist()
         assert (op["device"], op["stream"], op["start_ns"], op["end_ns"], op["kind"]) == (0, 7, 6000, 8000, "kernel")
 
+    def test_arguments_are_those_of_the_begin(self, read):
+        shapes, args = [[2, 3], []], {"device": 3, "stream": 20, "correlation": 9, "grid": [4, 1, 1]}
+        events = [at("B", 0, "aten::add", cat="cpu_op", args={"Input Dims": shapes, "External id": 5})]
+        events += [
+            at("E", 5, "aten::add", cat="cpu_op", args={"External id": 6}),
+            at("B", 6, "gemm", 0, 7, cat="kernel", args=args),
+        ]
+        trace = read([*events, at("E", 8, "gemm", 0, 7, cat="kernel")])
+        (row,), (op,) = trace.table("host_ranges").to_pylist(), trace.table("gpu_ops").to_pylist()
+        assert (json.loads(row["shapes"]), row["external_id"]) == (shapes, 5)
+        assert [op[name] for name in args] == [*args.values()]
+
 
 class TestAsynchronous:
     """b and e under an id."""

@@ -25,7 +25,7 @@ from traceanalyzer.derive import frames, launches
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.tables.steps import STEP_STATS
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest import archives, limits, spool
+from traceanalyzer.ingest import archives, collector, limits, spool
 from traceanalyzer.ingest.collector import Collector
 from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.folders import natural
@@ -101,13 +101,24 @@ def test_batches_that_carry_all_names_so_far_cost_what_they_use(tmp_path, monkey
         add(self, rows)
 
     monkeypatch.setattr(Spool, "add", added)
-    collector = Collector(tmp_path)
+    sink = Collector(tmp_path)
     for n in range(200):
-        collector.add("host_ranges", ranges(n, n + 1, n + 1))
-    tables = {name: list(blocks) for name, blocks in collector.tables(FileFacts("x", None))}
+        sink.add("host_ranges", ranges(n, n + 1, n + 1))
+    tables = {name: list(blocks) for name, blocks in sink.tables(FileFacts("x", None))}
     assert sum(block.num_rows for block in tables["host_ranges"]) == 200
     # With all names so far each batch would have, on average, a hundred.
     assert sum(held) < 20 * 200 * LONG
+
+
+def test_few_rows_with_long_names_do_not_wait_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(collector, "_BATCH_BYTES", 20 * LONG)
+    monkeypatch.setattr(spool, "RUN_BYTES", 20 * LONG)
+    sink = Collector(tmp_path)
+    for n in range(0, 200, 5):
+        sink.add("host_ranges", ranges(0, 5, 5))
+        assert len([*tmp_path.iterdir()]) >= n // 20 - 4  # some are on their way
+    tables = {name: list(blocks) for name, blocks in sink.tables(FileFacts("x", None))}
+    assert sum(block.num_rows for block in tables["host_ranges"]) == 200
 
 
 def test_a_vocabulary_begins_anew_after_so_many_bytes(monkeypatch):
@@ -267,6 +278,23 @@ def test_archives_of_too_many_files_and_with_endless_names(tmp_path, monkeypatch
     assert "an archive of more than 10 files" in refusal(zipped(tmp_path / "t.zip", members))
     path = tarred(tmp_path / "long.tgz", {"x" * 3_000_000: b"x", "t.json": TEXT}, "w:gz")
     assert "a tar archive that cannot be read" in refusal(path)
+
+
+@pytest.mark.parametrize("suffix", ["tgz", "zip"])
+def test_longer_names_than_files_have_are_not_kept(tmp_path, suffix):
+    """A packed archive of a megabyte holds a gigabyte of them."""
+    names = [f"{n}{'x' * 20_000}" for n in range(500)]
+    path = tmp_path / f"t.{suffix}"
+    members = dict.fromkeys(names, b"")
+    zipped(path, members) if suffix == "zip" else tarred(path, members, "w:gz")
+    tracemalloc.start()
+    try:
+        said = refusal(path)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "a name of more than 8,192 characters" in said and len(said) < 300
+    assert suffix == "zip" or most < 5_000_000
 
 
 @pytest.mark.parametrize("name", ["/etc/rank1.json", "../../rank1.json", "a/../../rank1.json"])

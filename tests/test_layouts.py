@@ -233,6 +233,7 @@ class TestTimes:
             trace.range("<built-in method add>", n, 100, category="python_function")
         trace.range("<built-in method stop>", 60, 100, category="python_function", thread=9)
         trace.range("a.py(3): f", 0, 100, category="python_function")
+        trace.range("no frame", 0, 200, category="nvtx")
         message = "Python frames that the profiler closed only when it stopped look longer than they were"
         assert health(read(trace)) == {message: ("info", 4, None)}
 

@@ -10,6 +10,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import PROCESS, KinetoTrace
 from traceanalyzer.doctor import diagnose
+from traceanalyzer.ingest.kineto import splitter
 from traceanalyzer.result.gate import exit_code
 
 ON_GPU = {"device": 0, "stream": 7}
@@ -117,6 +118,14 @@ class TestWhoseTrackItIs:
         assert read.kinds == {"kernel": 2 * COUNT}
         assert set(read.trace.table("gpu_ops")["device"].to_pylist()) == {0}
 
+    def test_what_has_no_category_makes_no_host_of_its_process(self, tmp_path):
+        trace = KinetoTrace()
+        for name in ("a", "cudaLaunchKernel"):
+            trace.add(name=name, pid=77, tid=5, ts=1, dur=1)
+        trace.events += unknown(kernels(), "x_kernel", args={}, pid=77, tid=3).events
+        trace.events.append({**LABEL, "pid": 77})
+        assert self.on_gpu(tmp_path, trace)
+
     def test_the_name_of_its_thread_beside_threads_of_the_host(self, tmp_path):
         """As in a container, where the program may have the number of a GPU."""
         trace = unknown(kernels(), "x_kernel", args={}, tid=21)
@@ -152,6 +161,17 @@ class TestWhoseTrackItIs:
                 del event["cat"]
         assert self.on_gpu(tmp_path, trace)
 
+    @pytest.mark.parametrize("chunk_bytes", [64, 1 << 20])
+    @pytest.mark.parametrize("also", [0, "0"])
+    def test_a_track_of_several_gpus_whatever_is_read_at_once(self, tmp_path, monkeypatch, chunk_bytes, also):
+        monkeypatch.setattr(splitter, "CHUNK_BYTES", chunk_bytes)
+        trace = unknown(KinetoTrace(), "x_kernel", args={})
+        for n in range(COUNT):
+            args = {"device": n % 2, "stream": 7}
+            trace.add(cat="kernel", name="k", pid=0 if n % 2 else also, tid=7, ts=100 * n, dur=10, args=args)
+        ops = Read(trace, tmp_path).trace.table("gpu_ops").to_pylist()
+        assert {(op["device"], op["stream"]) for op in ops if op["name"] == "a"} == {(None, 7)}
+
     def test_the_host(self, tmp_path):
         read = Read(unknown(kernels(), "app", pid=PROCESS, tid=PROCESS, args={}), tmp_path)
         assert read.kinds == {"kernel": COUNT}
@@ -174,14 +194,15 @@ class TestRangesAroundWork:
         assert (read.kinds, read.busy_us) == ({"kernel": COUNT}, COUNT * 10)
         assert read.said == said_of("gpu_phase", AROUND, "info", COUNT - 1)
 
-    def test_around_other_unknown_work(self, tmp_path):
+    @pytest.mark.parametrize("category", ["gpu_phase", "a_phase"])
+    def test_around_other_unknown_work(self, tmp_path, category):
         trace = KinetoTrace()
         for n in range(COUNT):
             trace.op(100 * n, 100 * n + 10, launch=(100 * n - 20, 100 * n - 16), category="gpu_op")
-        trace.add(cat="gpu_phase", name="p", pid=0, tid=7, ts=0, dur=100 * COUNT, args=ON_GPU)
+        trace.add(cat=category, name="p", pid=0, tid=7, ts=0, dur=100 * COUNT, args=ON_GPU)
         read = Read(trace, tmp_path)
         assert (read.kinds, read.busy_us) == ({"kernel": COUNT}, COUNT * 10)
-        assert [message.split()[-1] for _, message, _ in read.said] == ["calls", "work"]
+        assert {message.split()[-1] for _, message, _ in read.said} == {"calls", "work"}
 
     def test_words(self, tmp_path):
         read = Read(unknown(kernels(), "gpu_stream_wait"), tmp_path)
@@ -239,6 +260,15 @@ def test_categories_without_end_and_names_of_any_kind(tmp_path):
     assert all(message.isprintable() and len(message) < 250 for _, message, _ in read.said)
 
 
+def test_a_category_that_is_called_like_the_rare_ones_together(tmp_path):
+    trace = unknown(kernels(), "others", length=1)
+    for n in range(100):
+        trace.add(cat=f"c{n}", name="a", pid=0, tid=7, ts=100 * n + 40, dur=1, args=ON_GPU)
+    read = Read(trace, tmp_path)
+    assert len(read.said) == 32 and sum(count for *_, count in read.said) == COUNT + 100
+    assert read.kinds == {"kernel": 2 * COUNT + 100}
+
+
 def test_work_without_a_process_belongs_to_the_one_that_launched_it(tmp_path):
     trace = unknown(kernels(), "gpu_dma", pid=3, tid=9, args={"device": 0, "stream": 9, "correlation": 5000})
     trace.add(
@@ -249,3 +279,17 @@ def test_work_without_a_process_belongs_to_the_one_that_launched_it(tmp_path):
         read.trace.table("gpu_ops")["kind"].to_pylist(), read.trace.table("gpu_ops")["process"].to_pylist(), strict=True
     )
     assert set(owners) == {("kernel", PROCESS), ("memcpy", PROCESS + 1)}
+
+
+def test_work_belongs_to_a_process_where_all_of_it_is_unknown(tmp_path):
+    trace = unknown(KinetoTrace(), "x_kernel", pid=3, tid=9, args={"device": 0, "stream": 9, "correlation": 50})
+    for pid, correlation in ((PROCESS, 1), (PROCESS, 2), (PROCESS + 1, 50)):
+        call = {"name": "cudaLaunchKernel", "args": {"correlation": correlation}}
+        trace.add(cat="cuda_runtime", pid=pid, tid=1, ts=5, dur=1, **call)
+    assert set(Read(trace, tmp_path).trace.table("gpu_ops")["process"].to_pylist()) == {PROCESS + 1}
+
+
+def test_correlation_zero_names_no_call(tmp_path):
+    trace = unknown(kernels(), "x_kernel", args={**ON_GPU, "correlation": 0})
+    ops = Read(trace, tmp_path).trace.table("gpu_ops").to_pylist()
+    assert {op["correlation"] for op in ops if op["name"] == "a"} == {None}

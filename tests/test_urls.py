@@ -145,6 +145,23 @@ def test_errors_of_a_server_hold_no_credentials(capsysbinary, servers):
     assert SECRET not in said and "/none.json" in said
 
 
+def test_refusals_of_inputs_and_stores_hold_no_credentials(capsysbinary, servers, tmp_path):
+    trace = str(steady(4).write(tmp_path / "run.json"))
+    there, store = (
+        url(servers[0], path).replace("//", f"//me:{SECRET}@") for path in ("/run.json.gz?sig=s3cr3t", "/run.store")
+    )
+    for words in (
+        ["analyze", there, there],
+        ["ingest", there, there, "-o", str(tmp_path / "s")],
+        ["ingest", trace, "-o", f"{store}?sig={SECRET}"],
+        ["ingest", trace, "-o", f"{store}/../x"],
+        ["ingest", there, "-o", there],
+        ["analyze", there, "--store", store],
+    ):
+        said = refused(capsysbinary, *words)
+        assert SECRET not in said and "://127.0.0.1" in said
+
+
 @pytest.mark.parametrize("baseline", ["http://host/b.json", "http:/host/b.json", "s3://bucket/b.json", "memory://b"])
 @pytest.mark.parametrize("suffix", ["yaml", "toml"])
 def test_budgets_ask_no_server(capsysbinary, monkeypatch, tmp_path, baseline, suffix):

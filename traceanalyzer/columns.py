@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 MISSING = -1
 """What stands for a null."""
+NULL = np.iinfo(np.int64).min
+"""What a null integer is in numpy where -1 may be a value; no real id or time has this one."""
 
 # Where a dictionary is smaller than both, looking which of its names are used costs more than it saves.
 _FEW_NAMES, _FEW_BYTES = 64, 16 << 10
@@ -24,6 +26,12 @@ def integers(table: pa.Table, column: str) -> Ints:
     values = pc.fill_null(table[column].cast(pa.int64()), MISSING)
     array: Ints = values.to_numpy().astype(np.int64, copy=False)
     return array
+
+
+def ints(table: pa.Table, name: str) -> Ints:
+    """An integer column as int64, `NULL` where it is null."""
+    column = table[name].cast(pa.int64())
+    return (pc.fill_null(column, NULL) if column.null_count else column).to_numpy()  # type: ignore[no-any-return]
 
 
 def encoded(table: pa.Table, column: str) -> tuple[Ints, list[str]]:
@@ -43,22 +51,21 @@ def compact(names: pa.DictionaryArray) -> pa.DictionaryArray:
     texts = names.dictionary
     if len(texts) <= _FEW_NAMES and texts.nbytes <= _FEW_BYTES:
         return names
-    codes = pc.fill_null(names.indices, MISSING).to_numpy()
-    if len(codes) < len(texts):
-        used, place = np.unique(codes, return_inverse=True)
-        nulls = np.count_nonzero(used == MISSING)
-        used, place = used[nulls:], place - nulls
-    else:
-        seen = np.zeros(len(texts) + 1, bool)
-        seen[codes] = True  # a null's MISSING marks the extra place at the end
-        used = np.flatnonzero(seen[:-1])
-        place = np.full(len(seen), MISSING)
-        place[used] = np.arange(len(used))
-        place = place[codes]
+    used, place = distinct(pc.fill_null(names.indices, len(texts)).to_numpy(), len(texts) + 1)
+    used = used[used < len(texts)]
     if len(used) == len(texts):
         return names
     place = place.astype(np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(place, mask=place == MISSING), texts.take(pa.array(used)))
+    return pa.DictionaryArray.from_arrays(pa.array(place, mask=place == len(used)), texts.take(pa.array(used)))
+
+
+def distinct(index: Ints, size: int) -> tuple[Ints, Ints]:
+    """The distinct of some numbers from 0 to below `size`, ascending, and the place of each among them."""
+    if len(index) < size:
+        return np.unique(index, return_inverse=True)
+    seen = np.zeros(size, bool)
+    seen[index] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[index]
 
 
 def compacted(table: pa.Table, least_bytes: int = 0) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,16 @@ class TestUnknownTablesOfWork:
     def test_no_gate_passes(self, tmp_path: Path) -> None:
         tables: Tables = {"CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS": [ON_STREAM, ON_STREAM], "GPU_THING": [ON_STREAM]}
         assert self.said(tmp_path, tables) == [("medium", 3, "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS, GPU_THING")]
+
+    @pytest.mark.parametrize("rowid", [-(2**63), 2**63 - 1])
+    def test_row_numbers_do_not_tell_how_many(self, tmp_path: Path, rowid: int) -> None:
+        path = make_export(tmp_path / "e.sqlite", {GPU: [kernel()], "GPU_A": [ON_STREAM], "GPU_B": [ON_STREAM]})
+        with sqlite3.connect(path) as database:
+            for table in ("GPU_A", "GPU_B"):
+                database.execute(f"update {table} set rowid = {rowid}")
+        database.close()
+        counts = [(count, shown) for _, _, text, count, shown in read(path).messages if text == self.MESSAGE]
+        assert counts == [(2, "GPU_A, GPU_B")]
 
     @pytest.mark.parametrize(
         "tables",

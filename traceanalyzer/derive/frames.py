@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import compact
+from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables ask here for it.
+from traceanalyzer.columns import compact, distinct
+from traceanalyzer.columns import ints as ints  # noqa: PLC0414
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.schema import TableSpec
 
-NULL = np.iinfo(np.int64).min
-"""What a null integer is in numpy; no real id or time has this value."""
 _LARGEST = 1 << 62
 
 K = TypeVar("K")
@@ -25,12 +25,6 @@ Key = tuple[int, int]
 """(rank, device)."""
 ThreadKey = tuple[int, int, int]
 """(rank, process, thread)."""
-
-
-def ints(table: pa.Table, name: str) -> Array:
-    """An integer column as int64, `NULL` where it is null."""
-    column = table[name].cast(pa.int64())
-    return (pc.fill_null(column, NULL) if column.null_count else column).to_numpy()  # type: ignore[no-any-return]
 
 
 def ints_at(table: pa.Table, name: str, rows: Array) -> Array:
@@ -80,7 +74,7 @@ def numbers(values: Array) -> pa.Array:
 
 def names(index: Array, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> pa.DictionaryArray:
     """The reverse of `codes`; `NULL` is a null too. `values` may repeat; the dictionary holds each used value once, as `read` tells."""
-    used, at = _distinct(np.where(index == NULL, len(values), index), len(values) + 1)
+    used, at = distinct(np.where(index == NULL, len(values), index), len(values) + 1)
     position: dict[str, int] = {}
     kept = np.full(len(used), -1, np.int32)
     for place, i in enumerate(used.tolist()):
@@ -94,15 +88,6 @@ def names(index: Array, values: Sequence[str | None], read: Callable[[str], str]
 def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:
     """Without what no row has, where that is the most: a part of a table keeps the names of all of it."""
     return compact(names) if len(names) < len(names.dictionary) else names
-
-
-def _distinct(index: Array, size: int) -> tuple[Array, Array]:
-    """The distinct of some numbers below `size`, ascending, and the place of each among them."""
-    if len(index) < size:
-        return np.unique(index, return_inverse=True)
-    seen = np.zeros(size, bool)
-    seen[index] = True
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[index]
 
 
 def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, slice]]:

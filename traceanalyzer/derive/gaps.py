@@ -251,14 +251,13 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
     take("input", thread.input.cover)
     take("memory_management", thread.memory)
     row, first, last = left
-    part, of = _between(row, first, np.minimum(last, drained[row]))
-    asked = _Parts.of(gap[of], *part, "synchronization")
+    of, begin, until = _between(row, first, np.minimum(last, drained[row]))
+    asked = _Parts.of(gap[of], begin, until, "synchronization")
     # What asked for the wait, not what the host did first after it.
     asked.asked[:] = thread.waits.start[wait[of]]
     asked.wait[:] = thread.waits.name[wait[of]]
     found.append(asked)
-    rest, of = _between(row, np.maximum(first, drained[row]), last)
-    left = (of, *rest)
+    left = _between(row, np.maximum(first, drained[row]), last)
     take("host_work", join(thread.work.cover, thread.calls.cover))
     row, first, last = left
     return _Parts.joined([*found, _Parts.of(gap[row], first, last, "host_untraced")])
@@ -288,10 +287,10 @@ def _names(parts: _Parts, launched: Array, thread: Thread, host: Host) -> tuple[
     return some, found, operators
 
 
-def _between(row: Array, start: Array, end: Array) -> tuple[tuple[Array, Array], Array]:
-    """The intervals that are not empty, and their rows."""
+def _between(label: Array, start: Array, end: Array) -> tuple[Array, Array, Array]:
+    """Those of labelled parts that are not empty."""
     some = end > start
-    return (start[some], end[some]), row[some]
+    return label[some], start[some], end[some]
 
 
 def _pieces(parts: tuple[Array, Array, Array], spans: Spans) -> tuple[Array, Array, Array]:

@@ -17,7 +17,7 @@ from functools import partial
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.containers import BZIP2, DEFLATE, ZSTD, Condition, Layer, Note, checked, decompressed, part
-from traceanalyzer.ingest.limits import check_count, check_total
+from traceanalyzer.ingest.limits import check_count, check_name, check_total
 from traceanalyzer.ingest.scratch import ScratchFolder
 from traceanalyzer.ingest.source import Source, unpacked, with_head
 
@@ -121,6 +121,7 @@ def _zip_members(archive: Source) -> Iterator[Member]:
             for info in opened.infolist():
                 if info.is_dir():
                     continue
+                check_name(archive.path, info.filename)
                 file.seek(info.header_offset)
                 name_bytes, extra_bytes = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
                 start = info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
@@ -151,6 +152,7 @@ def _tar_members(archive: Source) -> tuple[list[Member], tuple[Note, ...]]:
                 end = info.offset_data + info.size
                 opened.members.clear()  # type: ignore[attr-defined]  # Else it keeps all of them.
                 if info.isreg() and not info.issparse():
+                    check_name(archive.path, info.name)
                     members.append(Member(archive, info.name.lstrip("/"), (info.offset_data, info.size), info.size))
                     check_count(archive.path, len(members))
             while blocks.read(COPY_BYTES):

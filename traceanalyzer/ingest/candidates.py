@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns import NULL, ints
 from traceanalyzer.model.schema import NAME
 
 Ints = npt.NDArray[np.int64]
@@ -29,7 +30,7 @@ _FEW, _MOST = 0.05, 0.5
 _LONGEST_NAME = 60
 _WORKING, _WAITING = ("launch", "copy"), ("sync", "event")
 _PLURAL = {"kernel": "kernels", "memcpy": "copies", "memset": "memsets"}
-_NONE = np.iinfo(np.int64).min
+_OTHERS = "others"
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,13 @@ class Candidates:
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows, self._places, self._known_ns = rows, _Places(rows), 0
-        self._wanted = np.unique(_ints(rows, "correlation"))
+        self._wanted = np.unique(ints(rows, "correlation"))
         self._calls: dict[str, set[int]] = {WORK: set(), NOTHING: set()}
 
     def see_calls(self, calls: pa.Table) -> None:
         """Rows of `api_calls`."""
-        correlation = _ints(calls, "correlation")
-        wanted = np.isin(correlation, self._wanted) & (correlation != _NONE)
+        correlation = ints(calls, "correlation")
+        wanted = np.isin(correlation, self._wanted) & (correlation != NULL)
         if not wanted.any():
             return
         classes = calls["class"].filter(pa.array(wanted)).cast(pa.string()).to_pylist()
@@ -69,7 +70,7 @@ class Candidates:
 
     def see(self, ops: pa.Table) -> None:
         """Rows of `gpu_ops`, with `OPS` at least, that are known to be work."""
-        self._known_ns += int((_ints(ops, "end_ns") - _ints(ops, "start_ns")).clip(0).sum())
+        self._known_ns += int((ints(ops, "end_ns") - ints(ops, "start_ns")).clip(0).sum())
         self._places.see(ops)
 
     def judge(self) -> Iterator[tuple[Note, pa.Table | None]]:
@@ -94,7 +95,7 @@ class Candidates:
     def _told(self) -> npt.NDArray[np.object_]:
         """What speaks for each row: the call that it names, else its words."""
         words = np.array(self._rows["told"].to_pylist(), object)
-        correlation = _ints(self._rows, "correlation")
+        correlation = ints(self._rows, "correlation")
         for what, ids in self._calls.items():
             words[np.isin(correlation, np.array(sorted(ids), np.int64))] = what
         return words
@@ -117,20 +118,20 @@ class _Places:
     """Where candidates lie among known operations: counts that add up over any parts of those."""
 
     def __init__(self, rows: pa.Table) -> None:
-        self.start, self.end = _ints(rows, "start_ns"), _ints(rows, "end_ns")
-        self._device = _ints(rows, "device")
+        self.start, self.end = ints(rows, "start_ns"), ints(rows, "end_ns")
+        self._device = ints(rows, "device")
         self._streams, self._stream = np.unique(
-            np.stack([self._device, _ints(rows, "stream")], axis=1), axis=0, return_inverse=True
+            np.stack([self._device, ints(rows, "stream")], axis=1), axis=0, return_inverse=True
         )
         self._stream = self._stream.reshape(-1)
         # Operations of the same stream inside, less those around; how many begin or end with it, on the same GPU; all of its stream.
         self._inside, self._begin, self._finish, self._beside = (np.zeros(rows.num_rows, np.int64) for _ in range(4))
 
     def see(self, ops: pa.Table) -> None:
-        start, end = _ints(ops, "start_ns"), _ints(ops, "end_ns")
+        start, end = ints(ops, "start_ns"), ints(ops, "end_ns")
         if not len(start):
             return
-        device, stream = _ints(ops, "device"), _ints(ops, "stream")
+        device, stream = ints(ops, "device"), ints(ops, "stream")
         own = self._of(device, stream)
         self._beside += np.bincount(own[own >= 0], minlength=len(self._streams))[self._stream]
         near = np.flatnonzero((self.end >= start.min()) & (self.start <= end.max()))
@@ -185,7 +186,7 @@ def _categories(rows: pa.Table) -> tuple[list[str], Ints]:
         counts[name] = counts.get(name, 0) + count
     kept = sorted((name for name in counts if counts[name]), key=lambda name: (-counts[name], name))
     if len(kept) > MOST_CATEGORIES:
-        kept = [*kept[: MOST_CATEGORIES - 1], "others"]
+        kept = [*[name for name in kept if name != _OTHERS][: MOST_CATEGORIES - 1], _OTHERS]
     number = {name: n for n, name in enumerate(kept)}
     return kept, np.array([number.get(name, len(kept) - 1) for name in shown])[code]
 
@@ -202,7 +203,3 @@ def _majority(told: npt.NDArray[np.object_]) -> str | None:
 def _kinds(rows: pa.Table) -> str:
     found = [_PLURAL[kind] for kind in pc.unique(rows["kind"].cast(pa.string())).to_pylist()]
     return " and ".join(sorted(found))
-
-
-def _ints(table: pa.Table, name: str) -> Ints:
-    return pc.fill_null(table[name].cast(pa.int64()), _NONE).to_numpy()  # type: ignore[no-any-return]

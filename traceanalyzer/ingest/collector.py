@@ -1,6 +1,7 @@
 """What one file gave: its rows, spooled while they are read, and handed on in their declared form, block by block.
 
-Nothing here grows with the file, apart from 16 bytes per API call of a file with several processes whose GPU operations name none.
+Nothing here grows with the file, apart from 16 bytes per API call of a file with several processes whose GPU operations name none, and
+the rows that may be operations (`candidates`).
 """
 
 from __future__ import annotations

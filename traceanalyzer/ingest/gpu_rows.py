@@ -7,9 +7,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns import NULL, ints
+
 _SECOND = 1_000_000_000
 WEEK = 7 * 86_400 * _SECOND
-_NONE = np.iinfo(np.int64).min
 # Importers clip what an int64 cannot hold to this; it is the year 2043, in ns since 1970.
 _FARTHEST = np.iinfo(np.int64).max // 4
 # One stream runs one operation after another; a few may start early (programmatic dependent launch), a crowd cannot.
@@ -38,31 +39,31 @@ class Owners:
         Null where several processes have such a call.
         """
         disputed, process = self._calling(ops)
-        default_id = _NONE if default is None else default
-        found = np.where(disputed, _NONE, np.where(process == _NONE, default_id, process))
-        return pc.coalesce(ops["process"].combine_chunks(), pa.array(found, mask=found == _NONE))
+        default_id = NULL if default is None else default
+        found = np.where(disputed, NULL, np.where(process == NULL, default_id, process))
+        return pc.coalesce(ops["process"].combine_chunks(), pa.array(found, mask=found == NULL))
 
     def disputed(self, ops: pa.Table) -> int:
         """How many operations name no process and have the correlation id of calls of several."""
         return int((self._calling(ops)[0] & ops["process"].is_null().to_numpy()).sum())
 
     def _calling(self, ops: pa.Table) -> tuple[Flags, Ints]:
-        """For each operation whether several processes have a call of its correlation id, and the only one that has, else `_NONE`."""
+        """For each operation whether several processes have a call of its correlation id, and the only one that has, else `NULL`."""
         known, process = self._callers()
-        wanted = _ints(ops, "correlation")
+        wanted = ints(ops, "correlation")
         if not len(known):
-            return np.zeros(len(wanted), bool), np.full(len(wanted), _NONE)
+            return np.zeros(len(wanted), bool), np.full(len(wanted), NULL)
         at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         hit = known[at] == wanted
-        return hit & (process[at] == _NONE), np.where(hit, process[at], _NONE)
+        return hit & (process[at] == NULL), np.where(hit, process[at], NULL)
 
     def _callers(self) -> tuple[Ints, Ints]:
-        """Correlation ids, sorted, and the only process that has each, `_NONE` where several have."""
+        """Correlation ids, sorted, and the only process that has each, `NULL` where several have."""
         if self._known is None:
             pairs = pa.concat_tables(self._pairs).group_by(["correlation", "process"]).aggregate([])
-            correlation, process = _ints(pairs, "correlation"), _ints(pairs, "process")
+            correlation, process = ints(pairs, "correlation"), ints(pairs, "process")
             known, first, count = np.unique(correlation, return_index=True, return_counts=True)
-            self._known, self._pairs = (known, np.where(count == 1, process[first], _NONE)), []
+            self._known, self._pairs = (known, np.where(count == 1, process[first], NULL)), []
         return self._known
 
 
@@ -76,7 +77,7 @@ class Extent:
 
     def add(self, events: pa.Table) -> None:
         """Take rows with `start_ns` and `end_ns`."""
-        start, end = _ints(events, "start_ns"), _ints(events, "end_ns")
+        start, end = ints(events, "start_ns"), ints(events, "end_ns")
         bucket = start >> _BUCKET_BITS
         for one in np.unique(bucket).tolist():
             here = bucket == one
@@ -139,7 +140,7 @@ class Quarantine:
         are no yardstick and only what cannot be in itself is flagged. A start of exactly 0, long before them, is one that was never
         recorded.
         """
-        start, end = _ints(ops, "start_ns"), _ints(ops, "end_ns")
+        start, end = ints(ops, "start_ns"), ints(ops, "end_ns")
         zero = (start == 0) & ((end == 0) | (self._host is not None and self._host[0] > _SECOND))
         flags = np.asarray((end < start) | (end - start > WEEK) | zero | (np.abs(start) >= _FARTHEST))
         if self._host is not None:
@@ -149,7 +150,7 @@ class Quarantine:
 
     def _outside(self, ops: pa.Table, host: tuple[int, int]) -> Flags:
         # A second of grace, because the host's and the GPU's records need not stop together.
-        return _far(_ints(ops, "start_ns"), _ints(ops, "end_ns"), host, host[1] - host[0] + _SECOND)
+        return _far(ints(ops, "start_ns"), ints(ops, "end_ns"), host, host[1] - host[0] + _SECOND)
 
     def _see_crowds(self, ops: pa.Table) -> None:
         """Note the operations whose recorded time holds many later ones of their own stream: their end is damaged.
@@ -164,16 +165,14 @@ class Quarantine:
         )
         if self._tail is not None:
             rows = pa.concat_tables([self._tail, rows])
-        start, end, correlation = (_ints(rows, name) for name in ("start_ns", "end_ns", "correlation"))
-        keys = [_ints(rows, name) for name in self._STREAM]
+        start, end, correlation = (ints(rows, name) for name in ("start_ns", "end_ns", "correlation"))
+        keys = [ints(rows, name) for name in self._STREAM]
         order = np.lexsort((start, *keys))
         one, other = order[:-_CROWD], order[_CROWD:]
         same = np.logical_and.reduce([key[one] == key[other] for key in keys])
         holds = (start[other] > start[one]) & (end[other] <= end[one]) & (end[one] - start[one] > _SHORTEST_SWALLOWER)
-        known = keys[0][one] != _NONE
-        self._swallowing.append(
-            _ints(rows, "row")[one[same & known & holds & (correlation[one] != correlation[other])]]
-        )
+        known = keys[0][one] != NULL
+        self._swallowing.append(ints(rows, "row")[one[same & known & holds & (correlation[one] != correlation[other])]])
         undecided = np.ones(rows.num_rows, bool)
         undecided[one[same]] = False
         self._tail = rows.filter(pa.array(undecided))
@@ -182,7 +181,3 @@ class Quarantine:
 def _far(start: Ints, end: Ints, span: tuple[int, int], session: int) -> Flags:
     first, last = span
     return np.asarray((end - start > session) | (start < first - session) | (start > last + session))
-
-
-def _ints(table: pa.Table, name: str) -> Ints:
-    return pc.fill_null(table[name].cast(pa.int64()), _NONE).to_numpy()  # type: ignore[no-any-return]

@@ -12,6 +12,8 @@ FLAG = "--max-size"
 MOST_BYTES = 64 << 30
 MOST_MEMBERS = 100_000
 """Files in an archive: each takes memory before anything of it is read."""
+MOST_NAME = 8192
+"""Characters in the name of a file in an archive. All names are kept, so a packed archive must not hold gigabytes of them."""
 # Traces pack 10 to 60 times, and a tiled or idle one some hundred times; a bomb of gzip reaches 1,000 times a layer. Below the
 # floor nothing is judged, because it does no harm.
 MOST_TIMES_PACKED = 2000
@@ -37,6 +39,14 @@ def check_count(path: Path, members: int) -> None:
     """Raise InputError for an archive of too many files."""
     if members > MOST_MEMBERS:
         raise InputError(f"{path}: an archive of more than {MOST_MEMBERS:,} files; unpack it and name the traces")
+
+
+def check_name(path: Path, name: str) -> None:
+    """Raise InputError for an archive with a longer name than files have."""
+    if len(name) > MOST_NAME:
+        raise InputError(
+            f"{path}: an archive with a name of more than {MOST_NAME:,} characters; unpack it and name the traces"
+        )
 
 
 def check_total(path: Path, size: int, allowed: int) -> None:

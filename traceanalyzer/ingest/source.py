@@ -94,8 +94,8 @@ class Source:
             raise InputError(f"{self.path}: cannot be read ({error.strerror})") from error
 
     def within(self, layer: Layer) -> Source:
-        """This source, read through one more layer, as far as allowed. Raises InputError when nothing comes out of it."""
-        return with_head(replace(self, layers=(*self.layers, partial(_bounded, layer, self.path, self.allowed))))
+        """This source, read through one more layer, as far as allowed; its head is still that without it."""
+        return replace(self, layers=(*self.layers, partial(_bounded, layer, self.path, self.allowed)))
 
 
 def _bounded(layer: Layer, path: Path, allowed: int, blocks: Iterator[bytes], condition: Condition) -> Iterator[bytes]:
@@ -126,14 +126,14 @@ def unpacked(source: Source) -> Source:
     while codec := codec_of(source.head):
         if len(source.layers) >= MOST_LAYERS:
             raise InputError(f"{source.path}: packed more than {MOST_LAYERS} times over; unpack it first")
-        source = source.within(partial(decompressed, codec))
+        source = with_head(source.within(partial(decompressed, codec)))
     if encoding := utf16_of(source.head):
-        source = source.within(partial(transcoded, encoding))
+        source = with_head(source.within(partial(transcoded, encoding)))
     return source
 
 
 def with_head(source: Source) -> Source:
-    """The source with the head that its place and layers give."""
+    """The source with the head that its place and layers give. Raises InputError when nothing comes out of them."""
     condition = Condition()
     head = b""
     for block in source.blocks(condition):

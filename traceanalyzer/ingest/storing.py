@@ -26,7 +26,7 @@ from traceanalyzer.model.parts import Part, digest, key_of, write_tables
 from traceanalyzer.model.schema import SCHEMA_VERSION
 from traceanalyzer.model.shelves import Shelf, StoreError, shelf_for
 from traceanalyzer.model.store import Manifest
-from traceanalyzer.urls import Place, url_of
+from traceanalyzer.urls import Place, shown, url_of
 from traceanalyzer.workers import map_parts
 
 _MOST_NAMED = 3
@@ -63,7 +63,7 @@ def find_inputs(paths: Sequence[Place], max_bytes: int | None = None) -> list[So
     files = [file for path in paths if (url := url_of(path)) is not None for file in remote_files(url, max_bytes)]
     twice = [url for url, count in Counter(file.url for file in files).items() if count > 1]
     if twice:
-        raise InputError(f"{twice[0]}: is given twice; name every trace once")
+        raise InputError(f"{shown(twice[0])}: is given twice; name every trace once")
     sources = find_sources([Path(path) for path in paths if url_of(path) is None], max_bytes)
     for source in sources:
         importer_of(source)
@@ -175,7 +175,7 @@ def _from_anywhere(one: Source | RemoteFile) -> Source | RemoteFile:
 
 
 def _name(one: Source | RemoteFile) -> str:
-    return one.url if isinstance(one, RemoteFile) else one.shown
+    return shown(one.url) if isinstance(one, RemoteFile) else one.shown
 
 
 def _make(task: _Task, progress: ProgressFactory | None = None) -> _Outcome:

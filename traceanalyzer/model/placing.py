@@ -24,7 +24,7 @@ from traceanalyzer.model.layout import (
 )
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.store import is_own_manifest, is_store, stated
-from traceanalyzer.urls import Place, RemoteFolder, local_of, url_of
+from traceanalyzer.urls import Place, RemoteFolder, local_of, shown, url_of, without_credentials
 
 _NAMED = 3
 
@@ -127,7 +127,7 @@ def _is_table(file: Path) -> bool:
 
 def _check_url(url: str, inputs: Sequence[Place]) -> None:
     if {".", ".."} & set(url.partition("://")[2].split("/")):
-        raise InputError(f"{url}: a URL with . or .. in it; name the place itself")
+        raise InputError(f"{shown(url)}: a URL with . or .. in it; name the place itself")
     folder = RemoteFolder(url)
     for given in inputs:
         other = url_of(given)
@@ -135,7 +135,7 @@ def _check_url(url: str, inputs: Sequence[Place]) -> None:
             continue
         if folder.holds(other) or (RemoteFolder(other).holds(url) and is_store(other)):
             raise InputError(
-                f"{url}: is the input {other}, holds it or lies in it; inputs are never written to, choose another name"
+                f"{shown(url)}: is the input {shown(other)}, holds it or lies in it; inputs are never written to, choose another name"
             )
     try:
         names = folder.names()
@@ -144,12 +144,14 @@ def _check_url(url: str, inputs: Sequence[Place]) -> None:
         for table in EVENT_TABLES.keys() & set(names):
             others += [f"{table}/{name}" for name in folder.within(table).names() if not is_rank(name)]
     except OSError as error:
-        raise InputError(f"{url}: cannot be written ({error}); choose another place") from error
+        raise InputError(
+            f"{shown(url)}: cannot be written ({without_credentials(str(error))}); choose another place"
+        ) from error
     if names and PARTS not in names and not is_store(url):
-        raise InputError(f"{url}: is there already and is not a store; choose another name")
+        raise InputError(f"{shown(url)}: is there already and is not a store; choose another name")
     if others:
         raise InputError(
-            f"{url}: a store that also holds {_named(sorted(others))}, which would be lost; choose another name"
+            f"{shown(url)}: a store that also holds {_named(sorted(others))}, which would be lost; choose another name"
         )
 
 

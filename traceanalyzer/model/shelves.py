@@ -50,7 +50,7 @@ from traceanalyzer.model.placing import check_place, check_replaceable
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
 from traceanalyzer.model.store import TOOL, Manifest, decoded, stated
 from traceanalyzer.model.trace import Input
-from traceanalyzer.urls import Place, RemoteFolder, shown
+from traceanalyzer.urls import Place, RemoteFolder, shown, without_credentials
 
 Placed = Sequence[tuple[Input, Part]]
 """Inputs in the order of their ranks, and what each gave."""
@@ -67,7 +67,7 @@ class StoreError(InputError):
 def shelf_for(place: Place) -> Shelf:
     """The shelf of a store that is to be written. Raises InputError when something else is in its place."""
     checked = check_place(place)
-    return LocalShelf(shown(place), checked) if isinstance(checked, Path) else RemoteShelf(checked)
+    return LocalShelf(shown(place), checked) if isinstance(checked, Path) else RemoteShelf(shown(place), checked)
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,8 @@ class Shelf(ABC):
         try:
             yield
         except OSError as error:
-            raise StoreError(
-                f"{self.given}: cannot be written ({error.strerror or error}); choose another place"
-            ) from error
+            why = without_credentials(str(error.strerror or error))
+            raise StoreError(f"{self.given}: cannot be written ({why}); choose another place") from error
 
     def _stored(self) -> dict[str, tuple[int, Part]]:
         """The parts in the store by key, each with its rank; none where there is no store that can be read."""
@@ -278,13 +277,15 @@ class LocalShelf(Shelf):
 class RemoteShelf(Shelf):
     """Behind a URL: a part is finished when its description is there, which comes last."""
 
+    url: str
+
     @property
     def place(self) -> str:
-        return self.given
+        return self.url
 
     @property
     def _folder(self) -> RemoteFolder:
-        return RemoteFolder(self.given)
+        return RemoteFolder(self.url)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -320,7 +321,7 @@ class RemoteShelf(Shelf):
 
     def put_in_place(self, placed: Placed, tool_version: str) -> Manifest:
         folder, stored, content = self._folder, self._stored(), _manifest(placed, tool_version)
-        check_place(self.given)
+        check_place(self.url)
         wanted = {file_of(name, given.ordinal).rpartition("/")[0] for given, part in placed for name in part.tables}
         before = [f"{name}/{rank}" for name in EVENT_TABLES for rank in folder.within(name).names()]
         with self.writing(), ThreadPoolExecutor(_COPIES_AT_ONCE) as pool:

@@ -26,6 +26,12 @@ class Stream:
     device: int | None
     stream: int | None
 
+    def merged(self, other: Stream) -> Stream:
+        """What both say."""
+        return Stream(
+            self.device if self.device == other.device else None, self.stream if self.stream == other.stream else None
+        )
+
 
 class GpuTracks:
     """Takes known operations and labels of processes in any order; says of a track which stream it is, once all have come."""
@@ -36,11 +42,11 @@ class GpuTracks:
 
     def see(self, events: Sequence[Event], device: pa.Array, stream: pa.Array) -> None:
         """Known operations and where they ran."""
-        tracks = {(event.pid, event.tid): row for row, event in enumerate(events)}
-        for track in tracks.keys() - self._seen.keys():
-            row = tracks[track]
-            if len(self._seen) < MOST_TRACKS:
-                self._seen[track] = Stream(device[row].as_py(), stream[row].as_py())
+        tracks = ((event.pid, event.tid) for event in events)
+        for track, *where in dict.fromkeys(zip(tracks, device.to_pylist(), stream.to_pylist(), strict=True)):
+            if track in self._seen or len(self._seen) < MOST_TRACKS:
+                here = Stream(*where)
+                self._seen[track] = here.merged(self._seen.get(track, here))
 
     def label(self, process: int, label: object) -> None:
         """What a process is called beside its name: Kineto says "GPU 0" and "CPU"."""
@@ -75,7 +81,10 @@ class GpuTracks:
         ids = col.Integers()
         process = ids.identities([pid for pid, _ in self._seen]).to_pylist()  # type: ignore[misc]
         thread = ids.identities([tid for _, tid in self._seen]).to_pylist()  # type: ignore[misc]
-        return dict(zip(zip(process, thread, strict=True), self._seen.values(), strict=True))
+        found: dict[tuple[int | None, int | None], Stream] = {}
+        for track, stream in zip(zip(process, thread, strict=True), self._seen.values(), strict=True):
+            found[track] = stream.merged(found.get(track, stream))
+        return found
 
     @cached_property
     def _devices(self) -> dict[int | None, int | None]:

@@ -1,7 +1,7 @@
 """Ranges that are written as two events: begin and end on a thread (B, E), or wherever, under an id (b, e).
 
 The two may lie far apart in the file and in any order, so all of them wait for its end, in about 40 bytes each and what is read of
-their arguments.
+the arguments of begins.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from traceanalyzer.columns import NULL
 from traceanalyzer.ingest.kineto import columns as col
 from traceanalyzer.ingest.kineto.decode import Args, Event, Times
 from traceanalyzer.ingest.kineto.extras import Extra
 from traceanalyzer.ingest.kineto.notes import Notes
-from traceanalyzer.ingest.kineto.tracks import NONE
 
 ON_A_THREAD = frozenset("BE")
 # S and F are an old spelling of b and e.
@@ -52,11 +52,11 @@ class BeginEnd:
         """Begins and ends in the order of the file, all with a time."""
         on_a_thread = [e.ph in ON_A_THREAD for e in events]
         tids = [e.tid if on else None for e, on in zip(events, on_a_thread, strict=True)]
-        process = self._ids.identities([e.pid for e in events]).fill_null(NONE).to_numpy()
-        thread = self._ids.identities(tids).fill_null(NONE).to_numpy()
+        process = self._ids.identities([e.pid for e in events]).fill_null(NULL).to_numpy()
+        thread = self._ids.identities(tids).fill_null(NULL).to_numpy()
         for row, (event, on) in enumerate(zip(events, on_a_thread, strict=True)):
             key = (int(process[row]), int(thread[row])) if on else _identity(event, extra[row])
-            if event.args is not None and event.args != col.NO_ARGS:
+            if event.ph in BEGINS and event.args is not None and event.args != col.NO_ARGS:
                 self._args[len(self._key)] = msgspec.json.encode(event.args)
             self._key.append(self._keys.setdefault(key, len(self._keys)))
             self._name.append(self._names[event.name or None])
@@ -165,7 +165,7 @@ def _matched(time: list[int], name: list[int], begins: list[bool]) -> tuple[list
 
 
 def _known(number: np.int64) -> int | None:
-    return None if number == NONE else int(number)
+    return None if number == NULL else int(number)
 
 
 def _identity(event: Event, extra: Extra) -> Hashable:

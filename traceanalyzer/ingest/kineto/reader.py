@@ -245,7 +245,7 @@ class Reader:
             data |= {**self._plain.columns(names), "category": col.constant(category, len(events))}
             if category == "annotation":
                 data["external_id"] = self._external_ids(col.arguments(events))
-            else:
+            elif category == "python":
                 self._notes.python_frames(times["end_ns"], names, data["thread"])
         self._processes.work(data["process"])
         self._sink.add("host_ranges", pa.table(data))

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns import NULL, ints
 from traceanalyzer.ingest import classify
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.kineto import columns as col
@@ -31,7 +32,6 @@ from traceanalyzer.ingest.kineto.unknown import candidates, on_a_stream
 from traceanalyzer.ingest.kineto.vendors import Vendors
 from traceanalyzer.ingest.spool import conform
 
-NONE = np.iinfo(np.int64).min
 # A range that lies on a stream and may be work.
 MAYBE = "maybe"
 Kinds = npt.NDArray[np.object_]
@@ -100,9 +100,9 @@ class Tracks:
 
     def _nameless(self, process: int, thread: int) -> bool:
         name = self._processes.name(process)
-        if process == NONE or name is None:
-            return process != NONE
-        return lanes.is_gpu(name) and thread != NONE and (process, thread) not in self._processes.threads
+        if process == NULL or name is None:
+            return process != NULL
+        return lanes.is_gpu(name) and thread != NULL and (process, thread) not in self._processes.threads
 
     def _lane(self, process: int, thread: int) -> Lane:
         return lanes.lane_of(self._processes.name(process), self._processes.threads.get((process, thread)))
@@ -127,15 +127,15 @@ class Tracks:
     def _on_streams(self, ranges: pa.Table, kind: Kinds, tracks: list[tuple[int, int]], track: Rows) -> Flags:
         """Which ranges of the host lie on a stream after all; hand those on. Without a category only their arguments say so."""
         on_host, unknown = kind == lanes.HOST, ranges["category"].is_valid().to_numpy()
-        device, stream = (_ints(ranges, name) for name in ("device", "stream"))
-        told = (device != NONE) & (stream != NONE)
+        device, stream = (ints(ranges, name) for name in ("device", "stream"))
+        told = (device != NULL) & (stream != NULL)
         if not (on_host & (unknown | told)).any():
             return np.zeros(len(kind), bool)
         gpus, hosts, threads = self._processes.gpu_tracks, self._processes.hosts, self._processes.threads
         # A thread that has a name for an id goes by that.
         named = [threads.get((p, t), self._ids.names.get(t)) for p, t in tracks]
         streams = [
-            gpus.of(p, None if t == NONE else t, name, hosts) for (p, t), name in zip(tracks, named, strict=True)
+            gpus.of(p, None if t == NULL else t, name, hosts) for (p, t), name in zip(tracks, named, strict=True)
         ]
         # A thread of the host may say for which stream it works; the process of a GPU has the GPU's number.
         elsewhere = np.array([p in hosts and not gpus.known(p, t) for p, t in tracks], bool)[track]
@@ -241,13 +241,9 @@ def _xla_args(extra: Extra) -> _XlaArgs:
 
 def _tracks(ranges: pa.Table) -> tuple[list[tuple[int, int]], Rows]:
     """The distinct (process, thread) of the ranges, and which of them each has."""
-    pairs = np.stack([_ints(ranges, "process"), _ints(ranges, "thread")], axis=1)
+    pairs = np.stack([ints(ranges, "process"), ints(ranges, "thread")], axis=1)
     distinct, which = np.unique(pairs, axis=0, return_inverse=True)
     return [(int(p), int(t)) for p, t in distinct], which.reshape(-1)
-
-
-def _ints(table: pa.Table, name: str) -> Rows:
-    return pc.fill_null(table[name].cast(pa.int64()), NONE).to_numpy()  # type: ignore[no-any-return]
 
 
 def _packed(ranges: pa.Table) -> pa.Table:

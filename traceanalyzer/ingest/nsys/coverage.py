@@ -182,7 +182,7 @@ def _report_unknown(database: Database, sink: Sink) -> None:
     """Say that tables whose rows lie on streams of GPUs could not be read, because nobody knows what they hold."""
     found = database.table(_ON_STREAMS)
     names = [str(name) for name in found["name"].to_pylist()] if found else []
-    rows = {name: database.row_estimate(name) for name in names if not _KNOWN.fullmatch(name)}
+    rows = {name: database.row_count(name) for name in names if not _KNOWN.fullmatch(name)}
     if unknown := [name for name in sorted(rows) if rows[name]]:
         message = "tables of work on streams of a GPU that are not known were not read: the GPU may be busy where it looks idle"
         sink.health("TRC001", "medium", message, sum(rows.values()), ", ".join(unknown)[:200])

@@ -95,6 +95,14 @@ class Database:
             return 0
         return max(int(found["n"][0].as_py()), 0) if found else 0
 
+    def row_count(self, table: str) -> int:
+        """How many rows a table has; 0 where it cannot be asked."""
+        try:
+            found = self.table(f"select count(*) as n from {stored(table)}")
+        except InputError:
+            return 0
+        return int(found["n"][0].as_py()) if found else 0
+
     def longest_text(self, table: str, expressions: list[str]) -> int:
         """Bytes of the longest text that expressions over a table give. Raises InputError when no name is so long."""
         if not expressions:
