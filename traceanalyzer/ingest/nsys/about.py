@@ -12,7 +12,7 @@ import pyarrow as pa
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.database import Database
-from traceanalyzer.ingest.nsys.lookups import Strings, processes, threads
+from traceanalyzer.ingest.nsys.lookups import Devices, Strings, processes, threads
 from traceanalyzer.ingest.nsys.repairs import Repairs
 from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
 
@@ -117,7 +117,7 @@ def report_diagnostics(database: Database, sink: Sink) -> None:
         sink.health("TRC003", "info", message, len(other), other[0])
 
 
-def read_devices(database: Database, used: set[int], repairs: Repairs) -> list[pa.Table]:
+def read_devices(database: Database, devices: Devices, used: set[int], repairs: Repairs) -> list[pa.Table]:
     """The table `devices`: CUDA GPUs that the file describes; other display adapters only if something ran on them."""
     sql = tables.select(database, tables.GPU, "device is not null", "device")
     found = database.table(sql) if sql else None
@@ -128,10 +128,13 @@ def read_devices(database: Database, used: set[int], repairs: Repairs) -> list[p
         found = found.set_column(found.schema.get_field_index(name), name, numbers)
     found = found.filter(found["device"].is_valid())
     rows: dict[int, dict[str, Any]] = {}
-    for row in found.to_pylist():
+    adapters = found.select(_DEVICES.names).to_pylist()
+    # Those of CUDA have their number, whatever else has the same.
+    for row in sorted(adapters, key=lambda row: not (row["sm_count"] or row["compute_major"])):
+        row["device"] = devices.number(row["device"])
         if row["device"] in used or row["sm_count"] or row["compute_major"]:
             rows.setdefault(row["device"], {name: None if value == "" else value for name, value in row.items()})
-    return [pa.Table.from_pylist(list(rows.values()), schema=_DEVICES)] if rows else []
+    return [pa.Table.from_pylist([rows[device] for device in sorted(rows)], schema=_DEVICES)] if rows else []
 
 
 _DEVICES = pa.schema(

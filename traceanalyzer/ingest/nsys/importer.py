@@ -87,10 +87,10 @@ class _Reading:
         self._stream("host_ranges", host.ranges(last), seen.see_ranges)
         self._stream("overheads", host.overheads(last))
         self._stream("memory_events", samples.read_memory_events(reader, devices, kinds, repairs, nameless))
-        self._stream("counters", samples.read_counters(reader, database, repairs))
+        self._stream("counters", samples.read_counters(reader, database, devices, repairs))
         processes = seen.processes or ({nameless} if seen.gpu_ops else set())
         used = {gpu for _, gpu in seen.places if gpu is not None}
-        self._stream("devices", about.read_devices(database, used, repairs))
+        self._stream("devices", about.read_devices(database, devices, used, repairs))
         self._stream("processes", about.read_processes(database, processes, facts.host))
         self._stream("threads", about.read_threads(database, strings, processes))
         self._meter.finish()

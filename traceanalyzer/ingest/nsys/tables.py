@@ -154,6 +154,8 @@ GPU = Table(
         Field("sm_count", ("smCount", "numMultiprocessors")),
         Field("memory", ("totalMemory", "globalMemorySize")),
         Field("uuid", ("uuid",), TEXT),
+        Field("cuda", ("cuDevice",)),
+        Field("bus", ("busLocation",), TEXT),
     ),
     ("device",),
 )
