@@ -150,7 +150,9 @@ def gpus(*rows: tuple[int, int | None, str]) -> Tables:
 def seen(**by_pid: tuple[int, ...]) -> Tables:
     """The profiler's numbers of the GPUs that each process sees, in the process's own order."""
     rows = [
-        {"gpuId": gpu, "cudaId": cuda, "pid": int(pid[1:])} for pid, own in by_pid.items() for cuda, gpu in enumerate(own)
+        {"gpuId": gpu, "cudaId": cuda, "pid": int(pid[1:])}
+        for pid, own in by_pid.items()
+        for cuda, gpu in enumerate(own)
     ]
     return {"TARGET_INFO_CUDA_DEVICE": rows}
 

@@ -1,4 +1,4 @@
-"""What an export says of itself: versions, clock, rank, hardware, processes, and what went wrong while recording."""
+"""What an export says of itself: versions, clock, rank, hardware and processes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from traceanalyzer.ingest.nsys.repairs import Repairs
 from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
 
 NEWEST_MAJOR = 3
-_ERROR = 3
 _MOST_DIGITS = 18
 # All names of tables together have some KB.
 _LONGEST_LIST = 16 << 10
-_LOSS = re.compile(r"drop|lost|los[es]|overflow|discard|miss(?:ed|ing)|not (?:all|every)|incomplete|exhausted", re.I)
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 _WORLD = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "SLURM_NPROCS")
 
@@ -100,21 +98,6 @@ class About:
                 "some tables may be read wrongly",
                 example=f"schema {self.major}",
             )
-
-
-def report_diagnostics(database: Database, sink: Sink) -> None:
-    """Pass on the errors that Nsight Systems met while recording. Its warnings are routine: every file has some."""
-    sql = tables.select(database, tables.DIAGNOSTICS, f"severity = {_ERROR}")
-    found = database.table(sql) if sql else None
-    texts: list[str] = found["text"].to_pylist() if found else []
-    lost = [text for text in texts if _LOSS.search(text)]
-    other = [text for text in texts if not _LOSS.search(text)]
-    if lost:
-        message = "Nsight Systems lost records: idle time and counts may be wrong; record a shorter stretch"
-        sink.health("TRC003", "medium", message, len(lost), lost[0])
-    if other:
-        message = "Nsight Systems met errors while recording: something may be missing; see its diagnostics"
-        sink.health("TRC003", "info", message, len(other), other[0])
 
 
 def read_devices(database: Database, devices: Devices, used: set[int], repairs: Repairs) -> list[pa.Table]:

@@ -35,7 +35,9 @@ def gpu_numbers(database: Database, used: Iterable[tuple[int, int]]) -> Numbers:
     by_machine = next((numbers for numbers in places if gpus <= numbers.keys()), {})
     if called and called.keys() <= agreed.keys():
         # GPUs that no process of the recording saw have no number there; they keep clear of those that have.
-        return agreed | _clear_of(set(agreed.values()), sorted(gpus - agreed.keys()), lambda gpu: by_machine.get(gpu, gpu))
+        return agreed | _clear_of(
+            set(agreed.values()), sorted(gpus - agreed.keys()), lambda gpu: by_machine.get(gpu, gpu)
+        )
     return by_machine
 
 

@@ -11,6 +11,7 @@ from traceanalyzer.ingest.nsys import about, samples, tables
 from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.coverage import Coverage
 from traceanalyzer.ingest.nsys.database import Database, open_database
+from traceanalyzer.ingest.nsys.diagnostics import read_diagnostics
 from traceanalyzer.ingest.nsys.gpu_ops import GpuOps
 from traceanalyzer.ingest.nsys.host import Host
 from traceanalyzer.ingest.nsys.lookups import Devices, Kinds, Strings
@@ -120,8 +121,7 @@ class _Reading:
         """Say what was met and what it means for the rules."""
         sink, seen = self._sink, self._coverage
         facts.report(sink)
-        about.report_diagnostics(self._database, sink)
-        seen.report(self._database, facts, devices, sink)
+        seen.report(self._database, facts, devices, read_diagnostics(self._database), sink)
         if seen.whole_graphs:
             sink.health(
                 "TRC008",
