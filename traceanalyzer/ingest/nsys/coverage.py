@@ -104,30 +104,27 @@ class Coverage:
         """The code of the cause and what to say. None: that launches left no work is said of traces of all formats."""
         if about.left_out(tables.KERNEL):
             return "TRC009", "the tables of GPU work were left out at export; export again without --tables"
+        if self.launches and not (graphics.rows or about.cuda_traced is False or about.trimmed or doubts):
+            return None
         if graphics.rows:
-            message = f"the file holds graphics work ({graphics}), which is not read, and no work of CUDA: nothing about it can be judged"
-            return "TRC002", message
-        if about.cuda_traced is False:
-            return (
-                "TRC002",
-                "CUDA was not traced, so no GPU work was recorded; record with nsys profile --trace=cuda,nvtx",
-            )
-        if about.trimmed:
-            return "TRC002", "no GPU work lies in the part of the recording that was exported; export all of it"
-        if doubts:
+            why = f"the file holds graphics work ({graphics}), which is not read, and no work of CUDA"
+        elif about.cuda_traced is False:
+            why = "CUDA was not traced, so no GPU work was recorded; record with nsys profile --trace=cuda,nvtx"
+        elif about.trimmed:
+            why = "no GPU work lies in the part of the recording that was exported; export all of it"
+        elif doubts:
             calls = f"{self.calls:,} CUDA calls were recorded, but" if self.calls else "CUDA was traced, but"
             ran = "what these ran is missing" if self.launches else "whether any ran cannot be told"
             words = ", ".join(one.quoted for one in doubts)
-            return "TRC002", f"{calls} no work of the GPU, and {ran}. Nsight Systems says: {words}"
-        if self.launches:
-            return None
-        if about.cuda_traced or self.calls:
-            return "TRC002", "CUDA was traced, but nothing was launched: the GPU was not used while nsys recorded"
-        return (
-            "TRC002",
-            "no GPU work was recorded, and the file does not say whether CUDA was traced; "
-            "record with nsys profile --trace=cuda,nvtx",
-        )
+            why = f"{calls} no work of the GPU, and {ran}. Nsight Systems says: {words}"
+        elif about.cuda_traced or self.calls:
+            why = "CUDA was traced, but nothing was launched: the GPU was not used while nsys recorded"
+        else:
+            why = (
+                "no GPU work was recorded, and the file does not say whether CUDA was traced; "
+                "record with nsys profile --trace=cuda,nvtx"
+            )
+        return "TRC002", why
 
     def _contents(self, database: Database, graphics: Graphics) -> str:
         """What the file does hold, for one who wonders."""
