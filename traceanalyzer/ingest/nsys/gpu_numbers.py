@@ -1,7 +1,7 @@
 """The number of each GPU that people know it by.
 
-Nsight Systems numbers GPUs in an order of its own. A program knows them by CUDA's numbers, which CUDA_VISIBLE_DEVICES may change for each
-process; an administrator by nvidia-smi's, which follow the PCI bus.
+Nsight Systems numbers GPUs in an order of its own. A program knows them by CUDA's numbers, which CUDA_VISIBLE_DEVICES may change
+for each process; an administrator by nvidia-smi's, which follow the PCI bus.
 """
 
 from __future__ import annotations
