@@ -53,6 +53,7 @@ def health(
     lost = _count(launch_calls.filter(pc.invert(pc.or_(launch_calls["answered"], launch_calls["queued"]))))
     sound, lists = frames.by_rank(ledger_ops), [frames.by_rank(table) for table in (overheads, steps)]
     worst = "low" if sound else "high"
+    hidden = recorded_health["rank"].filter(pc.equal(recorded_health["severity"], "high")).to_pylist()
     rows = [_disagreement(row) for row in clocks.to_pylist()]
     rows += [
         _row(rank, "TRC006", "low", _CROWD, count) for rank, count in _count(launches.filter(crowded(launches))).items()
@@ -74,7 +75,12 @@ def health(
                 "under-counted, and a step may look faster than it was"
             )
             rows.append(_row(rank, "TRC002", "medium", message, missing))
-        if rank in sound:
+        # Where nothing can be judged, it is no matter that it is little or slow.
+        if (
+            rank in sound
+            and rank not in hidden
+            and not any(row["severity"] == "high" for row in rows if row["rank"] == rank)
+        ):
             rows += _weak(rank, sound[rank], *(tables[rank] for tables in lists))
     noted = softened(recorded_health, recorded.keys()) if sound else recorded_health
     return pa.concat_tables([noted, pa.Table.from_pylist(rows, schema=HEALTH.schema)])

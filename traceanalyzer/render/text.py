@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Collection
 
 from traceanalyzer.render.findings import alike, gain, grouped, proof
 from traceanalyzer.render.job import job_section
@@ -28,9 +29,10 @@ def render_text(result: Result) -> str:
         lines += wrap(f"{note.code} {note.message}{count}{ranks}", "health  ", "        ")
     lines += [*ledgers(result), *job_section(result)]
     groups = grouped(result.findings)
+    said = _said(result)
     lines += ["", *(["FINDINGS"] if groups else _calm(result))]
     for number, group in enumerate(groups, 1):
-        lines += ["", *_finding(number, group)]
+        lines += ["", *_finding(number, group, said)]
     lines += ["", *_silent(result)]
     return page(lines)
 
@@ -56,13 +58,22 @@ def _calm(result: Result) -> list[str]:
     return ["No findings: nothing worth fixing was seen."]
 
 
-def _finding(number: int, group: list[Finding]) -> list[str]:
+def _said(result: Result) -> dict[str, str]:
+    """What the notes of health say above the findings, and the code of each."""
+    return {_plain(note.message): note.code for note in reversed(result.health)}
+
+
+def _plain(sentence: str) -> str:
+    return sentence.rstrip(".").casefold()
+
+
+def _finding(number: int, group: list[Finding], said_above: Collection[str]) -> list[str]:
     first = group[0]
     indent = " " * (len(str(number)) + 2)
     lines = [
         *wrap(f"{first.title} [{first.rule}, {first.severity}]", f"{number}. ", indent),
         *wrap(gain(first), indent, indent),
-        *wrap(first.message, indent, indent),
+        *([] if _plain(first.message) in said_above else wrap(first.message, indent, indent)),
     ]
     if len(group) > 1:
         lines += wrap(f"The same on {alike(group[1:])}.", indent, indent)
@@ -88,7 +99,11 @@ def _silent(result: Result) -> list[str]:
     counts = Counter(rule.outcome for rule in result.rules)
     summary = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in sorted(counts.items()))
     lines = [f"Rules: {summary}"]
+    said, alike = _said(result), defaultdict(list)
     for rule in result.rules:
         if rule.outcome in ("could_not_judge", "error"):
-            lines += wrap(f"{rule.rule} {rule.outcome.replace('_', ' ')}: {rule.reason}", "  ", "    ")
+            alike[rule.outcome, rule.reason].append(rule.rule)
+    for (outcome, reason), rules in alike.items():
+        why = f"see {said[_plain(reason)]} above" if reason and _plain(reason) in said else reason
+        lines += wrap(f"{', '.join(rules)} {outcome.replace('_', ' ')}: {why}", "  ", "    ")
     return lines

@@ -46,12 +46,13 @@ class KinetoImporter:
                 raise InputError(f"{source.path}: {_ended_early(stream.damage)}")
             for note in stream.notes:
                 sink.health(*note)
-        damage.report(stream.damage, splitter, sink)
+        process = reader.finish()
+        damage.report(stream.damage, splitter, reader.gpu_work, sink)
         found = read_surroundings(splitter, sink)
         described = metadata.devices(found)
         if described is not None:
             sink.add("devices", described)
-        return metadata.facts(found, reader.finish(), reader.rank)
+        return metadata.facts(found, process, reader.rank)
 
 
 def _ended_early(damage: str | None) -> str | None:

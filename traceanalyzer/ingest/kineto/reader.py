@@ -278,6 +278,11 @@ class Reader:
         """The rank that the collectives tell, once all events have been taken."""
         return self._groups.rank
 
+    @property
+    def gpu_work(self) -> bool:
+        """Whether anything was work of a GPU, once all events have been taken and handed on."""
+        return self._tracks.gpu_work
+
     def finish(self) -> int | None:
         """Hand on what waited for the end of the file; return the process that the GPU rows belong to."""
         self._ranges.finish()
