@@ -109,7 +109,10 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "launches": (launches, ("links", "clocks")),
     "health": (
         health,
-        ("recorded_health", "gpu_ops", "ledger_ops", "launch_calls", "clocks", "launches", "overheads", "steps"),
+        (
+            *("recorded_health", "gpu_ops", "ledger_ops", "launch_calls", "clocks", "launches", "overheads", "steps"),
+            *("api_calls", "host_ranges", "inputs"),
+        ),
     ),
     "waits": (waits, ("api_calls", "launches", "gpu_ops")),
     "host": (

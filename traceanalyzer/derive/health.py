@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.host import is_driver_overhead
 from traceanalyzer.derive.launches import MOST_GPUS, crowded
+from traceanalyzer.derive.too_little import too_little
 from traceanalyzer.intervals import clip, total, union
 from traceanalyzer.model.schema import HEALTH
+from traceanalyzer.model.trace import Input
 from traceanalyzer.units import format_duration, format_share
 
 MISSING_SHARE = 0.02
@@ -23,14 +25,10 @@ MOST_MISSING_SHARE = 0.5
 """With this many missing, what is left of the GPU's work says nothing of the run."""
 OVERHEAD_SHARE = 0.05
 """The rules begin to speak at a twentieth of the window; what the profiler costs matters from there on."""
-SHORT_WINDOW = 1_000_000
-"""ns. One launch, copy or hiccup of the host takes tens of microseconds, so several percent of a window this short."""
 _CROWD = (
     f"one thread launches on more than {MOST_GPUS} GPUs: what it did while each of them was idle is not told, so the idle time before "
     "these operations has no cause; record one process for each GPU"
 )
-FEW_OPS = 10
-"""With fewer operations, and no steps that repeat, a single pause is more than a tenth of all there is."""
 
 
 def health(
@@ -42,16 +40,21 @@ def health(
     launches: pa.Table,
     overheads: pa.Table,
     steps: pa.Table,
+    api_calls: pa.Table,
+    host_ranges: pa.Table,
+    inputs: Sequence[Input],
 ) -> pa.Table:
     """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation,
     TRC005 for one whose clocks disagree, TRC006 for one with more GPUs than a thread is asked about, TRC004 for one that the profiler
     slowed, TRC010 for one that shows too little.
 
-    The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing.
+    The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing; the last does where
+    next to nothing of a rank is there.
     """
     recorded, launched = _count(gpu_ops), _count(launch_calls)
     lost = _count(launch_calls.filter(pc.invert(pc.or_(launch_calls["answered"], launch_calls["queued"]))))
-    sound, lists = frames.by_rank(ledger_ops), [frames.by_rank(table) for table in (overheads, steps)]
+    sound, costs = frames.by_rank(ledger_ops), frames.by_rank(overheads)
+    little = too_little(ledger_ops, api_calls, host_ranges, steps, inputs)
     worst = "low" if sound else "high"
     hidden = recorded_health["rank"].filter(pc.equal(recorded_health["severity"], "high")).to_pylist()
     rows = [_disagreement(row) for row in clocks.to_pylist()]
@@ -81,7 +84,8 @@ def health(
             and rank not in hidden
             and not any(row["severity"] == "high" for row in rows if row["rank"] == rank)
         ):
-            rows += _weak(rank, sound[rank], *(tables[rank] for tables in lists))
+            rows += [_row(rank, *little[rank])] if rank in little else []
+            rows += _slowed(rank, sound[rank], costs[rank])
     noted = softened(recorded_health, recorded.keys()) if sound else recorded_health
     return pa.concat_tables([noted, pa.Table.from_pylist(rows, schema=HEALTH.schema)])
 
@@ -92,27 +96,18 @@ def _count(table: pa.Table) -> Counter[int]:
     return Counter(dict(zip(ranks.tolist(), counts.tolist(), strict=True)))
 
 
-def _weak(rank: int, ops: pa.Table, overheads: pa.Table, steps: pa.Table) -> list[dict[str, object]]:
-    """TRC004 and TRC010 of one rank, which has operations."""
+def _slowed(rank: int, ops: pa.Table, overheads: pa.Table) -> list[dict[str, object]]:
+    """TRC004 of one rank, which has operations."""
     low, high = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
-    window, rows = high - low, []
+    window = high - low
     lost, count = _profiler_time(overheads, low, high)
-    if lost and lost >= OVERHEAD_SHARE * window:
-        message = (
-            f"the profiler itself was at work for {format_share(lost / window)} of the time ({format_duration(lost)}): "
-            "what the host did looks slower than it is without a profiler"
-        )
-        rows.append(_row(rank, "TRC004", "low", message, count))
-    if window < SHORT_WINDOW:
-        message = (
-            f"the GPU's work spans only {format_duration(window)}: shares of so short a time may be chance, "
-            "and say little of the run"
-        )
-        rows.append(_row(rank, "TRC010", "low", message, ops.num_rows))
-    elif ops.num_rows < FEW_OPS and steps.num_rows < 2:
-        message = "there are only a few GPU operations and no steps: what is true of them may not be true of the run"
-        rows.append(_row(rank, "TRC010", "low", message, ops.num_rows))
-    return rows
+    if not lost or lost < OVERHEAD_SHARE * window:
+        return []
+    message = (
+        f"the profiler itself was at work for {format_share(lost / window)} of the time ({format_duration(lost)}): "
+        "what the host did looks slower than it is without a profiler"
+    )
+    return [_row(rank, "TRC004", "low", message, count)]
 
 
 def _profiler_time(overheads: pa.Table, low: int, high: int) -> tuple[int, int]:
@@ -123,10 +118,16 @@ def _profiler_time(overheads: pa.Table, low: int, high: int) -> tuple[int, int]:
 
 
 def softened(notes: pa.Table, recorded: Iterable[int]) -> pa.Table:
-    """Health rows. What a rank without any GPU work, which are all but `recorded`, says of that hides nothing of the others' work."""
-    severity = notes["severity"]
-    empty = pc.invert(pc.is_in(notes["rank"], pa.array(list(recorded), pa.int32())))
-    severity = pc.if_else(pc.and_(empty, pc.equal(severity, "high")), "low", severity)
+    """Health rows. What a rank without any GPU work, which are all but `recorded`, says of that hides nothing of the others' work; nor
+    does one that shows too little, beside others that show enough."""
+    severity, rank = notes["severity"], notes["rank"]
+    grave = pc.equal(severity, "high")
+    little = pc.and_(grave, pc.equal(notes["code"], "TRC010"))
+    working = set(recorded)
+    hides_nothing = pc.invert(pc.is_in(rank, pa.array(sorted(working), pa.int32())))
+    if working - set(rank.filter(little).to_pylist()):
+        hides_nothing = pc.or_(hides_nothing, little)
+    severity = pc.if_else(pc.and_(hides_nothing, grave), "low", severity)
     return notes.set_column(notes.schema.get_field_index("severity"), "severity", severity)
 
 
