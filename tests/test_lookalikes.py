@@ -1,4 +1,4 @@
-"""Work of a GPU that cannot be judged is named: rows in a form that is not known, devices that are not read, files that end before it."""
+"""Work of a GPU that cannot be judged is named: rows in an unknown form, devices that are not read, files that end before it."""
 
 from __future__ import annotations
 

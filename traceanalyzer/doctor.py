@@ -82,7 +82,10 @@ def _examine(part: MemoryPart, container: str) -> Recording:
         HealthNote(row["code"], row["severity"], row["message"], row["count"], row["example"])
         for row in catalog.table("health").to_pylist()
     ]
-    names = missing(file, held, {note.code for note in health if note.severity != "info"})
+    codes, grave = (
+        {note.code for note in health if note.severity in of} for of in (("low", "medium", "high"), ("high",))
+    )
+    names = missing(file, held, codes, grave)
     rules = _rules(result, health, names)
     needed_by: dict[str, list[str]] = defaultdict(list)
     for obstacle in rules.obstacles:

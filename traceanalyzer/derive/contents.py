@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.frameworks import frameworks
+from traceanalyzer.derive.launch_calls import captured_launches
 from traceanalyzer.intervals import Array
 from traceanalyzer.result.diagnosis import Contents, GpuWork
 
@@ -33,6 +34,7 @@ def contents(catalog: Catalog) -> Contents:
         queued_before=int(before.sum()),
         linked_to_operator=_valid(ops, "external_id"),
         graph_kernels=_graph_kernels(launches),
+        captured_launches=captured_launches(catalog.table("api_calls")).total(),
         api_calls=_counts(catalog.table("api_calls"), "class"),
         host_ranges=_counts(ranges, "category"),
         shapes=_valid(ranges.filter(pa.array(frames.equals(ranges, "category", "operator"))), "shapes"),

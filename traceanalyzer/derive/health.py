@@ -48,8 +48,8 @@ def health(
     TRC005 for one whose clocks disagree, TRC006 for one with more GPUs than a thread is asked about, TRC004 for one that the profiler
     slowed, TRC010 for one that shows too little.
 
-    The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing; the last does where
-    next to nothing of a rank is there.
+    The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing; the last does
+    where next to nothing of a rank is there.
     """
     recorded, launched = _count(gpu_ops), _count(launch_calls)
     lost = _count(launch_calls.filter(pc.invert(pc.or_(launch_calls["answered"], launch_calls["queued"]))))

@@ -1,7 +1,7 @@
 """Recordings that hold next to nothing of what a program runs on the GPU: of these, shares of the window say nothing of the run.
 
-Launches that a stream capture only records into a CUDA graph start nothing; the kernels run when the graph is launched. A recording of the
-capture alone holds many launches and a handful of operations beside it, often of the warm-up. The same handful may be left over
+Launches that a stream capture only records into a CUDA graph start nothing; the kernels run when the graph is launched. A recording of
+the capture alone holds many launches and a handful of operations beside it, often of the warm-up. The same handful may be left over
 where the recording began too late or ended too early.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import frames

@@ -20,6 +20,7 @@ from traceanalyzer.result.document import Finding, RuleOutcome
 
 # A rule that makes more groups than anyone reads is wrong about its group_by.
 MAX_GROUPS = 1000
+TOO_LITTLE = "TRC010"
 # Likewise one whose findings nobody could look through: characters of their texts and rows of evidence, for each group there may be.
 MOST_CHARACTERS, MOST_ROWS = 1 << 14, 50
 
@@ -119,7 +120,7 @@ class _Run:
         if program is None:
             raise ValueError(str(problems[0]))
         self._check_required(rule)
-        sick = self._sick(rule.requires.healthy)
+        sick = self._unfit(rule.requires.healthy)
         if sick and not any(rank not in sick for rank, _ in self.windows.gpus):
             raise _AbstainedError("could_not_judge", next(iter(sick.values())))
         rows = self._rows(rule, program, sick)
@@ -168,6 +169,15 @@ class _Run:
             if note["code"] in codes:
                 sick.setdefault(note["rank"], note["message"])
         return sick
+
+    def _unfit(self, codes: Sequence[str]) -> dict[int | None, str]:
+        """As `_sick`; and where so little was recorded that nothing can be judged, no rule that minds health can."""
+        little = {
+            note["rank"]: note["message"]
+            for note in self.notes
+            if note["code"] == TOO_LITTLE and note["severity"] == "high"
+        }
+        return (little if codes else {}) | self._sick(codes)
 
     def _rows(self, rule: Rule, program: Program, sick: dict[int | None, str]) -> TableRows:
         values = {f"params.{name}": pa.scalar(param.value) for name, param in rule.params.items()}

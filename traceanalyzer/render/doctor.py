@@ -138,6 +138,13 @@ def _facts(held: Contents, format_: str) -> list[tuple[str, str]]:
         rows.append(("CUDA graphs", hidden))
     elif held.graph_kernels:
         rows.append(("CUDA graphs", f"recorded kernel by kernel ({format_count(held.graph_kernels)} kernels)"))
+    elif held.captured_launches:
+        rows.append(
+            (
+                "CUDA graphs",
+                f"{format_count(held.captured_launches)} launches captured into graphs that were not launched",
+            )
+        )
     if held.communication or held.collectives:
         described = _share(held.collectives, max(held.communication, held.collectives), "communication kernels")
         rows.append(("collectives", f"size and group known for {described}"))

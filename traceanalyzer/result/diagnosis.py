@@ -54,9 +54,9 @@ class Contents:
     Of `gpu_operations` (those with possible times, on a known GPU), `launch_recorded` have the API call that started them. Of
     the rest, `migrations` of unified memory have no such call, `queued_before` were queued before recording began, and for the
     others the file gives no reason. `linked_to_operator` carry the id of their operator. `graph_kernels` are kernels inside
-    CUDA graphs, recorded one by one. `shapes` are operators with input shapes. `unused_gpus` are described, but nothing ran on
-    them. `step_method` is annotation, nvtx or repetition, `first_step` the name of the first. `framework` is pytorch, jax or
-    null.
+    CUDA graphs, recorded one by one; `captured_launches` were only recorded into such a graph, which runs nothing. `shapes` are
+    operators with input shapes. `unused_gpus` are described, but nothing ran on them. `step_method` is annotation, nvtx or
+    repetition, `first_step` the name of the first. `framework` is pytorch, jax or null.
     """
 
     gpus: list[GpuWork]
@@ -67,6 +67,7 @@ class Contents:
     queued_before: int
     linked_to_operator: int
     graph_kernels: int
+    captured_launches: int
     api_calls: dict[str, int]
     host_ranges: dict[str, int]
     shapes: int

@@ -24,6 +24,8 @@ GIVES = {
     "gpu": "the kernels and copies, without which nothing can be judged",
     "launches": "the CUDA or HIP calls, which say when the host asked for each operation and why the GPU was idle before it",
     "lost_records": "the GPU operations that the profiler lost",
+    "replay": "what the CUDA graph runs: this recording holds its capture and no launch of it",
+    "iterations": "the GPU's work of whole iterations, of which this recording holds a handful of operations",
     "all_tables": "the tables that this export left out",
     "operators": "the operators, which name what the host did while the GPU waited",
     "steps": "steps, so that times are per iteration and start-up can be told from steady state",
@@ -51,6 +53,11 @@ WAYS: dict[str, dict[str, Way]] = {
         "lost_records": Way(
             "fewer steps, after at least two of warm-up: schedule(wait=1, warmup=2, active=3, repeat=1)"
         ),
+        "replay": Way(
+            "let the profiler start after the capture: schedule(wait=..., warmup=2, active=3) with prof.step() around the replays",
+            mind="torch.compile with CUDA graphs captures in its first three calls, serving engines while they start",
+        ),
+        "iterations": Way("schedule(wait=5, warmup=2, active=5) with prof.step() after each iteration"),
         "operators": Way("ProfilerActivity.CPU in activities", "some host time for each operator"),
         "steps": Way("schedule=..., and prof.step() after each iteration", mind="only both together mark steps"),
         "rank": Way("call torch.distributed.init_process_group before the profiler starts", "nothing"),
@@ -66,6 +73,14 @@ WAYS: dict[str, dict[str, Way]] = {
         "launches": Way("--trace=cuda,nvtx"),
         "whole_file": Way("let nsys end by itself, and export the report again"),
         "lost_records": Way("a shorter stretch: --capture-range=cudaProfilerApi around a few steps"),
+        "replay": Way(
+            "--capture-range=cudaProfilerApi, with cudaProfilerStart() after the capture, around some launches of the graph",
+            mind="--cuda-graph-trace=node shows the kernels inside",
+        ),
+        "iterations": Way(
+            "--capture-range=cudaProfilerApi around several iterations after the warm-up",
+            mind="without a capture range, record until the program ends",
+        ),
         "all_tables": Way("nsys export without --tables", "nothing: the report has them"),
         "operators": Way("--pytorch=autograd-shapes-nvtx", "some host time for each operator", _OLD_NSYS),
         "steps": Way("an NVTX range named step_N around each iteration"),
@@ -86,11 +101,14 @@ WAYS: dict[str, dict[str, Way]] = {
         "gpu": Way("jax.profiler.trace where jax.devices() lists the GPU, or nsys"),
         "launches": Way("nsys profile --trace=cuda,nvtx"),
         "whole_file": Way("fewer steps", mind="the JSON of jax.profiler ends after about a million events"),
+        "iterations": Way("jax.profiler.start_trace after the first iterations, and stop_trace some iterations later"),
         "steps": Way('jax.profiler.StepTraceAnnotation("train_step", step_num=step) around each step'),
     },
     "other": {
         "gpu": Way("torch.profiler, or nsys for any program on an NVIDIA GPU"),
         "launches": Way("torch.profiler, or nsys for any program on an NVIDIA GPU"),
+        "replay": Way("record some launches of the graph, after its capture"),
+        "iterations": Way("record several iterations, after the warm-up"),
         "whole_file": Way("let the program end its recording, and copy the file when it is complete"),
     },
 }
@@ -120,6 +138,7 @@ REMEDY = {
     "TRC003": "lost_records",
     "TRC008": "graph_kernels",
     "TRC009": "all_tables",
+    "TRC010": "iterations",
 }
 
 
@@ -132,19 +151,22 @@ def profiler_of(file: FileFacts, contents: Contents) -> str:
     return contents.framework or "other"
 
 
-def missing(file: FileFacts, contents: Contents, codes: Set[str]) -> list[str]:
+def missing(file: FileFacts, contents: Contents, codes: Set[str], grave: Set[str] = frozenset()) -> list[str]:
     """The names of the settings, in the order of GIVES, that would add what the recording lacks and its profiler can record.
 
-    `codes` are the codes of the health notes that are more than information.
+    `codes` are the codes of the health notes that are more than information, `grave` of those that make judging impossible.
     """
     profiler = profiler_of(file, contents)
     operators = contents.host_ranges.get("operator", 0)
     has_gpu = bool(contents.gpu_operations)
+    only_captured = contents.captured_launches > 0 and not (contents.graph_kernels or contents.graphs)
     lacks = {
         "gpu": not has_gpu,
         "launches": has_gpu and not contents.launch_recorded,
         "whole_file": "TRC001" in codes,
         "lost_records": has_gpu and bool(codes & {"TRC002", "TRC003"}),
+        "replay": only_captured and "TRC010" in codes,
+        "iterations": not only_captured and "TRC010" in grave,
         "all_tables": "TRC009" in codes,
         # Nsight Systems gets operators from PyTorch, and from no other program.
         "operators": not operators and (profiler != "nsys" or contents.framework == "pytorch"),
