@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
+from traceanalyzer.derive.earlier_work import earlier_work_notes
 from traceanalyzer.derive.host import is_driver_overhead
 from traceanalyzer.derive.launches import MOST_GPUS, crowded
 from traceanalyzer.intervals import clip, total, union
@@ -42,10 +43,12 @@ def health(
     launches: pa.Table,
     overheads: pa.Table,
     steps: pa.Table,
+    gaps: pa.Table,
+    windows: pa.Table,
 ) -> pa.Table:
     """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation,
     TRC005 for one whose clocks disagree, TRC006 for one with more GPUs than a thread is asked about, TRC004 for one that the profiler
-    slowed, TRC010 for one that shows too little.
+    slowed, TRC010 for one that shows too little, or in which work from before it may have run.
 
     The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing.
     """
@@ -76,6 +79,7 @@ def health(
             rows.append(_row(rank, "TRC002", "medium", message, missing))
         if rank in sound:
             rows += _weak(rank, sound[rank], *(tables[rank] for tables in lists))
+    rows += earlier_work_notes(gaps, windows)
     noted = softened(recorded_health, recorded.keys()) if sound else recorded_health
     return pa.concat_tables([noted, pa.Table.from_pylist(rows, schema=HEALTH.schema)])
 

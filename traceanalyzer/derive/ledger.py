@@ -64,15 +64,16 @@ def ledger(
     ledger_ops: pa.Table,
     busy: dict[frames.Key, Busy],
     ledger_intervals: pa.Table,
+    gaps: pa.Table,
     launches: pa.Table,
     step_stats: pa.Table,
     devices: pa.Table,
 ) -> pa.Table:
     """One row per (rank, device) with GPU work."""
     names = {(r["rank"], r["device"]): r["name"] for r in devices.to_pylist()}
-    tiles, calls, steps = (frames.by_device(table) for table in (ledger_intervals, launches, step_stats))
+    tiles, idle, calls, steps = (frames.by_device(table) for table in (ledger_intervals, gaps, launches, step_stats))
     rows = [
-        {"name": names.get(key), **_row(key, ops, busy[key], tiles[key], calls[key], steps[key])}
+        {"name": names.get(key), **_row(key, ops, busy[key], tiles[key], idle[key], calls[key], steps[key])}
         for key, ops in frames.split(ledger_ops)
     ]
     return pa.Table.from_pylist(rows, schema=LEDGER.schema)
@@ -83,7 +84,13 @@ def _window(ops: pa.Table) -> tuple[int, int]:
 
 
 def _row(
-    key: frames.Key, ops: pa.Table, busy: Busy, tiles: pa.Table, launches: pa.Table, step_stats: pa.Table
+    key: frames.Key,
+    ops: pa.Table,
+    busy: Busy,
+    tiles: pa.Table,
+    idle_parts: pa.Table,
+    launches: pa.Table,
+    step_stats: pa.Table,
 ) -> dict[str, Any]:
     steps, whole = step_stats.num_rows, step_stats.filter(step_stats["complete"])
     start, end = _window(ops)
@@ -111,6 +118,7 @@ def _row(
         "idle": total(gaps),
         "max_gap": int((gaps[1] - gaps[0]).max()) if len(gaps[0]) else 0,
         **idle,
+        "earlier_work": int(frames.duration(idle_parts)[idle_parts["earlier_work"].to_numpy()].sum()),
         "gpu_op_count": ops.num_rows,
         "kernel_count": kernels,
         "step_time": int(frames.duration(whole).sum()) // whole.num_rows if whole.num_rows else None,
