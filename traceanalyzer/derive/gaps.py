@@ -271,6 +271,8 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
     asked.wait[:] = thread.waits.name[wait[of]]
     found.append(asked)
     left = _between(row, np.maximum(first, drained[row]), last)
+    take("mpi", thread.mpi.cover)
+    take("os", thread.os.cover)
     take("host_work", join(thread.work.cover, thread.calls.cover))
     row, first, last = left
     return _Parts.joined([*found, _Parts.of(gap[row], first, last, "host_untraced")])
@@ -296,7 +298,9 @@ def _names(parts: _Parts, launched: Array, thread: Thread, host: Host) -> tuple[
     """
     some = np.flatnonzero(~parts.is_cause("host_untraced", "profiler"))
     one = parts.take(some)
-    found, operators = part_names(one.start, one.end, one.asked, one.is_cause("input"), launched, thread, host)
+    told = {"input": thread.input, "mpi": thread.mpi, "os": thread.os}
+    by_range = [(one.is_cause(cause), ranges) for cause, ranges in told.items()]
+    found, operators = part_names(one.start, one.end, one.asked, by_range, launched, thread, host)
     return some, found, operators
 
 
