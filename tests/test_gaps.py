@@ -151,8 +151,70 @@ def test_queued_behind_another_stream_is_a_dependency(tmp_path):
     assert [r["cause"] for r in gap_rows(trace, tmp_path)] == ["dependency"]
 
 
-def test_a_long_pause_on_one_stream_is_no_hand_over(tmp_path):
-    assert parts(two_ops((1, 4)), tmp_path) == [("dependency", 10, 100)]
+def test_a_long_pause_on_one_stream_waits_for_nothing_that_was_seen(tmp_path):
+    assert parts(two_ops((1, 4)), tmp_path) == [("queued", 10, 100)]
+
+
+@pytest.mark.parametrize(
+    ("other", "cause"),
+    [
+        ({"device": 1}, "dependency"),
+        ({"device": 1, "stream": 9}, "dependency"),
+        ({"device": 1, "until": 40}, "queued"),  # 60 us before: longer ago than a wait takes to end
+        ({"device": 1, "until": 101}, "queued"),  # still running when it begins
+        ({"stream": 8, "until": 9}, "queued"),  # ended long ago
+    ],
+)
+def test_a_dependency_has_a_partner_that_ended_just_before(tmp_path, other, cause):
+    until = other.pop("until", 98)
+    trace = two_ops((1, 4)).op(5, until, launch=(-4, -3), **other)
+    assert [r["cause"] for r in gap_rows(trace, tmp_path) if r["device"] == 0] == [cause]
+
+
+def test_late_work_behind_its_launch_needs_a_partner_too(tmp_path):
+    late = KinetoTrace().op(0, 10, launch=(-5, -2)).op(5000, 5010, launch=(20, 25))
+    assert [r["cause"] for r in gap_rows(late, tmp_path)] == ["host_untraced", "launch_latency", "queued"]
+    late.op(3000, 4990, launch=(-1, 0), device=1)
+    assert [r["cause"] for r in gap_rows(late, tmp_path)][-1] == "dependency"
+
+
+def test_a_partner_is_never_on_a_stream_that_is_not_known(tmp_path):
+    trace = KinetoTrace().op(0, 10, launch=(-5, -2))
+    trace.add(cat="gpu_memcpy", name="Memcpy HtoD", ts=12, dur=3, tid="?", args={"device": 0}).op(40, 50, launch=(1, 4))
+    assert [r["cause"] for r in gap_rows(trace, tmp_path)][-1] == "queued"
+
+
+class TestEarlierWork:
+    """A profiler does not show what was launched before it began."""
+
+    def trace(self) -> KinetoTrace:
+        """The first thing seen launched on stream 7 begins long after its launch; another stream was at work before."""
+        return KinetoTrace().op(0, 10, launch=(-5, -2), stream=8).op(900, 1000, launch=(1, 4))
+
+    def found(self, trace: KinetoTrace, tmp_path) -> list[tuple[str, bool]]:
+        return [(r["cause"], r["earlier_work"]) for r in gap_rows(trace, tmp_path)]
+
+    def test_it_may_run_until_the_first_launch_that_was_seen_reaches_its_stream(self, tmp_path):
+        assert self.found(self.trace().op(2000, 2100, launch=(6, 7)), tmp_path) == [("queued", True), ("queued", False)]
+
+    def test_also_where_operations_without_launch_are_seen(self, tmp_path):
+        trace = KinetoTrace().op(0, 10).op(500, 510).op(900, 1000, launch=(1, 4)).op(2000, 2100)
+        assert self.found(trace, tmp_path) == [("unattributed", True), ("queued", True), ("unattributed", False)]
+
+    def test_not_on_a_stream_of_which_no_launch_was_recorded(self, tmp_path):
+        assert self.found(KinetoTrace().op(0, 10).op(500, 510), tmp_path) == [("unattributed", False)]
+
+    def test_not_in_a_program_that_was_recorded_from_its_start(self, tmp_path):
+        assert self.found(self.trace().call("cuInit", -90, -50), tmp_path) == [("queued", False)]
+
+    def test_it_is_not_called_idle_time(self, tmp_path):
+        result = ta.analyze(ta.load(self.trace().write(tmp_path / "trace.json")))
+        assert result.verdict.headline == (
+            "GPU 0 could not be judged for 89% of the time: "
+            "work from before the recording, which it does not show, may have been running."
+        )
+        assert [note.code for note in result.health if "before the recording" in note.message] == ["TRC010"]
+        assert not [finding for finding in result.findings if finding.saving.recoverable_ns]
 
 
 def test_a_launch_still_running_when_the_gap_begins_is_launch_latency(tmp_path):

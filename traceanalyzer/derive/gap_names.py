@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.host import Host, Thread
-from traceanalyzer.derive.ranges import mostly
+from traceanalyzer.derive.ranges import Ranges, mostly
 from traceanalyzer.intervals import Array
 
 NAMES = ("range_name", "operator", "annotation", "frame", "source", "phase", "place", "call_name")
@@ -18,23 +20,33 @@ def part_names(
     start: Array,
     end: Array,
     asked: Array,
-    is_input: npt.NDArray[np.bool_],
+    by_range: Sequence[tuple[npt.NDArray[np.bool_], Ranges]],
     launched: Array,
     thread: Thread,
     host: Host,
 ) -> tuple[dict[str, Array], Array]:
     """The columns of `NAMES`, and `place_duration` in ns, for some parts of gaps; the outermost operators at `launched`.
 
-    The names are those that hold most of a part, or those around the time at which one `asked`, where that is not `NULL`.
+    The names are those that hold most of a part, or those around the time at which one `asked`, where that is not `NULL`. `by_range`
+    says which parts are the time of certain ranges, whose names say more than those of what they happen to run.
     """
     low, high = np.where(asked == NULL, start, asked), np.where(asked == NULL, end, asked + 1)
     stack = thread.stack.within(np.concatenate((low, launched)), np.concatenate((high, launched + 1)))
     found = stack.names(low, high, host.place)
     call_name, in_call = thread.calls.main_name(low, high)
-    # A loader's own range says more than what it happens to run; a call says something where no range does.
-    range_name = np.where(is_input, thread.input.main_name(low, high)[0], found.range)
+    # An API call says something where no range does.
     bare = found.place == NULL
-    place, length = np.where(bare, call_name, found.place), np.where(bare, in_call, found.place_length)
+    range_name, place, length = (
+        found.range,
+        np.where(bare, call_name, found.place),
+        np.where(bare, in_call, found.place_length),
+    )
+    for some, ranges in by_range:
+        name, inside = ranges.main_name(low, high)
+        range_name = np.where(some, name, range_name)
+        if ranges is not thread.input:
+            place = np.where(some, host.place(name, found.source, found.annotation), place)
+            length = np.where(some, inside, length)
     names = {
         "range_name": range_name,
         "operator": found.operator,

@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import activity_times, frames
+from traceanalyzer.derive.earlier_work import may_follow_earlier_work
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.gap_names import NAMES, part_names
 from traceanalyzer.derive.host import Host, Thread
 from traceanalyzer.derive.launches import call_of, crowded
+from traceanalyzer.derive.partners import has_partner
 from traceanalyzer.derive.steps import steps_at
 from traceanalyzer.derive.tables.ledger import GAPS, IDLE_CAUSES
 from traceanalyzer.intervals import Array, Spans, complement, join, latest, pieces
@@ -26,18 +28,21 @@ AFTER_WAIT_NS = 50_000
 MAX_TURNAROUND_NS = 50_000
 """The hardware hands over within microseconds; a longer pause on one stream waited for something else."""
 MAX_LAUNCH_DELAY_NS = 1_000_000
-"""A launch reaches an idle GPU within microseconds of its return; what lies beyond this waited for another stream or device."""
+"""A launch reaches an idle GPU within microseconds of its return; what lies beyond this waited for something else."""
 
 
-def gaps(ledger_ops: pa.Table, launches: pa.Table, host: Host, host_steps: pa.Table, windows: pa.Table) -> pa.Table:
+def gaps(
+    ledger_ops: pa.Table, launches: pa.Table, api_calls: pa.Table, host: Host, host_steps: pa.Table, windows: pa.Table
+) -> pa.Table:
     """The parts of all gaps, sorted by (rank, device, start); the parts of one gap tile it."""
     idle = _Idle.of(ledger_ops, launches, windows)
     if not len(idle.start):
         return GAPS.empty()
-    parts, names, operator = _parts(idle, crowded(launches), host)
+    parts, names, operator = _parts(idle, crowded(launches), has_partner(ledger_ops, idle.op), host)
     order = np.lexsort((parts.start, parts.gap))
     parts = parts.take(order)
     gap = parts.gap
+    earlier = may_follow_earlier_work(ledger_ops, launches, api_calls)[idle.op] & ~idle.tail
     rank, process, before, call = (column[gap] for column in (idle.rank, idle.process, idle.before, idle.call))
     tail = idle.tail[gap]
     op = np.where(tail, NULL, idle.op[gap])
@@ -54,6 +59,7 @@ def gaps(ledger_ops: pa.Table, launches: pa.Table, host: Host, host_steps: pa.Ta
             "gap": idle.number[gap],
             "gap_duration": (idle.end - idle.start)[gap],
             "draining": np.isin(gap, gap[parts.cause == CAUSE["synchronization"]]),
+            "earlier_work": earlier[gap] & parts.is_cause("queued", "unattributed"),
             "process": frames.numbers(process),
             "thread": frames.numbers(idle.thread[gap]),
             **{column: host.named(names[column][order]) for column in NAMES if column != "source"},
@@ -192,8 +198,13 @@ class _Parts:
         return np.isin(self.cause, [CAUSE[cause] for cause in causes])
 
 
-def _parts(idle: _Idle, crowd: frames.Flags, host: Host) -> tuple[_Parts, dict[str, Array], Array]:
-    """The parts of all gaps, in no particular order, their names, and for each gap the operator that launched what ends it."""
+def _parts(
+    idle: _Idle, crowd: frames.Flags, partner: frames.Flags, host: Host
+) -> tuple[_Parts, dict[str, Array], Array]:
+    """The parts of all gaps, in no particular order, their names, and for each gap the operator that launched what ends it.
+
+    `partner` says of each gap that what ends it was seen to wait for another stream or GPU.
+    """
     start, end = idle.start, idle.end
     parts: list[_Parts] = []
     # As if they had no call: what so many GPUs waited for is not told (`launches.MOST_GPUS`).
@@ -204,20 +215,24 @@ def _parts(idle: _Idle, crowd: frames.Flags, host: Host) -> tuple[_Parts, dict[s
     short = end - start <= MAX_TURNAROUND_NS
     handover = early & (idle.same_call | (idle.same_stream & short))
     parts.append(_some(np.flatnonzero(handover), start, end, "turnaround"))
-    parts.append(_some(np.flatnonzero(early & ~handover), start, end, "dependency"))
-
-    late = np.flatnonzero(known & ~early)
+    in_time = early & ~handover
+    late = known & ~early
     host_end = np.clip(idle.call_start, start, end)
     launch_end = np.clip(idle.call_end + MAX_LAUNCH_DELAY_NS, host_end, end)
-    parts.append(_some(late, launch_end, end, "dependency"))
+    # When an operation that was launched could have begun, had nothing held it.
+    free = np.where(late, launch_end, start)
+    for cause, gap in (("dependency", partner), ("queued", ~partner)):
+        parts.append(_some(np.flatnonzero((in_time | late) & gap), free, end, cause))
+
+    behind = np.flatnonzero(late)
     unnamed = sum(len(part.gap) for part in parts)
     names = {
         column: [np.full(unnamed, 0 if column == "place_duration" else NULL)] for column in (*NAMES, "place_duration")
     }
     operator = np.full(len(start), NULL, np.int64)
     # A thread may launch on many GPUs: what it did is looked at once for all of them.
-    for who, rows in frames.together(*(column[late] for column in (idle.rank, idle.process, idle.thread))):
-        mine = late[rows]
+    for who, rows in frames.together(*(column[behind] for column in (idle.rank, idle.process, idle.thread))):
+        mine = behind[rows]
         lane = host.thread(*who)
         own = _Parts.joined(
             [_host_parts(mine, start, host_end, lane), _some(mine, host_end, launch_end, "launch_latency", host_end)]
@@ -281,6 +296,8 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
     asked.wait[:] = thread.waits.name[wait[of]]
     found.append(asked)
     left = _between(row, np.maximum(first, drained[row]), last)
+    take("mpi", thread.mpi.cover)
+    take("os", thread.os.cover)
     take("host_work", join(thread.work.cover, thread.calls.cover))
     row, first, last = left
     return _Parts.joined([*found, _Parts.of(gap[row], first, last, "host_untraced")])
@@ -306,7 +323,9 @@ def _names(parts: _Parts, launched: Array, thread: Thread, host: Host) -> tuple[
     """
     some = np.flatnonzero(~parts.is_cause("host_untraced", "profiler"))
     one = parts.take(some)
-    found, operators = part_names(one.start, one.end, one.asked, one.is_cause("input"), launched, thread, host)
+    told = {"input": thread.input, "mpi": thread.mpi, "os": thread.os}
+    by_range = [(one.is_cause(cause), ranges) for cause, ranges in told.items()]
+    found, operators = part_names(one.start, one.end, one.asked, by_range, launched, thread, host)
     return some, found, operators
 
 

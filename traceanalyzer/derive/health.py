@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
+from traceanalyzer.derive.earlier_work import earlier_work_notes
 from traceanalyzer.derive.host import is_driver_overhead
 from traceanalyzer.derive.launches import MOST_GPUS, crowded
 from traceanalyzer.derive.too_little import too_little
@@ -40,13 +41,15 @@ def health(
     launches: pa.Table,
     overheads: pa.Table,
     steps: pa.Table,
+    gaps: pa.Table,
+    windows: pa.Table,
     api_calls: pa.Table,
     host_ranges: pa.Table,
     inputs: Sequence[Input],
 ) -> pa.Table:
     """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation,
     TRC005 for one whose clocks disagree, TRC006 for one with more GPUs than a thread is asked about, TRC004 for one that the profiler
-    slowed, TRC010 for one that shows too little.
+    slowed, TRC010 for one that shows too little, or in which work from before it may have run.
 
     The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing; the last does
     where next to nothing of a rank is there.
@@ -79,15 +82,17 @@ def health(
             )
             rows.append(_row(rank, "TRC002", "medium", message, missing))
         # Where nothing can be judged, it is no matter that it is little or slow.
-        if (
-            rank in sound
-            and rank not in hidden
-            and not any(row["severity"] == "high" for row in rows if row["rank"] == rank)
-        ):
+        if rank in sound and rank not in hidden and not _hides(rows, rank):
             rows += [_row(rank, *little[rank])] if rank in little else []
             rows += _slowed(rank, sound[rank], costs[rank])
+    rows += [row for row in earlier_work_notes(gaps, windows) if not _hides(rows, row["rank"])]
     noted = softened(recorded_health, recorded.keys()) if sound else recorded_health
     return pa.concat_tables([noted, pa.Table.from_pylist(rows, schema=HEALTH.schema)])
+
+
+def _hides(rows: list[dict[str, object]], rank: object) -> bool:
+    """Whether one of these notes makes judging a rank impossible."""
+    return any(row["severity"] == "high" for row in rows if row["rank"] == rank)
 
 
 def _count(table: pa.Table) -> Counter[int]:

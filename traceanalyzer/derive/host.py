@@ -17,7 +17,7 @@ from traceanalyzer.derive.activity_times import ActivityTimes
 from traceanalyzer.derive.places import frame_text, is_internal, is_user_frame, place_text
 from traceanalyzer.derive.ranges import NO_RANGES, Ranges
 from traceanalyzer.derive.stack import Stack
-from traceanalyzer.intervals import EMPTY, Array, Spans, union
+from traceanalyzer.intervals import EMPTY, Array, Spans, join, union
 from traceanalyzer.model.markers import is_step_name
 
 # Ranges in which a data loader works, matched without regard to case. `[tool.traceanalyzer] input_patterns` adds to them.
@@ -43,6 +43,8 @@ INPUT_PATTERNS = (
 INPUT_FRAMES = ("*utils/data/dataloader.py(*): __next__",)
 # How the profiler names frames of functions without source, and how far apart it closes those that are open when it stops.
 _BUILTIN, _STOP_NS = "<built-in", 1000
+# Calls of MPI, in C, Fortran and as the profiling interface names them.
+_MPI = re.compile(r"P?MPI_[A-Z]\w*(?:\s|\(|$)", re.IGNORECASE)
 _DRIVER_OVERHEAD = re.compile(
     r"lazy function loading|module loading|driver compiler|command buffer full", re.IGNORECASE
 )
@@ -87,13 +89,16 @@ class Waits:
 class Thread:
     """One launching thread. `work` has every named range but those that mark whole steps, `stack` the same with what they are.
 
-    `calls` are the outermost API calls. `activities` are (start, end, place in `activity_times.NAMES`), sorted and disjoint.
+    `calls` are the outermost API calls, `mpi` and `os` those of MPI and of the operating system; what the latter does inside of
+    one of the others is that call's. `activities` are (start, end, place in `activity_times.NAMES`), sorted and disjoint.
     """
 
     work: Ranges
     stack: Stack
     input: Ranges
     calls: Ranges
+    mpi: Ranges
+    os: Ranges
     memory: Spans
     waits: Waits
     profiler: Spans
@@ -143,9 +148,11 @@ class Host:
         ):
             self._kind[rows] = kind
         self._is_input = named & passing(matcher(input_patterns), named) | frame & passing(matcher(INPUT_FRAMES), frame)
+        system, mpi = (frames.equals(host_ranges, "category", category) for category in ("os", "mpi"))
+        self._is_os, self._is_mpi = system, mpi | named & passing(lambda name: _MPI.match(name) is not None, named)
         builtin = frame & passing(lambda name: name.startswith(_BUILTIN), frame)
         closed = ~_left_open(host_ranges, frame, builtin)
-        self._is_work = ~is_step & closed
+        self._is_work = ~is_step & closed & ~mpi & ~system
         self._calls = (frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns"))
         self._is_memory = frames.equals(api_calls, "class", "memory")
         self._is_wait = waits
@@ -199,10 +206,12 @@ class Host:
 
     def _build(self, key: frames.ThreadKey) -> Thread:
         ranges, calls = self._range_rows.get(key), self._call_rows.get(key)
-        work = source = outer = NO_RANGES
+        work = source = outer = mpi = system = NO_RANGES
         doing, memory, waits = NO_STACK, EMPTY, NO_WAITS
         if ranges is not None:
-            work, source = self._select(ranges, self._is_work), self._select(ranges, self._is_input)
+            work, source, mpi, system = (
+                self._select(ranges, which) for which in (self._is_work, self._is_input, self._is_mpi, self._is_os)
+            )
             doing = Stack(work.start, work.end, work.name, self._kind[ranges][self._is_work[ranges]])
         if calls is not None:
             start, end, name = (column[calls] for column in (*self._calls, self._call_name))
@@ -211,7 +220,8 @@ class Host:
             memory = union(start[is_memory], end[is_memory])
             waits = Waits(start[wait], end[wait], name[wait])
         activities = self._activities.thread(*key)
-        return Thread(work, doing, source, outer, memory, waits, self._profiler(key), activities)
+        system = system.outside(join(outer.cover, mpi.cover))
+        return Thread(work, doing, source, outer, mpi, system, memory, waits, self._profiler(key), activities)
 
     def _select(self, rows: slice, which: frames.Flags) -> Ranges:
         keep = which[rows]

@@ -13,12 +13,13 @@ from traceanalyzer.intervals import Array, covered, innermost, latest, union
 
 
 def operator_stats(host_ranges: pa.Table, api_calls: pa.Table, launches: pa.Table) -> pa.Table:
-    """One row per (rank, name, category) of operators, annotations and NVTX ranges, most time of their own first within each rank.
+    """One row per (rank, name, category) of operators, annotations, NVTX ranges and MPI calls, most of their own time first in each rank.
 
     Python frames are left out, as in the profiler's own table: what they do between two operators belongs to the operator around them.
+    So does what the operating system does for it.
     The times of their own of all rows of a rank add up to the union of its ranges, thread by thread.
     """
-    ranges = host_ranges.filter(pa.array(~frames.equals(host_ranges, "category", "python")))
+    ranges = host_ranges.filter(pa.array(~frames.equals(host_ranges, "category", "python", "os")))
     if not ranges.num_rows:
         return OPERATOR_STATS.empty()
     rank, name, category = frames.ints(ranges, "rank"), *(frames.codes(ranges, c)[0] for c in ("name", "category"))

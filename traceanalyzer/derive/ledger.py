@@ -53,16 +53,17 @@ def ledger(
     ledger_ops: pa.Table,
     busy: dict[frames.Key, Busy],
     ledger_intervals: pa.Table,
+    gaps: pa.Table,
     launches: pa.Table,
     step_stats: pa.Table,
     windows: pa.Table,
 ) -> pa.Table:
     """One row per (rank, device) with GPU work."""
-    ops, tiles, calls, steps = (
-        frames.by_device(table) for table in (ledger_ops, ledger_intervals, launches, step_stats)
+    ops, tiles, idle, calls, steps = (
+        frames.by_device(table) for table in (ledger_ops, ledger_intervals, gaps, launches, step_stats)
     )
     rows = [
-        {**window, **_row(window, ops[key], busy[key], tiles[key], calls[key], steps[key])}
+        {**window, **_row(window, ops[key], busy[key], tiles[key], idle[key], calls[key], steps[key])}
         for window in windows.to_pylist()
         for key in [(window["rank"], window["device"])]
     ]
@@ -70,7 +71,13 @@ def ledger(
 
 
 def _row(
-    window: dict[str, Any], ops: pa.Table, busy: Busy, tiles: pa.Table, launches: pa.Table, step_stats: pa.Table
+    window: dict[str, Any],
+    ops: pa.Table,
+    busy: Busy,
+    tiles: pa.Table,
+    idle_parts: pa.Table,
+    launches: pa.Table,
+    step_stats: pa.Table,
 ) -> dict[str, Any]:
     steps, whole = step_stats.num_rows, step_stats.filter(step_stats["complete"])
     start, end = window["start_ns"], window["end_ns"]
@@ -94,6 +101,7 @@ def _row(
         "idle": total(gaps),
         "max_gap": int((gaps[1] - gaps[0]).max()) if len(gaps[0]) else 0,
         **idle,
+        "earlier_work": int(frames.duration(idle_parts)[idle_parts["earlier_work"].to_numpy()].sum()),
         "gpu_op_count": ops.num_rows,
         "kernel_count": kernels,
         "step_time": int(frames.duration(whole).sum()) // whole.num_rows if whole.num_rows else None,

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from traceanalyzer.derive.frames import NULL
-from traceanalyzer.intervals import EMPTY, Array, Spans, innermost, overlaps, union
+from traceanalyzer.intervals import EMPTY, Array, Spans, covered, innermost, overlaps, union
 
 # From so many ranges a time on it is quicker to pick those around the times than to flatten all.
 _MANY = 8
@@ -25,6 +25,11 @@ class Ranges:
     @cached_property
     def cover(self) -> Spans:
         return union(self.start, self.end)
+
+    def outside(self, spans: Spans) -> Ranges:
+        """Those that do not lie in `spans`."""
+        whole = covered(self.start, self.end, spans) >= self.end - self.start
+        return Ranges(self.start[~whole], self.end[~whole], self.name[~whole])
 
     @cached_property
     def _innermost(self) -> tuple[Array, Array, Array]:

@@ -167,6 +167,8 @@ def _defaults(table: str, row: Row, number: int) -> Row:
     defaults: Row = dict.fromkeys(_WHOLE.get(table, ()), duration)
     if table in _NUMBERED:
         defaults[_NUMBERED[table]] = number
+    if table == "gaps":
+        defaults["earlier_work"] = False
     if table == "collective_waits":
         defaults["spread"] = 0
     if table == "communication":

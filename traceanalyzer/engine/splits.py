@@ -48,7 +48,10 @@ def splits(
         waste, sharper = _waste(by_gpu[gpu], found[gpu]), _sharper(by_gpu[gpu], titles)
         causes, waited = _by_cause(row, by_gpu[gpu]), _waited(by_gpu[gpu], said)
         explained = sum(claim["ns_sum"] for claim in by_gpu[gpu] if claim["line"] == "exposed_communication")
-        result.append(Split(describe(*gpu), row["duration"], row["idle"], causes, waste, sharper, waited, explained))
+        unseen = row["earlier_work"]
+        result.append(
+            Split(describe(*gpu), row["duration"], row["idle"], causes, waste, sharper, waited, explained, unseen)
+        )
     return result
 
 

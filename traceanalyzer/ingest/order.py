@@ -56,7 +56,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
     "host_ranges": (
         *_OUTSIDE_IN,
         Key("external_id"),
-        Key("category", ranks=("annotation", "python", "nvtx", "operator")),
+        Key("category", ranks=("annotation", "python", "nvtx", "operator", "mpi", "os")),
     ),
     "overheads": _keys("start_ns", "end_ns", "process", "thread"),
     "collectives": _keys("device", "start_ns", "end_ns", "stream"),

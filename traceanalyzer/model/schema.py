@@ -125,14 +125,14 @@ API_CALLS = TableSpec(
 
 HOST_RANGES = TableSpec(
     "host_ranges",
-    "one operator, Python frame, NVTX range or annotation on a host thread",
+    "one operator, Python frame, NVTX range, annotation, MPI call or call of the operating system on a host thread",
     (
         _rank(),
         _process(),
         _thread(),
         *_span("the range"),
         Column("name", NAME, None, "name as recorded"),
-        Column("category", NAME, None, "operator, annotation, nvtx or python"),
+        Column("category", NAME, None, "operator, annotation, nvtx, python, mpi or os"),
         Column("depth", pa.int32(), None, "number of ranges of the same thread around it"),
         Column(
             "parent",
@@ -292,4 +292,4 @@ EVENT_TABLES: dict[str, TableSpec] = {
         HEALTH,
     )
 }
-SCHEMA_VERSION = "1.4"
+SCHEMA_VERSION = "1.5"

@@ -27,6 +27,8 @@ RANGES = {
     "annotation": ("annotation", "annotations"),
     "nvtx": ("NVTX range", "NVTX ranges"),
     "python": ("Python frame", "Python frames"),
+    "mpi": ("MPI call", "MPI calls"),
+    "os": ("call of the operating system", "calls of the operating system"),
 }
 CALLS = {
     "launch": ("launch", "launches"),

@@ -22,6 +22,8 @@ RANGE_LANES = (
     ("annotations", "annotation", 8),
     ("NVTX", "nvtx", 16),
     ("operators", "operator", 16),
+    ("MPI", "mpi", 4),
+    ("system calls", "os", 4),
     ("Python", "python", 48),
 )
 """Label, category, and how deep ranges may nest to be shown."""

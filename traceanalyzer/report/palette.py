@@ -62,7 +62,7 @@ SWATCHES: tuple[Swatch, ...] = (
     ),
     Swatch("idle.mpi", "Idle: MPI", "the launching thread was in an MPI call", "#503886", "#5c326e", "fine chequered"),
     Swatch(
-        "idle.os", "Idle: system calls", "the launching thread was in a system call", "#5cbc7a", "#62bc80", "fine grid"
+        "idle.os", "Idle: system calls", "the launching thread was in a system call", "#3eb062", "#7ada92", "fine grid"
     ),
     Swatch(
         "idle.host_work", "Idle: host work", "the launching thread was busy elsewhere", "#e6ab22", "#e3b135", "falling"
@@ -124,6 +124,8 @@ SWATCHES: tuple[Swatch, ...] = (
     Swatch("call.sync", "Synchronization call", "a call that can wait for the GPU", "#ca3b67", "#dc5d89", "crossed"),
     Swatch("call.copy", "Copy call", "a call that copies memory", "#53ccc4", "#2fa99f", "fine level"),
     Swatch("call.memory", "Memory call", "a call that allocates or frees memory", "#a5583f", "#b3664b", "grid"),
+    Swatch("call.mpi", "MPI call", "a call of MPI", "#503886", "#5c326e", "fine chequered"),
+    Swatch("call.os", "System call", "a call of the operating system", "#3eb062", "#7ada92", "fine grid"),
     Swatch("operator", "Operator", "an operator on the host", "#8cb3d9", "#5c7d9f"),
     Swatch("annotation", "Annotation", "a range that the program marked", "#99bd94", "#6a9065"),
     Swatch("python", "Python", "a Python frame", "#a293b6", "#65567c"),
@@ -136,7 +138,10 @@ BY_KEY: dict[str, Swatch] = {swatch.key: swatch for swatch in SWATCHES}
 # The events' own words for what they are.
 GPU_OP_KEYS = {"kernel": "compute", "graph": "compute", "memcpy": "memcpy", "memset": "memset"}
 API_CLASS_KEYS = {"launch": "call.launch", "sync": "call.sync", "copy": "call.copy", "memory": "call.memory"}
-RANGE_KEYS = {"operator": "operator", "annotation": "annotation", "nvtx": "annotation", "python": "python"}
+RANGE_KEYS = {
+    **{"operator": "operator", "annotation": "annotation", "nvtx": "annotation", "python": "python"},
+    **{"mpi": "call.mpi", "os": "call.os"},
+}
 BOUND_BY_KEYS = {
     "compute": "compute",
     "communication": "exposed_communication",

@@ -36,7 +36,10 @@ CAUSES: dict[str, Cause] = {
     ),
     "memory_management": Cause("memory_management", "allocating and freeing memory causes {points} points of it"),
     "dependency": Cause("dependency", "waiting for another stream or device causes {points} points of it"),
-    "queued": Cause("queued", "for {points} points of it nothing recorded says why work that was launched did not run"),
+    "queued": Cause(
+        "queued",
+        "for {points} points of it nothing recorded says why work that was launched did not run: that part could not be judged",
+    ),
     "mpi": Cause("mpi", "waiting in MPI calls causes {points} points of it"),
     "os": Cause("os", "system calls of the launching thread cause {points} points of it"),
     "unattributed": Cause("unknown", "for {points} points of it the trace does not record what was launched when"),
@@ -52,6 +55,7 @@ SOME = 0.25
 """Of a loss that is mostly not explained, a finding that explains this share, and most of what is."""
 MIXED_MEMORY = "memory copies and memsets that no computation covers"
 MIXED_HOST = "the host between launches causes {points} points of it, {untraced} of them with nothing recorded"
+UNSEEN = "could not be judged for {share} of the time: work from before the recording, which it does not show, may have been running"
 NOTHING_TO_JUDGE = "Could not judge: the trace holds no GPU work."
 NO_DURATION = "Could not judge: none of the GPU operations in the trace has a duration."
 
@@ -63,7 +67,8 @@ class Split:
     `waste` is what could be saved of computing, in ns, and what for: the title of the finding that says so. `sharper` are findings
     that say more of idle time than its cause does: by name of the cause, ns and title, the largest first. `waited` is how long the
     GPU communicates only to wait for others, in ns, and the sentence, without its stop, that explains it; `explained` is how much of
-    its communication any finding explains, in ns.
+    its communication any finding explains, in ns. `unseen` is the idle time in which work from before the recording may have been
+    running.
     """
 
     name: str
@@ -74,6 +79,7 @@ class Split:
     sharper: tuple[tuple[str, int, str], ...] = ()
     waited: tuple[int, str] | None = None
     explained: int = 0
+    unseen: int = 0
 
     @property
     def compute(self) -> float:
@@ -136,6 +142,8 @@ def _what(split: Split) -> str:
         return f"{computes}, up to {_points(split.share(saved))} points of which could be saved: {_clause_of(title)}"
     if share < WORTH_A_SENTENCE:
         return f"{computes}; nothing else takes as much as {WORTH_A_SENTENCE:.0%}"
+    if cause.idle and split.unseen >= MOST * split.idle:
+        return UNSEEN.format(share=format_share(split.share(split.unseen)))
     if cause.idle:
         return f"is idle {format_share(split.share(split.idle))} of the time; {_clause(split, cause, ns)}"
     mixed = cause.bound_by == "memcpy" and _mixed(split, ns, "memset")

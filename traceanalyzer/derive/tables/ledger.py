@@ -54,6 +54,7 @@ LEDGER = TableSpec(
         ns("idle", "nothing running"),
         ns("max_gap", "longest single idle stretch"),
         *(ns(f"idle_{cause}", f"idle time with cause {cause}") for cause in IDLE_CAUSES),
+        ns("earlier_work", "idle time in which work from before the recording may have been running"),
         count("gpu_op_count", "GPU operations on the ledger"),
         count("kernel_count", "kernels among them"),
         ns("step_time", "mean time of the complete steps, from one step's end to the next's; null without any"),
@@ -130,6 +131,13 @@ GAPS = TableSpec(
         Column("gap", pa.int64(), None, "number of the idle stretch within the GPU's window"),
         ns("gap_duration", "length of the whole idle stretch"),
         Column("draining", pa.bool_(), None, "a host wait drained the GPU: nothing was queued when it returned"),
+        Column(
+            "earlier_work",
+            pa.bool_(),
+            None,
+            "not known to be idle: nothing that the recording saw launched had run on the stream of the next operation, so work from "
+            "before the recording may have been running",
+        ),
         PROCESS,
         THREAD,
         Column(

@@ -19,7 +19,7 @@ OPERATOR_STATS = TableSpec(
     (
         RANK,
         Column("name", NAME, None, "name as recorded"),
-        Column("category", NAME, None, "operator, annotation or nvtx"),
+        Column("category", NAME, None, "operator, annotation, nvtx or mpi"),
         count("count", "how often it ran"),
         ns("total", "time in it, what it calls included; counted once where it calls itself"),
         ns("self", "time in it and in no range that it contains, Python frames aside"),

@@ -21,8 +21,10 @@ HOST_CATEGORIES = {
     "Operator": "operator",
     "user_annotation": "annotation",
     "python_function": "python",
-    # NVTX ranges, in what `traceanalyzer export` writes.
+    # NVTX ranges and calls of MPI and of the operating system, in what `traceanalyzer export` writes.
     "nvtx": "nvtx",
+    "mpi_call": "mpi",
+    "os_call": "os",
     # VizTracer's functions.
     "FEE": "python",
 }

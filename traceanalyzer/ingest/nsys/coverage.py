@@ -168,7 +168,11 @@ _ON_STREAMS = """
     where m.type = 'table' and lower(c.name) in ('start', 'end', 'deviceid', 'streamid')
     group by m.name having count(distinct lower(c.name)) = 4
 """
-_EVENTS = (*tables.GPU_WORK, tables.RUNTIME, tables.NVTX, tables.DEVICE_MEMORY, tables.GPU_METRICS)
+_EVENTS = (
+    *tables.GPU_WORK,
+    *(tables.RUNTIME, tables.NVTX, *tables.MPI_CALLS, tables.OS_CALLS),
+    *(tables.DEVICE_MEMORY, tables.GPU_METRICS),
+)
 
 
 def _report_unreadable(database: Database, table: Table, sink: Sink) -> None:

@@ -1,4 +1,4 @@
-"""API calls, NVTX ranges and the profiler's own overhead: what happened on host threads.
+"""API calls, NVTX ranges, calls of MPI and of the operating system, and the profiler's own overhead: what happened on host threads.
 
 A table is read once for the rows that have an end. Those that have none end with the last record of the file, which is
 known only when all of it has been read; then they are read on their own.
@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.ingest.classify import api_class, map_names, plain_api_name
 from traceanalyzer.ingest.nsys import tables
-from traceanalyzer.ingest.nsys.lookups import Strings, integers, named, nulls, present, processes, threads
+from traceanalyzer.ingest.nsys.lookups import Ints, Strings, integers, named, nulls, present, processes, threads
 from traceanalyzer.ingest.nsys.operators import described
 from traceanalyzer.ingest.nsys.repairs import Repairs, kept
 from traceanalyzer.ingest.nsys.rows import Columns, EventReader
@@ -33,6 +34,10 @@ _CUPTI_OVERHEADS = {
     7 << 16: "CUPTI: activity buffer request",
 }
 _plain, _class = cache(plain_api_name), cache(api_class)
+_STARTS = ("launch", "copy")
+"""Classes of calls that start GPU work."""
+_OF_PROCESS = 24
+"""Bits of a global thread id below those of its process."""
 
 
 class Host:
@@ -40,6 +45,8 @@ class Host:
 
     def __init__(self, reader: EventReader, strings: Strings, repairs: Repairs, process: int) -> None:
         self._reader, self._strings, self._repairs, self._process = reader, strings, repairs, process
+        # The global ids of threads that start GPU work, once their calls have been read.
+        self._launching = np.empty(0, np.int64)
 
     def api_calls(self, last: int | None = None) -> Iterator[pa.Table]:
         """Batches of `api_calls`, runtime and driver calls alike: those with an end, or, given the `last` time, the others."""
@@ -48,6 +55,7 @@ class Host:
             plain = map_names(raw, _plain)
             place = self._placed(columns)
             place |= {"name": plain, "raw_name": raw, "class": map_names(plain, _class)}
+            self._see(columns, place["class"])
             if "correlation" in columns:
                 place["correlation"] = present(columns["correlation"])
             yield pa.table(place)
@@ -59,6 +67,31 @@ class Host:
             if "ended_by" in columns:
                 place["thread"] = _unless_handed_over(place["thread"], columns)
             yield pa.table(place | described(self._texts(columns)))
+
+    def mpi_calls(self, last: int | None = None) -> Iterator[pa.Table]:
+        """Batches of `host_ranges` of processes that start GPU work, each call once; `last` as for `api_calls`."""
+        # A call that waits for several requests has a row for each of them.
+        for table in tables.MPI_CALLS:
+            for columns in self._rows(table, last):
+                own = _among(integers(_ids(columns, "caller")) >> _OF_PROCESS, self._launching >> _OF_PROCESS)
+                yield self._calls("mpi", _once(kept(columns, pa.array(own))))
+
+    def os_calls(self, last: int | None = None) -> Iterator[pa.Table]:
+        """Batches of `host_ranges` of threads that start GPU work: the many waits of all others hold up no launch."""
+        for columns in self._rows(tables.OS_CALLS, last):
+            own = _among(integers(_ids(columns, "caller")), self._launching)
+            yield self._calls("os", kept(columns, pa.array(own)))
+
+    def _calls(self, category: str, columns: Columns) -> pa.Table:
+        names = self._strings.names(_ids(columns, "name"), "unknown call")
+        kind = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(names), np.int32)), pa.array([category]))
+        return pa.table(self._placed(columns) | {"name": names, "category": kind})
+
+    def _see(self, columns: Columns, kinds: pa.DictionaryArray) -> None:
+        """Note which threads made calls of these classes that start GPU work."""
+        if "caller" in columns:
+            starts = np.array([kind in _STARTS for kind in kinds.dictionary.to_pylist()], bool)[integers(kinds.indices)]
+            self._launching = np.union1d(self._launching, integers(columns["caller"])[starts])
 
     def overheads(self, last: int) -> Iterator[pa.Table]:
         """Batches of `overheads`: what Nsight Systems and CUPTI say that they cost."""
@@ -116,6 +149,19 @@ def _ranges(columns: Columns) -> Columns:
     kind = integers(_ids(columns, "type"), -1)
     untyped = (kind == -1) & ~nulls(_ids(columns, "end"))
     return kept(columns, pa.array(np.isin(kind, tables.PUSHED + tables.STARTED) | untyped))
+
+
+def _among(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
+    return np.isin(values, known, kind="sort")
+
+
+def _once(columns: Columns) -> Columns:
+    """Each call of a batch once: rows of one thread and the same times are one call."""
+    key = np.stack([integers(columns[name]) for name in ("caller", "start", "end")])
+    order = np.lexsort(key)
+    new = np.ones(len(order), bool)
+    new[order[1:]] = (np.diff(key[:, order]) != 0).any(axis=0)
+    return kept(columns, pa.array(new))
 
 
 def _unless_handed_over(thread: pa.Array, columns: Columns) -> pa.Array:

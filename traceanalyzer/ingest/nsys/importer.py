@@ -20,7 +20,15 @@ from traceanalyzer.ingest.nsys.rows import EventReader
 from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
 
 _WITH_PROCESS = (*tables.GPU_WORK, tables.RUNTIME, tables.NVTX, tables.DEVICE_MEMORY)
-STREAMED = (*_WITH_PROCESS, tables.OVERHEAD, tables.CUPTI_OVERHEAD, tables.GPU_METRICS, tables.STRINGS)
+STREAMED = (
+    *_WITH_PROCESS,
+    *tables.MPI_CALLS,
+    tables.OS_CALLS,
+    tables.OVERHEAD,
+    tables.CUPTI_OVERHEAD,
+    tables.GPU_METRICS,
+    tables.STRINGS,
+)
 
 
 class NsysImporter:
@@ -82,10 +90,14 @@ class _Reading:
 
         self._stream("api_calls", host.api_calls(), seen.see_api_calls)
         self._stream("host_ranges", host.ranges(), seen.see_ranges)
+        self._stream("host_ranges", host.mpi_calls())
+        self._stream("host_ranges", host.os_calls())
         self._stream("gpu_ops", GpuOps(strings, devices, kinds, repairs).read(reader), seen.see_gpu_ops)
         last = seen.last_ns or 0
         self._stream("api_calls", host.api_calls(last), seen.see_api_calls)
         self._stream("host_ranges", host.ranges(last), seen.see_ranges)
+        self._stream("host_ranges", host.mpi_calls(last))
+        self._stream("host_ranges", host.os_calls(last))
         self._stream("overheads", host.overheads(last))
         self._stream("memory_events", samples.read_memory_events(reader, devices, kinds, repairs, nameless))
         self._stream("counters", samples.read_counters(reader, database, devices, repairs))

@@ -111,6 +111,12 @@ NVTX = Table(
     ),
     ("start",),
 )
+_HOST_CALL = (OWNER, CALLER, START, END)
+OS_CALLS = Table(("OSRT_API",), (*_HOST_CALL, Field("name", ("nameId",))), ("start", "caller"))
+MPI_CALLS = tuple(
+    Table((f"MPI_{kind}_EVENTS",), (*_HOST_CALL, Field("name", ("textId", "nameId"))), ("start", "caller"))
+    for kind in ("P2P", "COLLECTIVES", "START_WAIT", "OTHER")
+)
 OVERHEAD = Table(
     ("PROFILER_OVERHEAD",),
     (OWNER, CALLER, START, END, Field("name", ("nameId",))),

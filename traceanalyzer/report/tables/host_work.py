@@ -12,7 +12,7 @@ from traceanalyzer.report.tables.merged import first, merged, plain, rest
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
 from traceanalyzer.units import format_count
 
-CATEGORIES = {"operator": "operator", "annotation": "annotation", "nvtx": "NVTX range"}
+CATEGORIES = {"operator": "operator", "annotation": "annotation", "nvtx": "NVTX range", "mpi": "MPI call"}
 
 
 def operators(tables: Tables, shown: str, most: int) -> DataTable | None:
