@@ -128,7 +128,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows")),
     "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "gaps", "launches", "step_stats", "windows")),
     "copies": (copies, ("ledger_ops", "busy", "launches", "host")),
-    "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies")),
+    "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies", "api_calls")),
     "callers": (Callers, ("host_ranges",)),
     "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
     "operator_shapes": (operator_shapes, ("host_ranges",)),

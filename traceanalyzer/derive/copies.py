@@ -37,6 +37,7 @@ def copies(ledger_ops: pa.Table, busy: dict[frames.Key, Busy], launches: pa.Tabl
         "start_ns",
         "end_ns",
         "copy_kind",
+        "migration_cause",
         "bytes",
         "src_memory",
         "dst_memory",

@@ -16,6 +16,7 @@ from traceanalyzer.derive.earlier_work import may_follow_earlier_work
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.gap_names import NAMES, part_names
 from traceanalyzer.derive.host import Host, Thread
+from traceanalyzer.derive.faults import faulting_threads
 from traceanalyzer.derive.launches import call_of, crowded
 from traceanalyzer.derive.partners import has_partner
 from traceanalyzer.derive.steps import steps_at
@@ -35,7 +36,7 @@ def gaps(
     ledger_ops: pa.Table, launches: pa.Table, api_calls: pa.Table, host: Host, host_steps: pa.Table, windows: pa.Table
 ) -> pa.Table:
     """The parts of all gaps, sorted by (rank, device, start); the parts of one gap tile it."""
-    idle = _Idle.of(ledger_ops, launches, windows)
+    idle = _Idle.of(ledger_ops, launches, api_calls, windows)
     if not len(idle.start):
         return GAPS.empty()
     parts, names, operator = _parts(idle, crowded(launches), has_partner(ledger_ops, idle.op), host)
@@ -86,7 +87,8 @@ class _Idle:
     `call` the row in `launches` that launched `op`, -1 where none is known. `thread`, `call_start` and `call_end` are of that call.
     `same_stream` and `same_call` say that the gap began when what came before on the same stream, or from the same call, ended. No
     operation ends the gap at the `tail` of a window: it is judged through the thread that launched the last one, as if that
-    launched another at the window's end.
+    launched another at the window's end. Nobody launches a migration of managed memory: `faulted` gaps end when a thread met a page
+    that was elsewhere, as if it had launched the migration then.
     """
 
     rank: Array
@@ -104,13 +106,17 @@ class _Idle:
     same_stream: frames.Flags
     same_call: frames.Flags
     tail: frames.Flags
+    faulted: frames.Flags
 
     @classmethod
-    def of(cls, ops: pa.Table, launches: pa.Table, windows: pa.Table) -> _Idle:
+    def of(cls, ops: pa.Table, launches: pa.Table, api_calls: pa.Table, windows: pa.Table) -> _Idle:
         start, end, op, before, tail = _idle_spans(ops, windows)
         rank, device, process = (frames.ints(ops, c)[op] for c in ("rank", "device", "process"))
         call = call_of(frames.ints(ops, "row")[op], launches)
         thread, call_start, call_end = (frames.ints_at(launches, c, call) for c in ("thread", "start_ns", "end_ns"))
+        toucher = faulting_threads(ops, op, end, api_calls)
+        faulted = (call < 0) & (toucher != NULL)
+        at_end = tail | faulted
         new = np.flatnonzero(
             np.concatenate((np.ones(min(len(op), 1), bool), (np.diff(rank) != 0) | (np.diff(device) != 0)))
         )
@@ -130,12 +136,13 @@ class _Idle:
             before,
             process,
             call,
-            thread,
-            np.where(tail, end, call_start),
-            np.where(tail, end, call_end),
+            np.where(faulted, toucher, thread),
+            np.where(at_end, end, call_start),
+            np.where(at_end, end, call_end),
             same_stream,
             same_call,
             tail,
+            faulted,
         )
 
 
@@ -208,7 +215,7 @@ def _parts(
     start, end = idle.start, idle.end
     parts: list[_Parts] = []
     # As if they had no call: what so many GPUs waited for is not told (`launches.MOST_GPUS`).
-    known = np.append(~crowd, False)[idle.call]
+    known = np.append(~crowd, False)[idle.call] | idle.faulted
     parts.append(_some(np.flatnonzero(~known), start, end, "unattributed"))
 
     early = known & ((idle.call_end <= start) | idle.same_call)

@@ -96,6 +96,12 @@ GPU_OPS = TableSpec(
             None,
             "htod, dtoh, dtod, ptop, htoh, uvm_htod, uvm_dtoh, uvm_dtod or other; null unless memcpy",
         ),
+        Column(
+            "migration_cause",
+            NAME,
+            None,
+            "why managed memory moved: asked (prefetch), fault, speculative, eviction or access_counters; null where not recorded",
+        ),
         Column("src_memory", NAME, None, "pageable, pinned, device, managed, array or unknown; null unless memcpy"),
         Column("dst_memory", NAME, None, "as src_memory, for the destination"),
         Column("grid", DIM3, "count", "blocks in x, y, z"),
