@@ -82,6 +82,7 @@ def _cause(category: str, line: str) -> str:
     # This category only gathers what lies on its lines; the lines say more, but for a launch that the host held up by loading code.
     if (
         cause is None
+        or line == "compute"
         or cause.idle != line.startswith("idle.")
         or (category == "host" and line != "idle.launch_latency")
     ):
@@ -91,9 +92,13 @@ def _cause(category: str, line: str) -> str:
 
 def _waste(claimed: list[Row], findings: list[Finding]) -> tuple[int, str] | None:
     """The largest saving on the GPU that lies in how it computes, and the title of its finding."""
-    rules = {claim["rule"] for claim in claimed if claim["line"] == "compute"}
-    here = [finding for finding in findings if finding.rule in rules and finding.saving.pays]
-    return (here[0].saving.recoverable_ns or 0, here[0].title) if here else None
+    computing = {claim["rule"]: claim["ns_sum"] for claim in claimed if claim["line"] == "compute"}
+    here = [
+        (min(finding.saving.recoverable_ns or 0, computing[finding.rule]), finding.title)
+        for finding in findings
+        if finding.rule in computing and finding.saving.pays
+    ]
+    return max(here, key=lambda one: one[0], default=None)
 
 
 def _waited(claimed: list[Row], said: dict[str, str]) -> tuple[int, str] | None:
