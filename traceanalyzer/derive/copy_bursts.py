@@ -42,8 +42,8 @@ def copy_bursts(ledger_ops: pa.Table, ledger_intervals: pa.Table, copies: pa.Tab
 
 
 def _runs(copies: pa.Table, place: Array, tiles: pa.Table, called: Array, managed: bool) -> pa.Table:
-    """The runs of one GPU's copies; `place` is the position of each copy among all operations of the GPU, in order of start, and `called`
-    are the times at which API calls of the rank began."""
+    """The runs of one GPU's copies; `place` is the position of each copy among all operations of the GPU, in order of start, and
+    `called` are the times at which API calls of the rank began."""
     prefix = "uvm_" if managed else ""
     to_device, to_host = (frames.equals(copies, "copy_kind", prefix + way) for way in ("htod", "dtoh"))
     size = frames.ints(copies, "bytes")

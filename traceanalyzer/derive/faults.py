@@ -1,7 +1,7 @@
 """Which host thread met a page of managed memory that was not with it, so that the page moved.
 
-A migration has no launch record. With no kernel running it is the host that faulted, and of its threads the one that last had to do with
-CUDA is the likeliest: it waited for the results, or is about to launch what needs the data.
+A migration has no launch record. With no kernel running it is the host that faulted, and of its threads the one that last had to do
+with CUDA is the likeliest: it waited for the results, or is about to launch what needs the data.
 """
 
 from __future__ import annotations

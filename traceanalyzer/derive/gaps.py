@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from traceanalyzer.derive import activity_times, frames
 from traceanalyzer.derive.earlier_work import may_follow_earlier_work
+from traceanalyzer.derive.faults import faulting_threads
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.gap_names import NAMES, part_names
 from traceanalyzer.derive.host import Host, Thread
-from traceanalyzer.derive.faults import faulting_threads
 from traceanalyzer.derive.launches import call_of, crowded
 from traceanalyzer.derive.partners import has_partner
 from traceanalyzer.derive.steps import steps_at
