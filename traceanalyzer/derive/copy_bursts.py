@@ -86,8 +86,8 @@ def _runs(copies: pa.Table, place: Array, tiles: pa.Table, called: Array, manage
 def _at_one_task(start: Array, end: Array, tiles: pa.Table, called: Array) -> frames.Flags:
     """In which pauses the GPU had nothing to do and no call was made: the host is still at what it faulted for."""
     made = np.searchsorted(called, end) - np.searchsorted(called, start)
-    idle: frames.Flags = covered(start, end, _on(tiles, *KERNEL_LINES)) == 0
-    return idle & (made == 0)
+    kept: frames.Flags = (covered(start, end, _on(tiles, *KERNEL_LINES)) == 0) & (made == 0)
+    return kept
 
 
 def _launch_start(start: Array, tiles: pa.Table) -> Array:

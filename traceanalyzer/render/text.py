@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection
 
 from traceanalyzer.render.findings import alike, gain, grouped, proof
@@ -58,9 +58,9 @@ def _calm(result: Result) -> list[str]:
     return ["No findings: nothing worth fixing was seen."]
 
 
-def _said(result: Result) -> dict[str, str]:
-    """What the notes of health say above the findings, and the code of each."""
-    return {_plain(note.message): note.code for note in reversed(result.health)}
+def _said(result: Result) -> set[str]:
+    """What the notes of health say above the findings."""
+    return {_plain(note.message) for note in result.health}
 
 
 def _plain(sentence: str) -> str:
@@ -99,11 +99,7 @@ def _silent(result: Result) -> list[str]:
     counts = Counter(rule.outcome for rule in result.rules)
     summary = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in sorted(counts.items()))
     lines = [f"Rules: {summary}"]
-    said, alike = _said(result), defaultdict(list)
     for rule in result.rules:
         if rule.outcome in ("could_not_judge", "error"):
-            alike[rule.outcome, rule.reason].append(rule.rule)
-    for (outcome, reason), rules in alike.items():
-        why = f"see {said[_plain(reason)]} above" if reason and _plain(reason) in said else reason
-        lines += wrap(f"{', '.join(rules)} {outcome.replace('_', ' ')}: {why}", "  ", "    ")
+            lines += wrap(f"{rule.rule} {rule.outcome.replace('_', ' ')}: {rule.reason}", "  ", "    ")
     return lines
