@@ -118,7 +118,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         Host,
         ("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
     ),
-    "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls", "api_calls", "host_ranges")),
+    "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls")),
     "gaps": (gaps, ("ledger_ops", "launches", "host", "host_steps", "windows")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
     "outside_work": (outside_work, ("windows", "launches", "host")),
