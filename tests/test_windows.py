@@ -140,12 +140,8 @@ def test_a_capture_range_bounds_the_recording(tmp_path):
 
 
 def test_the_first_call_that_takes_long_makes_the_context(tmp_path):
-    first = {
-        "CUPTI_ACTIVITY_KIND_RUNTIME": [
-            runtime(100, 2_000_000_000, correlation=99),
-            *[runtime(8_990_000_000, 8_990_010_000, correlation=1)],
-        ]
-    }
+    calls = [runtime(100, 2_000_000_000, correlation=99), runtime(8_990_000_000, 8_990_010_000)]
+    first = {"CUPTI_ACTIVITY_KIND_RUNTIME": calls}
     (recording,) = recorded(tmp_path, first).recordings
     assert [(work.name, work.ns) for work in recording.did] == [("creating the CUDA context", 1_999_999_900)]
 
