@@ -9,7 +9,7 @@ from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.document import Finding, Result
-from traceanalyzer.result.outside_words import outside_line
+from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.units import format_count
 
@@ -43,12 +43,11 @@ def _inputs(result: Result) -> list[str]:
             "" if item.rank is None else f", rank {item.rank}" + (f" of {item.world_size}" if item.world_size else "")
         )
         lines.append(f"input   {item.path} ({item.producer}{rank})")
-    for recording in result.recordings[:MOST_INPUTS]:
-        if line := outside_line(recording):
-            of = "" if recording.rank is None or len(result.recordings) == 1 else f" [rank {recording.rank}]"
-            lines += wrap(f"{line}{of}", "length  ", "        ")
     left = len(result.inputs) - MOST_INPUTS
-    return [*lines, f"        and {left} more"] if left > 0 else lines
+    lines += [f"        and {left} more"] if left > 0 else []
+    for line in outside_lines(result.recordings):
+        lines += wrap(line, "length  ", "        ")
+    return lines
 
 
 def _calm(result: Result) -> list[str]:

@@ -12,6 +12,7 @@ MOSTLY_OUTSIDE = "REC001"
 """The rule that says so."""
 WORTH_A_LINE = 0.1
 """Below this share of a recording, what is outside is the profiler starting and stopping."""
+MOST_LINES = 4
 MOST = 0.5
 """What takes this share of the time outside stands for it."""
 
@@ -28,10 +29,18 @@ def with_outside(verdict: Verdict, recordings: Sequence[Recording], findings: Se
     return replace(verdict, headline=headline)
 
 
-def outside_line(one: Recording) -> str | None:
-    """For a strip beside the ledgers: what of a recording is not judged, and what the host did there; None where that is little."""
-    if one.outside_share < WORTH_A_LINE:
-        return None
+def outside_lines(recordings: Sequence[Recording]) -> list[str]:
+    """For a strip beside the ledgers: how long recordings are, what of them is not judged, and what the host did there. Only those of
+    which that is more than a little, the largest first, and few of many."""
+    worth = [one for one in recordings if one.outside_share >= WORTH_A_LINE]
+    worth.sort(key=lambda one: -one.outside_share)
+    several = len(recordings) > 1
+    return [
+        f"{_line(one)}{f' [rank {one.rank}]' if several and one.rank is not None else ''}" for one in worth[:MOST_LINES]
+    ]
+
+
+def _line(one: Recording) -> str:
     parts = []
     for side, ns, where in (
         ("before", one.before_ns, "before the first GPU work"),
