@@ -94,12 +94,25 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class PlaceSaving:
+    """The one place that causes most of a finding's time: the ledger time behind it, and a step and a speedup without that place
+    alone. `per_step_ns` and `predicted_step_ns` are null without steps, the predictions also where nothing can be predicted."""
+
+    name: str
+    ns: int
+    per_step_ns: int | None
+    predicted_step_ns: int | None
+    predicted_speedup: float | None
+
+
+@dataclass(frozen=True)
 class Saving:
     """What is to be gained. `speedup_ceiling` = window / (window - recoverable); nulls mean that nothing was estimated.
 
     The prediction comes from replaying the timeline without the cause. `step_ns` is the mean time from one step's end to the next's,
     `predicted_step_ns` the same without the cause; both are null without steps. Where nothing is predicted, `prediction_note` says why.
-    `recoverable_share` is of the windows of `gpu_count` GPUs together.
+    `recoverable_share` is of the windows of `gpu_count` GPUs together. `place` is null where no one place causes most of it.
+    `predicted_speedup_range` is what an estimate may come to, from the least to the most; null where the replay says one figure.
     """
 
     recoverable_ns: int | None
@@ -111,6 +124,8 @@ class Saving:
     predicted_speedup: float | None = None
     prediction_note: str | None = None
     gpu_count: int = 1
+    place: PlaceSaving | None = None
+    predicted_speedup_range: tuple[float, float] | None = None
 
     @property
     def pays(self) -> bool:
