@@ -10,10 +10,13 @@ from traceanalyzer.model.schema import NAME, Column, TableSpec
 IDLE_CAUSES = (
     "turnaround",
     "dependency",
+    "queued",
     "launch_latency",
     "input",
     "memory_management",
     "synchronization",
+    "mpi",
+    "os",
     "host_work",
     "host_untraced",
     "profiler",
