@@ -19,10 +19,11 @@ from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.health import softened
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
 from traceanalyzer.engine.finding import Describe
+from traceanalyzer.engine.gain import by_gain, leveled
 from traceanalyzer.engine.outcomes import in_own_words, merged
 from traceanalyzer.engine.rule import Rule
-from traceanalyzer.engine.run import EngineResult, by_saving, run_rules
-from traceanalyzer.engine.splits import claimed, splits
+from traceanalyzer.engine.run import EngineResult, run_rules
+from traceanalyzer.engine.splits import Told, claimed, splits
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.result.document import (
@@ -57,8 +58,16 @@ def whole(
     """The result document of a job; `parts` in the order of their ordinals, `tables` as of `job_tables`, `job` what the rules about all
     of it came to."""
     inputs = tuple(part.input for part in parts)
-    findings = by_saving([finding for part in parts for finding in part.findings] + job.findings)
-    taken = pa.concat_tables([*(part.claimed for part in parts), claimed(job.claims)])
+    found = [finding for part in parts for finding in part.findings] + job.findings
+    findings = by_gain(leveled(found, {rule.id for rule in rules if rule.severity}))
+    told = Told(
+        tables.table("ledger"),
+        tables.table("step_ledger"),
+        pa.concat_tables([*(part.claimed for part in parts), claimed(job.claims)]),
+        pa.concat_tables([part.culprits for part in parts]),
+        findings,
+        [finding for finding in findings if finding.rule in {one.rule for one in job.findings}],
+    )
     seen = frozenset().union(*(part.frameworks for part in parts))
     ranks = {one.ordinal: one.rank for one in inputs}
     health = [
@@ -79,9 +88,7 @@ def whole(
         findings=[_with_job_ranks(ranks, _in_words_of(seen, finding)) for finding in findings],
         rules=_in_order(outcomes, rules),
         job=job_of(tables, join, ranks),
-        verdict=judge(
-            splits(tables.table("ledger"), taken, findings, job.findings, _describe(parts)), hidden=_hidden(health)
-        ),
+        verdict=judge(splits(told, _describe(parts)), hidden=_hidden(health)),
     )
 
 

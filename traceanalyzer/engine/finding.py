@@ -12,6 +12,7 @@ import pyarrow as pa
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook, spans_by_gpu
 from traceanalyzer.engine.evidence import evidence
+from traceanalyzer.engine.gain import level
 from traceanalyzer.engine.kinds import Kind
 from traceanalyzer.engine.names import Expression
 from traceanalyzer.engine.program import Program
@@ -22,8 +23,6 @@ from traceanalyzer.result.document import CONFIDENCES, Finding, Metric, Saving, 
 from traceanalyzer.units import BYTES, NS, format_duration
 
 Describe = Callable[[int, int], str]
-# The share of the window from which a saving has a level; below the last it is info.
-LADDER = ((0.25, "high"), (0.10, "medium"), (0.03, "low"))
 # What others hold is worth a sentence from this share of the estimate on.
 _WORTH_SAYING = 0.05
 
@@ -141,8 +140,8 @@ class GroupRun:
 
     def _severity(self, rows: TableRows, share: float) -> str:
         if self.rule.severity:
-            return next((level for when, level in self.program.severity if when(rows).as_py()), "info")
-        return next((level for least, level in LADDER if share >= least), "info")
+            return next((name for when, name in self.program.severity if when(rows).as_py()), "info")
+        return level(share)
 
     def _confidence(self, rows: TableRows, gpus: list[tuple[int, int]], scope: Scope) -> tuple[str, list[str]]:
         """The confidence, and why it is not high."""

@@ -132,6 +132,20 @@ class Saving:
         """Whether there is something to gain: time to recover, and no replay that says that something else sets the pace."""
         return bool(self.recoverable_ns) and (self.predicted_speedup is None or self.predicted_speedup >= LEAST_SPEEDUP)
 
+    @property
+    def gain_share(self) -> float:
+        """The share of the time that a fix saves: by the replay where there is a prediction, else what is recoverable; 0 for nothing."""
+        if not self.pays:
+            return 0.0
+        return self.recoverable_share or 0.0 if self.predicted_speedup is None else 1 - 1 / self.predicted_speedup
+
+    @property
+    def gain_ns(self) -> float:
+        """The same in ns, of the window of its GPU; of several GPUs, of the mean of their windows."""
+        if not self.recoverable_ns or not self.recoverable_share:
+            return 0.0
+        return self.gain_share * self.recoverable_ns / self.recoverable_share / self.gpu_count
+
 
 @dataclass(frozen=True)
 class Evidence:
