@@ -131,7 +131,11 @@ class _Gpu:
         if CAUSES[cause].bound_by == "launch" and name in self.calls:
             return None, 0
         what, called, source = name.rpartition(" called from ")
-        text = f"{readable_name(frame_text(what), LONGEST)} in {_function_first(source)}" if called else _function_first(name)
+        text = (
+            f"{readable_name(frame_text(what), LONGEST)} in {_function_first(source)}"
+            if called
+            else _function_first(name)
+        )
         return text, ns
 
     def _is_the_step(self, name: str) -> bool:

@@ -10,6 +10,7 @@ from traceanalyzer.result.document import SEVERITIES, Finding
 # The share of the window from which a saving has a level; below the last it is info.
 LADDER = ((0.25, "high"), (0.10, "medium"), (0.03, "low"))
 
+HEALTH = "TRC"
 ALIKE = 0.01
 """Gains are estimates; a hundredth of the largest makes no difference."""
 
@@ -20,8 +21,11 @@ def level(share: float) -> str:
 
 
 def by_gain(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings by the time that a fix saves, the most first. Of gains that differ by no more than `ALIKE` of the largest, that on one
-    GPU comes before what it does to the others: a checkpoint before the barrier in which they wait for it."""
+    """The findings by the time that a fix saves, the most first; those about the trace's health come last.
+
+    Of gains that are `ALIKE`, that on one GPU comes before what it does to the others: a checkpoint before the barrier in which they
+    wait for it.
+    """
     found = list(findings)
     unit = max((f.saving.gain_ns for f in found), default=0.0) * ALIKE or 1.0
     return sorted(
@@ -30,6 +34,8 @@ def by_gain(findings: Iterable[Finding]) -> list[Finding]:
             -round(f.saving.gain_ns / unit),
             f.saving.gpu_count > 1,
             -f.saving.gain_ns,
+            f.rule.startswith(HEALTH),
+            -SEVERITIES.index(f.severity),
             f.rule,
             _key(f.scope.rank),
             _key(f.scope.device),

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook
-from traceanalyzer.engine.gain import by_gain
 from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
+from traceanalyzer.engine.gain import by_gain
 from traceanalyzer.engine.program import Program, compile_rule
 from traceanalyzer.engine.rows import TABLES, Columns, TableRows, Windows
 from traceanalyzer.engine.rule import Rule

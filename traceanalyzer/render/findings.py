@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from traceanalyzer.render.ledgers import gpu_words
-from traceanalyzer.result.document import Evidence, Finding, Saving
+from traceanalyzer.result.document import Evidence, Finding, RuleOutcome, Saving
 from traceanalyzer.result.ranks import share_range, whose_time
 from traceanalyzer.units import format_count, format_duration, format_share
 
@@ -23,7 +26,7 @@ def gain(finding: Finding) -> str:
     """What a finding gives, and how sure that is: one to three sentences."""
     saving = finding.saving
     if not saving.recoverable_ns:
-        return f"No saving of its own. Confidence {finding.confidence}."
+        return "No saving of its own."
     text = f"Up to {format_duration(saving.recoverable_ns)} ({format_share(saving.recoverable_share or 0)} of {whose_time(saving)})"
     if saving.per_step_ns:
         text += f", {format_duration(saving.per_step_ns)} a step"
@@ -72,7 +75,23 @@ def _brief(finding: Finding) -> str:
     return f"{where} ({format_share(share)})" if share else where
 
 
+def proofs(evidence: Iterable[Evidence]) -> list[str]:
+    """Pieces of evidence, each with its length; those that read the same once, with how many they are."""
+    count = Counter(map(proof, evidence))
+    return [f"{text} ({count[text]}×)" if count[text] > 1 else text for text in count]
+
+
 def proof(evidence: Evidence) -> str:
     """A piece of evidence with its length."""
     length = format_duration(evidence.end_ns - evidence.start_ns)
-    return evidence.label if length in evidence.label else f"{evidence.label} ({length})"
+    return evidence.label if length in evidence.label else f"{evidence.label}, a stretch of {length}"
+
+
+def silent_rules(rules: Iterable[RuleOutcome]) -> list[tuple[list[str], str, str]]:
+    """Rules that could not judge, or failed: those with the same reason together, what became of them, and why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for rule in rules:
+        if rule.outcome in ("could_not_judge", "error"):
+            key = (rule.outcome.replace("_", " "), rule.reason or "no reason given")
+            found.setdefault(key, []).append(rule.rule)
+    return [(ids, outcome, reason) for (outcome, reason), ids in found.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from traceanalyzer.result.document import Device, Result, Steps
 from traceanalyzer.result.gpus import SIDE_BY_SIDE, gpu_namer, ledger_lines, notable_gpus, spread, steps_of_gpus
-from traceanalyzer.result.job_words import line_words
+from traceanalyzer.result.vocabulary import line_words
 from traceanalyzer.units import format_count, format_duration, format_share
 
 WITH_BARS = 2

@@ -134,7 +134,7 @@ class Saving:
 
     @property
     def gain_share(self) -> float:
-        """The share of the time that a fix saves: by the replay where there is a prediction, else what is recoverable; 0 for nothing."""
+        """The share of the time that a fix saves: by the replay where it predicts, else what is recoverable; 0 for nothing."""
         if not self.pays:
             return 0.0
         return self.recoverable_share or 0.0 if self.predicted_speedup is None else 1 - 1 / self.predicted_speedup
@@ -190,6 +190,13 @@ class Finding:
     references: list[str]
     confidence_reasons: list[str] = field(default_factory=list)
     source: Source | None = None
+
+    @property
+    def matters(self) -> bool:
+        """Whether a reader is to see it before all else: not where it is for information only, or a low note of the trace's health."""
+        if self.severity in ("info", "low"):
+            return self.severity == "low" and (self.saving.pays or self.saving.recoverable_ns is None)
+        return True
 
 
 @dataclass(frozen=True)
