@@ -134,10 +134,15 @@ class Saving:
 
     @property
     def gain_share(self) -> float:
-        """The share of the time that a fix saves: by the replay where it predicts, else what is recoverable; 0 for nothing."""
-        if not self.pays:
-            return 0.0
-        return self.recoverable_share or 0.0 if self.predicted_speedup is None else 1 - 1 / self.predicted_speedup
+        """The share of the time that a fix saves: by the replay where it predicts, else what is recoverable; 0 for nothing.
+
+        More than what is recoverable only where the note says under which condition.
+        """
+        recoverable = self.recoverable_share or 0.0
+        if not self.pays or self.predicted_speedup is None:
+            return recoverable if self.pays else 0.0
+        predicted = 1 - 1 / self.predicted_speedup
+        return predicted if self.prediction_note else min(predicted, recoverable)
 
     @property
     def gain_ns(self) -> float:
