@@ -163,7 +163,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "kernels": (kernels, ("ledger_ops", "devices", "launches", "host")),
     "kernel_chains": (kernel_chains, ("ledger_ops", "step_stats")),
     "attention_blocks": (attention_blocks, ("ledger_ops", "launches", "host", "step_stats")),
-    "timelines": (timelines, ("ledger_ops", "launches", "host")),
+    "timelines": (timelines, ("ledger_ops", "launches", "host", "windows")),
     "what_if": (WhatIf, ("timelines", "step_stats", "host", "host_ranges")),
 }
 _NO_GPU_WORK = ("gpu_ops", "the trace holds no GPU operations")

@@ -72,7 +72,7 @@ class WhatIf:
         if not self._true[key]:
             return None
         marks = self._marks(key, timeline, join(EMPTY, *claimed.values()))
-        now = timeline.reach[marks] - timeline.start[0]
+        now = timeline.reach[marks] - timeline.origin
         then = timeline.replay(self._change(timeline, claimed, keep), marks)
         if len(marks) == 1:
             return Prediction(int(now[0]), int(then[0]), per_step=False)
@@ -85,7 +85,9 @@ class WhatIf:
         """The operations with which the steps end; the last one alone without two steps, or if the claim lies outside them."""
         ends = self._ends.get(key, EMPTY[0])
         if len(ends) >= 2 and total(clip(claimed, int(ends[0]), int(ends[-1]))) >= HARDLY * total(claimed):
-            return np.unique(np.searchsorted(timeline.reach, ends))
+            # The last operation that is done by then, of several that end at once the first.
+            last = np.searchsorted(timeline.reach, ends, side="right") - 1
+            return np.unique(np.searchsorted(timeline.reach, timeline.reach[np.maximum(last, 0)]))
         return np.array([len(timeline.reach) - 1])
 
     def _change(self, timeline: Timeline, claimed: Mapping[str, Spans], keep: float) -> Change:
@@ -94,6 +96,7 @@ class WhatIf:
 
         copies = _ran_in(timeline, of("exposed_memcpy"))
         waits = _drained(timeline, of("idle.synchronization")) | copies[timeline.wait_op]
+        waits |= np.isin(timeline.wait_start, timeline.call[copies])
         host = [of(*HOST_LINES), _held(timeline, copies)]
         asking: list[Spans] = []
         detours: list[Spans] = []
@@ -140,7 +143,7 @@ class WhatIf:
 def _replays_as_itself(timeline: Timeline) -> bool:
     """Whether the timeline lasts as long as it did, half of it and all of it, when it is played again with nothing taken out."""
     marks = np.array([len(timeline.reach) // 2, len(timeline.reach) - 1])
-    was = timeline.reach[marks] - timeline.start[0]
+    was = timeline.reach[marks] - timeline.origin
     return bool(np.abs(timeline.replay(NOTHING, marks) - was).max() <= MOST_WRONG * was[-1])
 
 
