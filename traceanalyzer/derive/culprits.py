@@ -1,4 +1,4 @@
-"""The one place in the program that causes most of what a finding claimed of a GPU's idle time, where there is one."""
+"""Where the host was in a GPU's idle time: the place that causes most of what a finding claimed, and what lies beside the claim."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from traceanalyzer.derive.frames import NULL
 from traceanalyzer.intervals import EMPTY, Array, Spans, covered, intersect, join, total, union
 
 MOSTLY = 0.5
-"""A place that holds less of the claim, or a piece of idle time of which less lies in the place, is not what causes it."""
+"""A place that holds less of the time, or a piece of idle time of which less lies in the place, is not what causes it."""
 ALL_BUT = 0.9
 """With this share of it in one thing that ran there, that is named rather than the code around it."""
+NOBODYS = ("turnaround", "launch_latency", "dependency", "queued", "profiler")
+"""Causes of idle time that are no doing of the place in the program where the host was."""
+NOT_THE_HOSTS = ("turnaround", "dependency", "queued", "unattributed", "profiler")
+"""Causes of idle time that no change of the host's pace takes away."""
 
 
 @dataclass(frozen=True)
@@ -27,59 +31,110 @@ class Culprit:
     claimed: dict[str, Spans]
 
 
+@dataclass(frozen=True)
+class Beside:
+    """Idle time beyond a claim: the one `place` in which at least half of it lies, else the largest `causes` that hold nearly all."""
+
+    place: str | None
+    causes: tuple[str, ...]
+
+
 class Culprits:
     """The idle time of all GPUs by where the host was: in a line of the program's own code, else in a range that it named."""
 
     def __init__(self, gaps: pa.Table) -> None:
-        self._rows = {key: _Rows.of(part) for key, part in frames.split(gaps)}
+        self._pieces = {key: _Pieces.of(part) for key, part in frames.split(gaps)}
 
     def of(self, key: frames.Key, claimed: Mapping[str, Spans]) -> Culprit | None:
         """The place with at least half of what was claimed on one GPU; None where there is none."""
-        rows = self._rows.get(key)
+        pieces = self._pieces.get(key)
         idle = {line: spans for line, spans in claimed.items() if line.startswith("idle.")}
-        return rows.culprit(idle, sum(map(total, claimed.values()))) if rows and idle else None
+        if pieces is None or not idle:
+            return None
+        inside = covered(pieces.start, pieces.end, join(EMPTY, *idle.values()))
+        found = pieces.place_of(inside, pieces.own)
+        if found is None or found.ns < MOSTLY * sum(map(total, claimed.values())):
+            return None
+        spans = union(pieces.start[found.pieces], pieces.end[found.pieces])
+        return Culprit(found.name, found.ns, {line: intersect(part, spans) for line, part in idle.items()})
+
+    def beside(self, key: frames.Key, claimed: Mapping[str, Spans], start: int, end: int, ns: int) -> Beside:
+        """In which of one GPU's idle time within [start, end) `ns` beyond the claim must lie."""
+        pieces = self._pieces.get(key)
+        if pieces is None:
+            return Beside(None, ())
+        low, high = np.clip(pieces.start, start, end), np.clip(pieces.end, start, end)
+        left = high - low - covered(low, high, join(EMPTY, *claimed.values()))
+        sums = {cause: int(left[pieces.cause == at].sum()) for at, cause in enumerate(pieces.causes)}
+        may = {cause: lost for cause, lost in sums.items() if cause not in NOT_THE_HOSTS and lost}
+        # The place certainly holds what does not fit into all others.
+        found = pieces.place_of(left, np.ones(len(left), bool))
+        if found is not None and ns - (sum(may.values()) - found.ns) >= MOSTLY * ns:
+            return Beside(found.name, ())
+        largest = sorted(may, key=lambda cause: (-may[cause], cause))
+        reach = np.cumsum([may[cause] for cause in largest])
+        return Beside(
+            None, tuple(largest[: int(np.searchsorted(reach, ALL_BUT * min(ns, reach[-1]))) + 1]) if largest else ()
+        )
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Pieces of one GPU's idle time that lie in a place; `nearest` and `place` index into the lists of names."""
+class _Found:
+    """A place, how much lies in it, and which of the pieces do."""
+
+    name: str
+    ns: int
+    pieces: frames.Flags
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """The pieces of one GPU's idle time. `nearest` is the code or range of the program around each, `place` what ran in it, and
+    `length` how much of the piece that is; both index into their names, `NULL` without. `own`: what ran there is the place's doing."""
 
     start: Array
     end: Array
-    inside: Array
+    length: Array
+    own: frames.Flags
+    cause: Array
+    causes: list[str]
     nearest: Array
     nearest_names: list[str]
     place: Array
-    place_names: list[str | None]
+    place_names: list[str]
 
     @classmethod
-    def of(cls, gaps: pa.Table) -> _Rows:
-        start, end, inside = (frames.ints(gaps, c) for c in ("start_ns", "end_ns", "place_duration"))
+    def of(cls, gaps: pa.Table) -> _Pieces:
+        start, end, length = (frames.ints(gaps, c) for c in ("start_ns", "end_ns", "place_duration"))
+        operator = frames.where(gaps, "operator", lambda _: True)
         # An operator alone is no place in a program: it may be called from anywhere.
-        bare = ~frames.where(gaps, "operator", lambda _: True)
         number: dict[str, int] = {}
         nearest = np.full(len(start), NULL)
-        for column, rows in (("source", True), ("annotation", True), ("place", bare)):
+        for column, rows in (("source", True), ("annotation", True), ("place", ~operator)):
             code, texts = frames.codes(gaps, column)
             known = [NULL if text is None else number.setdefault(text, len(number)) for text in texts]
             nearest = np.where((nearest == NULL) & rows, np.array(known, np.int64)[code], nearest)
         place, place_names = frames.codes(gaps, "place")
-        some = (nearest != NULL) & (inside >= MOSTLY * (end - start))
-        columns = (column[some] for column in (start, end, inside, nearest))
-        return cls(*columns, list(number), place[some], place_names)
+        cause, causes = frames.codes(gaps, "cause")
+        # Operators that only get their kernels launched are the program's work, wherever they are called.
+        launching = operator & frames.equals(gaps, "cause", "host_work")
+        own = ~launching & ~frames.equals(gaps, "cause", *NOBODYS)
+        names = [text or "" for text in place_names]
+        return cls(start, end, length, own, cause, [text or "" for text in causes], nearest, list(number), place, names)
 
-    def culprit(self, idle: Mapping[str, Spans], claimed_ns: int) -> Culprit | None:
-        amount = np.minimum(covered(self.start, self.end, join(EMPTY, *idle.values())), self.inside)
-        sums = _sums(self.nearest, amount, len(self.nearest_names))
-        if not len(sums) or sums.max() < max(MOSTLY * claimed_ns, 1):
+    def place_of(self, ns: Array, which: frames.Flags) -> _Found | None:
+        """The place with most of the `ns` of each piece, as far as it certainly lies there."""
+        here = which & (ns > 0) & (self.nearest != NULL) & (self.length >= MOSTLY * (self.end - self.start))
+        amount = np.minimum(ns, self.length)
+        sums = _sums(self.nearest[here], amount[here], len(self.nearest_names))
+        if not sums.any():
             return None
         most = int(np.argmax(sums))
-        here = (self.nearest == most) & (amount > 0)
-        spans = union(self.start[here], self.end[here])
+        here &= self.nearest == most
         inner = _sums(self.place[here], amount[here], len(self.place_names))
-        one = inner.max() >= ALL_BUT * sums[most]
-        name = (self.place_names[int(np.argmax(inner))] if one else None) or self.nearest_names[most]
-        return Culprit(name, int(sums[most]), {line: intersect(part, spans) for line, part in idle.items()})
+        one = int(np.argmax(inner))
+        name = self.place_names[one] if inner[one] >= ALL_BUT * sums[most] else ""
+        return _Found(name or self.nearest_names[most], int(sums[most]), here)
 
 
 def _sums(code: Array, amount: Array, count: int) -> Array:

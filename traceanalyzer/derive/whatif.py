@@ -39,11 +39,25 @@ DETOURS = [NAMES.index(name) for name in ("compilation", "checkpoint")]
 
 @dataclass(frozen=True)
 class Prediction:
-    """A step as it is and as it would be, in ns: the mean from one step's end to the next's; else the window, without two steps."""
+    """A step as it is and as it would be, in ns: the mean from one step's end to the next's; else the window, without two steps.
+
+    `claimed` is what of the claim lies in it, `work` how much GPU time goes beyond the claim. `start` and `end` are of the whole of the
+    time that is told of, `steps` how many steps it holds.
+    """
 
     now: int
     then: int
+    claimed: int
+    work: int
+    start: int
+    end: int
+    steps: int
     per_step: bool
+
+    @property
+    def further(self) -> int:
+        """What it gives beyond the claim."""
+        return self.now - self.then - self.claimed
 
 
 class WhatIf:
@@ -71,15 +85,24 @@ class WhatIf:
             self._true[key] = _replays_as_itself(timeline)
         if not self._true[key]:
             return None
-        marks = self._marks(key, timeline, join(EMPTY, *claimed.values()))
-        now = timeline.reach[marks] - timeline.origin
-        then = timeline.replay(self._change(timeline, claimed, keep), marks)
-        if len(marks) == 1:
-            return Prediction(int(now[0]), int(then[0]), per_step=False)
-        # What is taken out before the first step's end lengthens nothing after it.
-        whole, left = int(now[-1] - now[0]), min(int(then[-1] - then[0]), int(now[-1] - now[0]))
-        steps = len(marks) - 1
-        return Prediction(whole // steps, left // steps, per_step=True)
+        whole = join(EMPTY, *claimed.values())
+        marks = self._marks(key, timeline, whole)
+        change = self._change(timeline, claimed, keep)
+        then = timeline.replay(change, marks)
+        start, end = int(timeline.reach[marks[0]]), int(timeline.reach[marks[-1]])
+        per_step = len(marks) > 1
+        if per_step:
+            # What is taken out before the first step's end lengthens nothing after it.
+            left = min(int(then[-1] - then[0]), end - start)
+        else:
+            start, left = timeline.origin, int(then[0])
+        steps = max(len(marks) - 1, 1)
+        own = round(total(clip(whole, start, end)) * (1 - keep))
+        asked = clip(subtract(change.work, whole), start, end)
+        work = int(covered(np.maximum(timeline.start, timeline.before), timeline.reach, asked).sum() * (1 - keep))
+        return Prediction(
+            (end - start) // steps, left // steps, own // steps, work // steps, start, end, steps, per_step
+        )
 
     def _marks(self, key: frames.Key, timeline: Timeline, claimed: Spans) -> Array:
         """The operations with which the steps end; the last one alone without two steps, or if the claim lies outside them."""
@@ -95,7 +118,11 @@ class WhatIf:
             return join(EMPTY, *(claimed.get(line, EMPTY) for line in lines))
 
         copies = _ran_in(timeline, of("exposed_memcpy"))
-        waits = _drained(timeline, of("idle.synchronization")) | copies[timeline.wait_op]
+        waits = copies[timeline.wait_op]
+        # A finding that claims a little idle time after waits is not about these.
+        drained = of("idle.synchronization")
+        if total(drained) >= MOSTLY * sum(total(spans) for line, spans in claimed.items() if line not in WORK_LINES):
+            waits |= _drained(timeline, drained)
         waits |= np.isin(timeline.wait_start, timeline.call[copies])
         host = [of(*HOST_LINES), _held(timeline, copies)]
         asking: list[Spans] = []
