@@ -16,6 +16,8 @@ MOSTLY = 0.5
 """A place that holds less of the time, or a piece of idle time of which less lies in the place, is not what causes it."""
 ALL_BUT = 0.9
 """With this share of it in one thing that ran there, that is named rather than the code around it."""
+A_PHASE = 0.2
+"""A place in whose idle time launching takes this share is a phase of the program, such as its forward pass, and cannot be left out."""
 NOBODYS = ("turnaround", "launch_latency", "dependency", "queued", "profiler")
 """Causes of idle time that are no doing of the place in the program where the host was."""
 NOT_THE_HOSTS = ("turnaround", "dependency", "queued", "unattributed", "profiler")
@@ -90,7 +92,8 @@ class _Found:
 @dataclass(frozen=True)
 class _Pieces:
     """The pieces of one GPU's idle time. `nearest` is the code or range of the program around each, `place` what ran in it, and
-    `length` how much of the piece that is; both index into their names, `NULL` without. `own`: what ran there is the place's doing."""
+    `length` how much of the piece that is; both index into their names, `NULL` without. `own`: what ran there is the doing of a place
+    that is no phase of the program."""
 
     start: Array
     end: Array
@@ -119,6 +122,11 @@ class _Pieces:
         # Operators that only get their kernels launched are the program's work, wherever they are called.
         launching = operator & frames.equals(gaps, "cause", "host_work")
         own = ~launching & ~frames.equals(gaps, "cause", *NOBODYS)
+        launching |= frames.equals(gaps, "cause", "launch_latency")
+        some = nearest != NULL
+        ns = np.where(launching, end - start, 0)
+        launched, whole = (_sums(nearest[some], part[some], len(number)) for part in (ns, end - start))
+        own[some] &= (launched < A_PHASE * whole)[nearest[some]]
         names = [text or "" for text in place_names]
         return cls(start, end, length, own, cause, [text or "" for text in causes], nearest, list(number), place, names)
 
