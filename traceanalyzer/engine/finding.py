@@ -192,12 +192,19 @@ class GroupRun:
             return saving
         steps = [step for gpu in gpus if (step := self.windows.value(*gpu, "step_time").as_py())]
         step = round(median(steps)) if steps else None
+        speedup = round(run / (run - gain), 6)
+        condition = self.rule.saving.sooner_if
+        if condition and saving.speedup_ceiling and speedup > saving.speedup_ceiling:
+            # All ranks are done sooner, and what they waited is only what those that came in time lost.
+            spared = gain * len(gpus) - (saving.recoverable_ns or 0)
+            each = format_duration(spared) if step is None else f"{format_duration(round(spared * step / run))} a step"
+            condition += f", which spares it {each} of its own time"
         return replace(
             saving,
             step_ns=step,
             predicted_step_ns=None if step is None else round(step * (run - gain) / run),
-            predicted_speedup=round(run / (run - gain), 6),
-            prediction_note=self.rule.saving.sooner_if,
+            predicted_speedup=speedup,
+            prediction_note=condition,
         )
 
 

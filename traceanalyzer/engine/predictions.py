@@ -1,22 +1,31 @@
-"""Beside the ledger's ceiling: how long a step takes without what a finding claimed, from the replayed timeline."""
+"""Beside the ledger's ceiling: how long a step takes without what a finding claimed, from the replayed timeline.
+
+No prediction is above what its finding may recover, but where the replay shows that further time goes with it; then the note says which.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import ceil
 
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.culprits import Culprits
-from traceanalyzer.derive.whatif import MOST_WRONG, WhatIf
+from traceanalyzer.derive.culprits import MOSTLY, Culprits
+from traceanalyzer.derive.whatif import MOST_WRONG, Prediction, WhatIf
+from traceanalyzer.engine.message import words
 from traceanalyzer.intervals import Spans, total, union
+from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import Finding, PlaceSaving, Saving
-from traceanalyzer.units import format_share
+from traceanalyzer.units import format_duration, format_share
 
 WITHHELD = f"No prediction: the timeline cannot be replayed within {format_share(MOST_WRONG)} of itself"
 SHARED = "No prediction: the rule has several findings on this GPU, and what each of them claimed is not told apart"
+TIMED = "In the steps that were timed"
+MOST_CAUSES = 2
+"""More of them say nothing."""
 Claimed = dict[str, Spans]
 
 
@@ -32,38 +41,75 @@ def with_predictions(
         if rank is not None and device is not None and (own := claimed.get((finding.rule, (rank, device)))):
             if count[finding.rule, finding.scope] > 1:
                 saving = replace(saving, prediction_note=saving.prediction_note or SHARED)
-            else:
-                saving = _predicted(saving, (rank, device), own, what_if)
-                saving = _with_place(saving, (rank, device), own, what_if, culprits)
+            elif saving.recoverable_ns and not saving.prediction_note:
+                saving = _Claim((rank, device), own, what_if, culprits).predicted(saving)
         result.append(replace(finding, saving=saving))
     return result
 
 
-def _predicted(saving: Saving, key: frames.Key, claimed: Claimed, what_if: WhatIf) -> Saving:
-    if not saving.recoverable_ns or saving.prediction_note:
-        return saving
-    # A rule that estimates takes a share of what it claimed; the rest of that GPU time stays.
-    keep = 1 - saving.recoverable_ns / sum(total(spans) for spans in claimed.values())
-    found = what_if.without(key, claimed, keep)
-    if found is None:
-        return replace(saving, prediction_note=WITHHELD)
-    speedup = round(found.now / found.then, 6) if found.then else None
-    if not found.per_step:
-        return replace(saving, predicted_speedup=speedup)
-    return replace(saving, step_ns=found.now, predicted_step_ns=found.then, predicted_speedup=speedup)
+@dataclass(frozen=True)
+class _Claim:
+    """What one finding claimed on one GPU, and what can be said of it."""
+
+    key: frames.Key
+    claimed: Claimed
+    what_if: WhatIf
+    culprits: Culprits
+
+    def predicted(self, saving: Saving) -> Saving:
+        """With the prediction, and with the one place that causes most of the time, where there is one."""
+        assert saving.recoverable_ns is not None
+        # A rule that estimates takes a share of what it claimed; the rest of that GPU time stays.
+        found = self._without(1 - saving.recoverable_ns / sum(map(total, self.claimed.values())))
+        if found is None:
+            return replace(saving, prediction_note=WITHHELD)
+        then, note = self._bounded(found, saving.speedup_ceiling)
+        saving = replace(saving, predicted_speedup=_speedup(found.now, then), prediction_note=note)
+        if found.per_step:
+            saving = replace(saving, per_step_ns=found.claimed, step_ns=found.now, predicted_step_ns=then)
+        return replace(saving, place=self._place())
+
+    def _without(self, keep: float) -> Prediction | None:
+        return self.what_if.without(self.key, self.claimed, keep)
+
+    def _bounded(self, found: Prediction, most: float | None) -> tuple[int, str | None]:
+        """The time that is left, and what further time goes with the claim where that is more than can be recovered of it."""
+        own = found.now - found.claimed
+        least = max(own, ceil(found.now / most)) if most else own
+        if least <= found.then * (1 + MOST_WRONG):
+            return max(found.then, least), None
+        if own <= found.then * (1 + MOST_WRONG):
+            return max(found.then, own), TIMED
+        return (
+            found.then,
+            f"With {format_duration(found.further)}{' a step' if found.per_step else ''} of {self._further(found)}",
+        )
+
+    def _further(self, found: Prediction) -> str:
+        if found.work >= MOSTLY * found.further:
+            return "GPU work that goes with it"
+        beside = self.culprits.beside(self.key, self.claimed, found.start, found.end, found.further * found.steps)
+        if beside.place:
+            return f"idle time in {readable_name(beside.place)} that goes with it"
+        causes = f" ({' and '.join(map(words, beside.causes))})" if 0 < len(beside.causes) <= MOST_CAUSES else ""
+        return f"other idle time{causes} that goes with it"
+
+    def _place(self) -> PlaceSaving | None:
+        """The one place that causes most of the time, and what its own share of the claim gives."""
+        culprit = self.culprits.of(self.key, self.claimed)
+        if culprit is None:
+            return None
+        found = self.what_if.without(self.key, culprit.claimed, 0.0)
+        if found is None:
+            return PlaceSaving(culprit.name, culprit.ns, None, None, None)
+        speedup = _speedup(found.now, found.then)
+        if not found.per_step:
+            return PlaceSaving(culprit.name, culprit.ns, None, None, speedup)
+        return PlaceSaving(culprit.name, culprit.ns, found.claimed, found.then, speedup)
 
 
-def _with_place(saving: Saving, key: frames.Key, claimed: Claimed, what_if: WhatIf, culprits: Culprits) -> Saving:
-    """With the one place that causes most of the time, and what its own share of the claim gives."""
-    if not saving.recoverable_ns or (culprit := culprits.of(key, claimed)) is None:
-        return saving
-    per_step = culprit.ns * saving.per_step_ns // saving.recoverable_ns if saving.per_step_ns else None
-    place = PlaceSaving(culprit.name, culprit.ns, per_step, None, None)
-    found = what_if.without(key, culprit.claimed, 0.0) if saving.predicted_speedup is not None else None
-    if found is not None and found.then:
-        then = found.then if found.per_step else None
-        place = replace(place, predicted_step_ns=then, predicted_speedup=round(found.now / found.then, 6))
-    return replace(saving, place=place)
+def _speedup(now: int, then: int) -> float | None:
+    return round(now / then, 6) if then else None
 
 
 def _by_rule(claims: pa.Table) -> dict[tuple[str, frames.Key], Claimed]:
