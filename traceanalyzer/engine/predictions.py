@@ -60,14 +60,25 @@ class _Claim:
         """With the prediction, and with the one place that causes most of the time, where there is one."""
         assert saving.recoverable_ns is not None
         # A rule that estimates takes a share of what it claimed; the rest of that GPU time stays.
-        found = self._without(1 - saving.recoverable_ns / sum(map(total, self.claimed.values())))
+        share = saving.recoverable_ns / sum(map(total, self.claimed.values()))
+        found = self._without(1 - share)
         if found is None:
-            return replace(saving, prediction_note=WITHHELD)
+            return replace(saving, prediction_note=WITHHELD, predicted_speedup_range=None)
         then, note = self._bounded(found, saving.speedup_ceiling)
         saving = replace(saving, predicted_speedup=_speedup(found.now, then), prediction_note=note)
         if found.per_step:
             saving = replace(saving, per_step_ns=found.claimed, step_ns=found.now, predicted_step_ns=then)
-        return replace(saving, place=self._place())
+        return replace(saving, place=self._place(), predicted_speedup_range=self._range(saving, share))
+
+    def _range(self, saving: Saving, share: float) -> tuple[float, float] | None:
+        """What an estimate may come to: at least what the replay says of its least, at most its most on a host that keeps up."""
+        speedup, ceiling = saving.predicted_speedup, saving.speedup_ceiling
+        if saving.predicted_speedup_range is None or not saving.pays or speedup is None or not ceiling:
+            return None
+        low, high = saving.predicted_speedup_range
+        least = self._without(1 - share * (1 - 1 / low) / (1 - 1 / ceiling))
+        low = min(low, speedup, (_speedup(least.now, least.then) if least else None) or low)
+        return low, max(high, speedup)
 
     def _without(self, keep: float) -> Prediction | None:
         return self.what_if.without(self.key, self.claimed, keep)
