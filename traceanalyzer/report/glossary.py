@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 GLOSSARY: dict[str, str] = {
-    "window": "From the start of the first GPU operation in the recording to the end of the last one.",
+    "window": "What is judged: from the first GPU operation to the last, and over all marked steps that were recorded whole.",
     "busy": "The share of the window in which at least one GPU operation was running: a kernel, a copy or a memset.",
     "longest gap": "The longest single stretch of the window in which nothing ran on this GPU.",
     "GPU operations": "Kernels, copies, memsets and CUDA graphs recorded as a whole that ran on this GPU.",
@@ -46,6 +46,9 @@ BOUND_BY: dict[str, str] = {
     "synchronization": "the largest loss follows waits of the host for the GPU",
     "memory_management": "the largest loss is waiting while memory is allocated or freed",
     "dependency": "the largest loss is waiting for another stream or device",
+    "queued": "for the largest loss work was launched and did not run, and nothing recorded says why",
+    "mpi": "the largest loss is waiting in MPI calls",
+    "os": "the largest loss is waiting for system calls of the launching thread: reading files, sleeping, locks",
     "unknown": "the ledger tells no cause of the largest loss that the program could change; a finding may",
 }
 """What `bound_by` of the verdict means."""
