@@ -58,7 +58,7 @@ def test_colours_that_lie_together_differ(together: list[str], paper: str, eyes:
 
 def test_no_two_lines_of_a_ledger_have_the_same_hatching() -> None:
     hatchings = [BY_KEY[key].hatch for key in LEDGER]
-    assert len(set(hatchings)) == len(hatchings) == 14 and all(one in HATCHES for one in hatchings if one)
+    assert len(set(hatchings)) == len(hatchings) == 17 and all(one in HATCHES for one in hatchings if one)
     paths = [hatch.path for hatch in HATCHES.values()]
     assert len(set(paths)) == len(paths)
 

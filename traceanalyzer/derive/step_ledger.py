@@ -25,6 +25,9 @@ WORDS = {
     "exposed_memcpy": "copies",
     "exposed_memset": "memsets",
     "idle.input": "waiting for input",
+    "idle.queued": "launched work that did not run, for reasons not recorded",
+    "idle.mpi": "MPI calls",
+    "idle.os": "system calls",
     "idle.host_untraced": "host work that was not recorded",
     "idle.unattributed": "idle time without a launch record",
 }

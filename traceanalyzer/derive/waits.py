@@ -32,10 +32,13 @@ _DOING = {
     "idle.input": "stands idle {more} because its next batch is not ready",
     "idle.memory_management": "stands idle {more} while its host allocates memory",
     "idle.synchronization": "stands idle {more} after its host waited for it",
+    "idle.mpi": "stands idle {more} while its host is in MPI calls",
+    "idle.os": "stands idle {more} while its host is in system calls",
     "idle.host_work": "stands idle {more} while its host is at work",
     "idle.host_untraced": "stands idle {more} while its host does what was not recorded",
     "idle.launch_latency": "stands idle {more} while kernels are launched",
     "idle.dependency": "stands idle {more} waiting for another stream or device",
+    "idle.queued": "stands idle {more} with work launched, for reasons not recorded",
     "idle.profiler": "stands idle {more} while the profiler itself is at work",
     "exposed_communication": "is busy {more} with other communication",
 }

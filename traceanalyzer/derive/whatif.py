@@ -29,9 +29,11 @@ HARDLY = 0.1
 WORK_LINES = ("compute", "exposed_communication", "exposed_memcpy", "exposed_memset")
 HOST_LINES = tuple(
     f"idle.{cause}"
-    for cause in ("launch_latency", "input", "memory_management", "host_work", "host_untraced", "profiler")
+    for cause in ("launch_latency", "input", "memory_management", "mpi", "os", "host_work", "host_untraced", "profiler")
 )
-PAUSE_LINES = ("idle.launch_latency", "idle.dependency", "idle.unattributed", "idle.turnaround")
+PAUSE_LINES = tuple(
+    f"idle.{cause}" for cause in ("launch_latency", "dependency", "queued", "unattributed", "turnaround")
+)
 PAUSES = [NAMES.index(name) for name in ("garbage_collection", "first_use")]
 DETOURS = [NAMES.index(name) for name in ("compilation", "checkpoint")]
 """Activities that a fix takes away as a whole; detours with the GPU work that they launch."""
@@ -67,7 +69,7 @@ class WhatIf:
         self, timelines: Mapping[frames.Key, Timeline], step_stats: pa.Table, host: Host, host_ranges: pa.Table
     ) -> None:
         self._timelines = timelines
-        self._ends = {key: frames.ints(steps, "end_ns") for key, steps in frames.split(step_stats)}
+        self._ends = {key: frames.ints(steps, "done_ns") for key, steps in frames.split(step_stats)}
         self._true: dict[frames.Key, bool] = {}
         self._host = host
         columns = host_ranges.select(["rank", "process", "thread", "start_ns", "end_ns"])

@@ -44,6 +44,9 @@ BOUND_BY: dict[str, str] = {
     "synchronization": "the largest loss follows waits of the host for the GPU",
     "memory_management": "the largest loss is waiting while memory is allocated or freed",
     "dependency": "the largest loss is waiting for another stream or device",
+    "queued": "for the largest loss work was launched and did not run, and nothing recorded says why",
+    "mpi": "the largest loss is waiting in MPI calls",
+    "os": "the largest loss is waiting for system calls of the launching thread: reading files, sleeping, locks",
     "unknown": "the ledger tells no cause of the largest loss that the program could change; a finding may",
 }
 """What `bound_by` of the verdict means."""

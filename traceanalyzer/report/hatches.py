@@ -43,5 +43,8 @@ HATCHES = {
     "fine crossed": Hatch(_FINE_RISING + _FINE_FALLING, 4),
     "fine upright": Hatch("M1 0h1v4H1Z", 4),
     "fine level": Hatch("M0 1h4v1H0Z", 4),
+    "fine grid": Hatch("M1 0h1v1h2v1H2v2H1V2H0V1h1Z", 4),
+    "fine chequered": Hatch("M0 0h2v2H0ZM2 2h2v2H2Z", 4),
+    "diamonds": Hatch("M4 1 7 4 4 7 1 4Z"),
     "fine dots": Hatch("M1 1h2v2H1Z", 4),
 }

@@ -60,6 +60,10 @@ SWATCHES: tuple[Swatch, ...] = (
         "#dc5d89",
         "crossed",
     ),
+    Swatch("idle.mpi", "Idle: MPI", "the launching thread was in an MPI call", "#503886", "#5c326e", "fine chequered"),
+    Swatch(
+        "idle.os", "Idle: system calls", "the launching thread was in a system call", "#5cbc7a", "#62bc80", "fine grid"
+    ),
     Swatch(
         "idle.host_work", "Idle: host work", "the launching thread was busy elsewhere", "#e6ab22", "#e3b135", "falling"
     ),
@@ -82,10 +86,18 @@ SWATCHES: tuple[Swatch, ...] = (
     Swatch(
         "idle.dependency",
         "Idle: dependency",
-        "launched, but waiting for another stream or event",
+        "launched, but waiting for another stream or device",
         "#a182a9",
         "#bb9bc6",
         "level",
+    ),
+    Swatch(
+        "idle.queued",
+        "Idle: queued",
+        "launched, and nothing recorded says why it did not run",
+        "#6e2c50",
+        "#862638",
+        "diamonds",
     ),
     Swatch(
         "idle.turnaround",
@@ -135,6 +147,9 @@ BOUND_BY_KEYS = {
     "synchronization": "idle.synchronization",
     "memory_management": "idle.memory_management",
     "dependency": "idle.dependency",
+    "queued": "idle.queued",
+    "mpi": "idle.mpi",
+    "os": "idle.os",
 }
 
 

@@ -26,10 +26,13 @@ class Figure:
 CAUSES = {
     "turnaround": "the hardware's hand-over between operations",
     "dependency": "waiting for another stream or device",
+    "queued": "launched work that did not run, with nothing recorded that says why",
     "launch_latency": "launches that arrive late",
     "input": "the data loader",
     "memory_management": "allocating and freeing memory",
     "synchronization": "the host waiting for the GPU before it goes on",
+    "mpi": "waiting in MPI calls",
+    "os": "system calls of the launching thread",
     "host_work": "work on the host between launches",
     "host_untraced": "host time in which nothing was recorded",
     "profiler": "the profiler itself",
