@@ -18,6 +18,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.health import softened
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
+from traceanalyzer.derive.unprofiled import together
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.engine.outcomes import in_own_words, merged
 from traceanalyzer.engine.rule import Rule
@@ -66,6 +67,7 @@ def whole(
         for row in tables.table("health").to_pylist()
     ]
     ledger = tables.table("ledger").to_pylist()
+    unprofiled = together(tables.table("unprofiled_steps"), tables.table("communication"))
     outcomes = [*merged([part.outcomes for part in parts]), *job.outcomes]
     return Result(
         tool={"name": "traceanalyzer", "version": VERSION},
@@ -75,7 +77,7 @@ def whole(
         ],
         health=health,
         devices=[_device(ranks, row) for row in ledger],
-        steps=_steps(ranks, tables.table("step_ledger"), ledger),
+        steps=_steps(ranks, tables.table("step_ledger"), ledger, unprofiled),
         findings=[_with_job_ranks(ranks, _in_words_of(seen, finding)) for finding in findings],
         rules=_in_order(outcomes, rules),
         job=job_of(tables, join, ranks),
@@ -124,9 +126,12 @@ def _device(ranks: dict[int, int | None], row: dict[str, Any]) -> Device:
     )
 
 
-def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]]) -> list[Steps]:
+def _steps(
+    ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]], unprofiled: pa.Table
+) -> list[Steps]:
     """Step times per GPU, sorted by (rank, device), over the complete steps; without any, of the first as far as it was recorded."""
     ops = {(row["rank"], row["device"]): row["gpu_op_count"] for row in ledger}
+    bare = {(row["rank"], row["device"]): row for row in unprofiled.to_pylist()}
     result = []
     for (rank, device), group in frames.split(table):
         whole = group.filter(group["complete"])
@@ -136,7 +141,8 @@ def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str,
         outside = ops[rank, device] - pc.sum(group["gpu_op_count"]).as_py()
         counts = pc.sum(group["slow"]).as_py(), outside
         method = group["method"][0].as_py()
-        result.append(Steps(ranks[rank], device, group.num_rows, method, median, p95, spread, *counts))
+        without = [bare.get((rank, device), {}).get(name) for name in ("unprofiled", "least", "most")]
+        result.append(Steps(ranks[rank], device, group.num_rows, method, median, p95, spread, *counts, *without))
     return result
 
 
