@@ -40,6 +40,9 @@ from traceanalyzer.result.document import (
 from traceanalyzer.result.verdict import judge
 from traceanalyzer.version import VERSION
 
+Unprofiled = dict[frames.Key, dict[str, int]]
+"""Rows of `unprofiled_steps`."""
+
 
 def run_job_rules(parts: Sequence[Examination], tables: Catalog, config: Config, rules: Sequence[Rule]) -> EngineResult:
     """Those of the rules that are about the whole job; `tables` as of `job_tables`."""
@@ -67,7 +70,11 @@ def whole(
         for row in tables.table("health").to_pylist()
     ]
     ledger = tables.table("ledger").to_pylist()
-    unprofiled = together(tables.table("unprofiled_steps"), tables.table("communication"))
+    unprofiled = {
+        (row["rank"], row["device"]): row
+        for row in together(tables.table("unprofiled_steps"), tables.table("communication")).to_pylist()
+    }
+    findings = [_unprofiled(finding, unprofiled) for finding in findings]
     outcomes = [*merged([part.outcomes for part in parts]), *job.outcomes]
     return Result(
         tool={"name": "traceanalyzer", "version": VERSION},
@@ -127,11 +134,10 @@ def _device(ranks: dict[int, int | None], row: dict[str, Any]) -> Device:
 
 
 def _steps(
-    ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]], unprofiled: pa.Table
+    ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]], unprofiled: Unprofiled
 ) -> list[Steps]:
     """Step times per GPU, sorted by (rank, device), over the complete steps; without any, of the first as far as it was recorded."""
     ops = {(row["rank"], row["device"]): row["gpu_op_count"] for row in ledger}
-    bare = {(row["rank"], row["device"]): row for row in unprofiled.to_pylist()}
     result = []
     for (rank, device), group in frames.split(table):
         whole = group.filter(group["complete"])
@@ -141,9 +147,20 @@ def _steps(
         outside = ops[rank, device] - pc.sum(group["gpu_op_count"]).as_py()
         counts = pc.sum(group["slow"]).as_py(), outside
         method = group["method"][0].as_py()
-        without = [bare.get((rank, device), {}).get(name) for name in ("unprofiled", "least", "most")]
+        without = [unprofiled.get((rank, device), {}).get(name) for name in ("unprofiled", "least", "most")]
         result.append(Steps(ranks[rank], device, group.num_rows, method, median, p95, spread, *counts, *without))
     return result
+
+
+def _unprofiled(finding: Finding, unprofiled: Unprofiled) -> Finding:
+    """With a step without the profiler beside the predicted one, which is never longer."""
+    rank, device, saving = finding.scope.rank, finding.scope.device, finding.saving
+    step = unprofiled.get((rank, device)) if rank is not None and device is not None else None
+    if step is None or saving.predicted_unprofiled_step_ns is None:
+        return finding
+    now = step["unprofiled"]
+    then = min(saving.predicted_unprofiled_step_ns, now)
+    return replace(finding, saving=replace(saving, unprofiled_step_ns=now, predicted_unprofiled_step_ns=then))
 
 
 def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:

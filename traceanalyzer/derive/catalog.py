@@ -113,7 +113,10 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "launches": (launches, ("links", "clocks")),
     "health": (
         health,
-        ("recorded_health", "gpu_ops", "ledger_ops", "launch_calls", "clocks", "launches", "overheads", "steps"),
+        (
+            *("recorded_health", "gpu_ops", "ledger_ops", "launch_calls", "clocks", "launches", "overheads", "steps"),
+            "profiler_cost",
+        ),
     ),
     "waits": (waits, ("api_calls", "launches", "gpu_ops")),
     "host": (

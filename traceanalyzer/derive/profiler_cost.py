@@ -14,10 +14,11 @@ for all programs; docs/savings.md tells how they were found and how well they do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
@@ -45,10 +46,11 @@ FEW = 50
 QUARTILE = 0.25
 """Of the times between such pairs, most have some work of the program in them; the lower ones have next to none."""
 LEAST_EXTENT, MOST_EXTENT = 0.4, 1.3
-NOISE = 0.05
-"""For eight of ten programs recording took between so many times as long as is said here, and what a run takes changes by so much from
+NOISE = 0.1
+"""For nine of ten programs recording took between so many times as long as is said here, and what a run takes changes by so much from
 one to the next."""
 
+Prices = npt.NDArray[np.float64]
 _OPERATOR, _FRAME, _RANGE, _CALL, _LAUNCH = range(5)
 
 
@@ -78,6 +80,15 @@ class ProfilerCost:
         prices = _prices(lanes) * extent
         return join(EMPTY, *(lane.taken(prices, SLOWER * extent) for lane in lanes))
 
+    def frame_count(self, threads: Iterable[frames.ThreadKey], low: int, high: int) -> int:
+        """How many Python frames of these threads begin within [low, high)."""
+        start, count = self._times[0][0], 0
+        for thread in threads:
+            here = self._rows[0].get(thread, slice(0, 0)) if thread[0] in self._known else slice(0, 0)
+            inside = (start[here] >= low) & (start[here] < high)
+            count += int((inside & (self._kinds[0][here] == _FRAME)).sum())
+        return count
+
     def _lane(self, thread: frames.ThreadKey) -> _Lane:
         time, kind, opens = [], [], []
         for (start, end), own, rows in zip(self._times, self._kinds, self._rows, strict=True):
@@ -101,9 +112,10 @@ class _Lane:
     def apart(self, opens: bool) -> Array:
         """The times between two neighbours that both begin, or both end, an operator."""
         fits = (self.kind == _OPERATOR) & (self.opens == opens)
-        return np.diff(self.time)[fits[:-1] & fits[1:]]
+        times: Array = np.diff(self.time)[fits[:-1] & fits[1:]]
+        return times
 
-    def taken(self, prices: Array, slower: float) -> Spans:
+    def taken(self, prices: Prices, slower: float) -> Spans:
         """The time that recording took; `prices` by kind, of an end and of a begin."""
         price, call = prices[self.kind, self.opens.astype(np.int64)], self.kind >= _CALL
         # Outside of ranges, inside of calls.
@@ -115,14 +127,14 @@ class _Lane:
         return union(self.time[:-1], self.time[:-1] + taken)
 
 
-def _prices(lanes: Sequence[_Lane]) -> Array:
+def _prices(lanes: Sequence[_Lane]) -> Prices:
     """ns by kind, of an end and of a begin."""
     begin, end = (
         _usual([lane.apart(opens) for lane in lanes], usual)
         for opens, usual in zip((True, False), OPERATOR_NS, strict=True)
     )
     halves = [(ns // 2, ns // 2) for ns in (FRAME_NS, RANGE_NS, CALL_NS, LAUNCH_NS)]
-    return np.array([(end, begin), *halves])
+    return np.array([(end, begin), *halves], np.float64)
 
 
 def _usual(parts: list[Array], otherwise: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from traceanalyzer.render.ledgers import gpu_words
 from traceanalyzer.result.document import Evidence, Finding, Saving
 from traceanalyzer.result.ranks import share_range, whose_time
+from traceanalyzer.result.unprofiled_words import saving_without_profiler
 from traceanalyzer.units import format_count, format_duration, format_share
 
 MOST_ALIKE, FIRST_ALIKE = 7, 3
@@ -53,7 +54,8 @@ def _predicted(saving: Saving) -> str | None:
         return f"Replayed without it, the same work is done {faster} as fast"
     now, then = format_duration(saving.step_ns), format_duration(saving.predicted_step_ns)
     does = f"{condition}, a step would take" if condition else "Replayed without it, a step takes"
-    return f"{does} {then} instead of {now} ({faster})"
+    without = saving_without_profiler(saving, format_duration)
+    return f"{does} {then} instead of {now} ({faster})" + (f"; {without}" if without else "")
 
 
 def alike(findings: list[Finding]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from traceanalyzer.report.words import format_duration
 from traceanalyzer.result.document import Saving
+from traceanalyzer.result.unprofiled_words import saving_without_profiler
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,10 @@ def gain(saving: Saving, everywhere: bool = False) -> Gain | None:
             now, then = format_duration(saving.step_ns), format_duration(saving.predicted_step_ns)
             step = "a typical step would take" if condition else "an average step takes"
             words.append(f"{step} {then} instead of {now}")
+            words.append(saving_without_profiler(saving, format_duration) or "")
         else:
             words[0] += ", over the whole recording"
-        return Gain(f"{saving.predicted_speedup:.2f}× faster", "; ".join(words), "predicted")
+        return Gain(f"{saving.predicted_speedup:.2f}× faster", "; ".join(filter(None, words)), "predicted")
     whole = "in all" if saving.gpu_count == 1 else f"of {saving.gpu_count} GPUs together"
     lost = (
         f"it costs {format_duration(saving.recoverable_ns)} {whole}"

@@ -116,7 +116,8 @@ class Saving:
     The prediction comes from replaying the timeline without the cause. `step_ns` is the mean time from one step's end to the next's,
     `predicted_step_ns` the same without the cause; both are null without steps. Where nothing is predicted, `prediction_note` says why.
     `recoverable_share` is of the windows of `gpu_count` GPUs together. `place` is null where no one place causes most of it.
-    `predicted_unprofiled_step_ns` is what a step then takes without the profiler.
+    `unprofiled_step_ns` and `predicted_unprofiled_step_ns` are about what such steps take without the profiler; null where that cannot
+    be told.
     `predicted_speedup_range` is what an estimate may come to, from the least to the most; null where the replay says one figure.
     """
 
@@ -131,6 +132,7 @@ class Saving:
     gpu_count: int = 1
     place: PlaceSaving | None = None
     predicted_speedup_range: tuple[float, float] | None = None
+    unprofiled_step_ns: int | None = None
     predicted_unprofiled_step_ns: int | None = None
 
     @property
