@@ -79,7 +79,7 @@ def examine(
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
     engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")
-    predicted = with_predictions(engine.findings, engine.claims, catalog.table("what_if"), catalog.table("culprits"))
+    predicted = with_predictions(engine.findings, engine.claims, catalog.table("what_if"), catalog.table("idle_places"))
     found = Examination(
         input=part.input,
         findings=[_of_this_part(found, part.input) for found in with_sources(predicted, catalog.table("host_ranges"))],

@@ -17,11 +17,11 @@ from traceanalyzer.derive.classes import gpu_ops
 from traceanalyzer.derive.clocks import clocks, launches
 from traceanalyzer.derive.copies import copies
 from traceanalyzer.derive.copy_bursts import copy_bursts
-from traceanalyzer.derive.culprits import Culprits
 from traceanalyzer.derive.gaps import gaps
 from traceanalyzer.derive.health import health
 from traceanalyzer.derive.host import INPUT_PATTERNS, Host, waits
 from traceanalyzer.derive.host_stats import operator_stats, sync_stats
+from traceanalyzer.derive.idle_places import IdlePlaces
 from traceanalyzer.derive.kernel_chains import kernel_chains
 from traceanalyzer.derive.kernels import kernel_stats, kernels
 from traceanalyzer.derive.late import late_names, late_work
@@ -130,7 +130,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
     "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows")),
     "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "launches", "step_stats", "windows")),
-    "copies": (copies, ("ledger_ops", "busy", "launches", "host")),
+    "copies": (copies, ("ledger_ops", "busy", "launches", "host", "devices")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies")),
     "callers": (Callers, ("host_ranges",)),
     "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
@@ -171,7 +171,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "kernel_chains": (kernel_chains, ("ledger_ops", "step_stats")),
     "attention_blocks": (attention_blocks, ("ledger_ops", "launches", "host", "step_stats")),
     "timelines": (timelines, ("ledger_ops", "launches", "host", "windows")),
-    "culprits": (Culprits, ("gaps",)),
+    "idle_places": (IdlePlaces, ("gaps",)),
     "profiler_cost": (ProfilerCost, ("host_ranges", "api_calls", "inputs")),
     "what_if": (WhatIf, ("timelines", "step_stats", "host", "host_ranges", "profiler_cost")),
     "unprofiled_steps": (unprofiled_steps, ("what_if", "step_stats")),

@@ -145,7 +145,7 @@ class Timeline:
         pause = covered(self.before, begin, change.pauses)
         removed = covered(begin, self.reach, change.work)
         own = self.reach - begin - removed + np.round(removed * change.keep).astype(np.int64)
-        # A pause that the host made ends with the launch, or with the wait in its call; any other comes back, but for what is taken out.
+        # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
         freed = self.blocked & (covered(self.call, self.call + 1, dropped) > 0)
         lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
         own += lead

@@ -37,15 +37,15 @@ def together(unprofiled: pa.Table, communicating: pa.Table) -> pa.Table:
     A rank by itself keeps the time in which it waits for others. That is theirs, and shrinks with it: the rank whose step shrinks most
     is the one that waits least, which is who the others wait for. So steps that ranks go through together take as long as on that one.
     """
-    order = np.argsort(frames.ints(unprofiled, "step"), kind="stable")
-    table = unprofiled.take(pa.array(order))
+    joins = frames.among(frames.ints(unprofiled, "rank"), frames.ints(communicating, "rank"))
+    order = np.lexsort((frames.ints(unprofiled, "step"), joins))
+    table, joins = unprofiled.take(pa.array(order)), joins[order]
     step, then = frames.ints(table, "step"), frames.ints(table, "unprofiled")
-    joined = frames.among(frames.ints(table, "rank"), frames.ints(communicating, "rank"))
     apart = np.ones(len(step), bool)
-    apart[1:] = ~(joined[1:] & joined[:-1] & (step[1:] < IN_STEP * step[:-1]))
+    apart[1:] = ~joins[:-1] | (step[1:] >= IN_STEP * step[:-1])
     group = np.cumsum(apart) - 1
     # Of each group the row that is left with least.
-    first = np.lexsort((then, group))[np.searchsorted(np.sort(group), np.arange(len(np.unique(group))))]
+    first = np.lexsort((then, group))[np.flatnonzero(apart)]
     for name in ("unprofiled", "least", "most"):
         shared = frames.ints(table, name)[first][group]
         table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), pa.array(shared))

@@ -24,6 +24,8 @@ from traceanalyzer.units import BYTES, NS, format_duration
 Describe = Callable[[int, int], str]
 # The share of the window from which a saving has a level; below the last it is info.
 LADDER = ((0.25, "high"), (0.10, "medium"), (0.03, "low"))
+# No estimate says that more than this of a window may go.
+MOST_SAVED = 0.99
 # What others hold is worth a sentence from this share of the estimate on.
 _WORTH_SAYING = 0.05
 
@@ -169,8 +171,18 @@ class GroupRun:
             per_step_ns=recoverable // steps if steps else None,
             prediction_note=self.rule.saving.unpredicted if self.rule.saving and recoverable else None,
             gpu_count=max(len(gpus), 1),
+            predicted_speedup_range=self._range(rows, recoverable, window),
         )
         return self._with_job_prediction(rows, saving, gpus) if self.program.sooner and recoverable else saving
+
+    def _range(self, rows: TableRows, recoverable: int, window: int) -> tuple[float, float] | None:
+        """The speedups if the rule's estimate came to its least and to its most."""
+        if not self.program.estimate or not recoverable:
+            return None
+        least, most = (round(end(rows).as_py() or 0) for end in self.program.estimate)
+        least, most = min(max(least, 0), recoverable), min(max(most, recoverable), round(MOST_SAVED * window))
+        low, high = (round(window / max(window - saved, 1), 6) for saved in (least, most))
+        return low, max(low, high)
 
     @staticmethod
     def _by_gpu(rows: TableRows, value: Expression) -> list[int]:

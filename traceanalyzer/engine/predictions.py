@@ -1,6 +1,6 @@
 """Beside the ledger's ceiling: how long a step takes without what a finding claimed, from the replayed timeline.
 
-No prediction is above what its finding may recover, but where the replay shows that further time goes with it; then the note says which.
+No prediction is above what its finding may recover, but where the replay shows that further time goes with it; the note says which.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import ceil
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.culprits import MOSTLY, Culprits
+from traceanalyzer.derive.idle_places import MOSTLY, IdlePlaces
 from traceanalyzer.derive.whatif import MOST_WRONG, Prediction, WhatIf
 from traceanalyzer.engine.message import words
 from traceanalyzer.intervals import Spans, total, union
@@ -30,7 +30,7 @@ Claimed = dict[str, Spans]
 
 
 def with_predictions(
-    findings: Sequence[Finding], claims: pa.Table, what_if: WhatIf, culprits: Culprits
+    findings: Sequence[Finding], claims: pa.Table, what_if: WhatIf, places: IdlePlaces
 ) -> list[Finding]:
     """The findings with a prediction for each that claimed time on one GPU; `claims` as in CLAIMS_SCHEMA."""
     claimed = _by_rule(claims)
@@ -42,7 +42,7 @@ def with_predictions(
             if count[finding.rule, finding.scope] > 1:
                 saving = replace(saving, prediction_note=saving.prediction_note or SHARED)
             elif saving.recoverable_ns and not saving.prediction_note:
-                saving = _Claim((rank, device), own, what_if, culprits).predicted(saving)
+                saving = _Claim((rank, device), own, what_if, places).predicted(saving)
         result.append(replace(finding, saving=saving))
     return result
 
@@ -54,15 +54,16 @@ class _Claim:
     key: frames.Key
     claimed: Claimed
     what_if: WhatIf
-    culprits: Culprits
+    places: IdlePlaces
 
     def predicted(self, saving: Saving) -> Saving:
         """With the prediction, and with the one place that causes most of the time, where there is one."""
         assert saving.recoverable_ns is not None
         # A rule that estimates takes a share of what it claimed; the rest of that GPU time stays.
-        found = self._without(1 - saving.recoverable_ns / sum(map(total, self.claimed.values())))
+        share = saving.recoverable_ns / sum(map(total, self.claimed.values()))
+        found = self._without(1 - share)
         if found is None:
-            return replace(saving, prediction_note=WITHHELD)
+            return replace(saving, prediction_note=WITHHELD, predicted_speedup_range=None)
         then, note = self._bounded(found, saving.speedup_ceiling)
         saving = replace(saving, predicted_speedup=_speedup(found.now, then), prediction_note=note)
         if found.per_step:
@@ -70,7 +71,17 @@ class _Claim:
             bare = None if found.unprofiled is None else found.unprofiled + then - found.then
             saving = replace(saving, per_step_ns=found.claimed, step_ns=found.now)
             saving = replace(saving, predicted_step_ns=then, predicted_unprofiled_step_ns=bare)
-        return replace(saving, place=self._place())
+        return replace(saving, place=self._place(saving), predicted_speedup_range=self._range(saving, share))
+
+    def _range(self, saving: Saving, share: float) -> tuple[float, float] | None:
+        """What an estimate may come to: at least what the replay says of its least, at most its most on a host that keeps up."""
+        speedup, ceiling = saving.predicted_speedup, saving.speedup_ceiling
+        if saving.predicted_speedup_range is None or not saving.pays or speedup is None or not ceiling:
+            return None
+        low, high = saving.predicted_speedup_range
+        least = self._without(1 - share * (1 - 1 / low) / (1 - 1 / ceiling))
+        low = min(low, speedup, (_speedup(least.now, least.then) if least else None) or low)
+        return low, max(high, speedup)
 
     def _without(self, keep: float) -> Prediction | None:
         return self.what_if.without(self.key, self.claimed, keep)
@@ -91,24 +102,26 @@ class _Claim:
     def _further(self, found: Prediction) -> str:
         if found.work >= MOSTLY * found.further:
             return "GPU work that goes with it"
-        beside = self.culprits.beside(self.key, self.claimed, found.start, found.end, found.further * found.steps)
+        beside = self.places.beside(self.key, self.claimed, found.start, found.end, found.further * found.steps)
         if beside.place:
             return f"idle time in {readable_name(beside.place)} that goes with it"
         causes = f" ({' and '.join(map(words, beside.causes))})" if 0 < len(beside.causes) <= MOST_CAUSES else ""
         return f"other idle time{causes} that goes with it"
 
-    def _place(self) -> PlaceSaving | None:
-        """The one place that causes most of the time, and what its own share of the claim gives."""
-        culprit = self.culprits.of(self.key, self.claimed)
-        if culprit is None:
+    def _place(self, saving: Saving) -> PlaceSaving | None:
+        """The one place that causes most of the time, and what its own share of the claim gives: no more than that, nor than all."""
+        place = self.places.of(self.key, self.claimed)
+        if place is None:
             return None
-        found = self.what_if.without(self.key, culprit.claimed, 0.0)
+        found = self.what_if.without(self.key, place.claimed, 0.0)
         if found is None:
-            return PlaceSaving(culprit.name, culprit.ns, None, None, None)
-        speedup = _speedup(found.now, found.then)
+            return PlaceSaving(place.name, place.ns, None, None, None)
+        least = ceil(found.now / saving.predicted_speedup) if saving.predicted_speedup else 0
+        then = max(found.then, found.now - found.claimed, least)
+        speedup = _speedup(found.now, then)
         if not found.per_step:
-            return PlaceSaving(culprit.name, culprit.ns, None, None, speedup)
-        return PlaceSaving(culprit.name, culprit.ns, found.claimed, found.then, speedup)
+            return PlaceSaving(place.name, place.ns, None, None, speedup)
+        return PlaceSaving(place.name, place.ns, found.claimed, then, speedup)
 
 
 def _speedup(now: int, then: int) -> float | None:

@@ -22,8 +22,15 @@ def steps_without_profiler(steps: Steps, duration: Duration) -> str | None:
 
 
 def saving_without_profiler(saving: Saving, duration: Duration) -> str | None:
-    """For example "about 3.1 ms instead of 5.1 ms without the profiler"; None where it is as with it or cannot be told."""
+    """For example "about 3.1 ms instead of 5.1 ms without the profiler"; None where it is as with it or cannot be told, as of what may
+    be anything in a range."""
     now, then = saving.unprofiled_step_ns, saving.predicted_unprofiled_step_ns
-    if now is None or then is None or saving.step_ns is None or now >= (1 - ALIKE) * saving.step_ns:
+    if (
+        saving.predicted_speedup_range
+        or now is None
+        or then is None
+        or saving.step_ns is None
+        or now >= (1 - ALIKE) * saving.step_ns
+    ):
         return None
     return f"about {duration(then)} instead of {duration(now)} without the profiler"

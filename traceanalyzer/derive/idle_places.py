@@ -25,7 +25,7 @@ NOT_THE_HOSTS = ("turnaround", "dependency", "queued", "unattributed", "profiler
 
 
 @dataclass(frozen=True)
-class Culprit:
+class Place:
     """`ns` of idle time lie in `name`; `claimed` are the pieces of the claim that lie there, by ledger line."""
 
     name: str
@@ -41,13 +41,13 @@ class Beside:
     causes: tuple[str, ...]
 
 
-class Culprits:
+class IdlePlaces:
     """The idle time of all GPUs by where the host was: in a line of the program's own code, else in a range that it named."""
 
     def __init__(self, gaps: pa.Table) -> None:
         self._pieces = {key: _Pieces.of(part) for key, part in frames.split(gaps)}
 
-    def of(self, key: frames.Key, claimed: Mapping[str, Spans]) -> Culprit | None:
+    def of(self, key: frames.Key, claimed: Mapping[str, Spans]) -> Place | None:
         """The place with at least half of what was claimed on one GPU; None where there is none."""
         pieces = self._pieces.get(key)
         idle = {line: spans for line, spans in claimed.items() if line.startswith("idle.")}
@@ -57,8 +57,10 @@ class Culprits:
         found = pieces.place_of(inside, pieces.own)
         if found is None or found.ns < MOSTLY * sum(map(total, claimed.values())):
             return None
-        spans = union(pieces.start[found.pieces], pieces.end[found.pieces])
-        return Culprit(found.name, found.ns, {line: intersect(part, spans) for line, part in idle.items()})
+        # Where in a piece the place was makes no difference to the launch that ends it; how long does.
+        start, length = (column[found.pieces] for column in (pieces.start, pieces.length))
+        spans = union(start, start + length)
+        return Place(found.name, found.ns, {line: intersect(part, spans) for line, part in idle.items()})
 
     def beside(self, key: frames.Key, claimed: Mapping[str, Spans], start: int, end: int, ns: int) -> Beside:
         """In which of one GPU's idle time within [start, end) `ns` beyond the claim must lie."""
