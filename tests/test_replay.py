@@ -176,6 +176,16 @@ def test_the_replay_is_the_simulation(case: tuple[Timeline, Change]) -> None:
     assert length(line, change) == simulated(line, change)
 
 
+@given(random_timelines(), st.data())
+def test_when_an_operation_is_done_does_not_hang_on_later_ones(
+    case: tuple[Timeline, Change], data: st.DataObject
+) -> None:
+    line, change = case
+    every = line.replay(change, np.arange(len(line.start)))
+    marks = np.array(sorted(data.draw(st.sets(st.integers(0, len(line.start) - 1), min_size=1))))
+    assert line.replay(change, marks).tolist() == every[marks].tolist()
+
+
 @given(random_timelines())
 def test_nothing_taken_out_changes_nothing_and_more_taken_out_is_never_slower(case: tuple[Timeline, Change]) -> None:
     line, change = case

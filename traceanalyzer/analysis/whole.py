@@ -18,6 +18,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.health import softened
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
+from traceanalyzer.derive.unprofiled import together
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.engine.outcomes import in_own_words, merged
 from traceanalyzer.engine.rule import Rule
@@ -41,6 +42,9 @@ from traceanalyzer.result.document import (
 from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.verdict import judge
 from traceanalyzer.version import VERSION
+
+Unprofiled = dict[frames.Key, dict[str, int]]
+"""Rows of `unprofiled_steps`."""
 
 
 def run_job_rules(parts: Sequence[Examination], tables: Catalog, config: Config, rules: Sequence[Rule]) -> EngineResult:
@@ -69,6 +73,11 @@ def whole(
         for row in tables.table("health").to_pylist()
     ]
     ledger = tables.table("ledger").to_pylist()
+    unprofiled = {
+        (row["rank"], row["device"]): row
+        for row in together(tables.table("unprofiled_steps"), tables.table("communication")).to_pylist()
+    }
+    findings = [_unprofiled(finding, unprofiled) for finding in findings]
     outcomes = [*merged([part.outcomes for part in parts]), *job.outcomes]
     result = Result(
         tool={"name": "traceanalyzer", "version": VERSION},
@@ -79,7 +88,7 @@ def whole(
         health=health,
         devices=[_device(ranks, row) for row in ledger],
         recordings=_recordings(ranks, tables),
-        steps=_steps(ranks, tables.table("step_ledger"), ledger),
+        steps=_steps(ranks, tables.table("step_ledger"), ledger, unprofiled),
         findings=[_with_job_ranks(ranks, _in_words_of(seen, finding)) for finding in findings],
         rules=_in_order(outcomes, rules),
         job=job_of(tables, join, ranks),
@@ -148,7 +157,9 @@ def _recordings(ranks: dict[int, int | None], tables: Catalog) -> list[Recording
     ]
 
 
-def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]]) -> list[Steps]:
+def _steps(
+    ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]], unprofiled: Unprofiled
+) -> list[Steps]:
     """Step times per GPU, sorted by (rank, device), over the complete steps; without any, of the first as far as it was recorded."""
     ops = {(row["rank"], row["device"]): row["gpu_op_count"] for row in ledger}
     result = []
@@ -160,8 +171,20 @@ def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str,
         outside = ops[rank, device] - pc.sum(group["gpu_op_count"]).as_py()
         counts = pc.sum(group["slow"]).as_py(), outside
         method = group["method"][0].as_py()
-        result.append(Steps(ranks[rank], device, group.num_rows, method, median, p95, spread, *counts))
+        without = [unprofiled.get((rank, device), {}).get(name) for name in ("unprofiled", "least", "most")]
+        result.append(Steps(ranks[rank], device, group.num_rows, method, median, p95, spread, *counts, *without))
     return result
+
+
+def _unprofiled(finding: Finding, unprofiled: Unprofiled) -> Finding:
+    """With a step without the profiler beside the predicted one, which is never longer."""
+    rank, device, saving = finding.scope.rank, finding.scope.device, finding.saving
+    step = unprofiled.get((rank, device)) if rank is not None and device is not None else None
+    if step is None or saving.predicted_unprofiled_step_ns is None:
+        return finding
+    now = step["unprofiled"]
+    then = min(saving.predicted_unprofiled_step_ns, now)
+    return replace(finding, saving=replace(saving, unprofiled_step_ns=now, predicted_unprofiled_step_ns=then))
 
 
 def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:

@@ -31,6 +31,7 @@ from traceanalyzer.derive.ledger import ledger, ledger_intervals
 from traceanalyzer.derive.memory import memory_growth, memory_stats
 from traceanalyzer.derive.outside import outside_work, recordings
 from traceanalyzer.derive.patterns import operator_shapes, patterns
+from traceanalyzer.derive.profiler_cost import ProfilerCost
 from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
 from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
@@ -43,6 +44,7 @@ from traceanalyzer.derive.tables.communication import (
     MATCHES,
     PROCESS_GROUPS,
 )
+from traceanalyzer.derive.unprofiled import unprofiled_steps
 from traceanalyzer.derive.waited import own_intervals, waited_intervals
 from traceanalyzer.derive.whatif import WhatIf
 from traceanalyzer.derive.windows import windows
@@ -112,7 +114,10 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "launches": (launches, ("links", "clocks")),
     "health": (
         health,
-        ("recorded_health", "gpu_ops", "ledger_ops", "launch_calls", "clocks", "launches", "overheads", "steps"),
+        (
+            *("recorded_health", "gpu_ops", "ledger_ops", "launch_calls", "clocks", "launches", "overheads", "steps"),
+            "profiler_cost",
+        ),
     ),
     "waits": (waits, ("api_calls", "launches", "gpu_ops")),
     "host": (
@@ -173,7 +178,9 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "attention_blocks": (attention_blocks, ("ledger_ops", "launches", "host", "step_stats")),
     "timelines": (timelines, ("ledger_ops", "launches", "host", "windows")),
     "idle_places": (IdlePlaces, ("gaps",)),
-    "what_if": (WhatIf, ("timelines", "step_stats", "host", "host_ranges")),
+    "profiler_cost": (ProfilerCost, ("host_ranges", "api_calls", "inputs")),
+    "what_if": (WhatIf, ("timelines", "step_stats", "host", "host_ranges", "profiler_cost")),
+    "unprofiled_steps": (unprofiled_steps, ("what_if", "step_stats")),
 }
 _NO_GPU_WORK = ("gpu_ops", "the trace holds no GPU operations")
 _NO_STEPS = "the trace marks no steps that launched GPU work, and none can be told from its launches"

@@ -199,7 +199,7 @@ def _play(arrival: Array, own: Array, wait_op: Array, wait_time: Array, over: Ar
     if some.any():
         lead = np.append(arrival - done[:-1], NEVER)
         end[some] = np.maximum(
-            np.maximum.reduceat(lead, np.append(since[some], len(own)))[:-1] + done[place[some]], NEVER
+            np.maximum.reduceat(lead, np.append(since[some], place[-1]))[:-1] + done[place[some]], NEVER
         )
     added = done[place] - done[since]
 

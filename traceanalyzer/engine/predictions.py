@@ -68,7 +68,10 @@ class _Claim:
         then, note = self._bounded(found, saving.speedup_ceiling)
         saving = replace(saving, predicted_speedup=_speedup(found.now, then), prediction_note=note)
         if found.per_step:
-            saving = replace(saving, per_step_ns=found.claimed, step_ns=found.now, predicted_step_ns=then)
+            # What the bound adds to the one it adds to the other.
+            bare = None if found.unprofiled is None else found.unprofiled + then - found.then
+            saving = replace(saving, per_step_ns=found.claimed, step_ns=found.now)
+            saving = replace(saving, predicted_step_ns=then, predicted_unprofiled_step_ns=bare)
         return replace(saving, place=self._place(saving), predicted_speedup_range=self._range(saving, found, share))
 
     def _range(self, saving: Saving, found: Prediction, share: float) -> tuple[float, float] | None:

@@ -6,6 +6,7 @@ from traceanalyzer.render.ledgers import gpu_words
 from traceanalyzer.result.document import Evidence, Finding, Saving
 from traceanalyzer.result.ranks import share_range, whose_time
 from traceanalyzer.result.speedups import place_name, times, times_range, told_apart
+from traceanalyzer.result.unprofiled_words import saving_without_profiler
 from traceanalyzer.units import format_count, format_duration, format_share
 
 MOST_ALIKE, FIRST_ALIKE = 7, 3
@@ -32,7 +33,9 @@ def gain(finding: Finding) -> str:
         text += f", {format_duration(saving.per_step_ns)} a step"
     if saving.predicted_speedup is None and saving.speedup_ceiling:
         text += f": at most {times(saving.speedup_ceiling)} faster"
-    said = _predicted(saving) or saving.prediction_note
+    predicted = _predicted(saving)
+    bare = saving_without_profiler(saving, format_duration) if predicted and saving.pays else None
+    said = f"{predicted}; {bare}" if bare else predicted or saving.prediction_note
     return f"{text}. {said}. Confidence {finding.confidence}." if said else f"{text}. Confidence {finding.confidence}."
 
 

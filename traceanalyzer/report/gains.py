@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from traceanalyzer.report.words import format_duration
 from traceanalyzer.result.document import Saving
 from traceanalyzer.result.speedups import place_name, times, times_range, told_apart
+from traceanalyzer.result.unprofiled_words import saving_without_profiler
 
 
 @dataclass(frozen=True)
@@ -69,4 +70,5 @@ def _predicted(saving: Saving, speedup: float, condition: str | None, everywhere
         lasts = f"{words}; {step} {format_duration(then)} instead of {format_duration(saving.step_ns)}"
     else:
         lasts = f"{words}, over the whole recording"
-    return Gain(f"{times(speedup)} faster", "; ".join([lasts, *beside]), "predicted")
+    bare = saving_without_profiler(saving, format_duration)
+    return Gain(f"{times(speedup)} faster", "; ".join([lasts, *beside, *([bare] if bare else [])]), "predicted")
