@@ -26,7 +26,8 @@ from traceanalyzer.result.document import Finding, RuleOutcome
 JOB_TABLES = ("collective_waits", "health")
 """Rules that read these are about the whole job; every other rule is about one rank."""
 SMALL_TABLES = (
-    *("processes", "ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
+    *("processes", "recordings", "outside_work", "ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
+    "unprofiled_steps",
     *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
 )
 SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals", "copies")
@@ -82,7 +83,7 @@ def examine(
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
     engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")
-    predicted = with_predictions(engine.findings, engine.claims, catalog.table("what_if"))
+    predicted = with_predictions(engine.findings, engine.claims, catalog.table("what_if"), catalog.table("idle_places"))
     found = Examination(
         input=part.input,
         findings=[_of_this_part(found, part.input) for found in with_sources(predicted, catalog.table("host_ranges"))],

@@ -18,6 +18,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.health import softened
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
+from traceanalyzer.derive.unprofiled import together
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.engine.gain import by_gain, leveled
 from traceanalyzer.engine.outcomes import in_own_words, merged
@@ -32,13 +33,19 @@ from traceanalyzer.result.document import (
     Finding,
     Health,
     InputInfo,
+    OutsideWork,
+    Recording,
     Result,
     RuleOutcome,
     Scope,
     Steps,
 )
+from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.verdict import judge
 from traceanalyzer.version import VERSION
+
+Unprofiled = dict[frames.Key, dict[str, int]]
+"""Rows of `unprofiled_steps`."""
 
 
 def run_job_rules(parts: Sequence[Examination], tables: Catalog, config: Config, rules: Sequence[Rule]) -> EngineResult:
@@ -75,8 +82,13 @@ def whole(
         for row in tables.table("health").to_pylist()
     ]
     ledger = tables.table("ledger").to_pylist()
+    unprofiled = {
+        (row["rank"], row["device"]): row
+        for row in together(tables.table("unprofiled_steps"), tables.table("communication")).to_pylist()
+    }
+    findings = [_unprofiled(finding, unprofiled) for finding in findings]
     outcomes = [*merged([part.outcomes for part in parts]), *job.outcomes]
-    return Result(
+    result = Result(
         tool={"name": "traceanalyzer", "version": VERSION},
         inputs=[
             InputInfo(i.path, i.sha256, i.bytes, i.format, i.producer, i.rank, i.world_size, i.rank_source, i.versions)
@@ -84,12 +96,14 @@ def whole(
         ],
         health=health,
         devices=[_device(ranks, row) for row in ledger],
-        steps=_steps(ranks, tables.table("step_ledger"), ledger),
+        recordings=_recordings(ranks, tables),
+        steps=_steps(ranks, tables.table("step_ledger"), ledger, unprofiled),
         findings=[_with_job_ranks(ranks, _in_words_of(seen, finding)) for finding in findings],
         rules=_in_order(outcomes, rules),
         job=job_of(tables, join, ranks),
         verdict=judge(splits(told, _describe(parts)), hidden=_hidden(health)),
     )
+    return replace(result, verdict=with_outside(result.verdict, result.recordings, result.findings))
 
 
 def job_tables(parts: Sequence[Examination], join: Join) -> Catalog:
@@ -131,7 +145,28 @@ def _device(ranks: dict[int, int | None], row: dict[str, Any]) -> Device:
     )
 
 
-def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]]) -> list[Steps]:
+def _recordings(ranks: dict[int, int | None], tables: Catalog) -> list[Recording]:
+    """In the order of the inputs."""
+    did: dict[int, list[OutsideWork]] = {}
+    for row in tables.table("outside_work").to_pylist():
+        did.setdefault(row["rank"], []).append(OutsideWork(row["side"], row["name"], row["duration"]))
+    return [
+        Recording(
+            rank=ranks[row["rank"]],
+            start_ns=row["start_ns"],
+            end_ns=row["end_ns"],
+            before_ns=row["before"],
+            after_ns=row["after"],
+            bounded=row["bounded"],
+            did=did.get(row["rank"], []),
+        )
+        for row in tables.table("recordings").to_pylist()
+    ]
+
+
+def _steps(
+    ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]], unprofiled: Unprofiled
+) -> list[Steps]:
     """Step times per GPU, sorted by (rank, device), over the complete steps; without any, of the first as far as it was recorded."""
     ops = {(row["rank"], row["device"]): row["gpu_op_count"] for row in ledger}
     result = []
@@ -143,8 +178,20 @@ def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str,
         outside = ops[rank, device] - pc.sum(group["gpu_op_count"]).as_py()
         counts = pc.sum(group["slow"]).as_py(), outside
         method = group["method"][0].as_py()
-        result.append(Steps(ranks[rank], device, group.num_rows, method, median, p95, spread, *counts))
+        without = [unprofiled.get((rank, device), {}).get(name) for name in ("unprofiled", "least", "most")]
+        result.append(Steps(ranks[rank], device, group.num_rows, method, median, p95, spread, *counts, *without))
     return result
+
+
+def _unprofiled(finding: Finding, unprofiled: Unprofiled) -> Finding:
+    """With a step without the profiler beside the predicted one, which is never longer."""
+    rank, device, saving = finding.scope.rank, finding.scope.device, finding.saving
+    step = unprofiled.get((rank, device)) if rank is not None and device is not None else None
+    if step is None or saving.predicted_unprofiled_step_ns is None:
+        return finding
+    now = step["unprofiled"]
+    then = min(saving.predicted_unprofiled_step_ns, now)
+    return replace(finding, saving=replace(saving, unprofiled_step_ns=now, predicted_unprofiled_step_ns=then))
 
 
 def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:

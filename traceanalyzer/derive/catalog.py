@@ -21,14 +21,17 @@ from traceanalyzer.derive.gaps import gaps
 from traceanalyzer.derive.health import health
 from traceanalyzer.derive.host import INPUT_PATTERNS, Host, waits
 from traceanalyzer.derive.host_stats import operator_stats, sync_stats
+from traceanalyzer.derive.idle_places import IdlePlaces
 from traceanalyzer.derive.kernel_chains import kernel_chains
 from traceanalyzer.derive.kernels import kernel_stats, kernels
 from traceanalyzer.derive.late import late_names, late_work
 from traceanalyzer.derive.launch_calls import launch_calls
 from traceanalyzer.derive.launches import links
-from traceanalyzer.derive.ledger import ledger, ledger_intervals, windows
+from traceanalyzer.derive.ledger import ledger, ledger_intervals
 from traceanalyzer.derive.memory import memory_growth, memory_stats
+from traceanalyzer.derive.outside import outside_work, recordings
 from traceanalyzer.derive.patterns import operator_shapes, patterns
+from traceanalyzer.derive.profiler_cost import ProfilerCost
 from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
 from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
@@ -41,8 +44,10 @@ from traceanalyzer.derive.tables.communication import (
     MATCHES,
     PROCESS_GROUPS,
 )
+from traceanalyzer.derive.unprofiled import unprofiled_steps
 from traceanalyzer.derive.waited import own_intervals, waited_intervals
 from traceanalyzer.derive.whatif import WhatIf
+from traceanalyzer.derive.windows import windows
 from traceanalyzer.derive.work import work_names, work_ops, work_shapes, work_units
 from traceanalyzer.model.trace import Trace
 
@@ -109,21 +114,29 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "launches": (launches, ("links", "clocks")),
     "health": (
         health,
-        ("recorded_health", "gpu_ops", "ledger_ops", "launch_calls", "clocks", "launches", "overheads", "steps"),
+        (
+            *("recorded_health", "gpu_ops", "ledger_ops", "launch_calls", "clocks", "launches", "overheads", "steps"),
+            "profiler_cost",
+        ),
     ),
     "waits": (waits, ("api_calls", "launches", "gpu_ops")),
     "host": (
         Host,
         ("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
     ),
-    "gaps": (gaps, ("ledger_ops", "launches", "host", "host_steps")),
+    "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls")),
+    "gaps": (gaps, ("ledger_ops", "launches", "host", "host_steps", "windows")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
-    "windows": (windows, ("ledger_ops", "devices")),
+    "outside_work": (outside_work, ("windows", "launches", "host")),
+    "recordings": (
+        recordings,
+        ("inputs", "windows", "outside_work", "ledger_ops", "api_calls", "host_ranges"),
+    ),
     "step_calls": (step_calls, ("steps", "launches", "ledger_ops")),
     "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
-    "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links")),
-    "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "launches", "step_stats", "devices")),
-    "copies": (copies, ("ledger_ops", "busy", "launches", "host")),
+    "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows")),
+    "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "launches", "step_stats", "windows")),
+    "copies": (copies, ("ledger_ops", "busy", "launches", "host", "devices")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies")),
     "callers": (Callers, ("host_ranges",)),
     "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
@@ -163,8 +176,11 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "kernels": (kernels, ("ledger_ops", "devices", "launches", "host")),
     "kernel_chains": (kernel_chains, ("ledger_ops", "step_stats")),
     "attention_blocks": (attention_blocks, ("ledger_ops", "launches", "host", "step_stats")),
-    "timelines": (timelines, ("ledger_ops", "launches", "host")),
-    "what_if": (WhatIf, ("timelines", "step_stats", "host", "host_ranges")),
+    "timelines": (timelines, ("ledger_ops", "launches", "host", "windows")),
+    "idle_places": (IdlePlaces, ("gaps",)),
+    "profiler_cost": (ProfilerCost, ("host_ranges", "api_calls", "inputs")),
+    "what_if": (WhatIf, ("timelines", "step_stats", "host", "host_ranges", "profiler_cost")),
+    "unprofiled_steps": (unprofiled_steps, ("what_if", "step_stats")),
 }
 _NO_GPU_WORK = ("gpu_ops", "the trace holds no GPU operations")
 _NO_STEPS = "the trace marks no steps that launched GPU work, and none can be told from its launches"

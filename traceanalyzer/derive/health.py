@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 import numpy as np
@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.host import is_driver_overhead
 from traceanalyzer.derive.launches import MOST_GPUS, crowded
+from traceanalyzer.derive.profiler_cost import FRAME_NS, ProfilerCost
 from traceanalyzer.intervals import clip, total, union
 from traceanalyzer.model.schema import HEALTH
-from traceanalyzer.units import format_duration, format_share
+from traceanalyzer.units import format_count, format_duration, format_share
 
 MISSING_SHARE = 0.02
 """A single launch may be under way when a recording ends, and one may fail. More of them than this are lost records: idle time is
@@ -42,16 +43,18 @@ def health(
     launches: pa.Table,
     overheads: pa.Table,
     steps: pa.Table,
+    profiler_cost: ProfilerCost,
 ) -> pa.Table:
     """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation,
     TRC005 for one whose clocks disagree, TRC006 for one with more GPUs than a thread is asked about, TRC004 for one that the profiler
-    slowed, TRC010 for one that shows too little.
+    or its recording of Python stacks slowed, TRC010 for one that shows too little.
 
     The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing.
     """
     recorded, launched = _count(gpu_ops), _count(launch_calls)
     lost = _count(launch_calls.filter(pc.invert(pc.or_(launch_calls["answered"], launch_calls["queued"]))))
     sound, lists = frames.by_rank(ledger_ops), [frames.by_rank(table) for table in (overheads, steps)]
+    threads = _launching(launches)
     worst = "low" if sound else "high"
     rows = [_disagreement(row) for row in clocks.to_pylist()]
     rows += [
@@ -76,6 +79,7 @@ def health(
             rows.append(_row(rank, "TRC002", "medium", message, missing))
         if rank in sound:
             rows += _weak(rank, sound[rank], *(tables[rank] for tables in lists))
+            rows += _stacks(rank, sound[rank], threads[rank], profiler_cost)
     noted = softened(recorded_health, recorded.keys()) if sound else recorded_health
     return pa.concat_tables([noted, pa.Table.from_pylist(rows, schema=HEALTH.schema)])
 
@@ -107,6 +111,33 @@ def _weak(rank: int, ops: pa.Table, overheads: pa.Table, steps: pa.Table) -> lis
         message = "there are only a few GPU operations and no steps: what is true of them may not be true of the run"
         rows.append(_row(rank, "TRC010", "low", message, ops.num_rows))
     return rows
+
+
+def _launching(launches: pa.Table) -> defaultdict[int, list[frames.ThreadKey]]:
+    """The launching threads of each rank."""
+    result: defaultdict[int, list[frames.ThreadKey]] = defaultdict(list)
+    for (rank, process, thread), _ in frames.together(
+        *(frames.ints(launches, c) for c in ("rank", "process", "thread"))
+    ):
+        result[rank].append((rank, process, thread))
+    return result
+
+
+def _stacks(
+    rank: int, ops: pa.Table, threads: list[frames.ThreadKey], profiler_cost: ProfilerCost
+) -> list[dict[str, object]]:
+    """TRC004 of one rank whose Python stacks were recorded, which has operations."""
+    low, high = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
+    count = profiler_cost.frame_count(threads, low, high)
+    cost = min(count * FRAME_NS, high - low)
+    if not cost or cost < OVERHEAD_SHARE * (high - low):
+        return []
+    message = (
+        f"recording Python stacks cost the host about {format_duration(cost)}, {format_share(cost / (high - low))} of the time "
+        f"({format_count(count)} frames): what it did looks slower than it is; stacks tell the lines, and a recording without them "
+        "the times"
+    )
+    return [_row(rank, "TRC004", "low", message, count)]
 
 
 def _profiler_time(overheads: pa.Table, low: int, high: int) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from traceanalyzer.result.document import Finding, Result, Steps
 from traceanalyzer.result.gpus import ledger_lines
 from traceanalyzer.result.job_words import absent, late_sentence, summary, waiting, worth_naming
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.unprofiled_words import steps_without_profiler
 from traceanalyzer.result.vocabulary import bound_by_words, line_words
 from traceanalyzer.units import format_count, format_duration, format_share
 
@@ -106,7 +107,9 @@ def _steps(steps: Steps | None) -> list[str]:
     if steps is None:
         return []
     count = f"{format_count(steps.count)} step{'s' if steps.count != 1 else ''}"
-    return [f"{count}: median {format_duration(steps.median_ns)}, 95th percentile {format_duration(steps.p95_ns)}"]
+    times = f"median {format_duration(steps.median_ns)}, 95th percentile {format_duration(steps.p95_ns)}"
+    without = steps_without_profiler(steps, format_duration)
+    return [f"{count}: {times}; {without}" if without else f"{count}: {times}"]
 
 
 def _finding(number: int, group: list[Finding]) -> list[str]:

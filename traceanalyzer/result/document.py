@@ -47,6 +47,35 @@ class Health:
 
 
 @dataclass(frozen=True)
+class OutsideWork:
+    """What the host did for `ns` of the time outside of the windows; `side` is before or after. Some of these may lie in others."""
+
+    side: str
+    name: str
+    ns: int
+
+
+@dataclass(frozen=True)
+class Recording:
+    """All that one input holds, in the time of its tables: `before_ns` of it lie before the first window of its GPUs and `after_ns`
+    after the last; null without GPU work. `bounded` says that a capture range of the user's, or a cut made later, set the bounds."""
+
+    rank: int | None
+    start_ns: int
+    end_ns: int
+    before_ns: int | None
+    after_ns: int | None
+    bounded: bool
+    did: list[OutsideWork] = field(default_factory=list)
+
+    @property
+    def outside_share(self) -> float:
+        """Share of the recording that lies in no window; 0 without GPU work."""
+        length = self.end_ns - self.start_ns
+        return ((self.before_ns or 0) + (self.after_ns or 0)) / length if length else 0.0
+
+
+@dataclass(frozen=True)
 class Device:
     """The ledger of one GPU. window = compute + exposed_communication + exposed_memcpy + exposed_memset + idle, exactly."""
 
@@ -73,7 +102,8 @@ class Steps:
     """Step times on one GPU: `count` steps, times over those that have a step before them. `spread` is (p95 - median) / median.
 
     `slow_count` of them took much longer than the median; `outside_op_count` operations are in none, such as work queued before the
-    recording began.
+    recording began. `unprofiled_step_ns` is about what the mean step takes without the profiler, at least `unprofiled_least_ns` and at
+    most `unprofiled_most_ns`; null where that cannot be told.
     """
 
     rank: int | None
@@ -85,6 +115,9 @@ class Steps:
     spread: float
     slow_count: int = 0
     outside_op_count: int = 0
+    unprofiled_step_ns: int | None = None
+    unprofiled_least_ns: int | None = None
+    unprofiled_most_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +145,8 @@ class Saving:
     The prediction comes from replaying the timeline without the cause. `step_ns` is the mean time from one step's end to the next's,
     `predicted_step_ns` the same without the cause; both are null without steps. Where nothing is predicted, `prediction_note` says why.
     `recoverable_share` is of the windows of `gpu_count` GPUs together. `place` is null where no one place causes most of it.
+    `unprofiled_step_ns` and `predicted_unprofiled_step_ns` are about what such steps take without the profiler; null where that cannot
+    be told.
     `predicted_speedup_range` is what an estimate may come to, from the least to the most; null where the replay says one figure.
     """
 
@@ -126,6 +161,8 @@ class Saving:
     gpu_count: int = 1
     place: PlaceSaving | None = None
     predicted_speedup_range: tuple[float, float] | None = None
+    unprofiled_step_ns: int | None = None
+    predicted_unprofiled_step_ns: int | None = None
 
     @property
     def pays(self) -> bool:
@@ -238,6 +275,7 @@ class Result(Written):
     rules: list[RuleOutcome]
     verdict: Verdict
     job: Job | None = None
+    recordings: list[Recording] = field(default_factory=list)
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
