@@ -47,7 +47,7 @@ def split(name: str = "GPU 0", **percent: float) -> Split:
             {"compute": 20, "host": 38, "host_untraced": 42},
             "host",
             "GPU 0 is idle 80% of the time; the host between launches causes 80 points of it, "
-            "42 of them with nothing recorded.",
+            "42 of them without a recorded call or range.",
         ),
         # Less than half of the time computing: what takes the rest bounds it, even if each part is smaller.
         (

@@ -70,7 +70,7 @@ SWATCHES: tuple[Swatch, ...] = (
     Swatch(
         "idle.host_untraced",
         "Idle: host, untraced",
-        "nothing was recorded on the launching thread",
+        "no call or range was recorded on the launching thread",
         "#e0c171",
         "#b69b59",
         "fine falling",

@@ -29,7 +29,7 @@ class Cause:
 CAUSES: dict[str, Cause] = {
     "input": Cause("input", "the data loader causes {points} points of it"),
     "host": Cause("host", "work on the host between launches causes {points} points of it"),
-    "host_untraced": Cause("host", "host time in which nothing was recorded causes {points} points of it"),
+    "host_untraced": Cause("host", "host time without a recorded call or range causes {points} points of it"),
     "launch": Cause("launch", "launching kernels causes {points} points of it"),
     "synchronization": Cause(
         "synchronization", "the host waiting for the GPU before it goes on causes {points} points of it"
@@ -54,7 +54,9 @@ MOST = 0.5
 SOME = 0.25
 """Of a loss that is mostly not explained, a finding that explains this share, and most of what is."""
 MIXED_MEMORY = "memory copies and memsets that no computation covers"
-MIXED_HOST = "the host between launches causes {points} points of it, {untraced} of them with nothing recorded"
+MIXED_HOST = (
+    "the host between launches causes {points} points of it, {untraced} of them without a recorded call or range"
+)
 UNSEEN = "could not be judged for {share} of the time: work from before the recording, which it does not show, may have been running"
 NOTHING_TO_JUDGE = "Could not judge: the trace holds no GPU work."
 NO_DURATION = "Could not judge: none of the GPU operations in the trace has a duration."

@@ -109,13 +109,18 @@ class _Reading:
         self._report(facts, strings, devices, processes)
 
         single = len(processes) == 1
+        by_mpi = about.mpi_rank(database, min(processes)) if single and facts.rank is None else None
         return FileFacts(
             producer=f"Nsight Systems {facts.version or ''}".strip(),
             process=min(processes) if single else None,
-            rank=facts.rank if single else None,
+            rank=(facts.rank if by_mpi is None else by_mpi) if single else None,
             world_size=facts.world_size if single else None,
             clock_base_ns=facts.clock_base_ns,
-            rank_source="environment" if single and facts.rank is not None else None,
+            rank_source="content"
+            if by_mpi is not None
+            else "environment"
+            if single and facts.rank is not None
+            else None,
             several=len(processes) > 1,
             versions={"NVIDIA driver": facts.driver} if facts.driver else {},
         )

@@ -166,6 +166,9 @@ GPU = Table(
 CUDA_DEVICE = Table(
     ("TARGET_INFO_CUDA_DEVICE",), (*_same("gpuId", "cudaId", "pid"), *_same("uuid", kind=TEXT)), ("cudaId", "pid")
 )
+MPI_RANKS = Table(
+    ("MPI_RANKS",), (Field("owner", ("globalPid", "globalTid")), Field("rank", ("rank",))), ("owner", "rank")
+)
 PROCESSES = Table(("PROCESSES",), (OWNER, Field("name", ("name",), TEXT)), ("owner",))
 THREADS = Table(
     ("ThreadNames",), (CALLER, Field("name", ("nameId",)), Field("priority", ("priority",))), ("caller", "name")
