@@ -40,7 +40,10 @@ def gaps(ledger_ops: pa.Table, launches: pa.Table, api_calls: pa.Table, host: Ho
     order = np.lexsort((parts.start, parts.gap))
     parts = parts.take(order)
     gap = parts.gap
-    earlier = may_follow_earlier_work(ledger_ops, launches, api_calls)[idle.op]
+    # A pause as short as the hardware's own hides nothing.
+    earlier = may_follow_earlier_work(ledger_ops, launches, api_calls)[idle.op] & (
+        idle.end - idle.start > MAX_TURNAROUND_NS
+    )
     rank, process, op, before, call = (
         column[gap] for column in (idle.rank, idle.process, idle.op, idle.before, idle.call)
     )
