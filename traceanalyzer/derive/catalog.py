@@ -127,7 +127,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         Host,
         ("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
     ),
-    "gaps": (gaps, ("ledger_ops", "launches", "api_calls", "host", "host_steps")),
+    "gaps": (gaps, ("ledger_ops", "launches", "api_calls", "stream_events", "host", "host_steps")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
     "windows": (windows, ("ledger_ops", "devices")),
     "step_calls": (step_calls, ("steps", "launches", "ledger_ops")),

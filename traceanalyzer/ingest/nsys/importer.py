@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
-from traceanalyzer.ingest.nsys import about, samples, tables
+from traceanalyzer.ingest.nsys import about, samples, stream_events, tables
 from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.coverage import Coverage
 from traceanalyzer.ingest.nsys.database import Database, open_database
@@ -23,6 +23,8 @@ STREAMED = (
     *_WITH_PROCESS,
     *tables.MPI_CALLS,
     tables.OS_CALLS,
+    tables.SYNCHRONIZATIONS,
+    tables.CUDA_EVENTS,
     tables.OVERHEAD,
     tables.CUPTI_OVERHEAD,
     tables.GPU_METRICS,
@@ -98,6 +100,7 @@ class _Reading:
         self._stream("host_ranges", host.mpi_calls(last))
         self._stream("host_ranges", host.os_calls(last))
         self._stream("overheads", host.overheads(last))
+        self._stream("stream_events", stream_events.read(reader, devices))
         self._stream("memory_events", samples.read_memory_events(reader, devices, kinds, repairs, nameless))
         self._stream("counters", samples.read_counters(reader, database, repairs))
         processes = seen.processes or ({nameless} if seen.gpu_ops else set())

@@ -111,6 +111,17 @@ NVTX = Table(
     ),
     ("start",),
 )
+_STREAM_EVENT = (
+    OWNER,
+    Field("device", ("deviceId",)),
+    Field("stream", ("streamId",)),
+    Field("correlation", ("correlationId",)),
+    Field("event", ("eventId",)),
+)
+SYNCHRONIZATIONS = Table(
+    ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",), (*_STREAM_EVENT, START), ("start", "stream", "event", "correlation")
+)
+CUDA_EVENTS = Table(("CUPTI_ACTIVITY_KIND_CUDA_EVENT",), _STREAM_EVENT, ("stream", "event", "correlation"))
 _HOST_CALL = (OWNER, CALLER, START, END)
 OS_CALLS = Table(("OSRT_API",), (*_HOST_CALL, Field("name", ("nameId",))), ("start", "caller"))
 MPI_CALLS = tuple(
