@@ -86,7 +86,11 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "multirank/slow_link.slow": {"first": ["COM004"], "bound_by": "communication"},
     "captured/lstm.json.gz": {"first": ["LCH001"], "bound_by": "launch"},
     "captured/feed_named.json.gz": {"first": ["INP001"], "names": "get_batch", "bound_by": "input"},
-    "captured/feed_unnamed.json.gz": {"first": ["HST001"], "names": "nothing was recorded", "bound_by": "host"},
+    "captured/feed_unnamed.json.gz": {
+        "first": ["HST001"],
+        "names": "no call or range was recorded",
+        "bound_by": "host",
+    },
     "captured/host_python.json.gz": {"first": ["HST001"], "bound_by": "host"},
     "captured/pageable.json.gz": {"first": ["CPY002"], "bound_by": "memcpy"},
     "captured/checkpoint.json.gz": {"first": ["CPY004"], "bound_by": "memcpy"},

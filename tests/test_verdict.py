@@ -53,7 +53,7 @@ def headline(*splits: Split) -> str:
             {"compute": 20, "host": 38, "host_untraced": 42},
             "host",
             "GPU 0 is idle 80% of the time; the host between launches costs 800 ms of 1 s, "
-            "with nothing recorded for 52% of that.",
+            "with no call or range recorded for 52% of that.",
         ),
         # Less than half of the time computing: what takes the rest bounds it, even if each part is smaller.
         (

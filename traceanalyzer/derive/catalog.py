@@ -125,7 +125,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         ("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
     ),
     "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls")),
-    "gaps": (gaps, ("ledger_ops", "launches", "api_calls", "host", "host_steps", "windows")),
+    "gaps": (gaps, ("ledger_ops", "launches", "api_calls", "stream_events", "host", "host_steps", "windows")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
     "outside_work": (outside_work, ("windows", "launches", "host")),
     "recordings": (

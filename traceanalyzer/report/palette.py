@@ -67,7 +67,7 @@ SWATCHES: tuple[Swatch, ...] = (
     _line("idle.host_work", "the launching thread was busy elsewhere", "#e6ab22", "#e3b135", "falling"),
     _line(
         "idle.host_untraced",
-        "nothing was recorded on the launching thread",
+        "no call or range was recorded on the launching thread",
         "#e0c171",
         "#b69b59",
         "fine falling",

@@ -77,7 +77,7 @@ def why_late(late: LateRank) -> str:
     if late.why:
         return late.why
     if late.line is None:
-        return "does something meanwhile that was not recorded"
+        return "is meanwhile in no call or range that was recorded"
     if late.line.startswith("idle."):
         return f"stands idle meanwhile ({cause_words(late.line.removeprefix('idle.'))})"
     return f"is busy meanwhile ({line_words(late.line)})"

@@ -33,7 +33,7 @@ class Cause:
 CAUSES: dict[str, Cause] = {
     "input": Cause("input", "the data loader costs {much}"),
     "host": Cause("host", "work on the host between launches costs {much}"),
-    "host_untraced": Cause("host", "host time in which nothing was recorded costs {much}"),
+    "host_untraced": Cause("host", "host time without a recorded call or range costs {much}"),
     "launch": Cause("launch", "launching kernels costs {much}"),
     "launch_copies": Cause("launch", "launching copies costs {much}"),
     "synchronization": Cause("synchronization", "the host waiting for the GPU before it goes on costs {much}"),
@@ -59,7 +59,10 @@ for _name, _cause in CAUSES.items():
 MIXED = {
     "memcpy": ("memset", "memory copies and memsets that no computation covers"),
     "launch": ("launch_copies", "launching kernels and copies costs {much}"),
-    "host": ("host_untraced", "the host between launches costs {much}, with nothing recorded for {part} of that"),
+    "host": (
+        "host_untraced",
+        "the host between launches costs {much}, with no call or range recorded for {part} of that",
+    ),
 }
 """By `bound_by`: the other cause of its family, and what is said where both are large."""
 MOST = 0.5
