@@ -32,11 +32,14 @@ from traceanalyzer.result.document import (
     Finding,
     Health,
     InputInfo,
+    OutsideWork,
+    Recording,
     Result,
     RuleOutcome,
     Scope,
     Steps,
 )
+from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.verdict import judge
 from traceanalyzer.version import VERSION
 
@@ -76,7 +79,7 @@ def whole(
     }
     findings = [_unprofiled(finding, unprofiled) for finding in findings]
     outcomes = [*merged([part.outcomes for part in parts]), *job.outcomes]
-    return Result(
+    result = Result(
         tool={"name": "traceanalyzer", "version": VERSION},
         inputs=[
             InputInfo(i.path, i.sha256, i.bytes, i.format, i.producer, i.rank, i.world_size, i.rank_source, i.versions)
@@ -84,6 +87,7 @@ def whole(
         ],
         health=health,
         devices=[_device(ranks, row) for row in ledger],
+        recordings=_recordings(ranks, tables),
         steps=_steps(ranks, tables.table("step_ledger"), ledger, unprofiled),
         findings=[_with_job_ranks(ranks, _in_words_of(seen, finding)) for finding in findings],
         rules=_in_order(outcomes, rules),
@@ -92,6 +96,7 @@ def whole(
             splits(tables.table("ledger"), taken, findings, job.findings, _describe(parts)), hidden=_hidden(health)
         ),
     )
+    return replace(result, verdict=with_outside(result.verdict, result.recordings, result.findings))
 
 
 def job_tables(parts: Sequence[Examination], join: Join) -> Catalog:
@@ -131,6 +136,25 @@ def _device(ranks: dict[int, int | None], row: dict[str, Any]) -> Device:
         kernel_count=row["kernel_count"],
         **{f"{name}_ns": row[name] for name in plain},
     )
+
+
+def _recordings(ranks: dict[int, int | None], tables: Catalog) -> list[Recording]:
+    """In the order of the inputs."""
+    did: dict[int, list[OutsideWork]] = {}
+    for row in tables.table("outside_work").to_pylist():
+        did.setdefault(row["rank"], []).append(OutsideWork(row["side"], row["name"], row["duration"]))
+    return [
+        Recording(
+            rank=ranks[row["rank"]],
+            start_ns=row["start_ns"],
+            end_ns=row["end_ns"],
+            before_ns=row["before"],
+            after_ns=row["after"],
+            bounded=row["bounded"],
+            did=did.get(row["rank"], []),
+        )
+        for row in tables.table("recordings").to_pylist()
+    ]
 
 
 def _steps(

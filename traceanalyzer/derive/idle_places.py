@@ -18,6 +18,8 @@ ALL_BUT = 0.9
 """With this share of it in one thing that ran there, that is named rather than the code around it."""
 A_PHASE = 0.2
 """A place in whose idle time launching takes this share is a phase of the program, such as its forward pass, and cannot be left out."""
+BETWEEN_LAUNCHES_NS = 100_000
+"""A longer gap is something that the host did, not the pace of its launches (LCH001)."""
 NOBODYS = ("turnaround", "launch_latency", "dependency", "queued", "profiler")
 """Causes of idle time that are no doing of the place in the program where the host was."""
 NOT_THE_HOSTS = ("turnaround", "dependency", "queued", "unattributed", "profiler")
@@ -121,8 +123,9 @@ class _Pieces:
             nearest = np.where((nearest == NULL) & rows, np.array(known, np.int64)[code], nearest)
         place, place_names = frames.codes(gaps, "place")
         cause, causes = frames.codes(gaps, "cause")
-        # Operators that only get their kernels launched are the program's work, wherever they are called.
-        launching = operator & frames.equals(gaps, "cause", "host_work")
+        # Operators that only get their kernels launched are the program's work, wherever they are called; so is what lies between two.
+        between = frames.ints(gaps, "gap_duration") <= BETWEEN_LAUNCHES_NS
+        launching = (operator | between) & frames.equals(gaps, "cause", "host_work")
         own = ~launching & ~frames.equals(gaps, "cause", *NOBODYS)
         launching |= frames.equals(gaps, "cause", "launch_latency")
         some = nearest != NULL

@@ -5,7 +5,7 @@ from __future__ import annotations
 from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import PlaceSaving, Saving
 
-SAME = 0.01
+SAME = 0.03
 """A place alone gives as much as the whole finding, within this share."""
 LONGEST_PLACE = 75
 

@@ -106,6 +106,8 @@ class _Reading:
             rank_source="environment" if single and facts.rank is not None else None,
             several=len(processes) > 1,
             versions={"NVIDIA driver": facts.driver} if facts.driver else {},
+            recorded_ns=facts.recorded_ns,
+            bounded=facts.bounded,
         )
 
     def _stream(
