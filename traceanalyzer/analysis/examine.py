@@ -26,7 +26,8 @@ JOB_TABLES = ("collective_waits", "health")
 """Rules that read these are about the whole job; every other rule is about one rank."""
 SMALL_TABLES = (
     *("processes", "recordings", "outside_work", "ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
-    *("unprofiled_steps", "communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
+    "unprofiled_steps",
+    *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
 )
 SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals", "copies")
 """What the report shows of a part besides its event tables and what is soon made; a part in memory keeps no more."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.idle_places import MOSTLY, IdlePlaces
 from traceanalyzer.derive.whatif import MOST_WRONG, Prediction, WhatIf
+from traceanalyzer.engine.finding import MOST_SAVED
 from traceanalyzer.engine.message import words
 from traceanalyzer.intervals import Spans, total, union
 from traceanalyzer.names import readable_name
@@ -71,17 +72,19 @@ class _Claim:
             bare = None if found.unprofiled is None else found.unprofiled + then - found.then
             saving = replace(saving, per_step_ns=found.claimed, step_ns=found.now)
             saving = replace(saving, predicted_step_ns=then, predicted_unprofiled_step_ns=bare)
-        return replace(saving, place=self._place(saving), predicted_speedup_range=self._range(saving, share))
+        return replace(saving, place=self._place(saving), predicted_speedup_range=self._range(saving, found, share))
 
-    def _range(self, saving: Saving, share: float) -> tuple[float, float] | None:
+    def _range(self, saving: Saving, found: Prediction, share: float) -> tuple[float, float] | None:
         """What an estimate may come to: at least what the replay says of its least, at most its most on a host that keeps up."""
         speedup, ceiling = saving.predicted_speedup, saving.speedup_ceiling
         if saving.predicted_speedup_range is None or not saving.pays or speedup is None or not ceiling:
             return None
-        low, high = saving.predicted_speedup_range
-        least = self._without(1 - share * (1 - 1 / low) / (1 - 1 / ceiling))
-        low = min(low, speedup, (_speedup(least.now, least.then) if least else None) or low)
-        return low, max(high, speedup)
+        # Of the whole window, as parts of what is recoverable of it.
+        low, high = ((1 - 1 / end) / (1 - 1 / ceiling) for end in saving.predicted_speedup_range)
+        least = self._without(1 - share * low)
+        slow = _speedup(least.now, max(least.then, least.now - least.claimed)) if least else None
+        fast = found.now / max(found.now - found.claimed * high, (1 - MOST_SAVED) * found.now)
+        return min(slow or 1.0, speedup), round(max(fast, speedup), 6)
 
     def _without(self, keep: float) -> Prediction | None:
         return self.what_if.without(self.key, self.claimed, keep)
@@ -93,7 +96,7 @@ class _Claim:
         if least <= found.then * (1 + MOST_WRONG):
             return max(found.then, least), None
         if own <= found.then * (1 + MOST_WRONG):
-            return max(found.then, own), TIMED
+            return found.then, TIMED
         return (
             found.then,
             f"With {format_duration(found.further)}{' a step' if found.per_step else ''} of {self._further(found)}",
