@@ -11,7 +11,6 @@ from traceanalyzer.analysis.join import Brief
 from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
-from traceanalyzer.derive.frameworks import frameworks
 from traceanalyzer.engine.library import load_rules
 from traceanalyzer.engine.overrides import check_disabled, with_overrides
 from traceanalyzer.engine.predictions import with_predictions
@@ -25,7 +24,7 @@ from traceanalyzer.result.document import Finding, RuleOutcome
 JOB_TABLES = ("collective_waits", "health")
 """Rules that read these are about the whole job; every other rule is about one rank."""
 SMALL_TABLES = (
-    *("processes", "ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
+    *("processes", "program", "ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
     *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
 )
 SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals", "copies")
@@ -41,7 +40,6 @@ class Examination:
     findings: list[Finding]
     outcomes: list[RuleOutcome]
     claimed: pa.Table
-    frameworks: frozenset[str]
     tables: dict[str, pa.Table]
     unit_claims: pa.Table
 
@@ -85,7 +83,6 @@ def examine(
         findings=[_of_this_part(found, part.input) for found in with_sources(predicted, catalog.table("host_ranges"))],
         outcomes=engine.outcomes,
         claimed=claimed(engine.claims),
-        frameworks=frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges")),
         tables={name: catalog.table(name) for name in (*SMALL_TABLES, *also)},
         unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),
     )

@@ -17,7 +17,9 @@ from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.health import softened
+from traceanalyzer.derive.program import described
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
+from traceanalyzer.engine.advice import fitting
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.engine.outcomes import in_own_words, merged
 from traceanalyzer.engine.rule import Rule
@@ -59,7 +61,8 @@ def whole(
     inputs = tuple(part.input for part in parts)
     findings = by_saving([finding for part in parts for finding in part.findings] + job.findings)
     taken = pa.concat_tables([*(part.claimed for part in parts), claimed(job.claims)])
-    seen = frozenset().union(*(part.frameworks for part in parts))
+    traits = frozenset(tables.table("program")["name"].to_pylist())
+    recorded = frozenset(kind for one in inputs for kind in one.recorded)
     ranks = {one.ordinal: one.rank for one in inputs}
     health = [
         Health(row["code"], row["severity"], row["message"], row["count"], ranks.get(row["rank"]))
@@ -76,9 +79,10 @@ def whole(
         health=health,
         devices=[_device(ranks, row) for row in ledger],
         steps=_steps(ranks, tables.table("step_ledger"), ledger),
-        findings=[_with_job_ranks(ranks, _in_words_of(seen, finding)) for finding in findings],
+        findings=[_with_job_ranks(ranks, _in_words_of(traits, recorded, finding)) for finding in findings],
         rules=_in_order(outcomes, rules),
         job=job_of(tables, join, ranks),
+        program=described(tables.table("program")),
         verdict=judge(
             splits(tables.table("ledger"), taken, findings, job.findings, _describe(parts)), hidden=_hidden(health)
         ),
@@ -140,12 +144,8 @@ def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str,
     return result
 
 
-def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:
-    """Keep the advice for the frameworks in use; all of it when there is none for them."""
-    kept = [
-        {name: text for name, text in advice.items() if name in seen or name == "any"} for advice in finding.recommend
-    ]
-    return replace(finding, recommend=[advice for advice in kept if advice] or finding.recommend)
+def _in_words_of(traits: frozenset[str], recorded: frozenset[str], finding: Finding) -> Finding:
+    return replace(finding, recommend=fitting(finding.recommend, traits, recorded))
 
 
 def _with_job_ranks(ranks: dict[int, int | None], finding: Finding) -> Finding:

@@ -29,6 +29,7 @@ from traceanalyzer.derive.launches import links
 from traceanalyzer.derive.ledger import ledger, ledger_intervals, windows
 from traceanalyzer.derive.memory import memory_growth, memory_stats
 from traceanalyzer.derive.patterns import operator_shapes, patterns
+from traceanalyzer.derive.program import program
 from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
 from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
@@ -163,6 +164,10 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "kernels": (kernels, ("ledger_ops", "devices", "launches", "host")),
     "kernel_chains": (kernel_chains, ("ledger_ops", "step_stats")),
     "attention_blocks": (attention_blocks, ("ledger_ops", "launches", "host", "step_stats")),
+    "program": (
+        program,
+        ("inputs", "gpu_ops", "api_calls", "host_ranges", "collectives", "processes", "devices"),
+    ),
     "timelines": (timelines, ("ledger_ops", "launches", "host")),
     "what_if": (WhatIf, ("timelines", "step_stats", "host", "host_ranges")),
 }

@@ -6,8 +6,9 @@ does not say. The same inputs give the same bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from traceanalyzer.result.document import Program
 from traceanalyzer.result.written import Written
 
 SCHEMA_VERSION = "1.0"
@@ -56,7 +57,7 @@ class Contents:
     others the file gives no reason. `linked_to_operator` carry the id of their operator. `graph_kernels` are kernels inside
     CUDA graphs, recorded one by one. `shapes` are operators with input shapes. `unused_gpus` are described, but nothing ran on
     them. `step_method` is annotation, nvtx or repetition, `first_step` the name of the first. `framework` is pytorch, jax or
-    null.
+    null, `program` says more; `recorded` are the kinds of events that the profiler was told to record or did, as it calls them.
     """
 
     gpus: list[GpuWork]
@@ -79,6 +80,8 @@ class Contents:
     counters: dict[str, int]
     memory_events: int
     framework: str | None
+    program: Program = field(default_factory=Program)
+    recorded: list[str] = field(default_factory=list)
 
     @property
     def communication(self) -> int:

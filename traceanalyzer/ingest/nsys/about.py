@@ -31,7 +31,7 @@ class About:
     """Facts of the whole file; None where it is silent.
 
     `exported` are the patterns of the tables that the export was limited to, `trimmed` the times. `environment` holds only
-    the variables that tell ranks.
+    the variables that tell ranks, `capture` are the facts of the recording as they stand.
     """
 
     version: str | None
@@ -43,6 +43,7 @@ class About:
     host: str | None
     environment: dict[str, int] = field(default_factory=dict)
     driver: str | None = None
+    capture: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def read(cls, database: Database) -> About:
@@ -60,6 +61,7 @@ class About:
             host=system.get("hostname") or None,
             environment=_environment(capture),
             driver=system.get("nvdriverversion") or None,
+            capture=tuple(capture),
         )
 
     @property
