@@ -73,11 +73,11 @@ def with_recorded(text: str, recorded: Collection[str]) -> str:
 def _chains(traits: Collection[str]) -> list[tuple[str, ...]]:
     """For each thing that the program is built on, whose words it takes, the best first."""
     native = ("hip", "cuda", "any") if "amd" in traits else ("cuda", "any")
-    chains = [(one, "python", "any") for one in _ON_PYTHON if one in traits]
-    if not chains:
-        below = tuple(one for one in _NATIVE if one in traits)
-        chains = [(*below, *native)]
-    return chains
+    on_python = [one for one in _ON_PYTHON if one in traits]
+    if not on_python:
+        return [(*(one for one in _NATIVE if one in traits), *native)]
+    beside = ("hip", "any") if "amd" in traits else ("any",)
+    return [(one, "python", *beside) for one in on_python]
 
 
 def _first(chain: tuple[str, ...], entry: Advice) -> str | None:
