@@ -135,7 +135,10 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "communication_ops": (communication_ops, ("ledger_ops",)),
     "communication_kernels": (
         _communication_kernels,
-        ("communication_ops", "ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps", "callers"),
+        (
+            *("communication_ops", "ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps", "callers"),
+            "api_calls",
+        ),
     ),
     "matches": (_matches, ("communication_kernels", "inputs")),
     "rank_work": (rank_work, ("ledger_ops", "step_stats")),
