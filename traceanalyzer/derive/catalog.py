@@ -136,7 +136,16 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "communication_kernels": (
         _communication_kernels,
         (
-            *("communication_ops", "ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps", "callers"),
+            *(
+                "communication_ops",
+                "ledger_ops",
+                "busy",
+                "collectives",
+                "launches",
+                "host_ranges",
+                "host_steps",
+                "callers",
+            ),
             "api_calls",
         ),
     ),
@@ -177,11 +186,8 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 _NO_GPU_WORK = ("gpu_ops", "the trace holds no GPU operations")
 _NO_STEPS = "the trace marks no steps that launched GPU work, and none can be told from its launches"
 _NO_CALLS = "the trace holds no CUDA or HIP API calls"
-_NO_RANGES = "the trace holds no operators, annotations or Python frames"
-_NO_MEMORY = (
-    "memory_events",
-    "the trace holds no memory events; torch.profiler records them with profile_memory=True, nsys with --cuda-memory-usage=true",
-)
+_NO_RANGES = "the trace holds no operators, annotations or frames of the host"
+_NO_MEMORY = ("memory_events", "the trace holds no memory events")
 # Table -> the table that must have rows for it to say something about the program, and what to say when it has none.
 NEEDS = {
     "gpu_ops": _NO_GPU_WORK,
@@ -197,10 +203,7 @@ NEEDS = {
     "copies": ("copies", "the trace holds no memory copies"),
     "copy_bursts": ("copies", "the trace holds no memory copies"),
     "readbacks": ("copies", "the trace holds no memory copies"),
-    "operator_shapes": (
-        "operator_shapes",
-        "the trace holds no input shapes of operators; torch.profiler records them with record_shapes=True",
-    ),
+    "operator_shapes": ("operator_shapes", "the trace holds no input shapes of operators"),
     "operator_stats": ("host_ranges", _NO_RANGES),
     "sync_stats": ("api_calls", _NO_CALLS),
     "patterns": ("host_ranges", _NO_RANGES),
@@ -216,6 +219,14 @@ NEEDS = {
     "kernels": ("kernels", "the trace holds no compute kernels"),
     "kernel_chains": ("kernels", "the trace holds no compute kernels"),
     "attention_blocks": ("kernels", "the trace holds no compute kernels"),
+}
+# Needed table -> how the profiler that writes a format records it, for those to whom that is news.
+RECORDED_WITH = {
+    "memory_events": {
+        "kineto": "torch.profiler records them with profile_memory=True",
+        "nsys": "nsys records them with --cuda-memory-usage=true",
+    },
+    "operator_shapes": {"kineto": "torch.profiler records them with record_shapes=True"},
 }
 
 
@@ -264,4 +275,8 @@ class Catalog:
     def unavailable(self, name: str) -> str | None:
         """Why an empty table says nothing in this trace; None when it has rows or when being empty is an answer."""
         needed, reason = NEEDS.get(name, (None, None))
-        return reason if needed and not self.table(needed).num_rows else None
+        if needed is None or reason is None or self.table(needed).num_rows:
+            return None
+        formats = {one.format for one in self._made["inputs"]}
+        ways = RECORDED_WITH.get(needed, {})
+        return "; ".join([reason, *(way for format_, way in ways.items() if format_ in formats)])

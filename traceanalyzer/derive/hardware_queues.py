@@ -1,7 +1,7 @@
 """Whether communication and computation go through one hardware queue, as with CUDA_DEVICE_MAX_CONNECTIONS=1.
 
-Streams then run in the order in which their work was launched: the computation that was launched behind a collective waits for it, though
-it is on another stream, was queued long before and nothing asks it to wait.
+Streams then run in the order in which their work was launched: the computation launched behind a collective waits for it, even
+though it is on another stream, was queued long before and nothing asks it to wait.
 """
 
 from __future__ import annotations
@@ -22,20 +22,24 @@ _WAITS = re.compile(r"StreamWaitEvent|StreamSynchronize|DeviceSynchronize|CtxSyn
 
 
 def one_queue(kernels: pa.Table, ledger_ops: pa.Table, launches: pa.Table, api_calls: pa.Table) -> pa.Array:
-    """For each communication kernel, whether the computation launched next was held back until it ended, and no wait was launched between
+    """For each communication kernel, whether the computation launched next was held back until it ended, with no wait launched between
     them; null where that computation could not have run beside it anyway.
     """
     held = np.zeros(kernels.num_rows, bool)
     told = np.zeros(kernels.num_rows, bool)
     waits = api_calls.filter(pa.array(frames.where(api_calls, "name", lambda name: _WAITS.search(name) is not None)))
-    waited = {key: np.sort(frames.ints(waits, "start_ns")[rows]) for key, rows in frames.groups(waits, "rank", "process")}
+    waited = {
+        key: np.sort(frames.ints(waits, "start_ns")[rows]) for key, rows in frames.groups(waits, "rank", "process")
+    }
     called = frames.ints_at(launches, "start_ns", call_of(frames.ints(ledger_ops, "row"), launches))
     own_call = frames.ints_at(launches, "start_ns", call_of(frames.ints(kernels, "row"), launches))
     places = dict(frames.groups(kernels))
     for key, here in frames.groups(ledger_ops):
         if key in places:
             at = places[key]
-            mine, ops = (table.slice(rows.start, rows.stop - rows.start) for table, rows in ((kernels, at), (ledger_ops, here)))
+            mine, ops = (
+                table.slice(rows.start, rows.stop - rows.start) for table, rows in ((kernels, at), (ledger_ops, here))
+            )
             told[at], held[at] = _of_gpu(mine, own_call[at], ops, called[here], waited)
     return pa.array(held, mask=~told)
 

@@ -24,7 +24,9 @@ LEAST_COMPILED = 0.05
 compiled attention in a model that runs operator by operator does not make it that."""
 
 _INDUCTOR = r"^triton_(?:poi|red|per|tem|for|mm|bmm|unk|split)_"
-_REGION = r"^Torch-Compiled Region|^(?:## )?(?:Call )?CompiledF(?:unction|xGraph)|torchinductor_|^TorchDynamo Cache Lookup"
+_REGION = (
+    r"^Torch-Compiled Region|^(?:## )?(?:Call )?CompiledF(?:unction|xGraph)|torchinductor_|^TorchDynamo Cache Lookup"
+)
 # By names of host ranges, kernels, API calls and process groups.
 _SIGNS = {
     "pytorch": rf"^aten::|\bat::native\b|^autograd::|^c10d::|\bc10::|ProfilerStep#|^torch/|^nn\.Module: |{_INDUCTOR}|{_REGION}",
@@ -132,7 +134,9 @@ def _compiled(gpu_ops: pa.Table, host_ranges: pa.Table) -> bool:
     fused = kernels & frames.where(gpu_ops, "name", lambda name: re.search(_INDUCTOR, name) is not None)
     if fused.sum() >= max(LEAST_COMPILED * kernels.sum(), 1):
         return True
-    regions = host_ranges.filter(pa.array(frames.where(host_ranges, "name", lambda n: re.search(_REGION, n) is not None)))
+    regions = host_ranges.filter(
+        pa.array(frames.where(host_ranges, "name", lambda n: re.search(_REGION, n) is not None))
+    )
     if not regions.num_rows:
         return False
     spent = total(union(frames.ints(regions, "start_ns"), frames.ints(regions, "end_ns")))

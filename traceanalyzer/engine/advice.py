@@ -40,7 +40,20 @@ _ON_AMD = (
     (re.compile(r"\bNVLink\b"), lambda found: "Infinity Fabric"),
 )
 _TRACE = re.compile(r"(--trace=)([a-z0-9,_-]+)")
-_TRACEABLE = ("cuda", "nvtx", "osrt", "mpi", "ucx", "openacc", "openmp", "cublas", "cudnn", "cusparse", "vulkan", "opengl")
+_TRACEABLE = (
+    "cuda",
+    "nvtx",
+    "osrt",
+    "mpi",
+    "ucx",
+    "openacc",
+    "openmp",
+    "cublas",
+    "cudnn",
+    "cusparse",
+    "vulkan",
+    "opengl",
+)
 """What nsys --trace takes, in the order in which it is written."""
 
 
@@ -51,7 +64,9 @@ def fitting(recommend: Iterable[Advice], traits: Collection[str], recorded: Coll
     """
     every = list(recommend)
     chains = _chains(traits)
-    kept = [{key: entry[key] for key in AUDIENCES if key in {_first(chain, entry) for chain in chains}} for entry in every]
+    kept = [
+        {key: entry[key] for key in AUDIENCES if key in {_first(chain, entry) for chain in chains}} for entry in every
+    ]
     found = [entry for entry in kept if entry] or every
     return [
         {_audience(key, traits): _in_names_of(traits, with_recorded(text, recorded)) for key, text in entry.items()}

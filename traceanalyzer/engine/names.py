@@ -12,8 +12,9 @@ from traceanalyzer.engine.compute import Value
 from traceanalyzer.engine.kinds import BOOL, Kind
 from traceanalyzer.model.programs import TRAITS
 
-PROGRAM_KINDS: Mapping[str, Kind] = {trait: BOOL for trait in TRAITS}
+PROGRAM_KINDS: Mapping[str, Kind] = dict.fromkeys(TRAITS, BOOL)
 """The names behind `program.`."""
+
 
 @dataclass(frozen=True)
 class Names:

@@ -173,8 +173,8 @@ RULE: dict[str, Schema] = {
         "text and words"
     ),
     "recommend": _list(
-        f"steps to take, each in the words of whom they are for ({', '.join(AUDIENCES)}), narrow before wide: a program hears the first "
-        "that fits it. `when` is a condition on the group, and on `program`",
+        f"steps to take, each in the words of whom they are for ({', '.join(AUDIENCES)}), narrow before wide: a program hears the "
+        "first that fits it. `when` is a condition on the group, and on `program`",
         {
             "type": "object",
             "minProperties": 1,

@@ -65,13 +65,17 @@ def _library(*names: str) -> str:
 _FILES = {
     "python": "|".join(
         (
-            _program(r"python[\d.]*", r"pypy[\d.]*", "ipython", "jupyter[a-z-]*", "torchrun", "accelerate", "pt_main_thread"),
+            _program(
+                r"python[\d.]*", r"pypy[\d.]*", "ipython", "jupyter[a-z-]*", "torchrun", "accelerate", "pt_main_thread"
+            ),
             _library("libpython", "python3"),
             r"\.pyc?(?=$|[\s\"':])|^ray::|^VLLM::|^sglang::",
         )
     ),
     "julia": "|".join((_program("julia"), _library("libjulia"), r"\.jl(?=$|[\s\"':])")),
-    "fortran": _library("libgfortran", "libnvf", "libcudafor", "libpgf", "libifcore", "libflang", "libFortranRuntime", "libcraft?n"),
+    "fortran": _library(
+        "libgfortran", "libnvf", "libcudafor", "libpgf", "libifcore", "libflang", "libFortranRuntime", "libcraft?n"
+    ),
     "pytorch": _library("libtorch", "libc10"),
     "jax": _library("xla_extension", "libjax", "xla_cuda_plugin"),
     "vllm": _program("vllm") + r"|^VLLM::",

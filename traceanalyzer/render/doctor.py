@@ -113,6 +113,10 @@ def _holds(held: Contents, format_: str) -> list[str]:
         rows.append(("unused GPUs", f"{held.unused_gpus}: described, but nothing ran on them in this recording"))
     rows.append(("API calls", _list(held.api_calls, CALLS)))
     rows.append(("host ranges", _list(held.host_ranges, RANGES)))
+    if built_on := _program(held):
+        rows.append(("program", built_on))
+    if held.recorded:
+        rows.append(("recorded kinds", ", ".join(held.recorded)))
     processes = f" in {_many(held.processes, 'process', 'processes')}" if held.processes else ""
     rows.append(("threads", f"{format_count(held.threads)}{processes}" if held.threads else "none"))
     method = METHODS.get(held.step_method or "", held.step_method)
@@ -120,6 +124,12 @@ def _holds(held: Contents, format_: str) -> list[str]:
     rows.append(("steps", steps if held.steps else "none marked"))
     rows += _facts(held, format_)
     return [line for label, text in rows for line in wrap(text, f"  {label:<{LABEL}}", " " * (LABEL + 2))]
+
+
+def _program(held: Contents) -> str:
+    """What the program is written in and built on, as far as names tell it."""
+    known = ", ".join([*held.program.languages, *held.program.frameworks])
+    return f"{known} (compiled)" if held.program.compiled else known
 
 
 def _facts(held: Contents, format_: str) -> list[tuple[str, str]]:

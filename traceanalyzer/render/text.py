@@ -9,6 +9,7 @@ from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.document import Finding, Result
+from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.units import format_count
 
@@ -48,10 +49,8 @@ def _inputs(result: Result) -> list[str]:
 
 def _calm(result: Result) -> list[str]:
     if not result.devices:
-        text = (
-            "No findings, because there is no GPU work to look at. Record the GPU too: torch.profiler with "
-            "ProfilerActivity.CUDA, or nsys profile --trace cuda,nvtx."
-        )
+        python = "torch.profiler with ProfilerActivity.CUDA, or " if may_be_python(result) else ""
+        text = f"No findings, because there is no GPU work to look at. Record the GPU too: {python}nsys profile --trace=cuda,nvtx."
         return wrap(text, "", "")
     return ["No findings: nothing worth fixing was seen."]
 

@@ -19,7 +19,14 @@ LONGEST = 120
 """A figure that is text, such as the name of a kernel, is cut to so many characters."""
 AUDIENCES = {
     **{"pytorch": "PyTorch", "jax": "JAX", "cupy": "CuPy", "python": "Python", "julia": "Julia", "fortran": "Fortran"},
-    **{"openacc": "OpenACC", "openmp": "OpenMP", "kokkos": "Kokkos", "cuda": "CUDA", "hip": "HIP", "any": "Any program"},
+    **{
+        "openacc": "OpenACC",
+        "openmp": "OpenMP",
+        "kokkos": "Kokkos",
+        "cuda": "CUDA",
+        "hip": "HIP",
+        "any": "Any program",
+    },
 }
 """What is written above the advice for each audience of a rule."""
 

@@ -141,7 +141,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Snippet:
-    """Code or commands to paste. `language` is python or shell; `text` has no newline at its end."""
+    """Code or commands to paste. `language` is python, julia, fortran, cpp or shell; `text` has no newline at its end."""
 
     title: str
     language: str

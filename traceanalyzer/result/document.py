@@ -182,8 +182,8 @@ class RuleOutcome:
 
 @dataclass(frozen=True)
 class Program:
-    """What kind of program was recorded, as far as names tell it: `languages` it is written in, `frameworks` it is built on, whether most of
-    its work is `compiled` by its framework (torch.compile), and the `vendor` of its GPU. It chooses the words of the advice."""
+    """What kind of program was recorded, as far as names tell it: `languages` it is written in, `frameworks` it is built on, whether
+    much of its work is `compiled` by its framework (torch.compile), and the `vendor` of its GPU. It chooses the words of the advice."""
 
     languages: list[str] = field(default_factory=list)
     frameworks: list[str] = field(default_factory=list)

@@ -179,8 +179,8 @@ COMMUNICATION = TableSpec(
             "one_queue",
             pa.bool_(),
             None,
-            "the computation launched next on another stream was free to run beside it, began only when it ended, and no recorded wait asks "
-            "for that; null where it could not have run beside it",
+            "the computation launched next on another stream was free to run beside it, began only when it ended, and no recorded wait "
+            "asks for that; null where it could not have run beside it",
         ),
         ns(
             "exposed_transfer",
