@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.corpus, pytest.mark.skipif(not CORPUS.is_dir(), reason
 
 def _ledger() -> list[dict[str, Any]]:
     truth = CORPUS / "TRUTH.yaml"
-    rows = yaml.safe_load(truth.read_text())["ledger"] if truth.is_file() else []
+    rows = yaml.safe_load(truth.read_text())["windows"] if truth.is_file() else []
     return [row for row in rows if row["file"].startswith("nsys/")]
 
 

@@ -26,7 +26,7 @@ from traceanalyzer.derive.kernels import kernel_stats, kernels
 from traceanalyzer.derive.late import late_names, late_work
 from traceanalyzer.derive.launch_calls import launch_calls
 from traceanalyzer.derive.launches import links
-from traceanalyzer.derive.ledger import ledger, ledger_intervals, windows
+from traceanalyzer.derive.ledger import ledger, ledger_intervals
 from traceanalyzer.derive.memory import memory_growth, memory_stats
 from traceanalyzer.derive.patterns import operator_shapes, patterns
 from traceanalyzer.derive.program import program
@@ -44,6 +44,7 @@ from traceanalyzer.derive.tables.communication import (
 )
 from traceanalyzer.derive.waited import own_intervals, waited_intervals
 from traceanalyzer.derive.whatif import WhatIf
+from traceanalyzer.derive.windows import windows
 from traceanalyzer.derive.work import work_names, work_ops, work_shapes, work_units
 from traceanalyzer.model.trace import Trace
 
@@ -117,13 +118,13 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         Host,
         ("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
     ),
-    "gaps": (gaps, ("ledger_ops", "launches", "host", "host_steps")),
+    "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls", "api_calls", "host_ranges")),
+    "gaps": (gaps, ("ledger_ops", "launches", "host", "host_steps", "windows")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
-    "windows": (windows, ("ledger_ops", "devices")),
     "step_calls": (step_calls, ("steps", "launches", "ledger_ops")),
     "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
-    "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links")),
-    "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "launches", "step_stats", "devices")),
+    "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows")),
+    "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "launches", "step_stats", "windows")),
     "copies": (copies, ("ledger_ops", "busy", "launches", "host")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies")),
     "callers": (Callers, ("host_ranges",)),

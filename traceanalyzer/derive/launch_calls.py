@@ -26,6 +26,14 @@ def launch_calls(api_calls: pa.Table, links: pa.Table, ledger_ops: pa.Table) -> 
     )
 
 
+def first_unfinished(launch_calls: pa.Table) -> dict[tuple[int, ...], int]:
+    """By (rank, process), the start of the first call from which on operations are missing to the end of the recording."""
+    unfinished = launch_calls.filter(launch_calls["unfinished"])
+    start = frames.ints(unfinished, "start_ns")
+    by_process = frames.together(*(frames.ints(unfinished, c) for c in ("rank", "process")))
+    return {key: int(start[rows].min()) for key, rows in by_process}
+
+
 def _real_launches(api_calls: pa.Table) -> pa.Table:
     """Launch calls that start work: not those that a stream capture only records into a CUDA graph, nor a driver call
     inside a runtime call."""

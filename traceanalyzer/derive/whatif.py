@@ -55,7 +55,7 @@ class WhatIf:
         self, timelines: Mapping[frames.Key, Timeline], step_stats: pa.Table, host: Host, host_ranges: pa.Table
     ) -> None:
         self._timelines = timelines
-        self._ends = {key: frames.ints(steps, "end_ns") for key, steps in frames.split(step_stats)}
+        self._ends = {key: frames.ints(steps, "done_ns") for key, steps in frames.split(step_stats)}
         self._true: dict[frames.Key, bool] = {}
         self._host = host
         columns = host_ranges.select(["rank", "process", "thread", "start_ns", "end_ns"])

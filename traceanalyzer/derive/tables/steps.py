@@ -19,7 +19,8 @@ _STEP = (
         "complete",
         pa.bool_(),
         None,
-        "it has a step before it and all that it launched was recorded; false for the first one, whose beginning is cut off",
+        "all of it was recorded; false where something that it launched is missing, and for a first one without a mark, whose "
+        "beginning is cut off",
     ),
     count("gpu_op_count", "GPU operations launched in the step"),
 )
@@ -29,6 +30,7 @@ STEP_STATS = TableSpec(
     "one step as the GPU saw it: the operations launched in the host's step",
     (
         *_STEP,
+        ns("done_ns", "when its operations and those of all steps before it had ended: `end_ns` or before"),
         count("kernel_count", "kernels among them"),
     ),
 )
