@@ -24,7 +24,17 @@ from traceanalyzer.result.document import Finding, RuleOutcome
 JOB_TABLES = ("collective_waits", "health")
 """Rules that read these are about the whole job; every other rule is about one rank."""
 SMALL_TABLES = (
-    *("processes", "program", "ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
+    *(
+        "processes",
+        "program",
+        "recordings",
+        "outside_work",
+        "ledger",
+        "health",
+        "step_stats",
+        "step_ledger",
+        "kernel_stats",
+    ),
     *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
 )
 SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals", "copies")

@@ -33,11 +33,14 @@ from traceanalyzer.result.document import (
     Finding,
     Health,
     InputInfo,
+    OutsideWork,
+    Recording,
     Result,
     RuleOutcome,
     Scope,
     Steps,
 )
+from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.verdict import judge
 from traceanalyzer.version import VERSION
 
@@ -62,7 +65,7 @@ def whole(
     findings = by_saving([finding for part in parts for finding in part.findings] + job.findings)
     taken = pa.concat_tables([*(part.claimed for part in parts), claimed(job.claims)])
     traits = frozenset(tables.table("program")["name"].to_pylist())
-    recorded = frozenset(kind for one in inputs for kind in one.recorded)
+    recorded = frozenset(kind for one in inputs for kind in one.traced)
     ranks = {one.ordinal: one.rank for one in inputs}
     health = [
         Health(row["code"], row["severity"], row["message"], row["count"], ranks.get(row["rank"]))
@@ -70,7 +73,7 @@ def whole(
     ]
     ledger = tables.table("ledger").to_pylist()
     outcomes = [*merged([part.outcomes for part in parts]), *job.outcomes]
-    return Result(
+    result = Result(
         tool={"name": "traceanalyzer", "version": VERSION},
         inputs=[
             InputInfo(i.path, i.sha256, i.bytes, i.format, i.producer, i.rank, i.world_size, i.rank_source, i.versions)
@@ -78,6 +81,7 @@ def whole(
         ],
         health=health,
         devices=[_device(ranks, row) for row in ledger],
+        recordings=_recordings(ranks, tables),
         steps=_steps(ranks, tables.table("step_ledger"), ledger),
         findings=[_with_job_ranks(ranks, _in_words_of(traits, recorded, finding)) for finding in findings],
         rules=_in_order(outcomes, rules),
@@ -87,6 +91,7 @@ def whole(
             splits(tables.table("ledger"), taken, findings, job.findings, _describe(parts)), hidden=_hidden(health)
         ),
     )
+    return replace(result, verdict=with_outside(result.verdict, result.recordings, result.findings))
 
 
 def job_tables(parts: Sequence[Examination], join: Join) -> Catalog:
@@ -126,6 +131,25 @@ def _device(ranks: dict[int, int | None], row: dict[str, Any]) -> Device:
         kernel_count=row["kernel_count"],
         **{f"{name}_ns": row[name] for name in plain},
     )
+
+
+def _recordings(ranks: dict[int, int | None], tables: Catalog) -> list[Recording]:
+    """In the order of the inputs."""
+    did: dict[int, list[OutsideWork]] = {}
+    for row in tables.table("outside_work").to_pylist():
+        did.setdefault(row["rank"], []).append(OutsideWork(row["side"], row["name"], row["duration"]))
+    return [
+        Recording(
+            rank=ranks[row["rank"]],
+            start_ns=row["start_ns"],
+            end_ns=row["end_ns"],
+            before_ns=row["before"],
+            after_ns=row["after"],
+            bounded=row["bounded"],
+            did=did.get(row["rank"], []),
+        )
+        for row in tables.table("recordings").to_pylist()
+    ]
 
 
 def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]]) -> list[Steps]:

@@ -28,6 +28,7 @@ from traceanalyzer.derive.launch_calls import launch_calls
 from traceanalyzer.derive.launches import links
 from traceanalyzer.derive.ledger import ledger, ledger_intervals
 from traceanalyzer.derive.memory import memory_growth, memory_stats
+from traceanalyzer.derive.outside import outside_work, recordings
 from traceanalyzer.derive.patterns import operator_shapes, patterns
 from traceanalyzer.derive.program import program
 from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
@@ -118,9 +119,14 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         Host,
         ("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
     ),
-    "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls", "api_calls", "host_ranges")),
+    "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls")),
     "gaps": (gaps, ("ledger_ops", "launches", "host", "host_steps", "windows")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
+    "outside_work": (outside_work, ("windows", "launches", "host")),
+    "recordings": (
+        recordings,
+        ("inputs", "windows", "outside_work", "ledger_ops", "api_calls", "host_ranges"),
+    ),
     "step_calls": (step_calls, ("steps", "launches", "ledger_ops")),
     "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
     "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows")),

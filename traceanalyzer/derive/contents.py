@@ -46,7 +46,7 @@ def contents(catalog: Catalog) -> Contents:
         memory_events=catalog.table("memory_events").num_rows,
         framework=next((name for name in ("pytorch", "jax") if name in traits), None),
         program=described(catalog.table("program")),
-        recorded=sorted({kind for one in catalog.table("inputs") for kind in one.recorded}),
+        traced=sorted({kind for one in catalog.table("inputs") for kind in one.traced}),
     )
 
 

@@ -93,6 +93,7 @@ def _found(rank: int, process: int, calls: pa.Table, units: repetition.Units, la
             "name": pa.nulls(count, pa.string()),
             "index": np.arange(count),
             "method": pa.repeat("repetition", count),
+            "open": pa.nulls(count, pa.bool_()),
         },
     )
 
@@ -177,7 +178,8 @@ def _device_steps(
     np.maximum.at(last, step, op_end)
     count = np.bincount(step, minlength=len(seen))
     kernels = np.bincount(step[frames.equals(launches, "op_kind", "kernel")], minlength=len(seen))
-    whole = launched.end[seen] <= unfinished.get((key[0], launched.process), np.iinfo(np.int64).max)
+    whole = ~frames.flags(mine, "open")[seen]
+    whole &= launched.end[seen] <= unfinished.get((key[0], launched.process), np.iinfo(np.int64).max)
     done = np.maximum.accumulate(last)
     marked = ~frames.equals(mine, "method", "repetition")[seen]
     end = np.maximum.accumulate(np.where(marked & whole, np.maximum(done, np.minimum(launched.end[seen], until)), done))

@@ -11,7 +11,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.launch_calls import first_unfinished
 from traceanalyzer.derive.tables.ledger import LEDGER
-from traceanalyzer.model.markers import bounds_window, is_step_name
+from traceanalyzer.model.markers import bounds_window
 
 Span = tuple[int, int]
 _ENDLESS = np.iinfo(np.int64).max
@@ -22,8 +22,6 @@ def windows(
     devices: pa.Table,
     steps: pa.Table,
     launch_calls: pa.Table,
-    api_calls: pa.Table,
-    host_ranges: pa.Table,
 ) -> pa.Table:
     """rank, device, name, start_ns and end_ns of `ledger`, which are known before the rest of it.
 
@@ -34,8 +32,7 @@ def windows(
     """
     names = {(r["rank"], r["device"]): r["name"] for r in devices.to_pylist()}
     steps = steps.filter(pa.array(frames.where(steps, "name", bounds_window)))
-    last = _last_event(ledger_ops, api_calls, host_ranges) if steps.num_rows else {}
-    marked = _marked(steps, first_unfinished(launch_calls), last)
+    marked = _marked(steps, first_unfinished(launch_calls))
     rows = []
     for key, ops in frames.split(ledger_ops):
         low, high = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
@@ -46,27 +43,15 @@ def windows(
     return pa.Table.from_pylist(rows, schema=LEDGER.schema).select(["rank", "device", "name", "start_ns", "end_ns"])
 
 
-def _marked(
-    steps: pa.Table, unfinished: Mapping[tuple[int, ...], int], last_event: Mapping[int, int]
-) -> dict[tuple[int, ...], Span]:
+def _marked(steps: pa.Table, unfinished: Mapping[tuple[int, ...], int]) -> dict[tuple[int, ...], Span]:
     """By (rank, process), from the start of the first marked step to the end of the last whole one, `NULL` without any.
 
-    A step is not whole where operations that it launched were not recorded, nor one that was still open when the recording ended:
-    importers end such a range with the last event of the file.
+    A step is not whole where operations that it launched were not recorded, nor one that was still open when the recording ended.
     """
     rank, process, start, end = (frames.ints(steps, c) for c in ("rank", "process", "start_ns", "end_ns"))
+    still_open = frames.flags(steps, "open")
     found: dict[tuple[int, ...], Span] = {}
     for key, rows in frames.together(rank, process):
-        whole = (end[rows] <= unfinished.get(key, _ENDLESS)) & (end[rows] != last_event.get(key[0]))
+        whole = (end[rows] <= unfinished.get(key, _ENDLESS)) & ~still_open[rows]
         found[key] = int(start[rows].min()), int(end[rows][whole].max(initial=NULL))
     return found
-
-
-def _last_event(ledger_ops: pa.Table, api_calls: pa.Table, host_ranges: pa.Table) -> dict[int, int]:
-    """By rank, the end of the last event that marks no step."""
-    others = host_ranges.filter(pa.array(~frames.where(host_ranges, "name", is_step_name)))
-    last: dict[int, int] = {}
-    for table in (ledger_ops, api_calls, others):
-        for (rank, _), part in frames.split(table, "rank", "rank"):
-            last[rank] = max(last.get(rank, NULL), int(frames.ints(part, "end_ns").max()))
-    return last

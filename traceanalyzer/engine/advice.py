@@ -30,7 +30,7 @@ _HIP = {
 _ON_AMD = (
     (re.compile("|".join(_HIP)), lambda found: _HIP[found[0]]),
     (re.compile(r"\bcuda(?=[A-Z])"), lambda found: "hip"),
-    (re.compile(r"\bCUDA (?=graph|stream|event|kernel)"), lambda found: "HIP "),
+    (re.compile(r"\bCUDA (?=graph|stream|event|kernel|context)"), lambda found: "HIP "),
     (re.compile(r"\bNCCL\b(?!_)"), lambda found: "RCCL"),
     (re.compile(r"\bnccl-tests\b"), lambda found: "rccl-tests"),
     (re.compile(r"\bNVTX\b"), lambda found: "roctx"),

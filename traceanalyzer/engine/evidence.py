@@ -156,6 +156,10 @@ def _attention(row: Row) -> str:
     return f"{row['direction']}: {format_duration(rest)} between matrix products of {format_duration(row['matmul'])}"
 
 
+def _recording(row: Row) -> str:
+    return f"the whole recording: {format_duration(row['duration'])}"
+
+
 def _event(row: Row) -> str:
     name = next((row[key] for key in ("name", "api_name", "line") if row.get(key)), None)
     return format_duration(row["duration"]) + (f": {_part(name)}" if name else "")
@@ -175,6 +179,7 @@ _LABELS: dict[str, Callable[[Row], str]] = {
     "step_ledger": _step,
     "memory_stats": _memory,
     "memory_growth": _growth,
+    "recordings": _recording,
 }
 
 

@@ -94,7 +94,9 @@ def input_of(source: Source, format_: str, facts: FileFacts, identity: Identity,
         copies=identity.copies,
         versions=dict(facts.versions),
         traits=tuple(sorted(facts.traits)),
-        recorded=tuple(sorted(facts.recorded)),
+        traced=tuple(sorted(facts.traced)),
+        recorded_ns=facts.recorded_ns,
+        bounded=facts.bounded,
     )
 
 

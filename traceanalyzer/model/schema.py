@@ -144,6 +144,7 @@ HOST_RANGES = TableSpec(
         Column("dtypes", pa.string(), None, "input types as recorded (JSON)"),
         Column("sequence", pa.int64(), None, "autograd sequence number; null when absent"),
         Column("external_id", pa.int64(), None, "id that API calls and GPU operations refer to"),
+        Column("open", pa.bool_(), None, "true where the recording ended before the range did"),
     ),
 )
 
@@ -226,6 +227,7 @@ STEPS = TableSpec(
         Column("name", NAME, None, "name of the range that marks it"),
         Column("index", pa.int32(), None, "0-based order within (rank, process)"),
         Column("method", NAME, None, "how it was found: annotation, nvtx or repetition"),
+        Column("open", pa.bool_(), None, "true where the recording ended before the step did"),
     ),
 )
 
@@ -292,4 +294,4 @@ EVENT_TABLES: dict[str, TableSpec] = {
         HEALTH,
     )
 }
-SCHEMA_VERSION = "1.4"
+SCHEMA_VERSION = "1.5"

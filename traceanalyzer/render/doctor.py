@@ -115,8 +115,8 @@ def _holds(held: Contents, format_: str) -> list[str]:
     rows.append(("host ranges", _list(held.host_ranges, RANGES)))
     if built_on := _program(held):
         rows.append(("program", built_on))
-    if held.recorded:
-        rows.append(("recorded kinds", ", ".join(held.recorded)))
+    if held.traced:
+        rows.append(("kinds of events", ", ".join(held.traced)))
     processes = f" in {_many(held.processes, 'process', 'processes')}" if held.processes else ""
     rows.append(("threads", f"{format_count(held.threads)}{processes}" if held.threads else "none"))
     method = METHODS.get(held.step_method or "", held.step_method)
@@ -140,7 +140,9 @@ def _facts(held: Contents, format_: str) -> list[tuple[str, str]]:
         if format_ != "nsys":
             rows.append(("operator links", _share(held.linked_to_operator, held.gpu_operations, "GPU operations")))
     operators = held.host_ranges.get("operator", 0)
-    rows.append(("input shapes", _share(held.shapes, operators, "operators") if operators or held.shapes else "none"))
+    if operators or held.shapes or held.framework or format_ != "nsys":
+        shapes = _share(held.shapes, operators, "operators") if operators or held.shapes else "none"
+        rows.append(("input shapes", shapes))
     if format_ != "nsys":
         rows.append(("Python stacks", "yes" if held.host_ranges.get("python") else "none"))
     if held.graphs:

@@ -9,6 +9,7 @@ from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.document import Finding, Result
+from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.units import format_count
@@ -44,7 +45,10 @@ def _inputs(result: Result) -> list[str]:
         )
         lines.append(f"input   {item.path} ({item.producer}{rank})")
     left = len(result.inputs) - MOST_INPUTS
-    return [*lines, f"        and {left} more"] if left > 0 else lines
+    lines += [f"        and {left} more"] if left > 0 else []
+    for line in outside_lines(result.recordings):
+        lines += wrap(line, "length  ", "        ")
+    return lines
 
 
 def _calm(result: Result) -> list[str]:

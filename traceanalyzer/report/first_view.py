@@ -11,6 +11,7 @@ from traceanalyzer.report.findings_view import FindingView, recommendations
 from traceanalyzer.report.glossary import BOUND_BY
 from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, Swatch
 from traceanalyzer.result.document import SEVERITIES, Result
+from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import Note, notes
 
@@ -33,7 +34,8 @@ class HealthLine:
 class FirstView:
     """`judged` is False where the recording does not allow a verdict; `record` is then what to do about it.
 
-    `findings` are the largest that pay, at most MATTERING; where there is none, `calm` says so.
+    `findings` are the largest that pay, at most MATTERING; where there is none, `calm` says so. `outside` says what of the
+    recordings is not judged.
     """
 
     judged: bool
@@ -45,6 +47,7 @@ class FirstView:
     calm: str | None
     health: HealthLine
     record: list[tuple[str, list[Advice]]]
+    outside: list[str]
 
 
 def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
@@ -64,6 +67,7 @@ def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
         calm=_calm(result, findings) if judged and not matter else None,
         health=_health(result),
         record=[] if judged else _what_to_record(result),
+        outside=outside_lines(result.recordings),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 GLOSSARY: dict[str, str] = {
-    "window": "From the start of the first GPU operation in the recording to the end of the last one.",
+    "window": "What is judged: from the first GPU operation to the last, and over all marked steps that were recorded whole.",
     "busy": "The share of the window in which at least one GPU operation was running: a kernel, a copy or a memset.",
     "longest gap": "The longest single stretch of the window in which nothing ran on this GPU.",
     "GPU operations": "Kernels, copies, memsets and CUDA graphs recorded as a whole that ran on this GPU.",

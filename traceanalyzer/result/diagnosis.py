@@ -57,7 +57,7 @@ class Contents:
     others the file gives no reason. `linked_to_operator` carry the id of their operator. `graph_kernels` are kernels inside
     CUDA graphs, recorded one by one. `shapes` are operators with input shapes. `unused_gpus` are described, but nothing ran on
     them. `step_method` is annotation, nvtx or repetition, `first_step` the name of the first. `framework` is pytorch, jax or
-    null, `program` says more; `recorded` are the kinds of events that the profiler was told to record or did, as it calls them.
+    null, `program` says more; `traced` are the kinds of events that the profiler was told to record or did, as it calls them.
     """
 
     gpus: list[GpuWork]
@@ -81,7 +81,7 @@ class Contents:
     memory_events: int
     framework: str | None
     program: Program = field(default_factory=Program)
-    recorded: list[str] = field(default_factory=list)
+    traced: list[str] = field(default_factory=list)
 
     @property
     def communication(self) -> int:

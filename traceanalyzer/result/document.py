@@ -47,6 +47,35 @@ class Health:
 
 
 @dataclass(frozen=True)
+class OutsideWork:
+    """What the host did for `ns` of the time outside of the windows; `side` is before or after. Some of these may lie in others."""
+
+    side: str
+    name: str
+    ns: int
+
+
+@dataclass(frozen=True)
+class Recording:
+    """All that one input holds, in the time of its tables: `before_ns` of it lie before the first window of its GPUs and `after_ns`
+    after the last; null without GPU work. `bounded` says that a capture range of the user's, or a cut made later, set the bounds."""
+
+    rank: int | None
+    start_ns: int
+    end_ns: int
+    before_ns: int | None
+    after_ns: int | None
+    bounded: bool
+    did: list[OutsideWork] = field(default_factory=list)
+
+    @property
+    def outside_share(self) -> float:
+        """Share of the recording that lies in no window; 0 without GPU work."""
+        length = self.end_ns - self.start_ns
+        return ((self.before_ns or 0) + (self.after_ns or 0)) / length if length else 0.0
+
+
+@dataclass(frozen=True)
 class Device:
     """The ledger of one GPU. window = compute + exposed_communication + exposed_memcpy + exposed_memset + idle, exactly."""
 
@@ -209,6 +238,7 @@ class Result(Written):
     verdict: Verdict
     job: Job | None = None
     program: Program = field(default_factory=Program)
+    recordings: list[Recording] = field(default_factory=list)
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property

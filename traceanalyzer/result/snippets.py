@@ -63,11 +63,11 @@ def _nsys(contents: Contents, missing: Set[str]) -> list[Snippet]:
     """The command lines and, where steps or records are missing, what marks steps in the program and bounds the recording."""
     marking = marking_of(contents.program)
     bounded = bool(missing & {"steps", "lost_records"})
-    wanted = {"cuda", "nvtx", *contents.recorded} | {kind for kind in ("osrt", "mpi", "openacc") if kind in missing}
+    wanted = {"cuda", "nvtx", *contents.traced} | {kind for kind in ("osrt", "mpi", "openacc") if kind in missing}
     options = [f"--trace={','.join(kind for kind in _TRACEABLE if kind in wanted)}"]
-    sampled = "samples" in contents.recorded or "samples" in missing
+    sampled = "samples" in contents.traced or "samples" in missing
     options.append("--sample=process-tree" if sampled else "--sample=none")
-    options.append("--cpuctxsw=process-tree" if "switches" in contents.recorded else "--cpuctxsw=none")
+    options.append("--cpuctxsw=process-tree" if "switches" in contents.traced else "--cpuctxsw=none")
     options += ["--pytorch=autograd-shapes-nvtx"] if missing & {"operators", "shapes"} else []
     options += ["--cuda-graph-trace=node"] if contents.graphs or contents.graph_kernels else []
     options += ["--cuda-memory-usage=true"] if contents.memory_events or "memory" in missing else []

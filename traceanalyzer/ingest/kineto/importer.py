@@ -6,6 +6,7 @@ import gc
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
@@ -51,7 +52,7 @@ class KinetoImporter:
         described = metadata.devices(found)
         if described is not None:
             sink.add("devices", described)
-        return metadata.facts(found, reader.finish(), reader.rank)
+        return replace(metadata.facts(found, reader.finish(), reader.rank), recorded_ns=reader.recorded_ns)
 
 
 def _ended_early(damage: str | None) -> str | None:

@@ -31,7 +31,8 @@ class About:
     """Facts of the whole file; None where it is silent.
 
     `exported` are the patterns of the tables that the export was limited to, `trimmed` the times. `environment` holds only
-    the variables that tell ranks, `capture` are the facts of the recording as they stand.
+    the variables that tell ranks, `capture` are the facts of the recording as they stand. `recorded_ns` and
+    `bounded` as in `FileFacts`.
     """
 
     version: str | None
@@ -44,6 +45,8 @@ class About:
     environment: dict[str, int] = field(default_factory=dict)
     driver: str | None = None
     capture: tuple[tuple[str, str], ...] = ()
+    recorded_ns: tuple[int, int] | None = None
+    bounded: bool = False
 
     @classmethod
     def read(cls, database: Database) -> About:
@@ -62,6 +65,8 @@ class About:
             environment=_environment(capture),
             driver=system.get("nvdriverversion") or None,
             capture=tuple(capture),
+            recorded_ns=_recorded(database, export),
+            bounded=bool(export.get("EXPORT_PARAM_TIMES_TO_EXPORT")) or _bounded(capture),
         )
 
     @property
@@ -217,6 +222,28 @@ def _clock_base(database: Database, export: dict[str, str]) -> int | None:
     sql = tables.select(database, tables.SESSION_START, "utc_ns > 0", "utc_ns")
     found = database.table(sql) if sql else None
     return int(found["utc_ns"][0].as_py()) - shift if found else None
+
+
+def _recorded(database: Database, export: dict[str, str]) -> tuple[int, int] | None:
+    """From when to when was recorded, in the file's time, whose zero is the start of the recording unless the export was shifted."""
+    sql = tables.select(database, tables.ANALYSIS, "duration > 0", "duration desc")
+    found = database.table(sql) if sql else None
+    if not found:
+        return None
+    start = _integer(export.get("EXPORT_PARAM_TIME_SHIFT", "")) or 0
+    if export.get("EXPORT_PARAM_TIME_NORMALIZE", "").lower() in ("true", "1"):
+        begun = tables.select(database, tables.SESSION_START, "utc_ns > 0", "utc_ns")
+        started = database.table(begun) if begun else None
+        if not started:
+            return None
+        start += int(started["utc_ns"][0].as_py())
+    return start, start + int(found["duration"][0].as_py())
+
+
+def _bounded(capture: list[tuple[str, str]]) -> bool:
+    """Whether a call or a range of the program began the recording (`--capture-range`)."""
+    told = {name: value.lower() for name, value in capture}
+    return told.get("START_TRIGGER", "immediate") not in ("immediate", "none", "")
 
 
 def _environment(rows: list[tuple[str, str]]) -> dict[str, int]:

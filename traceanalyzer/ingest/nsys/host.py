@@ -58,7 +58,8 @@ class Host:
             place = self._placed(columns)
             if "ended_by" in columns:
                 place["thread"] = _unless_handed_over(place["thread"], columns)
-            yield pa.table(place | described(self._texts(columns)))
+            unended = pa.array(np.full(len(columns["start"]), last is not None))
+            yield pa.table(place | described(self._texts(columns)) | {"open": unended})
 
     def overheads(self, last: int) -> Iterator[pa.Table]:
         """Batches of `overheads`: what Nsight Systems and CUPTI say that they cost."""

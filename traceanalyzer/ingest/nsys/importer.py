@@ -109,7 +109,9 @@ class _Reading:
             several=len(processes) > 1,
             versions={"NVIDIA driver": facts.driver} if facts.driver else {},
             traits=program.traits(database, names, facts.capture, strings),
-            recorded=program.recorded(database, facts.capture),
+            traced=program.traced(database, facts.capture),
+            recorded_ns=facts.recorded_ns,
+            bounded=facts.bounded,
         )
 
     def _stream(
