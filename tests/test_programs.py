@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nsys.nsys_export import STRINGS, Tables, facts, global_id, kernel, make_export, nvtx, runtime
+from tests.nsys.nsys_export import STRINGS, Tables, facts, global_id, kernel, make_export, memcpy, nvtx, runtime
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.analysis import analyze
 from traceanalyzer.doctor import diagnose
@@ -165,3 +165,44 @@ def test_one_hardware_queue_is_told_by_what_waits_without_being_asked(
         op["ts"] += gap - 1 if op["name"] == "gemm" and gap < 0 else 0
     found = {finding.rule for finding in analysed(made.write(tmp_path / "t.json")).findings}
     assert ("COM007" in found) is held
+
+
+@pytest.mark.parametrize(
+    ("work", "between", "returned", "told"),
+    [
+        (20_000, [], 1 << 24, True),
+        (900_000, [], 1 << 24, False),
+        (20_000, ["MPI_Sendrecv"], 1 << 24, False),
+        (20_000, [], 1 << 23, False),
+    ],
+    ids=["at once", "after the host had the time to change it", "after another rank had it", "another size"],
+)
+def test_a_round_trip_is_data_that_nobody_used(
+    tmp_path: Path, work: int, between: list[str], returned: int, told: bool
+) -> None:
+    """`work` ns on the host, and `between` ranges, from the end of each copy down to the start of the next copy up."""
+    kernels, copies, calls, ranges = [], [], [], []
+    at, number = 1_000_000, 0
+    for _ in range(10):
+        for kind, size, length in ((1, returned, 1_000_000), (0, 0, 100_000), (2, 1 << 24, 1_000_000)):
+            number += 1
+            calls.append(runtime(at - 5_000, at - 2_000, correlation=number))
+            if kind:
+                copies.append(memcpy(at, at + length, kind=kind, bytes=size, correlationId=number))
+            else:
+                kernels.append(kernel(at, at + length, correlation=number))
+            at += length + 10_000
+        ranges += [nvtx(at, at + 1_000, name) for name in between]
+        at += work
+    tables: Tables = {
+        "CUPTI_ACTIVITY_KIND_KERNEL": kernels,
+        "CUPTI_ACTIVITY_KIND_MEMCPY": copies,
+        "CUPTI_ACTIVITY_KIND_RUNTIME": calls,
+        "NVTX_EVENTS": ranges,
+        "PROCESSES": [{"globalPid": global_id(7), "pid": 7, "name": "./jacobi"}],
+    }
+    path = make_export(tmp_path / "a.sqlite", tables, {**STRINGS, 1: "__omp_offloading_10_abc_main_l42"})
+    found = {finding.rule: finding for finding in analysed(path).findings}
+    assert ("CPY006" in found) is told
+    if told:
+        assert "target data" in json.dumps(found["CPY006"].recommend)

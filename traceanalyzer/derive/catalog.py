@@ -131,7 +131,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
     "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows")),
     "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "launches", "step_stats", "windows")),
-    "copies": (copies, ("ledger_ops", "busy", "launches", "host")),
+    "copies": (copies, ("ledger_ops", "busy", "launches", "host", "host_ranges")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies")),
     "callers": (Callers, ("host_ranges",)),
     "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
