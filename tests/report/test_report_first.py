@@ -72,7 +72,7 @@ def test_what_to_record_is_the_advice_of_the_rule_about_it() -> None:
         recommend=[{"any": "Record longer: nsys profile --delay=5 python train.py"}],
     )
     ((framework, (advice,)),) = first(replace(result, health=[GRAVE], findings=[about])).record
-    assert (framework, advice.code) == ("Any framework", "nsys profile --delay=5 python train.py")
+    assert (framework, advice.code) == ("Any program", "nsys profile --delay=5 python train.py")
 
 
 def test_health_has_the_units_of_the_page() -> None:
