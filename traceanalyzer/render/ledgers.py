@@ -54,9 +54,9 @@ def _ledger(device: Device, steps: Steps | None) -> list[str]:
     if steps:
         median, p95 = format_duration(steps.median_ns), format_duration(steps.p95_ns)
         count = f"{steps.count} step{'s' if steps.count != 1 else ''}"
-        without = steps_without_profiler(steps, format_duration)
-        said = f"; {without}" if without else ""
-        lines.append(f"  {count} ({steps.method}): median {median}, 95th percentile {p95}{said}")
+        lines.append(f"  {count} ({steps.method}): median {median}, 95th percentile {p95}")
+        if without := steps_without_profiler(steps, format_duration):
+            lines.append(f"  a step takes {without}")
     return lines
 
 
@@ -75,7 +75,7 @@ def beside(result: Result, gpus: Gpus) -> list[tuple[str, list[str]]]:
         rows.append(("steps", [format_count(s.count) if s else "-" for s in timed]))
         rows.append(("median step", [format_duration(s.median_ns) if s else "-" for s in timed]))
         bare = [s.unprofiled_step_ns if s else None for s in timed]
-        if any(ns is not None for ns in bare):
+        if any(s and steps_without_profiler(s, format_duration) for s in timed):
             rows.append(("unprofiled, about", ["-" if ns is None else format_duration(ns) for ns in bare]))
     return rows
 

@@ -12,12 +12,10 @@ Duration = Callable[[int], str]
 
 
 def steps_without_profiler(steps: Steps, duration: Duration) -> str | None:
-    """For example "about 5.1 ms (4.0 ms to 6.2 ms) without the profiler"; None where it cannot be told."""
+    """For example "about 5.1 ms (4.0 ms to 6.2 ms) without the profiler"; None where it is as with it or cannot be told."""
     about, least, most = steps.unprofiled_step_ns, steps.unprofiled_least_ns, steps.unprofiled_most_ns
-    if about is None or least is None or most is None:
+    if about is None or least is None or most is None or about >= (1 - ALIKE) * steps.median_ns:
         return None
-    if about >= (1 - ALIKE) * steps.median_ns:
-        return "about as long without the profiler"
     return f"about {duration(about)} ({duration(least)} to {duration(most)}) without the profiler"
 
 
