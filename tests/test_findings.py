@@ -70,9 +70,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "multirank/gpu_straggler.slow": {"first": ["COM005"], "names": "rank 2", "never": ["COM004"]},
     # Jobs: late by its data loader, by longer sequences, by chance, and as the longest stage of a pipeline.
     "jobs/ddp_loader_late.slow": {
-        "first": ["COM002"],
-        "some": ["INP001"],
-        "names": "for rank 1 to come, which stands idle",
+        "first": ["INP001"],
+        "some": ["COM002"],
         "only": ["COM002", "INP001"],
         "bound_by": "input",
     },

@@ -129,11 +129,11 @@ def test_operations_without_duration_have_an_empty_ledger():
 def test_steps_whose_operations_have_no_duration():
     catalog = tables(KinetoTrace().op(5, 5, launch=(1, 2)).range("ProfilerStep#1", 0, 8))
     (step,) = catalog.table("step_ledger").to_pylist()
-    assert (step["start_ns"], step["end_ns"], step["compute"]) == (5_000, 5_000, 0)
+    assert (step["start_ns"], step["end_ns"], step["compute"]) == (0, 8_000, 0)
 
 
 def test_steps_at_negative_times():
     trace = KinetoTrace().op(-500, -490, launch=(-505, -503)).op(-300, -290, launch=(-305, -304))
     trace.range("ProfilerStep#1", -510, -400).range("ProfilerStep#2", -400, -200)
     found = tables(trace).table("step_stats").select(["start_ns", "end_ns"]).to_pylist()
-    assert [(r["start_ns"], r["end_ns"]) for r in found] == [(-500_000, -490_000), (-490_000, -290_000)]
+    assert [(r["start_ns"], r["end_ns"]) for r in found] == [(-510_000, -400_000), (-400_000, -200_000)]

@@ -160,7 +160,7 @@ def compare(paths) -> tuple[int, int]:
             assert not found, path
             continue
         if found:
-            assert [row["start_ns"] for row in found] == [row["start_ns"] for row in marked], path
+            assert [row["done_ns"] for row in found] == [row["done_ns"] for row in marked], path
         right, none = right + bool(found), none + (not found)
     return right, none
 

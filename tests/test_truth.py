@@ -27,7 +27,7 @@ FIGURES = (
 
 
 def entries(path: Path) -> list[dict]:
-    return yaml.safe_load(path.read_text())["ledger"] if path.is_file() else []
+    return yaml.safe_load(path.read_text())["windows"] if path.is_file() else []
 
 
 def files(path: Path) -> list[str]:
@@ -35,13 +35,18 @@ def files(path: Path) -> list[str]:
 
 
 def check(root: Path, truth: Path, file: str) -> None:
-    rows = {row["device"]: row for row in Catalog(ta.load(root / file)).table("ledger").to_pylist()}
+    catalog = Catalog(ta.load(root / file))
+    rows = {row["device"]: row for row in catalog.table("ledger").to_pylist()}
+    gaps = catalog.table("gaps").to_pandas()
     expected = [entry for entry in entries(truth) if entry["file"] == file]
     assert sorted(rows) == sorted(entry["device"] for entry in expected)
     for entry in expected:
         row = rows[entry["device"]]
         assert [row[name] for name in FIGURES] == entry["ns"]
         assert (row["gpu_op_count"], row["kernel_count"]) == (entry["ops"], entry["kernels"])
+        own = gaps[gaps.device == entry["device"]]
+        ends = own[own.previous_op_name.isna()], own[own.next_op_name.isna()]
+        assert [int((end.end_ns - end.start_ns).sum()) for end in ends] == [entry["lead"], entry["tail"]]
         assert sum(ns for name, ns in row.items() if name.startswith("idle_")) == row["idle"]
 
 

@@ -82,7 +82,10 @@ def _examine(part: MemoryPart, container: str) -> Recording:
         HealthNote(row["code"], row["severity"], row["message"], row["count"], row["example"])
         for row in catalog.table("health").to_pylist()
     ]
-    names = missing(file, held, {note.code for note in health if note.severity != "info"})
+    codes, grave = (
+        {note.code for note in health if note.severity in of} for of in (("low", "medium", "high"), ("high",))
+    )
+    names = missing(file, held, codes, grave)
     rules = _rules(result, health, names)
     needed_by: dict[str, list[str]] = defaultdict(list)
     for obstacle in rules.obstacles:
@@ -128,6 +131,9 @@ def _rules(result: Result, health: list[HealthNote], names: list[str]) -> RuleCh
         if rule.outcome not in ("fired", "clean"):
             # Without any GPU work there is no need to tell which kind of it a rule misses.
             reason = NEEDS["gpu_ops"][1] if rule.outcome == "not_applicable" and "gpu" in names else rule.reason or ""
+            # How to record what is missing is said once, under what to do next time.
+            bare = reason.partition("; ")[0]
+            reason = bare if reason not in source and bare in source else reason
             groups.setdefault((rule.outcome, reason), []).append(rule.rule)
     obstacles = []
     for (outcome, reason), rules in groups.items():

@@ -137,7 +137,68 @@ def test_gpus_by_uuid(tmp_path: Path) -> None:
     gpus = [{"id": 4 - i, "name": "H100", "smCount": 132, "uuid": f"u{i}"} for i in range(2)]
     tables: Tables = {"TARGET_INFO_CUDA_DEVICE": devices, "TARGET_INFO_GPU": gpus, API: [runtime()]}
     sink = read(make_export(tmp_path / "e.sqlite", tables | {GPU: [kernel(), kernel(deviceId=1)]}))
-    assert sink.column("gpu_ops", "device") == [3, 4]
+    assert sink.column("gpu_ops", "device") == [0, 1]
+    assert sink.column("devices", "uuid") == ["u0", "u1"]
+
+
+def gpus(*rows: tuple[int, int | None, str]) -> Tables:
+    """GPUs by (the profiler's number, the machine's CUDA number, place on the PCI bus)."""
+    named = [{"id": gpu, "cuDevice": cuda, "busLocation": bus, "name": f"at {bus}"} for gpu, cuda, bus in rows]
+    return {"TARGET_INFO_GPU": [row | {"smCount": 132} for row in named]}
+
+
+def seen(**by_pid: tuple[int, ...]) -> Tables:
+    """The profiler's numbers of the GPUs that each process sees, in the process's own order."""
+    rows = [
+        {"gpuId": gpu, "cudaId": cuda, "pid": int(pid[1:])}
+        for pid, own in by_pid.items()
+        for cuda, gpu in enumerate(own)
+    ]
+    return {"TARGET_INFO_CUDA_DEVICE": rows}
+
+
+CROSSED = gpus((0, 1, "0000:41:00.0"), (1, 0, "0000:01:00.0"))
+UNNUMBERED = gpus((0, None, "0000:41:00.0"), (1, None, "0000:01:00.0"))
+
+
+@pytest.mark.parametrize(
+    ("tables", "shown"),
+    [
+        # As the one process calls them, of which it may see only some.
+        (CROSSED | seen(p7=(1, 0)), {7: 0}),
+        (CROSSED | seen(p7=(0,)), {7: 0}),
+        # Each of two processes has a GPU 0 of its own: as the machine numbers them, else in the order of the bus.
+        (CROSSED | seen(p7=(0,), p8=(1,)), {7: 1, 8: 0}),
+        (UNNUMBERED | seen(p7=(0,), p8=(1,)), {7: 1, 8: 0}),
+        # Nothing tells: the profiler's numbers.
+        (seen(p7=(4,), p8=(2,)), {7: 4, 8: 2}),
+        # The process's own numbers are CUDA's already.
+        (CROSSED, {7: 0}),
+    ],
+)
+def test_gpus_are_numbered_as_cuda_numbers_them(tmp_path: Path, tables: Tables, shown: dict[int, int]) -> None:
+    found = {GPU: [kernel(pid=pid) for pid in shown], API: [runtime(pid=pid) for pid in shown]}
+    sink = read(make_export(tmp_path / "e.sqlite", tables | found))
+    ops = sink.table("gpu_ops").select(["process", "device"]).to_pylist()
+    assert {op["process"] & 0xFFFFFF: op["device"] for op in ops} == shown
+
+
+def test_a_display_adapter_takes_no_number_of_a_gpu(tmp_path: Path) -> None:
+    adapter = {"id": 0, "name": "display adapter", "smCount": 0}
+    tables = gpus((1, 0, "0000:01:00.0")) | seen(p7=(1,)) | {GPU: [kernel()], API: [runtime()]}
+    tables["TARGET_INFO_GPU"] = [adapter, *tables["TARGET_INFO_GPU"]]
+    assert read(make_export(tmp_path / "e.sqlite", tables)).column("devices", "name") == ["at 0000:01:00.0"]
+
+
+def test_everything_said_of_a_gpu_has_its_number(tmp_path: Path) -> None:
+    metrics = {
+        "GPU_METRICS": [{"timestamp": 1, "typeId": 0x5000001, "metricId": 1, "value": 9}],
+        "TARGET_INFO_GPU_METRICS": [{"typeId": 0x5000001, "metricId": 1, "metricName": "SMs Active"}],
+    }
+    tables = CROSSED | seen(p7=(1, 0)) | metrics | {GPU: [kernel()], API: [runtime()]}
+    sink = read(make_export(tmp_path / "e.sqlite", tables))
+    assert sink.column("devices", "name") == ["at 0000:01:00.0", "at 0000:41:00.0"]
+    assert sink.column("counters", "device") == [0]
 
 
 def test_operations_without_a_process_take_that_of_their_launch(tmp_path: Path) -> None:

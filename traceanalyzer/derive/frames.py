@@ -72,6 +72,12 @@ def numbers(values: Array) -> pa.Array:
     return pa.array(values, mask=values == NULL)
 
 
+def flags(table: pa.Table, column: str) -> Flags:
+    """A column of truth values; a null is false."""
+    found: Flags = pc.fill_null(table[column], False).to_numpy()
+    return found
+
+
 def names(index: Array, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> pa.DictionaryArray:
     """The reverse of `codes`; `NULL` is a null too. `values` may repeat; the dictionary holds each used value once, as `read` tells."""
     used, at = distinct(np.where(index == NULL, len(values), index), len(values) + 1)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from traceanalyzer.derive import activity_times, frames
 from traceanalyzer.derive.earlier_work import may_follow_earlier_work
 from traceanalyzer.derive.event_waits import held_by_event
+from traceanalyzer.derive.faults import faulting_threads
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.gap_names import NAMES, part_names
 from traceanalyzer.derive.host import Host, Thread
@@ -39,9 +40,10 @@ def gaps(
     stream_events: pa.Table,
     host: Host,
     host_steps: pa.Table,
+    windows: pa.Table,
 ) -> pa.Table:
     """The parts of all gaps, sorted by (rank, device, start); the parts of one gap tile it."""
-    idle = _Idle.of(ledger_ops, launches)
+    idle = _Idle.of(ledger_ops, launches, api_calls, windows)
     if not len(idle.start):
         return GAPS.empty()
     held = np.append(held_by_event(stream_events, launches, api_calls), False)[idle.call]
@@ -50,12 +52,11 @@ def gaps(
     parts = parts.take(order)
     gap = parts.gap
     # A pause as short as the hardware's own hides nothing.
-    earlier = may_follow_earlier_work(ledger_ops, launches, api_calls)[idle.op] & (
-        idle.end - idle.start > MAX_TURNAROUND_NS
-    )
-    rank, process, op, before, call = (
-        column[gap] for column in (idle.rank, idle.process, idle.op, idle.before, idle.call)
-    )
+    long = idle.end - idle.start > MAX_TURNAROUND_NS
+    earlier = may_follow_earlier_work(ledger_ops, launches, api_calls)[idle.op] & ~idle.tail & long
+    rank, process, before, call = (column[gap] for column in (idle.rank, idle.process, idle.before, idle.call))
+    tail = idle.tail[gap]
+    op = np.where(tail, NULL, idle.op[gap])
     op_name, op_names = frames.codes(ledger_ops, "name")
     op_kind, op_kinds = frames.codes(ledger_ops, "kind")
     return frames.build(
@@ -77,13 +78,13 @@ def gaps(
             "step": frames.numbers(steps_at(host_steps, rank, process, parts.start)),
             "place_duration": names["place_duration"][order],
             "activity": frames.names(parts.activity, activity_times.NAMES),
-            "api_name": launches["api_name"].take(pa.array(call, mask=call < 0)),
-            "launching_operator": host.named(operator[gap]),
+            "api_name": launches["api_name"].take(pa.array(call, mask=(call < 0) | tail)),
+            "launching_operator": host.named(np.where(tail, NULL, operator[gap])),
             "wait_name": host.named(parts.wait),
-            "previous_op_name": frames.names(op_name[before], op_names),
-            "next_op_name": frames.names(op_name[op], op_names),
-            "next_op_kind": frames.names(op_kind[op], op_kinds),
-            "next_op_duration": frames.duration(ledger_ops)[op],
+            "previous_op_name": frames.names(_at(op_name, before), op_names),
+            "next_op_name": frames.names(_at(op_name, op), op_names),
+            "next_op_kind": frames.names(_at(op_kind, op), op_kinds),
+            "next_op_duration": frames.numbers(_at(frames.duration(ledger_ops), op)),
         },
     )
 
@@ -92,9 +93,12 @@ def gaps(
 class _Idle:
     """The gaps of all GPUs, sorted by (rank, device, start); `number` counts them on each.
 
-    `op` is the row in `ledger_ops` that ends a gap, `before` the one that ended last before it, and `call` the row in `launches` that
-    launched `op`, -1 where none is known. `thread`, `call_start` and `call_end` are of that call. `same_stream` and `same_call`
-    say that the gap began when what came before on the same stream, or from the same call, ended.
+    `op` is the row in `ledger_ops` that ends a gap, `before` the one that ended last before it, `NULL` at the front of a window, and
+    `call` the row in `launches` that launched `op`, -1 where none is known. `thread`, `call_start` and `call_end` are of that call.
+    `same_stream` and `same_call` say that the gap began when what came before on the same stream, or from the same call, ended. No
+    operation ends the gap at the `tail` of a window: it is judged through the thread that launched the last one, as if that
+    launched another at the window's end. Nobody launches a migration of managed memory: `faulted` gaps end when a thread met a page
+    that was elsewhere, as if it had launched the migration then.
     """
 
     rank: Array
@@ -111,29 +115,27 @@ class _Idle:
     call_end: Array
     same_stream: frames.Flags
     same_call: frames.Flags
+    tail: frames.Flags
+    faulted: frames.Flags
 
     @classmethod
-    def of(cls, ops: pa.Table, launches: pa.Table) -> _Idle:
-        op_start, op_end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-        reach, last = np.empty_like(op_end), np.empty(len(op_end), np.int64)
-        first = np.zeros(len(op_end), bool)
-        for _, rows in frames.groups(ops):
-            reach[rows] = np.maximum.accumulate(op_end[rows])
-            rising = np.where(op_end[rows] >= reach[rows], np.arange(rows.start, rows.stop), 0)
-            last[rows] = np.maximum.accumulate(rising)
-            first[rows.start] = True
-        op = np.flatnonzero((op_start[1:] > reach[:-1]) & ~first[1:]) + 1
-        start, end = reach[op - 1], op_start[op]
-        rank, device = (frames.ints(ops, c)[op] for c in ("rank", "device"))
+    def of(cls, ops: pa.Table, launches: pa.Table, api_calls: pa.Table, windows: pa.Table) -> _Idle:
+        start, end, op, before, tail = _idle_spans(ops, windows)
+        rank, device, process = (frames.ints(ops, c)[op] for c in ("rank", "device", "process"))
         call = call_of(frames.ints(ops, "row")[op], launches)
         thread, call_start, call_end = (frames.ints_at(launches, c, call) for c in ("thread", "start_ns", "end_ns"))
+        toucher = faulting_threads(ops, op, end, api_calls)
+        faulted = (call < 0) & (toucher != NULL)
+        at_end = tail | faulted
         new = np.flatnonzero(
             np.concatenate((np.ones(min(len(op), 1), bool), (np.diff(rank) != 0) | (np.diff(device) != 0)))
         )
         number = np.arange(len(op)) - np.repeat(new, np.diff(new, append=len(op)))
-        same_stream = _latest_before(ops, op_end, ("process", "context", "stream"))[op] == start
-        same_call = _latest_before(ops, op_end, ("process", "correlation"))[op] == start
-        process = frames.ints(ops, "process")[op]
+        op_end = frames.ints(ops, "end_ns")
+        same_stream, same_call = (
+            (_latest_before(ops, op_end, columns)[op] == start) & ~tail
+            for columns in (("process", "context", "stream"), ("process", "correlation"))
+        )
         return cls(
             rank,
             device,
@@ -141,15 +143,43 @@ class _Idle:
             start,
             end,
             op,
-            last[op - 1],
+            before,
             process,
             call,
-            thread,
-            call_start,
-            call_end,
+            np.where(faulted, toucher, thread),
+            np.where(at_end, end, call_start),
+            np.where(at_end, end, call_end),
             same_stream,
             same_call,
+            tail,
+            faulted,
         )
+
+
+def _idle_spans(ops: pa.Table, windows: pa.Table) -> tuple[Array, Array, Array, Array, frames.Flags]:
+    """The idle stretches of all windows: start, end, and `op`, `before` and `tail` of `_Idle`."""
+    op_start, op_end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
+    keys = zip(*(windows[c].to_pylist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True)
+    window = {(rank, device): (start, end) for rank, device, start, end in keys}
+    found = [np.empty((5, 0), np.int64)]
+    for key, rows in frames.groups(ops):
+        first, until = window[key]
+        reach = np.maximum.accumulate(op_end[rows])
+        rising = np.where(op_end[rows] >= reach, np.arange(rows.start, rows.stop), 0)
+        # What is done before each operation, and before the end of the window.
+        done = np.concatenate(([first], reach))
+        last = np.concatenate(([NULL], np.maximum.accumulate(rising)))
+        next_start = np.append(op_start[rows], until)
+        at = np.flatnonzero(next_start > done)
+        tail = at == len(reach)
+        found.append(np.stack((done[at], next_start[at], rows.start + at - tail, last[at], tail)))
+    start, end, op, before, tail = np.concatenate(found, axis=1)
+    return start, end, op, before, tail.astype(bool)
+
+
+def _at(values: Array, index: Array) -> Array:
+    """The values at these positions, `NULL` for `NULL`."""
+    return np.append(values, NULL)[np.where(index == NULL, len(values), index)]
 
 
 @dataclass(frozen=True)
@@ -195,7 +225,7 @@ def _parts(
     start, end = idle.start, idle.end
     parts: list[_Parts] = []
     # As if they had no call: what so many GPUs waited for is not told (`launches.MOST_GPUS`).
-    known = np.append(~crowd, False)[idle.call]
+    known = np.append(~crowd, False)[idle.call] | idle.faulted
     parts.append(_some(np.flatnonzero(~known), start, end, "unattributed"))
 
     early = known & ((idle.call_end <= start) | idle.same_call)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +13,12 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.earlier_work import earlier_work_notes
 from traceanalyzer.derive.host import is_driver_overhead
 from traceanalyzer.derive.launches import MOST_GPUS, crowded
+from traceanalyzer.derive.profiler_cost import FRAME_NS, ProfilerCost
+from traceanalyzer.derive.too_little import too_little
 from traceanalyzer.intervals import clip, total, union
 from traceanalyzer.model.schema import HEALTH
-from traceanalyzer.units import format_duration, format_share
+from traceanalyzer.model.trace import Input
+from traceanalyzer.units import format_count, format_duration, format_share
 
 MISSING_SHARE = 0.02
 """A single launch may be under way when a recording ends, and one may fail. More of them than this are lost records: idle time is
@@ -24,14 +27,10 @@ MOST_MISSING_SHARE = 0.5
 """With this many missing, what is left of the GPU's work says nothing of the run."""
 OVERHEAD_SHARE = 0.05
 """The rules begin to speak at a twentieth of the window; what the profiler costs matters from there on."""
-SHORT_WINDOW = 1_000_000
-"""ns. One launch, copy or hiccup of the host takes tens of microseconds, so several percent of a window this short."""
 _CROWD = (
     f"one thread launches on more than {MOST_GPUS} GPUs: what it did while each of them was idle is not told, so the idle time before "
     "these operations has no cause; record one process for each GPU"
 )
-FEW_OPS = 10
-"""With fewer operations, and no steps that repeat, a single pause is more than a tenth of all there is."""
 
 
 def health(
@@ -45,17 +44,25 @@ def health(
     steps: pa.Table,
     gaps: pa.Table,
     windows: pa.Table,
+    api_calls: pa.Table,
+    host_ranges: pa.Table,
+    inputs: Sequence[Input],
+    profiler_cost: ProfilerCost,
 ) -> pa.Table:
     """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation,
     TRC005 for one whose clocks disagree, TRC006 for one with more GPUs than a thread is asked about, TRC004 for one that the profiler
-    slowed, TRC010 for one that shows too little, or in which work from before it may have run.
+    or its recording of Python stacks slowed, TRC010 for one that shows too little, or in which work from before it may have run.
 
-    The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing.
+    The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing; the last does
+    where next to nothing of a rank is there.
     """
     recorded, launched = _count(gpu_ops), _count(launch_calls)
     lost = _count(launch_calls.filter(pc.invert(pc.or_(launch_calls["answered"], launch_calls["queued"]))))
-    sound, lists = frames.by_rank(ledger_ops), [frames.by_rank(table) for table in (overheads, steps)]
+    sound, costs = frames.by_rank(ledger_ops), frames.by_rank(overheads)
+    little = too_little(ledger_ops, api_calls, host_ranges, steps, inputs)
+    threads = _launching(launches)
     worst = "low" if sound else "high"
+    hidden = recorded_health["rank"].filter(pc.equal(recorded_health["severity"], "high")).to_pylist()
     rows = [_disagreement(row) for row in clocks.to_pylist()]
     rows += [
         _row(rank, "TRC006", "low", _CROWD, count) for rank, count in _count(launches.filter(crowded(launches))).items()
@@ -77,11 +84,19 @@ def health(
                 "under-counted, and a step may look faster than it was"
             )
             rows.append(_row(rank, "TRC002", "medium", message, missing))
-        if rank in sound:
-            rows += _weak(rank, sound[rank], *(tables[rank] for tables in lists))
-    rows += earlier_work_notes(gaps, windows)
+        # Where nothing can be judged, it is no matter that it is little or slow.
+        if rank in sound and rank not in hidden and not _hides(rows, rank):
+            rows += [_row(rank, *little[rank])] if rank in little else []
+            rows += _slowed(rank, sound[rank], costs[rank])
+            rows += _stacks(rank, sound[rank], threads[rank], profiler_cost)
+    rows += [row for row in earlier_work_notes(gaps, windows) if not _hides(rows, row["rank"])]
     noted = softened(recorded_health, recorded.keys()) if sound else recorded_health
     return pa.concat_tables([noted, pa.Table.from_pylist(rows, schema=HEALTH.schema)])
+
+
+def _hides(rows: list[dict[str, object]], rank: object) -> bool:
+    """Whether one of these notes makes judging a rank impossible."""
+    return any(row["severity"] == "high" for row in rows if row["rank"] == rank)
 
 
 def _count(table: pa.Table) -> Counter[int]:
@@ -90,27 +105,45 @@ def _count(table: pa.Table) -> Counter[int]:
     return Counter(dict(zip(ranks.tolist(), counts.tolist(), strict=True)))
 
 
-def _weak(rank: int, ops: pa.Table, overheads: pa.Table, steps: pa.Table) -> list[dict[str, object]]:
-    """TRC004 and TRC010 of one rank, which has operations."""
+def _slowed(rank: int, ops: pa.Table, overheads: pa.Table) -> list[dict[str, object]]:
+    """TRC004 of one rank, which has operations."""
     low, high = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
-    window, rows = high - low, []
+    window = high - low
     lost, count = _profiler_time(overheads, low, high)
-    if lost and lost >= OVERHEAD_SHARE * window:
-        message = (
-            f"the profiler itself was at work for {format_share(lost / window)} of the time ({format_duration(lost)}): "
-            "what the host did looks slower than it is without a profiler"
-        )
-        rows.append(_row(rank, "TRC004", "low", message, count))
-    if window < SHORT_WINDOW:
-        message = (
-            f"the GPU's work spans only {format_duration(window)}: shares of so short a time may be chance, "
-            "and say little of the run"
-        )
-        rows.append(_row(rank, "TRC010", "low", message, ops.num_rows))
-    elif ops.num_rows < FEW_OPS and steps.num_rows < 2:
-        message = "there are only a few GPU operations and no steps: what is true of them may not be true of the run"
-        rows.append(_row(rank, "TRC010", "low", message, ops.num_rows))
-    return rows
+    if not lost or lost < OVERHEAD_SHARE * window:
+        return []
+    message = (
+        f"the profiler itself was at work for {format_share(lost / window)} of the time ({format_duration(lost)}): "
+        "what the host did looks slower than it is without a profiler"
+    )
+    return [_row(rank, "TRC004", "low", message, count)]
+
+
+def _launching(launches: pa.Table) -> defaultdict[int, list[frames.ThreadKey]]:
+    """The launching threads of each rank."""
+    result: defaultdict[int, list[frames.ThreadKey]] = defaultdict(list)
+    for (rank, process, thread), _ in frames.together(
+        *(frames.ints(launches, c) for c in ("rank", "process", "thread"))
+    ):
+        result[rank].append((rank, process, thread))
+    return result
+
+
+def _stacks(
+    rank: int, ops: pa.Table, threads: list[frames.ThreadKey], profiler_cost: ProfilerCost
+) -> list[dict[str, object]]:
+    """TRC004 of one rank whose Python stacks were recorded, which has operations."""
+    low, high = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
+    count = profiler_cost.frame_count(threads, low, high)
+    cost = min(count * FRAME_NS, high - low)
+    if not cost or cost < OVERHEAD_SHARE * (high - low):
+        return []
+    message = (
+        f"recording Python stacks cost the host about {format_duration(cost)}, {format_share(cost / (high - low))} of the time "
+        f"({format_count(count)} frames): what it did looks slower than it is; stacks tell the lines, and a recording without them "
+        "the times"
+    )
+    return [_row(rank, "TRC004", "low", message, count)]
 
 
 def _profiler_time(overheads: pa.Table, low: int, high: int) -> tuple[int, int]:
@@ -121,10 +154,16 @@ def _profiler_time(overheads: pa.Table, low: int, high: int) -> tuple[int, int]:
 
 
 def softened(notes: pa.Table, recorded: Iterable[int]) -> pa.Table:
-    """Health rows. What a rank without any GPU work, which are all but `recorded`, says of that hides nothing of the others' work."""
-    severity = notes["severity"]
-    empty = pc.invert(pc.is_in(notes["rank"], pa.array(list(recorded), pa.int32())))
-    severity = pc.if_else(pc.and_(empty, pc.equal(severity, "high")), "low", severity)
+    """Health rows. What a rank without any GPU work, which are all but `recorded`, says of that hides nothing of the others' work; nor
+    does one that shows too little, beside others that show enough."""
+    severity, rank = notes["severity"], notes["rank"]
+    grave = pc.equal(severity, "high")
+    little = pc.and_(grave, pc.equal(notes["code"], "TRC010"))
+    working = set(recorded)
+    hides_nothing = pc.invert(pc.is_in(rank, pa.array(sorted(working), pa.int32())))
+    if working - set(rank.filter(little).to_pylist()):
+        hides_nothing = pc.or_(hides_nothing, little)
+    severity = pc.if_else(pc.and_(hides_nothing, grave), "low", severity)
     return notes.set_column(notes.schema.get_field_index("severity"), "severity", severity)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 
@@ -10,6 +13,7 @@ from traceanalyzer.derive.tables.ledger import LAUNCH_CALLS
 from traceanalyzer.intervals import Array
 
 GRAPH_LAUNCH = "GraphLaunch"
+_ADDS_NODE = re.compile(r"GraphAdd\w*Node")
 DEVICE_WAITS = ("DeviceSynchronize", "CtxSynchronize")
 
 
@@ -26,18 +30,54 @@ def launch_calls(api_calls: pa.Table, links: pa.Table, ledger_ops: pa.Table) -> 
     )
 
 
+def captured_launches(api_calls: pa.Table) -> Counter[int]:
+    """By rank, how many calls only recorded a launch into a CUDA graph: in a stream capture, or one node at a time."""
+    recorded = frames.equals(api_calls, "class", "launch")
+    recorded[recorded] = ~_nested(api_calls.filter(pa.array(recorded)))
+    recorded &= _in_capture(api_calls)
+    recorded |= frames.where(api_calls, "name", lambda name: _ADDS_NODE.search(name) is not None)
+    return _by_rank(api_calls, recorded)
+
+
+def graph_launches(api_calls: pa.Table) -> Counter[int]:
+    """By rank, how many calls launched a CUDA graph."""
+    launched = frames.where(api_calls, "name", lambda name: name.endswith(GRAPH_LAUNCH))
+    return _by_rank(api_calls, launched)
+
+
+def _by_rank(calls: pa.Table, counts: frames.Flags) -> Counter[int]:
+    ranks, found = np.unique(frames.ints(calls, "rank")[counts], return_counts=True)
+    return Counter(dict(zip(ranks.tolist(), found.tolist(), strict=True)))
+
+
+def first_unfinished(launch_calls: pa.Table) -> dict[tuple[int, ...], int]:
+    """By (rank, process), the start of the first call from which on operations are missing to the end of the recording."""
+    unfinished = launch_calls.filter(launch_calls["unfinished"])
+    start = frames.ints(unfinished, "start_ns")
+    by_process = frames.together(*(frames.ints(unfinished, c) for c in ("rank", "process")))
+    return {key: int(start[rows].min()) for key, rows in by_process}
+
+
 def _real_launches(api_calls: pa.Table) -> pa.Table:
     """Launch calls that start work: not those that a stream capture only records into a CUDA graph, nor a driver call
     inside a runtime call."""
+    keep = frames.equals(api_calls, "class", "launch")
+    keep[keep] = ~_nested(api_calls.filter(pa.array(keep)))
+    return api_calls.filter(pa.array(keep & ~_in_capture(api_calls)))
+
+
+def _in_capture(api_calls: pa.Table) -> frames.Flags:
+    """Which calls lie in a stream capture of their rank. One that began before the recording shows its end only."""
     begins = frames.where(api_calls, "name", lambda name: name.endswith("StreamBeginCapture"))
     ends = frames.where(api_calls, "name", lambda name: name.endswith("StreamEndCapture"))
     start, rank = frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "rank")
-    keep = frames.equals(api_calls, "class", "launch")
-    keep[keep] = ~_nested(api_calls.filter(pa.array(keep)))
-    for _, rows in frames.together(rank) if begins.any() else ():
+    inside = np.zeros(len(start), bool)
+    for _, rows in frames.together(rank) if begins.any() or ends.any() else ():
         opened, closed = np.sort(start[rows][begins[rows]]), np.sort(start[rows][ends[rows]])
-        keep[rows] &= np.searchsorted(opened, start[rows]) <= np.searchsorted(closed, start[rows])
-    return api_calls.filter(pa.array(keep))
+        if len(closed) and (not len(opened) or closed[0] < opened[0]):
+            opened = np.concatenate(([frames.NULL], opened))
+        inside[rows] = np.searchsorted(opened, start[rows]) > np.searchsorted(closed, start[rows])
+    return inside
 
 
 def _nested(calls: pa.Table) -> frames.Flags:

@@ -49,17 +49,6 @@ def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table) -> pa.Table:
     return frames.stack(LEDGER_INTERVALS, tables)
 
 
-def windows(ledger_ops: pa.Table, devices: pa.Table) -> pa.Table:
-    """rank, device, name, start_ns and end_ns of `ledger`, which are known before the rest of it."""
-    names = {(r["rank"], r["device"]): r["name"] for r in devices.to_pylist()}
-    rows = [
-        {"rank": key[0], "device": key[1], "name": names.get(key), "start_ns": low, "end_ns": high}
-        for key, ops in frames.split(ledger_ops)
-        for low, high in [_window(ops)]
-    ]
-    return pa.Table.from_pylist(rows, schema=LEDGER.schema).select(["rank", "device", "name", "start_ns", "end_ns"])
-
-
 def ledger(
     ledger_ops: pa.Table,
     busy: dict[frames.Key, Busy],
@@ -67,24 +56,22 @@ def ledger(
     gaps: pa.Table,
     launches: pa.Table,
     step_stats: pa.Table,
-    devices: pa.Table,
+    windows: pa.Table,
 ) -> pa.Table:
     """One row per (rank, device) with GPU work."""
-    names = {(r["rank"], r["device"]): r["name"] for r in devices.to_pylist()}
-    tiles, idle, calls, steps = (frames.by_device(table) for table in (ledger_intervals, gaps, launches, step_stats))
+    ops, tiles, idle, calls, steps = (
+        frames.by_device(table) for table in (ledger_ops, ledger_intervals, gaps, launches, step_stats)
+    )
     rows = [
-        {"name": names.get(key), **_row(key, ops, busy[key], tiles[key], idle[key], calls[key], steps[key])}
-        for key, ops in frames.split(ledger_ops)
+        {**window, **_row(window, ops[key], busy[key], tiles[key], idle[key], calls[key], steps[key])}
+        for window in windows.to_pylist()
+        for key in [(window["rank"], window["device"])]
     ]
     return pa.Table.from_pylist(rows, schema=LEDGER.schema)
 
 
-def _window(ops: pa.Table) -> tuple[int, int]:
-    return int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
-
-
 def _row(
-    key: frames.Key,
+    window: dict[str, Any],
     ops: pa.Table,
     busy: Busy,
     tiles: pa.Table,
@@ -93,7 +80,7 @@ def _row(
     step_stats: pa.Table,
 ) -> dict[str, Any]:
     steps, whole = step_stats.num_rows, step_stats.filter(step_stats["complete"])
-    start, end = _window(ops)
+    start, end = window["start_ns"], window["end_ns"]
     line, lines = frames.codes(tiles, "line")
     sums = np.zeros(len(lines), np.int64)
     np.add.at(sums, line, frames.duration(tiles))
@@ -103,10 +90,6 @@ def _row(
     calls = int(launches["first"].to_numpy().sum())
     idle = {f"idle_{cause}": by_line.get(f"idle.{cause}", 0) for cause in IDLE_CAUSES}
     return {
-        "rank": key[0],
-        "device": key[1],
-        "start_ns": start,
-        "end_ns": end,
         "duration": end - start,
         "busy": total(busy.everything),
         "compute": total(busy.compute),

@@ -112,6 +112,20 @@ class Stretches:
             place_length=place_length,
         )
 
+    def phases(self, start: int, end: int) -> tuple[Array, Array]:
+        """What one interval was spent on, and for how many ns each: the outermost annotation of each moment, else the innermost frame
+        of the user's own code, else the outermost operator."""
+        _, stretch, first, last = overlaps(np.array([start]), np.array([end]), (self._low, self._high))
+        owner = self._owner[stretch]
+        phase = self._around(owner, (ANNOTATION,), True)
+        source = self._around(owner, (USER_FRAME,), False)
+        operator = self._around(owner, _ANY_OPERATOR, True)
+        name = self._names(np.where(phase >= 0, phase, np.where(source >= 0, source, operator)))
+        names, at = np.unique(name, return_inverse=True)
+        ns = np.zeros(len(names), np.int64)
+        np.add.at(ns, at, last - first)
+        return names[names != NULL], ns[names != NULL]
+
     def outermost_operator(self, time: Array) -> Array:
         """For each time the name of the outermost operator around it, `NULL` where there is none."""
         row, stretch, _, _ = overlaps(time, time + 1, (self._low, self._high))

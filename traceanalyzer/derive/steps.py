@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames, repetition
+from traceanalyzer.derive.launch_calls import first_unfinished
 from traceanalyzer.derive.tables.ledger import LAUNCHES
 from traceanalyzer.derive.tables.steps import STEP_OPS, STEP_STATS
 from traceanalyzer.intervals import Array, latest, latest_of
@@ -92,26 +93,38 @@ def _found(rank: int, process: int, calls: pa.Table, units: repetition.Units, la
             "name": pa.nulls(count, pa.string()),
             "index": np.arange(count),
             "method": pa.repeat("repetition", count),
+            "open": pa.nulls(count, pa.bool_()),
         },
     )
 
 
 def step_stats(
-    host_steps: pa.Table, step_calls: pa.Table, launch_calls: pa.Table, ledger_ops: pa.Table, links: pa.Table
+    host_steps: pa.Table,
+    step_calls: pa.Table,
+    launch_calls: pa.Table,
+    ledger_ops: pa.Table,
+    links: pa.Table,
+    windows: pa.Table,
 ) -> pa.Table:
     """One row per (rank, device, step) that launched something.
 
-    A step lasts from the end of the step before it to the end of its own last operation. What is launched ahead (the copy of the next
-    batch) ends early and moves no border. The first one is not complete: it lasts from the end of the last kernel that was queued
-    before the recording or, without any, from its own first operation. A step of which something never ran in the recording, as it
-    does where the GPU's records end before the host's, is not complete either, nor is any after it.
+    A step lasts from the end of the step before it to the end of its own last operation or, where that is later and the step is marked,
+    to the end of its mark: what the host does last in a step belongs to it. What is launched ahead (the copy of the next batch) ends
+    early and moves no border. The first one begins with its mark or, where the GPU was still at work on what came before, with the end
+    of that. Without a mark it is not complete: it lasts from the end of the last kernel that was queued before the recording or,
+    without any, from its own first operation. A step of which something never ran in the recording, as it does where the GPU's records
+    end before the host's, is not complete either, nor is any after it.
     """
     if not host_steps.num_rows or not step_calls.num_rows:
         return STEP_STATS.empty()
     calls = step_calls.sort_by([("rank", "ascending"), ("device", "ascending"), ("op_start_ns", "ascending")])
-    unfinished, before = _first_unfinished(launch_calls), frames.by_device(_unlaunched(ledger_ops, links))
-    steps = _Steps(host_steps)
-    tables = [_device_steps(key, steps, own, unfinished, before[key]) for key, own in frames.split(calls)]
+    unfinished, before = first_unfinished(launch_calls), frames.by_device(_unlaunched(ledger_ops, links))
+    steps, ops = _Steps(host_steps), frames.by_device(ledger_ops)
+    until = {(row["rank"], row["device"]): row["end_ns"] for row in windows.to_pylist()}
+    tables = [
+        _device_steps(key, steps, own, unfinished, before[key], ops[key], until[key])
+        for key, own in frames.split(calls)
+    ]
     return frames.stack(STEP_STATS, [table for table in tables if table.num_rows])
 
 
@@ -136,14 +149,6 @@ def _unlaunched(ledger_ops: pa.Table, links: pa.Table) -> pa.Table:
     return kernels.filter(pa.array(known & ~linked))
 
 
-def _first_unfinished(launch_calls: pa.Table) -> dict[tuple[int, ...], int]:
-    """By (rank, process), the start of the first call from which on operations are missing to the end of the recording."""
-    unfinished = launch_calls.filter(launch_calls["unfinished"])
-    start = frames.ints(unfinished, "start_ns")
-    by_process = frames.together(*(frames.ints(unfinished, c) for c in ("rank", "process")))
-    return {key: int(start[rows].min()) for key, rows in by_process}
-
-
 def steps_at(host_steps: pa.Table, rank: Array, process: Array, time: Array) -> Array:
     """The index of the host's step in which each time of a process lies, `NULL` outside of all."""
     keys = ((rank, "rank"), (process, "process"))
@@ -158,6 +163,8 @@ def _device_steps(
     launches: pa.Table,
     unfinished: Mapping[tuple[int, ...], int],
     unlaunched: pa.Table,
+    ops: pa.Table,
+    until: int,
 ) -> pa.Table:
     launched = steps.launched(key, launches)
     if launched is None:
@@ -169,12 +176,14 @@ def _device_steps(
     first, last = np.full(len(seen), np.iinfo(np.int64).max), np.full(len(seen), frames.NULL)
     np.minimum.at(first, step, op_start)
     np.maximum.at(last, step, op_end)
-    ops = np.bincount(step, minlength=len(seen))
+    count = np.bincount(step, minlength=len(seen))
     kernels = np.bincount(step[frames.equals(launches, "op_kind", "kernel")], minlength=len(seen))
-    whole = launched.end[seen] <= unfinished.get((key[0], launched.process), np.iinfo(np.int64).max)
+    whole = ~frames.flags(mine, "open")[seen]
+    whole &= launched.end[seen] <= unfinished.get((key[0], launched.process), np.iinfo(np.int64).max)
     done = np.maximum.accumulate(last)
-    begin = int(first[0])
-    before = frames.ints(unlaunched, "end_ns")[frames.ints(unlaunched, "start_ns") < begin].max(initial=frames.NULL)
+    marked = ~frames.equals(mine, "method", "repetition")[seen]
+    end = np.maximum.accumulate(np.where(marked & whole, np.maximum(done, np.minimum(launched.end[seen], until)), done))
+    begin = _first_begin(int(first[0]), int(launched.start[seen[0]]) if marked[0] else None, ops, unlaunched)
     return frames.build(
         STEP_STATS,
         {
@@ -183,21 +192,33 @@ def _device_steps(
             "index": np.arange(len(seen)),
             "name": mine["name"].take(pa.array(seen)),
             "method": mine["method"].take(pa.array(seen)),
-            "start_ns": np.append(begin if before == frames.NULL else min(int(before), begin), done[:-1]),
-            "end_ns": done,
-            "complete": whole & (np.arange(len(seen)) > 0),
-            "gpu_op_count": ops,
+            "start_ns": np.append(begin, end[:-1]),
+            "end_ns": end,
+            "done_ns": done,
+            "complete": whole & (marked | (np.arange(len(seen)) > 0)),
+            "gpu_op_count": count,
             "kernel_count": kernels,
         },
     )
 
 
+def _first_begin(first: int, mark: int | None, ops: pa.Table, unlaunched: pa.Table) -> int:
+    """When the first step of a GPU begins; `first` is the start of its first operation, `mark` that of its mark, if it has one."""
+    before = ops if mark is not None else unlaunched
+    done = int(frames.ints(before, "end_ns")[frames.ints(before, "start_ns") < first].max(initial=frames.NULL))
+    if mark is not None:
+        return min(max(mark, done), first)
+    return first if done == frames.NULL else min(done, first)
+
+
 @dataclass(frozen=True)
 class _Launched:
-    """The launches of one device that lie in a step, and in which of the host's `steps`, all of one process; these end at `end`."""
+    """The launches of one device that lie in a step, and in which of the host's `steps`, all of one process; these are from `start` to
+    `end`."""
 
     process: int
     steps: pa.Table
+    start: Array
     end: Array
     launches: pa.Table
     step: Array
@@ -230,4 +251,8 @@ class _Steps:
         launches = launches.filter(pa.array(process == leader))
         step = latest(start, end, frames.ints(launches, "start_ns"))
         inside = step >= 0
-        return _Launched(leader, mine, end, launches.filter(pa.array(inside)), step[inside]) if inside.any() else None
+        return (
+            _Launched(leader, mine, start, end, launches.filter(pa.array(inside)), step[inside])
+            if inside.any()
+            else None
+        )

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from traceanalyzer.derive.tables.ledger import LEDGER, LEDGER_LINES
+from traceanalyzer.engine.advice import AUDIENCES
 from traceanalyzer.engine.rows import TABLES
 from traceanalyzer.engine.scenarios import named_scenarios
 from traceanalyzer.model.schema import TableSpec
@@ -22,12 +23,11 @@ Schema = dict[str, Any]
 STATUSES = ("preview", "stable", "deprecated")
 CATEGORIES = (
     *("compute", "communication", "memcpy", "input", "host", "launch", "synchronization", "memory_management"),
-    *("dependency", "queued", "mpi", "os", "gaps", "health"),
+    *("dependency", "queued", "mpi", "os", "gaps", "recording", "health"),
 )
 EVIDENCE_LIMIT, MOST_EVIDENCE = 20, 1000
 MOST_METRICS, MOST_TESTS = 200, 100
 MOST_TEST_ROWS, MOST_ROWS_OF_TESTS = 100_000, 200_000
-FRAMEWORKS = ("pytorch", "cuda", "jax", "any")
 CODE = r"TRC\d{3}"
 ID, SLUG = r"[A-Z]{3}\d{3}", r"[a-z0-9]+(-[a-z0-9]+)*"
 
@@ -89,6 +89,10 @@ SEVERITY = {
 }
 SAVING = {
     "recoverable": _expression("the time that could be saved; never more than what is claimed"),
+    "least": _expression(
+        "where that is an estimate, the least that it may come to; with `most` it gives the range of the speedup"
+    ),
+    "most": _expression("and the most, for which time beside the claim may go too"),
     "confidence": _one_of("how sure that is on a healthy trace", CONFIDENCES),
     "less_sure_when": _expression("condition on the group that lowers the confidence by one"),
     "unpredicted": _text(
@@ -173,11 +177,12 @@ RULE: dict[str, Schema] = {
         "text and words"
     ),
     "recommend": _list(
-        f"steps to take, by framework ({', '.join(FRAMEWORKS)}); `when` is a condition on the group",
+        f"steps to take, each in the words of whom they are for ({', '.join(AUDIENCES)}), narrow before wide: a program hears the "
+        "first that fits it. `when` is a condition on the group, and on `program`",
         {
             "type": "object",
             "minProperties": 1,
-            "propertyNames": {"enum": ["when", *FRAMEWORKS]},
+            "propertyNames": {"enum": ["when", *AUDIENCES]},
             "additionalProperties": {"type": "string"},
         },
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
+from traceanalyzer.engine.gain import by_gain
+from traceanalyzer.engine.names import PROGRAM_KINDS
 from traceanalyzer.engine.program import Program, compile_rule
 from traceanalyzer.engine.rows import TABLES, Columns, TableRows, Windows
 from traceanalyzer.engine.rule import Rule
@@ -20,6 +22,7 @@ from traceanalyzer.result.document import Finding, RuleOutcome
 
 # A rule that makes more groups than anyone reads is wrong about its group_by.
 MAX_GROUPS = 1000
+TOO_LITTLE = "TRC010"
 # Likewise one whose findings nobody could look through: characters of their texts and rows of evidence, for each group there may be.
 MOST_CHARACTERS, MOST_ROWS = 1 << 14, 50
 
@@ -38,7 +41,7 @@ class Tables(Protocol):
 
 @dataclass(frozen=True)
 class EngineResult:
-    """`findings` by recoverable time, the largest first; one outcome a rule, in claim order; `claims` as in CLAIMS_SCHEMA."""
+    """`findings` by what a fix gives, the largest first; one outcome a rule, in claim order; `claims` as in CLAIMS_SCHEMA."""
 
     findings: list[Finding]
     outcomes: list[RuleOutcome]
@@ -89,15 +92,7 @@ def run_rules(
             # Whatever a rule trips over is that rule's outcome: one bad rule must not cost the user the other findings.
             restore()
             outcomes.append(RuleOutcome(rule.id, "error", f"{type(error).__name__}: {error}"))
-    return EngineResult(by_saving(findings), outcomes, run.book.table())
-
-
-def by_saving(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings by recoverable time, the largest first."""
-    return sorted(
-        findings,
-        key=lambda f: (-(f.saving.recoverable_ns or 0), f.rule, _key(f.scope.rank), _key(f.scope.device)),
-    )
+    return EngineResult(by_gain(findings), outcomes, run.book.table())
 
 
 class _Run:
@@ -112,6 +107,8 @@ class _Run:
         notes = tables.table("health").select(["code", "severity", "rank", "message"]).to_pylist()
         self.notes = [note for note in notes if note["severity"] != "info"]
         self.columns: dict[str, Columns] = {}
+        traits = set(tables.table("program")["name"].to_pylist())
+        self.program = {f"program.{trait}": pa.scalar(trait in traits) for trait in PROGRAM_KINDS}
 
     def rule(self, rule: Rule) -> tuple[list[Finding], str | None]:
         """The findings of one rule and a note about what was left out. Raises _AbstainedError, or anything on a broken rule."""
@@ -119,7 +116,7 @@ class _Run:
         if program is None:
             raise ValueError(str(problems[0]))
         self._check_required(rule)
-        sick = self._sick(rule.requires.healthy)
+        sick = self._unfit(rule.requires.healthy)
         if sick and not any(rank not in sick for rank, _ in self.windows.gpus):
             raise _AbstainedError("could_not_judge", next(iter(sick.values())))
         rows = self._rows(rule, program, sick)
@@ -169,8 +166,17 @@ class _Run:
                 sick.setdefault(note["rank"], note["message"])
         return sick
 
+    def _unfit(self, codes: Sequence[str]) -> dict[int | None, str]:
+        """As `_sick`; and where so little was recorded that nothing can be judged, no rule that minds health can."""
+        little = {
+            note["rank"]: note["message"]
+            for note in self.notes
+            if note["code"] == TOO_LITTLE and note["severity"] == "high"
+        }
+        return (little if codes else {}) | self._sick(codes)
+
     def _rows(self, rule: Rule, program: Program, sick: dict[int | None, str]) -> TableRows:
-        values = {f"params.{name}": pa.scalar(param.value) for name, param in rule.params.items()}
+        values = self.program | {f"params.{name}": pa.scalar(param.value) for name, param in rule.params.items()}
         if rule.source not in self.columns:
             self.columns[rule.source] = Columns(self.tables.table(rule.source), self.windows)
         rows = TableRows(self.columns[rule.source], self.windows, values)
@@ -186,10 +192,6 @@ def _characters(finding: Finding) -> int:
     metrics = (metric.value for metric in finding.metrics.values() if isinstance(metric.value, str))
     advice = (text for step in finding.recommend for text in step.values())
     return sum(map(len, (finding.message, *metrics, *advice, *finding.references)))
-
-
-def _key(number: int | None) -> int:
-    return -1 if number is None else number
 
 
 def _about(table: str, column: str) -> str:

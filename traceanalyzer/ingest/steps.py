@@ -20,7 +20,9 @@ def step_marks(ranges: pa.Table) -> pa.Table:
     """Those of the `host_ranges` that may mark steps, with the columns that tell."""
     marked = map_names(ranges["name"], lambda name: name if is_step_name(name) else None).is_valid()
     named = pc.is_in(ranges["category"].cast(pa.string()), pa.array(CATEGORIES))
-    return ranges.filter(pc.and_(marked, named)).select(["process", "thread", "start_ns", "end_ns", "name", "category"])
+    return ranges.filter(pc.and_(marked, named)).select(
+        ["process", "thread", "start_ns", "end_ns", "name", "category", "open"]
+    )
 
 
 def find_steps(marks: pa.Table) -> pa.Table:

@@ -20,3 +20,15 @@ _STEP = re.compile(
 def is_step_name(name: str) -> bool:
     """Whether a range of this name marks a whole step, such as `step_0`, `ProfilerStep#5` or JAX's `train step_num=0`."""
     return _STEP.fullmatch(name.strip()) is not None
+
+
+_COUNTED = re.compile(r"step[^a-z]*\d|step_num=\d", re.IGNORECASE)
+
+
+def bounds_window(name: str) -> bool:
+    """Whether a mark of this name is part of the run that is judged, GPU work or not: one that says "step" and counts.
+
+    Such are `ProfilerStep#5`, `step_0` and JAX's `train step_num=0`; "iteration 3" and "batch 3" also number the rounds of a solver or
+    of a loader.
+    """
+    return is_step_name(name) and _COUNTED.search(name) is not None

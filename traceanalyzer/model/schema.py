@@ -96,6 +96,12 @@ GPU_OPS = TableSpec(
             None,
             "htod, dtoh, dtod, ptop, htoh, uvm_htod, uvm_dtoh, uvm_dtod or other; null unless memcpy",
         ),
+        Column(
+            "migration_cause",
+            NAME,
+            None,
+            "why managed memory moved: asked (prefetch), fault, speculative, eviction or access_counters; null where not recorded",
+        ),
         Column("src_memory", NAME, None, "pageable, pinned, device, managed, array or unknown; null unless memcpy"),
         Column("dst_memory", NAME, None, "as src_memory, for the destination"),
         Column("grid", DIM3, "count", "blocks in x, y, z"),
@@ -144,6 +150,7 @@ HOST_RANGES = TableSpec(
         Column("dtypes", pa.string(), None, "input types as recorded (JSON)"),
         Column("sequence", pa.int64(), None, "autograd sequence number; null when absent"),
         Column("external_id", pa.int64(), None, "id that API calls and GPU operations refer to"),
+        Column("open", pa.bool_(), None, "true where the recording ended before the range did"),
     ),
 )
 
@@ -245,6 +252,7 @@ STEPS = TableSpec(
         Column("name", NAME, None, "name of the range that marks it"),
         Column("index", pa.int32(), None, "0-based order within (rank, process)"),
         Column("method", NAME, None, "how it was found: annotation, nvtx or repetition"),
+        Column("open", pa.bool_(), None, "true where the recording ended before the step did"),
     ),
 )
 

@@ -11,14 +11,15 @@ from traceanalyzer.report.findings_view import FindingView, recommendations
 from traceanalyzer.report.glossary import BOUND_BY
 from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, Swatch
 from traceanalyzer.result.document import SEVERITIES, Result
+from traceanalyzer.result.outside_words import outside_lines
+from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import Note, notes
+from traceanalyzer.result.vocabulary import bound_by_words
 
 MATTERING = 3
 """So many findings fit on the first screen."""
-RECORD_GPU = [
-    "With PyTorch: torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
-    "With Nsight Systems: nsys profile --trace=cuda,nvtx python train.py",
-]
+RECORD_PYTORCH = "With PyTorch: torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+RECORD_ANY = "With Nsight Systems: nsys profile --trace=cuda,nvtx ./program"
 """How to record what every analysis needs."""
 
 
@@ -34,7 +35,8 @@ class HealthLine:
 class FirstView:
     """`judged` is False where the recording does not allow a verdict; `record` is then what to do about it.
 
-    `findings` are the largest that pay, at most MATTERING; where there is none, `calm` says so.
+    `findings` are the first that matter, at most MATTERING; where there is none, `calm` says so. `outside` says what of the
+    recordings is not judged.
     """
 
     judged: bool
@@ -46,18 +48,17 @@ class FirstView:
     calm: str | None
     health: HealthLine
     record: list[tuple[str, list[Advice]]]
+    outside: list[str]
 
 
 def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
     """`findings` are the first of each rule, in the order of the result."""
     judged = any(device.window_ns for device in result.devices) and not _grave(result)
-    matter = (
-        [view for view in findings if view.finding.saving.pays and view.finding.severity != "info"] if judged else []
-    )
+    matter = [view for view in findings if view.finding.matters] if judged else []
     bound_by = result.verdict.bound_by
     return FirstView(
         judged=judged,
-        bound_by=bound_by.replace("_", " "),
+        bound_by=bound_by_words(bound_by),
         meaning=BOUND_BY.get(bound_by, BOUND_BY["unknown"]),
         swatch=BY_KEY.get(BOUND_BY_KEYS.get(bound_by, "")),
         findings=matter[:MATTERING],
@@ -65,6 +66,7 @@ def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
         calm=_calm(result, findings) if judged and not matter else None,
         health=_health(result),
         record=[] if judged else _what_to_record(result),
+        outside=outside_lines(result.recordings),
     )
 
 
@@ -76,7 +78,9 @@ def _grave(result: Result) -> list[str]:
 def _calm(result: Result, findings: Sequence[FindingView]) -> str:
     looked = sum(rule.outcome in ("clean", "fired") for rule in result.rules)
     silent = sum(rule.outcome in ("could_not_judge", "error") for rule in result.rules)
-    words = "Nothing worth fixing found."
+    words = (
+        "Nothing worth fixing found." if result.verdict.bound_by == "compute" else "No rule knows what would save time."
+    )
     words += f" {looked} rules looked" + (f"; {silent} could not judge." if silent else ".")
     if any(view.finding.saving.pays for view in findings):
         words += " What little there is to gain is listed below."
@@ -96,6 +100,5 @@ def _health(result: Result) -> HealthLine:
 def _what_to_record(result: Result) -> list[tuple[str, list[Advice]]]:
     """The advice of the rules about what the trace lacks; the basics where they have none."""
     about = [finding for finding in result.findings if finding.rule in _grave(result)]
-    return recommendations(about) or [
-        ("Record the GPU, and the host that launches its work", [advice(text) for text in RECORD_GPU])
-    ]
+    ways = [RECORD_PYTORCH, RECORD_ANY] if may_be_python(result) else [RECORD_ANY]
+    return recommendations(about) or [("Record the GPU, and the host that launches its work", list(map(advice, ways)))]

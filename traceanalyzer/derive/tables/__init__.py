@@ -17,6 +17,8 @@ from traceanalyzer.derive.tables.ledger import (
 )
 from traceanalyzer.derive.tables.memory import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.derive.tables.operators import OPERATOR_SHAPES, OPERATOR_STATS, PATTERNS, SYNC_STATS
+from traceanalyzer.derive.tables.program import PROGRAM
+from traceanalyzer.derive.tables.recording import RECORDINGS
 from traceanalyzer.derive.tables.steps import STEP_LEDGER, STEP_STATS
 from traceanalyzer.model.schema import TableSpec
 
@@ -44,7 +46,9 @@ DERIVED_TABLES: dict[str, TableSpec] = {
         ATTENTION_BLOCKS,
         STEP_STATS,
         STEP_LEDGER,
+        RECORDINGS,
         MEMORY_STATS,
         MEMORY_GROWTH,
+        PROGRAM,
     )
 }

@@ -17,10 +17,16 @@ COPIES = TableSpec(
         STREAM,
         *SPAN,
         Column("copy_kind", NAME, None, "htod, dtoh, dtod, ptop, uvm_htod, ..."),
+        Column("migration_cause", NAME, None, "why managed memory moved: asked, fault, ...; null where not recorded"),
         Column("bytes", pa.int64(), "bytes", "bytes moved"),
         Column("src_memory", NAME, None, "pageable, pinned, device, managed, array or unknown"),
         Column("dst_memory", NAME, None, "as src_memory, for the destination"),
         Column("pageable", pa.bool_(), None, "the host side is pageable memory"),
+        ns(
+            "pinned",
+            "what it would take with pinned memory on the host: at the bandwidth of the GPU's own pinned copies, else the usual one of "
+            "its link; null for copies within a GPU and of unknown size",
+        ),
         ns("exposed", "time of this copy that neither compute, communication nor an earlier copy covers"),
         Column("bandwidth", pa.float64(), None, "bytes per second"),
         Column(
@@ -29,24 +35,36 @@ COPIES = TableSpec(
             None,
             "compute kernels run on the same stream, so this copy can never overlap them",
         ),
+        Column(
+            "round_trip",
+            pa.bool_(),
+            None,
+            "it takes data to the host or brings back as many bytes, with no time between for the host to read them",
+        ),
         Column("range_name", NAME, None, "innermost named range around the call that started it; null when none"),
     ),
 )
 
 COPY_BURSTS = TableSpec(
     "copy_bursts",
-    "a run of two or more copies between host and device, hardly anything between them: small ones, or migrations of managed memory",
+    "a run of two or more copies between host and device, hardly anything between them: small ones, or migrations on demand",
     (
         RANK,
         DEVICE,
         PROCESS,
         *SPAN,
-        Column("managed", pa.bool_(), None, "true: migrations of managed memory; false: copies, each under 1 MiB"),
+        Column(
+            "managed",
+            pa.bool_(),
+            None,
+            "true: migrations of managed memory that nobody asked for; false: copies, each under 1 MiB",
+        ),
         Column("copy_kind", NAME, None, "htod or dtoh, with uvm_ before it for migrations: what most of them are"),
         count("copies", "copies in the run"),
         Column("bytes", pa.int64(), "bytes", "bytes moved"),
         Column("median_bytes", pa.int64(), "bytes", "size of the middle one of the run"),
         ns("exposed", "time of the run in which only copies ran"),
+        ns("under_kernels", "time of the run in which copies and kernels ran together"),
         ns("idle", "time between the copies in which the GPU waited for the host"),
         Column(
             "range_name", NAME, None, "innermost named range around the call that started the first; null when none"

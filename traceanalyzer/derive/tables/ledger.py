@@ -39,7 +39,11 @@ LEDGER = TableSpec(
         DEVICE,
         Column("name", pa.string(), None, "marketing name of the GPU; null when not recorded"),
         *SPAN,
-        ns("duration", "length of the window: first GPU operation start to last GPU operation end"),
+        ns(
+            "duration",
+            "length of the window: from the first GPU operation or, if earlier, the start of the first marked step, to the last one "
+            "or, if later, the end of the last marked step that was recorded whole",
+        ),
         ns("busy", "union of all GPU operations"),
         ns("compute", "union of compute kernels and graph-level executions"),
         ns("communication", "union of communication kernels"),
@@ -177,8 +181,10 @@ GAPS = TableSpec(
             "outermost operator around that call; null when there is none or the call had returned before the gap",
         ),
         Column("wait_name", NAME, None, "host call that waited for the GPU, where the cause is synchronization"),
-        Column("previous_op_name", NAME, None, "operation that ended last before the gap"),
-        Column("next_op_name", NAME, None, "operation that ends the gap"),
+        Column(
+            "previous_op_name", NAME, None, "operation that ended last before the gap; null at the front of the window"
+        ),
+        Column("next_op_name", NAME, None, "operation that ends the gap; null at the end of the window"),
         Column("next_op_kind", NAME, None, "kernel, memcpy, memset or graph"),
         ns("next_op_duration", "length of the operation that ends the gap"),
     ),

@@ -19,7 +19,8 @@ _STEP = (
         "complete",
         pa.bool_(),
         None,
-        "it has a step before it and all that it launched was recorded; false for the first one, whose beginning is cut off",
+        "all of it was recorded; false where something that it launched is missing, and for a first one without a mark, whose "
+        "beginning is cut off",
     ),
     count("gpu_op_count", "GPU operations launched in the step"),
 )
@@ -29,6 +30,7 @@ STEP_STATS = TableSpec(
     "one step as the GPU saw it: the operations launched in the host's step",
     (
         *_STEP,
+        ns("done_ns", "when its operations and those of all steps before it had ended: `end_ns` or before"),
         count("kernel_count", "kernels among them"),
     ),
 )
@@ -62,5 +64,18 @@ STEP_LEDGER = TableSpec(
         ),
         Column("reason", NAME, None, "line and place in words; null for steps that are not slow"),
         Column("rhythm", NAME, None, "at what rhythm slow steps come, such as: every 10th; null when at none"),
+    ),
+)
+
+UNPROFILED_STEPS = TableSpec(
+    "unprofiled_steps",
+    "one GPU whose steps can be told without what recording cost; means, from the end of one step to the end of the next",
+    (
+        RANK,
+        DEVICE,
+        ns("step", "a step as it was recorded"),
+        ns("unprofiled", "a step without the profiler"),
+        ns("least", "what that may be at least"),
+        ns("most", "what that may be at most"),
     ),
 )

@@ -18,11 +18,17 @@ class Damage:
         self._misfits += events.misfits
         self._quantised += events.quantised
 
-    def report(self, unread: str | None, splitter: Splitter[Events], sink: Sink) -> None:
-        """`unread`: why the file itself ended early and what that means, None when it did not."""
-        if unread:
+    def report(self, unread: str | None, splitter: Splitter[Events], gpu_work: bool, sink: Sink) -> None:
+        """`unread`: why the file itself ended early and what that means, None when it did not; `gpu_work`: any came before."""
+        cut = splitter.truncated and (splitter.cut or splitter.layout != "list")
+        if (unread or cut) and not gpu_work:
+            # The profiler writes what the GPU did last.
+            why = unread or "the file ends in the middle of its events"
+            message = f"{why}; no work of a GPU comes before that, so there is nothing to judge: copy or record the trace again"
+            sink.health("TRC001", "high", message)
+        elif unread:
             sink.health("TRC001", "medium", unread)
-        elif splitter.truncated and (splitter.cut or splitter.layout != "list"):
+        elif cut:
             sink.health("TRC001", "medium", "the file ends in the middle of its events; what came after is lost")
         elif splitter.truncated:
             message = "the list of events has no end, which its format allows; whether events were lost cannot be told"

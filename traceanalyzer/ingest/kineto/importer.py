@@ -6,6 +6,7 @@ import gc
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
@@ -46,12 +47,13 @@ class KinetoImporter:
                 raise InputError(f"{source.path}: {_ended_early(stream.damage)}")
             for note in stream.notes:
                 sink.health(*note)
-        damage.report(stream.damage, splitter, sink)
+        process = reader.finish()
+        damage.report(stream.damage, splitter, reader.gpu_work, sink)
         found = read_surroundings(splitter, sink)
         described = metadata.devices(found)
         if described is not None:
             sink.add("devices", described)
-        return metadata.facts(found, reader.finish(), reader.rank)
+        return replace(metadata.facts(found, process, reader.rank), recorded_ns=reader.recorded_ns)
 
 
 def _ended_early(damage: str | None) -> str | None:

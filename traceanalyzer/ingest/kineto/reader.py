@@ -57,6 +57,8 @@ class Reader:
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
+        self.recorded_ns: tuple[int, int] | None = None
+        """From the first to the last mark of what bounds the recording, once all events have been taken."""
         self._ids = col.Integers()
         self._notes = Notes(sink, self._ids)
         self._vendors = Vendors()
@@ -141,6 +143,10 @@ class Reader:
             self._notes.unread(found)
 
     def _instants(self, events: list[Event], time: Times) -> None:
+        bounds = time[np.array([(e.name or "").startswith(BOUNDS) for e in events])]
+        if len(bounds):
+            low, high = self.recorded_ns or (int(bounds[0]), int(bounds[0]))
+            self.recorded_ns = min(low, int(bounds.min())), max(high, int(bounds.max()))
         memory = np.array([e.name == MEMORY_INSTANT for e in events])
         if memory.any():
             self._memory_events([e for e in events if e.name == MEMORY_INSTANT], time[memory])
@@ -305,6 +311,11 @@ class Reader:
     def rank(self) -> int | None:
         """The rank that the collectives tell, once all events have been taken."""
         return self._groups.rank
+
+    @property
+    def gpu_work(self) -> bool:
+        """Whether anything was work of a GPU, once all events have been taken and handed on."""
+        return self._tracks.gpu_work
 
     def finish(self) -> int | None:
         """Hand on what waited for the end of the file; return the process that the GPU rows belong to."""

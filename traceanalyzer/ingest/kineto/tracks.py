@@ -26,6 +26,7 @@ from traceanalyzer.ingest.kineto import lanes
 from traceanalyzer.ingest.kineto.decode import Event, Number
 from traceanalyzer.ingest.kineto.extras import Extra
 from traceanalyzer.ingest.kineto.lanes import Lane
+from traceanalyzer.ingest.kineto.lookalikes import Lookalikes, is_gpu_track
 from traceanalyzer.ingest.kineto.notes import Notes
 from traceanalyzer.ingest.kineto.processes import Processes
 from traceanalyzer.ingest.kineto.unknown import candidates, on_a_stream
@@ -63,6 +64,8 @@ class Tracks:
     def __init__(self, sink: Sink, ids: col.Integers, processes: Processes, vendors: Vendors, notes: Notes) -> None:
         self._sink, self._ids, self._processes, self._vendors, self._notes = sink, ids, processes, vendors, notes
         self._held: list[tuple[pa.Schema, pa.Table]] = []
+        self._lookalikes = Lookalikes()
+        self._work = False
 
     def take(self, events: Sequence[Event], times: dict[str, pa.Array], extra: Sequence[Extra] | None) -> None:
         """Complete events of one category, or of none; `extra` where their arguments may be XLA's."""
@@ -89,6 +92,13 @@ class Tracks:
         for schema, ranges in self._held:
             self._sort(conform(ranges, schema))
         self._held = []
+        if not self.gpu_work:
+            self._lookalikes.report(self._sink)
+
+    @property
+    def gpu_work(self) -> bool:
+        """Whether anything so far was work of a GPU, or may turn out to be."""
+        return self._work or self._processes.gpu_tracks.any()
 
     def _waiting(self, ranges: pa.Table, unknown: bool) -> Flags:
         """Which ranges only the whole file can tell: without a name yet, or perhaps on a stream though nothing is called so."""
@@ -121,7 +131,11 @@ class Tracks:
         calls = host & pc.or_(started, known).to_numpy()
         self._gpu_ops(ranges.filter(pa.array(on_gpu)), [found[code] for code in track[on_gpu].tolist()])
         self._api_calls(ranges.filter(pa.array(calls)))
-        self._host_ranges(ranges.filter(pa.array(host & ~calls)))
+        others = ranges.filter(pa.array(host & ~calls))
+        if not self.gpu_work and others.num_rows:
+            named = [is_gpu_track(self._processes.name(p), self._processes.threads.get((p, t))) for p, t in tracks]
+            self._lookalikes.take(others, np.array(named, bool)[track][host & ~calls])
+        self._host_ranges(others)
         self._not_work(ranges, kind, [lane.device for lane in found], track)
 
     def _on_streams(self, ranges: pa.Table, kind: Kinds, tracks: list[tuple[int, int]], track: Rows) -> Flags:
@@ -145,6 +159,7 @@ class Tracks:
         maybe: Flags = on_host & (told | (marked & unknown))
         if maybe.any():
             where = [streams[code] for code in track[maybe].tolist()]
+            self._work = True
             self._sink.candidates(candidates(ranges.filter(pa.array(maybe)), where, self._ids))
         self._unknown(ranges.filter(pa.array(on_host & ~maybe & unknown)))
         return maybe
@@ -159,6 +174,7 @@ class Tracks:
         """Operations and the lane of each."""
         if not ops.num_rows:
             return
+        self._work = True
         details = ops["details"].combine_chunks()
         by_value = [lanes.details_of(text) for text in [*details.dictionary.to_pylist(), None]]
         said = [by_value[code] for code in pc.fill_null(details.indices, -1).to_pylist()]

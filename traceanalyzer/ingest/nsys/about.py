@@ -1,4 +1,4 @@
-"""What an export says of itself: versions, clock, rank, hardware, processes, and what went wrong while recording."""
+"""What an export says of itself: versions, clock, rank, hardware and processes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ import pyarrow as pa
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.database import Database
-from traceanalyzer.ingest.nsys.lookups import Strings, processes, threads
+from traceanalyzer.ingest.nsys.lookups import Devices, Strings, processes, threads
 from traceanalyzer.ingest.nsys.repairs import Repairs
 from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
 
 NEWEST_MAJOR = 3
-_ERROR = 3
 _MOST_DIGITS = 18
 # All names of tables together have some KB.
 _LONGEST_LIST = 16 << 10
-_LOSS = re.compile(r"drop|lost|los[es]|overflow|discard|miss(?:ed|ing)|not (?:all|every)|incomplete|exhausted", re.I)
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 _WORLD = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "SLURM_NPROCS")
 
@@ -31,7 +29,8 @@ class About:
     """Facts of the whole file; None where it is silent.
 
     `exported` are the patterns of the tables that the export was limited to, `trimmed` the times. `environment` holds only
-    the variables that tell ranks.
+    the variables that tell ranks, `capture` are the facts of the recording as they stand. `recorded_ns` and
+    `bounded` as in `FileFacts`.
     """
 
     version: str | None
@@ -43,6 +42,9 @@ class About:
     host: str | None
     environment: dict[str, int] = field(default_factory=dict)
     driver: str | None = None
+    capture: tuple[tuple[str, str], ...] = ()
+    recorded_ns: tuple[int, int] | None = None
+    bounded: bool = False
 
     @classmethod
     def read(cls, database: Database) -> About:
@@ -60,6 +62,9 @@ class About:
             host=system.get("hostname") or None,
             environment=_environment(capture),
             driver=system.get("nvdriverversion") or None,
+            capture=tuple(capture),
+            recorded_ns=_recorded(database, export),
+            bounded=bool(export.get("EXPORT_PARAM_TIMES_TO_EXPORT")) or _bounded(capture),
         )
 
     @property
@@ -102,22 +107,7 @@ class About:
             )
 
 
-def report_diagnostics(database: Database, sink: Sink) -> None:
-    """Pass on the errors that Nsight Systems met while recording. Its warnings are routine: every file has some."""
-    sql = tables.select(database, tables.DIAGNOSTICS, f"severity = {_ERROR}")
-    found = database.table(sql) if sql else None
-    texts: list[str] = found["text"].to_pylist() if found else []
-    lost = [text for text in texts if _LOSS.search(text)]
-    other = [text for text in texts if not _LOSS.search(text)]
-    if lost:
-        message = "Nsight Systems lost records: idle time and counts may be wrong; record a shorter stretch"
-        sink.health("TRC003", "medium", message, len(lost), lost[0])
-    if other:
-        message = "Nsight Systems met errors while recording: something may be missing; see its diagnostics"
-        sink.health("TRC003", "info", message, len(other), other[0])
-
-
-def read_devices(database: Database, used: set[int], repairs: Repairs) -> list[pa.Table]:
+def read_devices(database: Database, devices: Devices, used: set[int], repairs: Repairs) -> list[pa.Table]:
     """The table `devices`: CUDA GPUs that the file describes; other display adapters only if something ran on them."""
     sql = tables.select(database, tables.GPU, "device is not null", "device")
     found = database.table(sql) if sql else None
@@ -128,10 +118,13 @@ def read_devices(database: Database, used: set[int], repairs: Repairs) -> list[p
         found = found.set_column(found.schema.get_field_index(name), name, numbers)
     found = found.filter(found["device"].is_valid())
     rows: dict[int, dict[str, Any]] = {}
-    for row in found.to_pylist():
+    adapters = found.select(_DEVICES.names).to_pylist()
+    # Those of CUDA have their number, whatever else has the same.
+    for row in sorted(adapters, key=lambda row: not (row["sm_count"] or row["compute_major"])):
+        row["device"] = devices.number(row["device"])
         if row["device"] in used or row["sm_count"] or row["compute_major"]:
             rows.setdefault(row["device"], {name: None if value == "" else value for name, value in row.items()})
-    return [pa.Table.from_pylist(list(rows.values()), schema=_DEVICES)] if rows else []
+    return [pa.Table.from_pylist([rows[device] for device in sorted(rows)], schema=_DEVICES)] if rows else []
 
 
 _DEVICES = pa.schema(
@@ -230,6 +223,28 @@ def _clock_base(database: Database, export: dict[str, str]) -> int | None:
     sql = tables.select(database, tables.SESSION_START, "utc_ns > 0", "utc_ns")
     found = database.table(sql) if sql else None
     return int(found["utc_ns"][0].as_py()) - shift if found else None
+
+
+def _recorded(database: Database, export: dict[str, str]) -> tuple[int, int] | None:
+    """From when to when was recorded, in the file's time, whose zero is the start of the recording unless the export was shifted."""
+    sql = tables.select(database, tables.ANALYSIS, "duration > 0", "duration desc")
+    found = database.table(sql) if sql else None
+    if not found:
+        return None
+    start = _integer(export.get("EXPORT_PARAM_TIME_SHIFT", "")) or 0
+    if export.get("EXPORT_PARAM_TIME_NORMALIZE", "").lower() in ("true", "1"):
+        begun = tables.select(database, tables.SESSION_START, "utc_ns > 0", "utc_ns")
+        started = database.table(begun) if begun else None
+        if not started:
+            return None
+        start += int(started["utc_ns"][0].as_py())
+    return start, start + int(found["duration"][0].as_py())
+
+
+def _bounded(capture: list[tuple[str, str]]) -> bool:
+    """Whether a call or a range of the program began the recording (`--capture-range`)."""
+    told = {name: value.lower() for name, value in capture}
+    return told.get("START_TRIGGER", "immediate") not in ("immediate", "none", "")
 
 
 def _environment(rows: list[tuple[str, str]]) -> dict[str, int]:

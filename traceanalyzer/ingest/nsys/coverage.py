@@ -14,6 +14,8 @@ from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.database import Database
+from traceanalyzer.ingest.nsys.diagnostics import Diagnostic, doubting, report_diagnostics
+from traceanalyzer.ingest.nsys.graphics import Graphics
 from traceanalyzer.ingest.nsys.lookups import Devices, integers
 from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
 
@@ -75,54 +77,65 @@ class Coverage:
         last = pc.max(batch["end_ns"]).as_py()
         self.last_ns = last if self.last_ns is None else max(self.last_ns, last)
 
-    def report(self, database: Database, about: About, devices: Devices, sink: Sink) -> None:
-        """Say what is missing, why as far as the file tells, and what to do."""
+    def report(self, database: Database, about: About, devices: Devices, said: list[Diagnostic], sink: Sink) -> None:
+        """Say what is missing, why as far as the file tells, and what to do. `said` is what the profiler says of it."""
         for table in _EVENTS:
             _report_unreadable(database, table, sink)
             _report_versions(database, table, sink)
         _report_unknown(database, sink)
+        graphics = Graphics.read(database)
         if not self.gpu_ops:
-            why = self._why_no_gpu_work(about)
+            why = self._why_no_gpu_work(about, graphics, doubting(said))
             if why is not None:
-                sink.health(why[0], "high", why[1], example=self._contents(database))
-        elif not self.calls:
-            sink.health("TRC009", "low", _why_no_calls(about))
+                sink.health(why[0], "high", why[1], example=self._contents(database, graphics))
+                said = [one for one in said if one.quoted not in why[1]]
+        else:
+            graphics.report(sink)
+            if not self.calls:
+                sink.health("TRC009", "low", _why_no_calls(about))
         if self.graph_launches and not self.whole_graphs and not self.graph_nodes and _tells_graphs(database):
             message = (
                 "CUDA graphs were launched, but nothing that they ran is in the file: the GPU was busy where it looks idle; "
                 "export all tables, or record with nsys profile --cuda-graph-trace=node"
             )
             sink.health("TRC008", "high", message, self.graph_launches)
+        report_diagnostics(said, sink)
         if unread := [what for what in _others(database) if what in _OF_THE_HOST]:
             message = "what was recorded of the host and is not read may tell what it did where no call or range does"
             sink.health("TRC009", "info", message, len(unread), ", ".join(unread))
         self._report_places(devices, sink)
 
-    def _why_no_gpu_work(self, about: About) -> tuple[str, str] | None:
+    def _why_no_gpu_work(self, about: About, graphics: Graphics, doubts: list[Diagnostic]) -> tuple[str, str] | None:
         """The code of the cause and what to say. None: that launches left no work is said of traces of all formats."""
         if about.left_out(tables.KERNEL):
             return "TRC009", "the tables of GPU work were left out at export; export again without --tables"
-        if about.cuda_traced is False:
-            return (
-                "TRC002",
-                "CUDA was not traced, so no GPU work was recorded; record with nsys profile --trace=cuda,nvtx",
-            )
-        if about.trimmed:
-            return "TRC002", "no GPU work lies in the part of the recording that was exported; export all of it"
-        if self.launches:
+        if self.launches and not (graphics.rows or about.cuda_traced is False or about.trimmed or doubts):
             return None
-        if about.cuda_traced or self.calls:
-            return "TRC002", "CUDA was traced, but nothing was launched: the GPU was not used while nsys recorded"
-        return (
-            "TRC002",
-            "no GPU work was recorded, and the file does not say whether CUDA was traced; "
-            "record with nsys profile --trace=cuda,nvtx",
-        )
+        if graphics.rows:
+            why = f"the file holds graphics work ({graphics}), which is not read, and no work of CUDA"
+        elif about.cuda_traced is False:
+            why = "CUDA was not traced, so no GPU work was recorded; record with nsys profile --trace=cuda,nvtx"
+        elif about.trimmed:
+            why = "no GPU work lies in the part of the recording that was exported; export all of it"
+        elif doubts:
+            calls = f"{self.calls:,} CUDA calls were recorded, but" if self.calls else "CUDA was traced, but"
+            ran = "what these ran is missing" if self.launches else "whether any ran cannot be told"
+            words = ", ".join(one.quoted for one in doubts)
+            why = f"{calls} no work of the GPU, and {ran}. Nsight Systems says: {words}"
+        elif about.cuda_traced or self.calls:
+            why = "CUDA was traced, but nothing was launched: the GPU was not used while nsys recorded"
+        else:
+            why = (
+                "no GPU work was recorded, and the file does not say whether CUDA was traced; "
+                "record with nsys profile --trace=cuda,nvtx"
+            )
+        return "TRC002", why
 
-    def _contents(self, database: Database) -> str:
+    def _contents(self, database: Database, graphics: Graphics) -> str:
         """What the file does hold, for one who wonders."""
         counted = ((self.ranges, "NVTX ranges"), (self.calls, "CUDA API calls"))
         held = [f"{count:,} {what}" for count, what in counted if count]
+        held += [str(graphics)] if graphics.rows else []
         held += _others(database)
         return f"the file holds {', '.join(held) or 'no events'}"
 

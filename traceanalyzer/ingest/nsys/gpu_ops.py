@@ -103,6 +103,7 @@ class GpuOps:
         return {
             **_computing("memcpy", names),
             "copy_kind": named(copy, lambda key: kinds.copy(key).kind),
+            "migration_cause": named(columns.get("cause", pa.nulls(rows, pa.int64())), _MIGRATIONS.get),
             "src_memory": named(source, kinds.memory_kind),
             "dst_memory": named(target, kinds.memory_kind),
         }
@@ -119,6 +120,8 @@ class GpuOps:
         return _computing("graph", named(graphs, lambda key: "CUDA graph" if key is None else f"CUDA graph {key}"))
 
 
+# CUPTI's reasons for moving managed memory; 0 and what is not known are no reason.
+_MIGRATIONS = {1: "asked", 2: "fault", 3: "speculative", 4: "eviction", 5: "access_counters"}
 _GRID, _BLOCK = ("gridX", "gridY", "gridZ"), ("blockX", "blockY", "blockZ")
 _PACKED_BITS = 8
 

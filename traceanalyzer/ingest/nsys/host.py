@@ -66,7 +66,8 @@ class Host:
             place = self._placed(columns)
             if "ended_by" in columns:
                 place["thread"] = _unless_handed_over(place["thread"], columns)
-            yield pa.table(place | described(self._texts(columns)))
+            unended = pa.array(np.full(len(columns["start"]), last is not None))
+            yield pa.table(place | described(self._texts(columns)) | {"open": unended})
 
     def mpi_calls(self, last: int | None = None) -> Iterator[pa.Table]:
         """Batches of `host_ranges` of processes that start GPU work, each call once; `last` as for `api_calls`."""

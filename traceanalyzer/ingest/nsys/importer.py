@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
-from traceanalyzer.ingest.nsys import about, samples, stream_events, tables
+from traceanalyzer.ingest.nsys import about, program, samples, stream_events, tables
 from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.coverage import Coverage
 from traceanalyzer.ingest.nsys.database import Database, open_database
+from traceanalyzer.ingest.nsys.diagnostics import read_diagnostics
 from traceanalyzer.ingest.nsys.gpu_ops import GpuOps
 from traceanalyzer.ingest.nsys.host import Host
 from traceanalyzer.ingest.nsys.lookups import Devices, Kinds, Strings
@@ -102,17 +103,19 @@ class _Reading:
         self._stream("overheads", host.overheads(last))
         self._stream("stream_events", stream_events.read(reader, devices))
         self._stream("memory_events", samples.read_memory_events(reader, devices, kinds, repairs, nameless))
-        self._stream("counters", samples.read_counters(reader, database, repairs))
+        self._stream("counters", samples.read_counters(reader, database, devices, repairs))
         processes = seen.processes or ({nameless} if seen.gpu_ops else set())
         used = {gpu for _, gpu in seen.places if gpu is not None}
-        self._stream("devices", about.read_devices(database, used, repairs))
-        self._stream("processes", about.read_processes(database, processes, facts.host))
+        self._stream("devices", about.read_devices(database, devices, used, repairs))
+        described = about.read_processes(database, processes, facts.host)
+        self._stream("processes", described)
         self._stream("threads", about.read_threads(database, strings, processes))
         self._meter.finish()
         self._report(facts, strings, devices, processes)
 
         single = len(processes) == 1
         by_mpi = about.mpi_rank(database, min(processes)) if single and facts.rank is None else None
+        names = [name for batch in described for name in batch["name"].to_pylist()]
         return FileFacts(
             producer=f"Nsight Systems {facts.version or ''}".strip(),
             process=min(processes) if single else None,
@@ -126,6 +129,10 @@ class _Reading:
             else None,
             several=len(processes) > 1,
             versions={"NVIDIA driver": facts.driver} if facts.driver else {},
+            traits=program.traits(database, names, facts.capture, strings),
+            traced=program.traced(database, facts.capture),
+            recorded_ns=facts.recorded_ns,
+            bounded=facts.bounded,
         )
 
     def _stream(
@@ -140,8 +147,7 @@ class _Reading:
         """Say what was met and what it means for the rules."""
         sink, seen = self._sink, self._coverage
         facts.report(sink)
-        about.report_diagnostics(self._database, sink)
-        seen.report(self._database, facts, devices, sink)
+        seen.report(self._database, facts, devices, read_diagnostics(self._database), sink)
         if seen.whole_graphs:
             sink.health(
                 "TRC008",

@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.database import Database
+from traceanalyzer.ingest.nsys.gpu_numbers import gpu_numbers
 from traceanalyzer.ingest.nsys.rows import EventReader
 from traceanalyzer.ingest.nsys.tables import PID_BITS, PROCESS_BITS, THREAD_BITS, Table
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+_MOST_GPUS = 1 << 31  # What a column of devices can hold.
 _NO_STRING = np.iinfo(np.int64).min
 
 
@@ -93,6 +95,11 @@ class Strings:
         places = encoded.indices.fill_null(len(encoded.dictionary))
         return pa.DictionaryArray.from_arrays(names.indices.take(places), names.dictionary)
 
+    def matching(self, pattern: str, most: int) -> list[str]:
+        """The first `most` strings in which a pattern is found."""
+        found = self._values.filter(pc.match_substring_regex(self._values, pattern))
+        return found.slice(0, most).to_pylist()  # type: ignore[no-any-return]
+
     def _find(self, ids: pa.Array) -> Ints:
         """The place of each id's string, -1 for those without."""
         wanted = integers(ids, _NO_STRING)
@@ -113,7 +120,7 @@ class Strings:
 class Devices:
     """From a process's CUDA device to the physical GPU, where the file says so; else the two are the same.
 
-    `told` says whether equal numbers of two processes are sure to be one GPU.
+    GPUs have the numbers that `gpu_numbers` gives them. `told` says whether equal numbers of two processes are sure to be one GPU.
     """
 
     def __init__(self, database: Database) -> None:
@@ -121,14 +128,20 @@ class Devices:
         found = database.table(sql) if sql else None
         rows = found.to_pylist() if found else []
         by_uuid = _by_uuid(database) if any(row["gpuId"] is None for row in rows) else {}
-        self._gpus: dict[tuple[int, int], int] = {}
+        own: dict[tuple[int, int], int] = {}
         for row in rows:
             gpu = by_uuid.get(row["uuid"]) if row["gpuId"] is None else row["gpuId"]
-            if gpu is not None:
-                self._gpus.setdefault((row["pid"], row["cudaId"]), gpu)
+            if gpu is not None and 0 <= gpu < _MOST_GPUS:
+                own.setdefault((row["pid"], row["cudaId"]), gpu)
+        self._numbers = gpu_numbers(database, ((gpu, cuda) for (_, cuda), gpu in own.items()))
+        self._gpus = {where: self.number(gpu) for where, gpu in own.items()}
         pids = {pid for pid, _ in self._gpus}
         self._only_pid = pids.pop() if len(pids) == 1 else 0
         self.told = bool(self._gpus) or _gpu_count(database) == 1
+
+    def number(self, gpu: int) -> int:
+        """The number that is shown of a GPU, given the profiler's."""
+        return self._numbers.get(gpu, gpu)
 
     def physical(self, process: pa.Array, device: pa.Array) -> pa.Array:
         """Physical GPU of each row. A row without a process is taken for one of the only process that the file describes."""

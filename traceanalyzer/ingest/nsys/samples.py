@@ -48,7 +48,7 @@ def read_memory_events(
         yield pa.table(rows).filter(on_device)
 
 
-def read_counters(reader: EventReader, database: Database, repairs: Repairs) -> Iterator[pa.Table]:
+def read_counters(reader: EventReader, database: Database, devices: Devices, repairs: Repairs) -> Iterator[pa.Table]:
     """Batches of `counters` from the sampled GPU metrics of all GPUs of the machine."""
     labels = _metric_labels(database)
     for raw in reader.read(tables.GPU_METRICS):
@@ -60,7 +60,8 @@ def read_counters(reader: EventReader, database: Database, repairs: Repairs) -> 
         value = columns["value"].cast(pa.float64(), safe=False)  # Beyond 2^53 to the nearest.
         hertz = pc.and_(pc.equal(unit, "MHz"), pc.greater_equal(value, _HERTZ_FROM))
         # The low byte of the type is the GPU.
-        gpus = pa.array([None if kind is None else kind & 0xFF for kind in kinds.dictionary.to_pylist()], pa.int32())
+        known = kinds.dictionary.to_pylist()
+        gpus = pa.array([None if kind is None else devices.number(kind & 0xFF) for kind in known], pa.int32())
         yield pa.table(
             {
                 "time_ns": columns["timestamp"],

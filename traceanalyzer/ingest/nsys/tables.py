@@ -73,7 +73,13 @@ KERNEL = Table(
 )
 MEMCPY = Table(
     ("CUPTI_ACTIVITY_KIND_MEMCPY",),
-    (*_ON_GPU, *_same("bytes", "copyKind"), Field("src", ("srcKind",)), Field("dst", ("dstKind",))),
+    (
+        *_ON_GPU,
+        *_same("bytes", "copyKind"),
+        Field("src", ("srcKind",)),
+        Field("dst", ("dstKind",)),
+        Field("cause", ("migrationCause",)),
+    ),
     _SPAN,
 )
 MEMSET = Table(
@@ -171,6 +177,8 @@ GPU = Table(
         Field("sm_count", ("smCount", "numMultiprocessors")),
         Field("memory", ("totalMemory", "globalMemorySize")),
         Field("uuid", ("uuid",), TEXT),
+        Field("cuda", ("cuDevice",)),
+        Field("bus", ("busLocation",), TEXT),
     ),
     ("device",),
 )
