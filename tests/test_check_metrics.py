@@ -10,7 +10,6 @@ from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.metrics import (
-    CAUSES,
     RULE_FIGURES,
     figure,
     figure_names,
@@ -19,6 +18,7 @@ from traceanalyzer.result.metrics import (
     metrics_of,
     why_missing,
 )
+from traceanalyzer.result.vocabulary import IDLE_ABOUT
 
 FILES = ("captured/feed_named.json.gz", "multirank/gpu_straggler.slow", "nsys/launch_storm.slow.sqlite")
 
@@ -38,7 +38,7 @@ def test_they_add_up(result):
         "idle_share",
     )
     assert sum(found[line].value for line in lines) == pytest.approx(1, abs=1e-5)
-    assert sum(found[f"idle.{cause}_share"].value for cause in CAUSES) == pytest.approx(
+    assert sum(found[f"idle.{cause}_share"].value for cause in IDLE_ABOUT) == pytest.approx(
         found["idle_share"].value, abs=1e-5
     )
     assert found["idle_share"].value + found["busy_share"].value == pytest.approx(1, abs=1e-5)

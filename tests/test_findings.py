@@ -70,9 +70,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "multirank/gpu_straggler.slow": {"first": ["COM005"], "names": "rank 2", "never": ["COM004"]},
     # Jobs: late by its data loader, by longer sequences, by chance, and as the longest stage of a pipeline.
     "jobs/ddp_loader_late.slow": {
-        "first": ["COM002"],
-        "some": ["INP001"],
-        "names": "for rank 1 to come, which stands idle",
+        "first": ["INP001"],
+        "some": ["COM002"],
         "only": ["COM002", "INP001"],
         "bound_by": "input",
     },
@@ -87,7 +86,11 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "multirank/slow_link.slow": {"first": ["COM004"], "bound_by": "communication"},
     "captured/lstm.json.gz": {"first": ["LCH001"], "bound_by": "launch"},
     "captured/feed_named.json.gz": {"first": ["INP001"], "names": "get_batch", "bound_by": "input"},
-    "captured/feed_unnamed.json.gz": {"first": ["HST001"], "names": "nothing was recorded", "bound_by": "host"},
+    "captured/feed_unnamed.json.gz": {
+        "first": ["HST001"],
+        "names": "no call or range was recorded",
+        "bound_by": "host",
+    },
     "captured/host_python.json.gz": {"first": ["HST001"], "bound_by": "host"},
     "captured/pageable.json.gz": {"first": ["CPY002"], "bound_by": "memcpy"},
     "captured/checkpoint.json.gz": {"first": ["CPY004"], "bound_by": "memcpy"},

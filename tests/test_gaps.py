@@ -184,6 +184,40 @@ def test_a_partner_is_never_on_a_stream_that_is_not_known(tmp_path):
     assert [r["cause"] for r in gap_rows(trace, tmp_path)][-1] == "queued"
 
 
+class TestRecordedWaits:
+    """Stream 7 is told to wait for an event of another stream before it is given the operation that begins late."""
+
+    def trace(self, told: float = 0.5, **args: object) -> KinetoTrace:
+        trace = two_ops((1, 4)).call("cudaEventRecord", -1, -0.5, correlation=77)
+        event = {"cuda_sync_kind": "Stream Wait Event", "device": 0, "context": 1, "stream": 7, "correlation": 78}
+        event |= {"wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 77, "wait_on_cuda_event_id": 3, **args}
+        return trace.add(cat="cuda_sync", name="Stream Wait Event", pid=0, tid=7, ts=told, dur=0.1, args=event)
+
+    def cause(self, trace: KinetoTrace, tmp_path) -> str:
+        return gap_rows(trace, tmp_path)[-1]["cause"]
+
+    def test_a_wait_for_work_that_is_not_shown_is_a_dependency(self, tmp_path):
+        assert self.cause(self.trace(), tmp_path) == "dependency"
+        assert self.cause(self.trace(wait_on_cuda_event_record_corr_id=-1), tmp_path) == "dependency"
+
+    def test_work_that_is_shown_tells_itself_when_it_ended(self, tmp_path):
+        shown = self.trace().op(-20, -10, stream=20, launch=(-30, -29))
+        assert self.cause(shown, tmp_path) == "queued"
+
+    @pytest.mark.parametrize(
+        "args",
+        [
+            {"wait_on_stream": 7},  # its own
+            {"wait_on_stream": -1},  # none
+            {"stream": 8},  # another one waits
+            {"told": 2},  # told after the launch
+            {"told": -9},  # the operation before is the one that waited
+        ],
+    )
+    def test_it_must_be_this_one_that_waits_for_another(self, tmp_path, args):
+        assert self.cause(self.trace(**args), tmp_path) == "queued"
+
+
 class TestEarlierWork:
     """A profiler does not show what was launched before it began."""
 

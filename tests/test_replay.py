@@ -24,7 +24,8 @@ def spans(*pairs: tuple[int, int]) -> Spans:
 
 
 def timeline(ops: list[tuple[int | None, int, int]], waits: list[tuple[int, int]] = ()) -> Timeline:
-    """From (launch call, start, end) in us, each call returning at once, and waits (start, end) for the last operation before."""
+    """From (launch call, start, end) in us, each call returning at once, and waits (start, end) for the last operation before. The
+    window starts with the first operation."""
     start, end = (np.array([op[i] for op in ops], np.int64) * US for i in (1, 2))
     call = np.array([NULL if op[0] is None else op[0] * US for op in ops], np.int64)
     reach = np.maximum.accumulate(end)
@@ -35,12 +36,14 @@ def timeline(ops: list[tuple[int | None, int, int]], waits: list[tuple[int, int]
     op = np.searchsorted(reach, wait_end, side="right") - 1
     return Timeline(
         [(0, 0, 0)],
+        int(start[0]),
         start,
         call,
         call,
         before,
         reach,
         late,
+        np.zeros(len(start), bool),
         latency,
         np.zeros(len(start), bool),
         wait_start,
@@ -76,7 +79,7 @@ def test_a_host_that_no_longer_waits_runs_ahead_of_the_gpu() -> None:
         ops.append((45 * i, 45 * i + 5, 45 * i + 35))
         waits.append((45 * i + 5, 45 * i + 36))
     line = timeline(ops, waits)
-    assert length(line) == line.reach[-1] - line.start[0] == 210 * US
+    assert length(line) == line.reach[-1] - line.origin == 210 * US
     asked = spans(*waits)
     assert length(line, Change(waits=tuple(part * US for part in asked))) == 5 * 30 * US + 4 * HANDOVER_NS
 
@@ -138,7 +141,7 @@ def simulated(line: Timeline, change: Change) -> int:
     outside = (
         union(np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64)) if pairs else EMPTY
     )
-    origin = int(line.start[0])
+    origin = line.origin
     outside = clip(outside, origin, int(line.reach[-1]))
 
     def host_time(time: int) -> int:
@@ -156,7 +159,7 @@ def simulated(line: Timeline, change: Change) -> int:
             for w in [w for w in waits if line.reach[line.wait_op[w]] <= call]:
                 waits.remove(w)
                 delay = max(delay, reach[line.wait_op[w]] - host_time(int(line.reach[line.wait_op[w]])))
-        if call == NULL or k == 0:
+        if call == NULL:
             arrival = NULL
         elif line.late[k]:
             arrival = host_time(call) + delay + max(int(line.latency[k]) - pause, 0)
@@ -173,6 +176,16 @@ def test_the_replay_is_the_simulation(case: tuple[Timeline, Change]) -> None:
     assert length(line, change) == simulated(line, change)
 
 
+@given(random_timelines(), st.data())
+def test_when_an_operation_is_done_does_not_hang_on_later_ones(
+    case: tuple[Timeline, Change], data: st.DataObject
+) -> None:
+    line, change = case
+    every = line.replay(change, np.arange(len(line.start)))
+    marks = np.array(sorted(data.draw(st.sets(st.integers(0, len(line.start) - 1), min_size=1))))
+    assert line.replay(change, marks).tolist() == every[marks].tolist()
+
+
 @given(random_timelines())
 def test_nothing_taken_out_changes_nothing_and_more_taken_out_is_never_slower(case: tuple[Timeline, Change]) -> None:
     line, change = case
@@ -186,5 +199,5 @@ def test_a_real_timeline_replays_as_it_was(path) -> None:
     catalog = Catalog(ta.load(path))
     for line in catalog.table("timelines").values():
         marks = np.array([len(line.start) // 2, len(line.start) - 1])
-        was = line.reach[marks] - line.start[0]
+        was = line.reach[marks] - line.origin
         assert np.abs(line.replay(NOTHING, marks) - was).max() <= 0.01 * was[-1]

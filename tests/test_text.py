@@ -11,7 +11,18 @@ from tests.support.job_results import job_result
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from traceanalyzer.render.lines import WIDTH
 from traceanalyzer.render.text import render_text
-from traceanalyzer.result.document import Device, Evidence, Finding, InputInfo, Result, Saving, Scope, Verdict
+from traceanalyzer.result.document import (
+    Device,
+    Evidence,
+    Finding,
+    Health,
+    InputInfo,
+    Result,
+    RuleOutcome,
+    Saving,
+    Scope,
+    Verdict,
+)
 from traceanalyzer.result.gpus import steps_of_gpus
 
 
@@ -183,7 +194,21 @@ def test_a_finding_on_many_gpus_is_said_once():
     assert text.count("Communication [COM001, high]") == 1
     assert "The same on rank 1, GPU 1 (30%); rank 2, GPU 2 (30%); rank 3, GPU 3 (30%)." in text
     assert text.count("→ pytorch: this") == text.count("→ pytorch: that") == 1
-    assert "and 2 more in the report" in text and "gap 0 (100 ns)" in text
+    assert "· 2 more in the report" in text and "gap 0, a stretch of 100 ns" in text
+
+
+def test_what_reads_the_same_is_said_once():
+    """A device that is not read, and twelve rules that all say so."""
+    found = replace(finding(None, 0, "this"), evidence=[Evidence(None, 0, at, at + 5, "5 ns: copy") for at in range(9)])
+    reason = "the trace holds work of a device that is not read yet: nothing about its use can be judged"
+    rules = [RuleOutcome(f"INP{n:03}", "could_not_judge", reason) for n in range(12)]
+    health = [Health("TRC002", "high", reason, 1, None), Health("TRC010", "low", "it is short", 1, None)]
+    notes = [replace(found, rule=note.code, evidence=[], message=f"So {note.message}.") for note in health]
+    notes = [replace(note, saving=Saving(0, 0.0, 1.0, None), recommend=[]) for note in notes]
+    text = render_text(replace(result(1), findings=[found, *notes], rules=rules, health=health))
+    assert "· 5 ns: copy (9×)" in text and "INP000, INP001, INP002," in text
+    lines = [line.strip() for line in text.splitlines() if len(line.strip()) > 25]
+    assert len(lines) == len(set(lines))
 
 
 def test_commands_are_not_broken_at_hyphens():
@@ -193,7 +218,9 @@ def test_commands_are_not_broken_at_hyphens():
 
 
 def test_nothing_found_and_nothing_to_judge_are_not_the_same():
-    assert "nothing worth fixing" in render_text(replace(result(1), findings=[]))
+    calm = replace(result(1), findings=[], verdict=Verdict("compute", "GPU 0 computes."))
+    assert "nothing worth fixing" in render_text(calm)
+    assert "nothing worth fixing" not in render_text(replace(calm, verdict=Verdict("host", "GPU 0 is idle.")))
     text = render_text(replace(result(1), findings=[], devices=[]))
     assert "no GPU work to look at" in text and "bound by" not in text
 

@@ -29,7 +29,7 @@ def saving(result: Result, rule: str) -> Saving:
 
 def measured_step(name: str) -> float:
     """The mean time in ns from the end of one step's GPU work to the next's."""
-    done = Catalog(trace(name)).table("step_stats")["end_ns"].to_numpy()
+    done = Catalog(trace(name)).table("step_stats")["done_ns"].to_numpy()
     return (done[-1] - done[0]) / (len(done) - 1)
 
 
@@ -37,7 +37,6 @@ def measured_step(name: str) -> float:
     ("pair", "rule", "tolerance"),
     [
         ("kineto/dict_h2d", "CPY003", 0.05),  # +3 %
-        ("kineto/h2d_pageable", "CPY002", 0.08),  # -5 %
         ("kineto/h2d_pinned_serial", "CPY001", 0.03),  # -0.2 %
         ("kineto/launch_storm", "LCH001", 0.12),  # +9 %
         ("kineto/recompile", "HST003", 0.16),  # +13 %
@@ -66,6 +65,7 @@ def test_the_prediction_is_what_the_fixed_program_takes(pair: str, rule: str, to
         ("kineto/attention_masked", "KRN002", 0.82),  # 85 %
         ("kineto/cpu_postprocess", "HST001", 0.75),  # 80 %; the rest is in the copies, CPY004
         ("kineto/elementwise_chain", "KRN005", 0.73),  # 77 %; the fixed program runs one kernel a step
+        ("kineto/h2d_pageable", "CPY002", 0.83),  # 87 %; the fixed program also hides what is left of the copy, CPY001
         ("kineto/mask_sync", "SYN001", 0.65),  # 70 %
         ("kineto/readback_logits", "CPY004", 0.92),  # 95 %
         ("kineto/small_grid", "KRN004", 0.92),  # 96 %
@@ -107,6 +107,7 @@ def test_findings_of_one_rule_on_one_gpu_get_no_prediction() -> None:
     catalog = Catalog(trace("kineto/h2d_pageable.slow"))
     engine = run_rules(load_rules(), catalog)
     (finding,) = [found for found in engine.findings if found.rule == "CPY002"]
-    twice = with_predictions([finding, finding], engine.claims, catalog.table("what_if"))
+    tables = (catalog.table(name) for name in ("what_if", "idle_places"))
+    twice = with_predictions([finding, finding], engine.claims, *tables)
     assert [found.saving.prediction_note for found in twice] == [SHARED, SHARED]
     assert twice[0].saving.recoverable_ns == finding.saving.recoverable_ns

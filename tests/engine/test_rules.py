@@ -46,9 +46,10 @@ def test_rules_claim_in_the_order_of_the_catalogue() -> None:
 
 
 def test_a_copy_is_claimed_by_the_sharper_rule_and_the_wider_one_says_so() -> None:
-    copies = [{"copy_kind": "htod", "bytes": "128MiB", "pageable": True, "duration": "100ms", "repeat": 2}]
-    first, second = run(copies=copies).findings
-    assert (first.rule, first.saving.recoverable_ns) == ("CPY002", 200_000_000)
+    copy = {"copy_kind": "htod", "bytes": "128MiB", "pageable": True, "duration": "100ms", "pinned": "40ms"}
+    first, second = run(copies=[{**copy, "repeat": 2}]).findings
+    # Pinning makes the copies faster; the rest of them is still there.
+    assert (first.rule, first.saving.recoverable_ns) == ("CPY002", 120_000_000)
     assert (second.rule, second.saving.recoverable_ns, second.severity) == ("CPY001", 0, "info")
     assert second.message.endswith("CPY002 already accounts for this time.")
 

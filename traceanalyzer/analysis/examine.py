@@ -12,6 +12,7 @@ from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
 from traceanalyzer.derive.frameworks import frameworks
+from traceanalyzer.engine.culprits import culprits
 from traceanalyzer.engine.library import load_rules
 from traceanalyzer.engine.overrides import check_disabled, with_overrides
 from traceanalyzer.engine.predictions import with_predictions
@@ -26,6 +27,7 @@ JOB_TABLES = ("collective_waits", "health")
 """Rules that read these are about the whole job; every other rule is about one rank."""
 SMALL_TABLES = (
     *("processes", "recordings", "outside_work", "ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
+    "unprofiled_steps",
     *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
 )
 SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals", "copies")
@@ -34,13 +36,15 @@ SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals", "copies")
 
 @dataclass(frozen=True)
 class Examination:
-    """What there is to say of one part, its ranks as the tables number them. `claimed` as `splits.claimed` makes it, `tables` by name:
+    """What there is to say of one part, its ranks as the tables number them. `claimed` as `splits.claimed` makes it, `culprits` as in
+    CULPRITS, `tables` by name:
     the small ones that what is said of the whole job is made of. `unit_claims` is empty unless units of work were asked for."""
 
     input: Input
     findings: list[Finding]
     outcomes: list[RuleOutcome]
     claimed: pa.Table
+    culprits: pa.Table
     frameworks: frozenset[str]
     tables: dict[str, pa.Table]
     unit_claims: pa.Table
@@ -79,12 +83,15 @@ def examine(
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
     engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")
-    predicted = with_predictions(engine.findings, engine.claims, catalog.table("what_if"))
+    predicted = with_predictions(engine.findings, engine.claims, catalog.table("what_if"), catalog.table("idle_places"))
     found = Examination(
         input=part.input,
         findings=[_of_this_part(found, part.input) for found in with_sources(predicted, catalog.table("host_ranges"))],
         outcomes=engine.outcomes,
         claimed=claimed(engine.claims),
+        culprits=culprits(
+            catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")
+        ),
         frameworks=frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges")),
         tables={name: catalog.table(name) for name in (*SMALL_TABLES, *also)},
         unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),

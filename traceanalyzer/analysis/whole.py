@@ -18,11 +18,13 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.health import softened
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
+from traceanalyzer.derive.unprofiled import together
 from traceanalyzer.engine.finding import Describe
+from traceanalyzer.engine.gain import by_gain, leveled
 from traceanalyzer.engine.outcomes import in_own_words, merged
 from traceanalyzer.engine.rule import Rule
-from traceanalyzer.engine.run import EngineResult, by_saving, run_rules
-from traceanalyzer.engine.splits import claimed, splits
+from traceanalyzer.engine.run import EngineResult, run_rules
+from traceanalyzer.engine.splits import Told, claimed, splits
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.result.document import (
@@ -42,6 +44,9 @@ from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.verdict import judge
 from traceanalyzer.version import VERSION
 
+Unprofiled = dict[frames.Key, dict[str, int]]
+"""Rows of `unprofiled_steps`."""
+
 
 def run_job_rules(parts: Sequence[Examination], tables: Catalog, config: Config, rules: Sequence[Rule]) -> EngineResult:
     """Those of the rules that are about the whole job; `tables` as of `job_tables`."""
@@ -60,8 +65,16 @@ def whole(
     """The result document of a job; `parts` in the order of their ordinals, `tables` as of `job_tables`, `job` what the rules about all
     of it came to."""
     inputs = tuple(part.input for part in parts)
-    findings = by_saving([finding for part in parts for finding in part.findings] + job.findings)
-    taken = pa.concat_tables([*(part.claimed for part in parts), claimed(job.claims)])
+    found = [finding for part in parts for finding in part.findings] + job.findings
+    findings = by_gain(leveled(found, {rule.id for rule in rules if rule.severity}))
+    told = Told(
+        tables.table("ledger"),
+        tables.table("step_ledger"),
+        pa.concat_tables([*(part.claimed for part in parts), claimed(job.claims)]),
+        pa.concat_tables([part.culprits for part in parts]),
+        findings,
+        [finding for finding in findings if finding.rule in {one.rule for one in job.findings}],
+    )
     seen = frozenset().union(*(part.frameworks for part in parts))
     ranks = {one.ordinal: one.rank for one in inputs}
     health = [
@@ -69,6 +82,11 @@ def whole(
         for row in tables.table("health").to_pylist()
     ]
     ledger = tables.table("ledger").to_pylist()
+    unprofiled = {
+        (row["rank"], row["device"]): row
+        for row in together(tables.table("unprofiled_steps"), tables.table("communication")).to_pylist()
+    }
+    findings = [_unprofiled(finding, unprofiled) for finding in findings]
     outcomes = [*merged([part.outcomes for part in parts]), *job.outcomes]
     result = Result(
         tool={"name": "traceanalyzer", "version": VERSION},
@@ -79,13 +97,11 @@ def whole(
         health=health,
         devices=[_device(ranks, row) for row in ledger],
         recordings=_recordings(ranks, tables),
-        steps=_steps(ranks, tables.table("step_ledger"), ledger),
+        steps=_steps(ranks, tables.table("step_ledger"), ledger, unprofiled),
         findings=[_with_job_ranks(ranks, _in_words_of(seen, finding)) for finding in findings],
         rules=_in_order(outcomes, rules),
         job=job_of(tables, join, ranks),
-        verdict=judge(
-            splits(tables.table("ledger"), taken, findings, job.findings, _describe(parts)), hidden=_hidden(health)
-        ),
+        verdict=judge(splits(told, _describe(parts)), hidden=_hidden(health)),
     )
     return replace(result, verdict=with_outside(result.verdict, result.recordings, result.findings))
 
@@ -148,7 +164,9 @@ def _recordings(ranks: dict[int, int | None], tables: Catalog) -> list[Recording
     ]
 
 
-def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]]) -> list[Steps]:
+def _steps(
+    ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str, Any]], unprofiled: Unprofiled
+) -> list[Steps]:
     """Step times per GPU, sorted by (rank, device), over the complete steps; without any, of the first as far as it was recorded."""
     ops = {(row["rank"], row["device"]): row["gpu_op_count"] for row in ledger}
     result = []
@@ -160,8 +178,20 @@ def _steps(ranks: dict[int, int | None], table: pa.Table, ledger: list[dict[str,
         outside = ops[rank, device] - pc.sum(group["gpu_op_count"]).as_py()
         counts = pc.sum(group["slow"]).as_py(), outside
         method = group["method"][0].as_py()
-        result.append(Steps(ranks[rank], device, group.num_rows, method, median, p95, spread, *counts))
+        without = [unprofiled.get((rank, device), {}).get(name) for name in ("unprofiled", "least", "most")]
+        result.append(Steps(ranks[rank], device, group.num_rows, method, median, p95, spread, *counts, *without))
     return result
+
+
+def _unprofiled(finding: Finding, unprofiled: Unprofiled) -> Finding:
+    """With a step without the profiler beside the predicted one, which is never longer."""
+    rank, device, saving = finding.scope.rank, finding.scope.device, finding.saving
+    step = unprofiled.get((rank, device)) if rank is not None and device is not None else None
+    if step is None or saving.predicted_unprofiled_step_ns is None:
+        return finding
+    now = step["unprofiled"]
+    then = min(saving.predicted_unprofiled_step_ns, now)
+    return replace(finding, saving=replace(saving, unprofiled_step_ns=now, predicted_unprofiled_step_ns=then))
 
 
 def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:

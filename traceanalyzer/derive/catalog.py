@@ -21,6 +21,7 @@ from traceanalyzer.derive.gaps import gaps
 from traceanalyzer.derive.health import health
 from traceanalyzer.derive.host import INPUT_PATTERNS, Host, waits
 from traceanalyzer.derive.host_stats import operator_stats, sync_stats
+from traceanalyzer.derive.idle_places import IdlePlaces
 from traceanalyzer.derive.kernel_chains import kernel_chains
 from traceanalyzer.derive.kernels import kernel_stats, kernels
 from traceanalyzer.derive.late import late_names, late_work
@@ -30,6 +31,7 @@ from traceanalyzer.derive.ledger import ledger, ledger_intervals
 from traceanalyzer.derive.memory import memory_growth, memory_stats
 from traceanalyzer.derive.outside import outside_work, recordings
 from traceanalyzer.derive.patterns import operator_shapes, patterns
+from traceanalyzer.derive.profiler_cost import ProfilerCost
 from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
 from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
@@ -42,6 +44,7 @@ from traceanalyzer.derive.tables.communication import (
     MATCHES,
     PROCESS_GROUPS,
 )
+from traceanalyzer.derive.unprofiled import unprofiled_steps
 from traceanalyzer.derive.waited import own_intervals, waited_intervals
 from traceanalyzer.derive.whatif import WhatIf
 from traceanalyzer.derive.windows import windows
@@ -113,7 +116,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         health,
         (
             *("recorded_health", "gpu_ops", "ledger_ops", "launch_calls", "clocks", "launches", "overheads", "steps"),
-            *("gaps", "windows", "api_calls", "host_ranges", "inputs"),
+            *("gaps", "windows", "api_calls", "host_ranges", "inputs", "profiler_cost"),
         ),
     ),
     "waits": (waits, ("api_calls", "launches", "gpu_ops")),
@@ -122,7 +125,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         ("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
     ),
     "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls")),
-    "gaps": (gaps, ("ledger_ops", "launches", "api_calls", "host", "host_steps", "windows")),
+    "gaps": (gaps, ("ledger_ops", "launches", "api_calls", "stream_events", "host", "host_steps", "windows")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
     "outside_work": (outside_work, ("windows", "launches", "host")),
     "recordings": (
@@ -133,7 +136,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
     "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows")),
     "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "gaps", "launches", "step_stats", "windows")),
-    "copies": (copies, ("ledger_ops", "busy", "launches", "host")),
+    "copies": (copies, ("ledger_ops", "busy", "launches", "host", "devices")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies", "api_calls")),
     "callers": (Callers, ("host_ranges",)),
     "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
@@ -173,8 +176,11 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "kernels": (kernels, ("ledger_ops", "devices", "launches", "host")),
     "kernel_chains": (kernel_chains, ("ledger_ops", "step_stats")),
     "attention_blocks": (attention_blocks, ("ledger_ops", "launches", "host", "step_stats")),
-    "timelines": (timelines, ("ledger_ops", "launches", "host")),
-    "what_if": (WhatIf, ("timelines", "step_stats", "host", "host_ranges")),
+    "timelines": (timelines, ("ledger_ops", "launches", "host", "windows")),
+    "idle_places": (IdlePlaces, ("gaps",)),
+    "profiler_cost": (ProfilerCost, ("host_ranges", "api_calls", "inputs")),
+    "what_if": (WhatIf, ("timelines", "step_stats", "host", "host_ranges", "profiler_cost")),
+    "unprofiled_steps": (unprofiled_steps, ("what_if", "step_stats")),
 }
 _NO_GPU_WORK = ("gpu_ops", "the trace holds no GPU operations")
 _NO_STEPS = "the trace marks no steps that launched GPU work, and none can be told from its launches"

@@ -9,6 +9,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.busy import Busy
 from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.launches import launching_ranges
+from traceanalyzer.derive.pinned import pinned_time
 from traceanalyzer.derive.tables.copies import COPIES
 from traceanalyzer.derive.transfers import apart, exposed, on_compute_stream
 from traceanalyzer.intervals import join
@@ -16,7 +17,9 @@ from traceanalyzer.intervals import join
 HOST_SIDE = {"htod": "src_memory", "dtoh": "dst_memory"}
 
 
-def copies(ledger_ops: pa.Table, busy: dict[frames.Key, Busy], launches: pa.Table, host: Host) -> pa.Table:
+def copies(
+    ledger_ops: pa.Table, busy: dict[frames.Key, Busy], launches: pa.Table, host: Host, devices: pa.Table
+) -> pa.Table:
     """Every copy on the ledger, in the order of gpu_ops."""
     which = frames.equals(ledger_ops, "kind", "memcpy")
     if not which.any():
@@ -29,6 +32,7 @@ def copies(ledger_ops: pa.Table, busy: dict[frames.Key, Busy], launches: pa.Tabl
         uncovered[rows] = exposed(*apart(start[rows], end[rows]), kernels)
     size = frames.ints(found, "bytes")
     rate = np.where((size != frames.NULL) & (end > start), size / np.maximum(end - start, 1) * 1e9, np.nan)
+    from_pageable = pageable(found)
     same = (
         "rank",
         "device",
@@ -46,7 +50,8 @@ def copies(ledger_ops: pa.Table, busy: dict[frames.Key, Busy], launches: pa.Tabl
         COPIES,
         {
             **{c: found[c] for c in same},
-            "pageable": pageable(found),
+            "pageable": from_pageable,
+            "pinned": frames.numbers(pinned_time(found, from_pageable, devices)),
             "exposed": uncovered,
             "bandwidth": pa.array(rate, mask=np.isnan(rate)),
             "compute_stream": on_compute_stream(ledger_ops)[which],

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive import activity_times, frames
 from traceanalyzer.derive.earlier_work import may_follow_earlier_work
+from traceanalyzer.derive.event_waits import held_by_event
 from traceanalyzer.derive.faults import faulting_threads
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.gap_names import NAMES, part_names
@@ -33,17 +34,26 @@ MAX_LAUNCH_DELAY_NS = 1_000_000
 
 
 def gaps(
-    ledger_ops: pa.Table, launches: pa.Table, api_calls: pa.Table, host: Host, host_steps: pa.Table, windows: pa.Table
+    ledger_ops: pa.Table,
+    launches: pa.Table,
+    api_calls: pa.Table,
+    stream_events: pa.Table,
+    host: Host,
+    host_steps: pa.Table,
+    windows: pa.Table,
 ) -> pa.Table:
     """The parts of all gaps, sorted by (rank, device, start); the parts of one gap tile it."""
     idle = _Idle.of(ledger_ops, launches, api_calls, windows)
     if not len(idle.start):
         return GAPS.empty()
-    parts, names, operator = _parts(idle, crowded(launches), has_partner(ledger_ops, idle.op), host)
+    held = np.append(held_by_event(stream_events, launches, api_calls), False)[idle.call]
+    parts, names, operator = _parts(idle, crowded(launches), has_partner(ledger_ops, idle.op) | held, host)
     order = np.lexsort((parts.start, parts.gap))
     parts = parts.take(order)
     gap = parts.gap
-    earlier = may_follow_earlier_work(ledger_ops, launches, api_calls)[idle.op] & ~idle.tail
+    # A pause as short as the hardware's own hides nothing.
+    long = idle.end - idle.start > MAX_TURNAROUND_NS
+    earlier = may_follow_earlier_work(ledger_ops, launches, api_calls)[idle.op] & ~idle.tail & long
     rank, process, before, call = (column[gap] for column in (idle.rank, idle.process, idle.before, idle.call))
     tail = idle.tail[gap]
     op = np.where(tail, NULL, idle.op[gap])

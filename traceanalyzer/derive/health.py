@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -13,11 +13,12 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.earlier_work import earlier_work_notes
 from traceanalyzer.derive.host import is_driver_overhead
 from traceanalyzer.derive.launches import MOST_GPUS, crowded
+from traceanalyzer.derive.profiler_cost import FRAME_NS, ProfilerCost
 from traceanalyzer.derive.too_little import too_little
 from traceanalyzer.intervals import clip, total, union
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input
-from traceanalyzer.units import format_duration, format_share
+from traceanalyzer.units import format_count, format_duration, format_share
 
 MISSING_SHARE = 0.02
 """A single launch may be under way when a recording ends, and one may fail. More of them than this are lost records: idle time is
@@ -46,10 +47,11 @@ def health(
     api_calls: pa.Table,
     host_ranges: pa.Table,
     inputs: Sequence[Input],
+    profiler_cost: ProfilerCost,
 ) -> pa.Table:
     """The importer's rows, TRC002 for each rank whose launches left no operations, TRC007 for one with no sound operation,
     TRC005 for one whose clocks disagree, TRC006 for one with more GPUs than a thread is asked about, TRC004 for one that the profiler
-    slowed, TRC010 for one that shows too little, or in which work from before it may have run.
+    or its recording of Python stacks slowed, TRC010 for one that shows too little, or in which work from before it may have run.
 
     The first two make the verdict impossible (high) when no rank has GPU work, and when most of one rank's is missing; the last does
     where next to nothing of a rank is there.
@@ -58,6 +60,7 @@ def health(
     lost = _count(launch_calls.filter(pc.invert(pc.or_(launch_calls["answered"], launch_calls["queued"]))))
     sound, costs = frames.by_rank(ledger_ops), frames.by_rank(overheads)
     little = too_little(ledger_ops, api_calls, host_ranges, steps, inputs)
+    threads = _launching(launches)
     worst = "low" if sound else "high"
     hidden = recorded_health["rank"].filter(pc.equal(recorded_health["severity"], "high")).to_pylist()
     rows = [_disagreement(row) for row in clocks.to_pylist()]
@@ -85,6 +88,7 @@ def health(
         if rank in sound and rank not in hidden and not _hides(rows, rank):
             rows += [_row(rank, *little[rank])] if rank in little else []
             rows += _slowed(rank, sound[rank], costs[rank])
+            rows += _stacks(rank, sound[rank], threads[rank], profiler_cost)
     rows += [row for row in earlier_work_notes(gaps, windows) if not _hides(rows, row["rank"])]
     noted = softened(recorded_health, recorded.keys()) if sound else recorded_health
     return pa.concat_tables([noted, pa.Table.from_pylist(rows, schema=HEALTH.schema)])
@@ -111,6 +115,33 @@ def _slowed(rank: int, ops: pa.Table, overheads: pa.Table) -> list[dict[str, obj
     message = (
         f"the profiler itself was at work for {format_share(lost / window)} of the time ({format_duration(lost)}): "
         "what the host did looks slower than it is without a profiler"
+    )
+    return [_row(rank, "TRC004", "low", message, count)]
+
+
+def _launching(launches: pa.Table) -> defaultdict[int, list[frames.ThreadKey]]:
+    """The launching threads of each rank."""
+    result: defaultdict[int, list[frames.ThreadKey]] = defaultdict(list)
+    for (rank, process, thread), _ in frames.together(
+        *(frames.ints(launches, c) for c in ("rank", "process", "thread"))
+    ):
+        result[rank].append((rank, process, thread))
+    return result
+
+
+def _stacks(
+    rank: int, ops: pa.Table, threads: list[frames.ThreadKey], profiler_cost: ProfilerCost
+) -> list[dict[str, object]]:
+    """TRC004 of one rank whose Python stacks were recorded, which has operations."""
+    low, high = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
+    count = profiler_cost.frame_count(threads, low, high)
+    cost = min(count * FRAME_NS, high - low)
+    if not cost or cost < OVERHEAD_SHARE * (high - low):
+        return []
+    message = (
+        f"recording Python stacks cost the host about {format_duration(cost)}, {format_share(cost / (high - low))} of the time "
+        f"({format_count(count)} frames): what it did looks slower than it is; stacks tell the lines, and a recording without them "
+        "the times"
     )
     return [_row(rank, "TRC004", "low", message, count)]
 

@@ -13,7 +13,7 @@ from traceanalyzer.intervals import Array, covered, innermost, latest, union
 
 
 def operator_stats(host_ranges: pa.Table, api_calls: pa.Table, launches: pa.Table) -> pa.Table:
-    """One row per (rank, name, category) of operators, annotations, NVTX ranges and MPI calls, most of their own time first in each rank.
+    """One row per (rank, name, category) of operators, annotations, NVTX ranges and MPI calls, of each rank most own time first.
 
     Python frames are left out, as in the profiler's own table: what they do between two operators belongs to the operator around them.
     So does what the operating system does for it.

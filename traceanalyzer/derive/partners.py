@@ -1,4 +1,4 @@
-"""Which operations were seen to wait for another stream or GPU: something there ended just before they began, or a wait was recorded.
+"""Which operations were seen to wait for another stream or GPU: something there ended just before they began.
 
 Without a partner nothing in the trace says why an operation that was launched in time did not run.
 """

@@ -56,19 +56,23 @@ NOTHING = Change()
 class Timeline:
     """The operations of one GPU in order of their start, and the host that feeds them. Times in ns.
 
-    `call` and `back` are the start and the return of the launch call, `NULL` where the operation has none. `before` is the end of the
-    union of all operations before each, `reach` that of all up to it. `late`: the GPU was idle because the host had not launched yet.
-    `latency`: from call to start; `copies`: memory copies. `wait_start`, `wait_end` and `wait_op` are the host's waits that the GPU
-    ended, sorted by start, and the operation each waited for. `threads` are the (rank, process, thread) of the host.
+    `origin` is where the window starts. Where it ends after all operations, its end is the last of them: one of no length, which the
+    host comes to then. `call` and `back` are the start and the return of the launch call, `NULL` where the operation has none.
+    `before` is the end of the union of all operations before each, `reach` that of all up to it. `late`: the GPU was idle because the
+    host had not launched yet. `blocked`: the launch call itself waited for what was before. `latency`: from call to start, on an idle
+    GPU; `copies`: memory copies. `wait_start`, `wait_end` and `wait_op` are the host's waits that the GPU ended, sorted by start, and
+    the operation each waited for. `threads` are the (rank, process, thread) of the host.
     """
 
     threads: list[frames.ThreadKey]
+    origin: int
     start: Array
     call: Array
     back: Array
     before: Array
     reach: Array
     late: frames.Flags
+    blocked: frames.Flags
     latency: Array
     copies: frames.Flags
     wait_start: Array
@@ -78,71 +82,91 @@ class Timeline:
     @property
     def length(self) -> int:
         """The window as it was."""
-        return int(self.reach[-1] - self.start[0])
+        return int(self.reach[-1]) - self.origin
 
     @classmethod
-    def of(cls, ops: pa.Table, launches: pa.Table, host: Host) -> Timeline:
+    def of(cls, ops: pa.Table, launches: pa.Table, host: Host, window: tuple[int, int]) -> Timeline:
         """From the operations of one (rank, device) and their launches; the process that launches most of them is the host."""
+        origin, stop = window
         start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
         reach = np.maximum.accumulate(end)
-        before = np.concatenate((start[:1], reach[:-1]))
+        before = np.concatenate(([origin], reach[:-1]))
         own, threads = _led(launches)
         at = call_of(frames.ints(ops, "row"), own)
         call, back = (frames.ints_at(own, column, at) for column in ("start_ns", "end_ns"))
 
         group = frames.dense(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
         same_call = (frames.latest_before(group, end) == before) & (call != NULL)
-        late = (start > before) & (call != NULL) & (back > before) & ~same_call
+        behind = (start > before) & (call != NULL) & (back > before) & ~same_call
+        # A call that moves memory may wait itself: it began while the GPU was busy, and returned when its own operation had begun.
+        blocked = behind & (call < before) & (back > start) & frames.equals(ops, "kind", "memcpy", "memset")
+        late = behind & ~blocked
         latency = start - call
-        usual = int(np.median(latency[late])) if late.any() else LATENCY_NS
-        latency = np.where(late, latency, np.minimum(latency, usual))
+        # The first of a window may have much to set up.
+        usual = int(np.median(latency[1:][late[1:]])) if late[1:].any() else LATENCY_NS
+        latency = np.where(late, latency, np.where(blocked, start - before, np.minimum(latency, usual)))
 
         waits = [host.thread(*thread).waits for thread in threads]
         queued = np.arange(len(start)) - np.searchsorted(start, call)
         full = (call != NULL) & (back - call > LONG_CALL_NS) & (queued > QUEUED) & ~same_call
-        wait_start = np.concatenate([*(w.start for w in waits), call[full]])
-        wait_end = np.concatenate([*(w.end for w in waits), back[full]])
+        # Of such a call that no wait is known of, what was before it ended the wait.
+        held = blocked & ~np.isin(call, np.concatenate([EMPTY[0], *(w.start for w in waits)]))
+        wait_start = np.concatenate([*(w.start for w in waits), call[full], call[held]])
+        wait_end = np.concatenate([*(w.end for w in waits), back[full], before[held]])
         op = np.searchsorted(reach, wait_end, side="right") - 1
         ended = (op >= 0) & (reach[op] > wait_start)
         order = np.flatnonzero(ended)[np.argsort(wait_start[ended], kind="stable")]
         copies = frames.equals(ops, "kind", "memcpy")
+        if stop > reach[-1]:
+            last = stop if threads else NULL
+            start, call, back, reach = (
+                np.append(a, b) for a, b in ((start, stop), (call, last), (back, last), (reach, stop))
+            )
+            before = np.append(before, reach[-2])
+            late, blocked, copies = np.append(late, bool(threads)), np.append(blocked, False), np.append(copies, False)
+            latency = np.append(latency, 0)
         waits_by_start = wait_start[order], wait_end[order], op[order]
-        return cls(threads, start, call, back, before, reach, late, latency, copies, *waits_by_start)
+        return cls(threads, origin, start, call, back, before, reach, late, blocked, latency, copies, *waits_by_start)
 
     def replay(self, change: Change, marks: Array) -> Array:
         """When each of the operations `marks` (positions, ascending) and all before it are done, from the window's start, with
         `change` taken out."""
-        origin = int(self.start[0])
         left = covered(self.wait_start, self.wait_end, change.waits) == 0
         dropped = union(self.wait_start[~left], self.wait_end[~left])
         op = self.wait_op[left]
         # While the host only waits it does no work: that lasts as long as the GPU makes it.
         gone = join(change.host, dropped, union(self.wait_start[left], self.reach[op]))
-        gone = clip(gone, origin, int(self.reach[-1]))
+        gone = clip(gone, self.origin, int(self.reach[-1]))
 
         def host_time(time: Array) -> Array:
-            return time - origin - covered_before(time, gone)
+            return time - self.origin - covered_before(time, gone)
 
         begin = np.maximum(self.start, self.before)
         gap = begin - self.before
         pause = covered(self.before, begin, change.pauses)
         removed = covered(begin, self.reach, change.work)
         own = self.reach - begin - removed + np.round(removed * change.keep).astype(np.int64)
-        # A pause that the host made ends with the launch; any other comes back, but for what is taken out of it.
-        lead = np.where(self.late, np.minimum(gap, HANDOVER_NS), gap - pause)
+        # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
+        freed = self.blocked & (covered(self.call, self.call + 1, dropped) > 0)
+        lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
         own += lead
         latency = np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)
         arrival = np.where(self.call == NULL, NEVER, host_time(self.call) + latency - lead)
-        arrival[0] = NEVER
         # Which waits were over when each operation was called.
         over = np.searchsorted(np.sort(self.reach[op]), self.call, side="right")
         return _play(arrival, own, op, host_time(self.reach[op]), np.maximum.accumulate(over), marks)
 
 
-def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host) -> dict[frames.Key, Timeline]:
+def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.Table) -> dict[frames.Key, Timeline]:
     """The timeline of every GPU."""
     calls = frames.by_device(launches)
-    return {key: Timeline.of(ops, calls[key], host) for key, ops in frames.split(ledger_ops)}
+    window = {
+        (rank, device): (start, end)
+        for rank, device, start, end in zip(
+            *(frames.ints(windows, c).tolist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True
+        )
+    }
+    return {key: Timeline.of(ops, calls[key], host, window[key]) for key, ops in frames.split(ledger_ops)}
 
 
 def _led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
@@ -176,7 +200,7 @@ def _play(arrival: Array, own: Array, wait_op: Array, wait_time: Array, over: Ar
     if some.any():
         lead = np.append(arrival - done[:-1], NEVER)
         end[some] = np.maximum(
-            np.maximum.reduceat(lead, np.append(since[some], len(own)))[:-1] + done[place[some]], NEVER
+            np.maximum.reduceat(lead, np.append(since[some], place[-1]))[:-1] + done[place[some]], NEVER
         )
     added = done[place] - done[since]
 

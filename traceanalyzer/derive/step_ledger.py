@@ -28,7 +28,7 @@ WORDS = {
     "idle.queued": "launched work that did not run, for reasons not recorded",
     "idle.mpi": "MPI calls",
     "idle.os": "system calls",
-    "idle.host_untraced": "host work that was not recorded",
+    "idle.host_untraced": "host time without a recorded call or range",
     "idle.unattributed": "idle time without a launch record",
 }
 """What a ledger line is called in a sentence, where its name does not do."""

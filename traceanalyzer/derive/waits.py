@@ -35,7 +35,7 @@ _DOING = {
     "idle.mpi": "stands idle {more} while its host is in MPI calls",
     "idle.os": "stands idle {more} while its host is in system calls",
     "idle.host_work": "stands idle {more} while its host is at work",
-    "idle.host_untraced": "stands idle {more} while its host does what was not recorded",
+    "idle.host_untraced": "stands idle {more} while its host is in no call or range that was recorded",
     "idle.launch_latency": "stands idle {more} while kernels are launched",
     "idle.dependency": "stands idle {more} waiting for another stream or device",
     "idle.queued": "stands idle {more} with work launched, for reasons not recorded",

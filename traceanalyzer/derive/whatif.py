@@ -8,7 +8,7 @@ the operator that asked for it, and a copy with the time in which its call was h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.activity_times import NAMES
 from traceanalyzer.derive.gaps import AFTER_WAIT_NS
 from traceanalyzer.derive.host import Host
+from traceanalyzer.derive.profiler_cost import LEAST_EXTENT, MOST_EXTENT, NOISE, ProfilerCost
 from traceanalyzer.derive.replay import NOTHING, Change, Timeline
 from traceanalyzer.intervals import EMPTY, Array, Spans, clip, covered, innermost, join, latest, subtract, total, union
 
@@ -41,20 +42,53 @@ DETOURS = [NAMES.index(name) for name in ("compilation", "checkpoint")]
 
 @dataclass(frozen=True)
 class Prediction:
-    """A step as it is and as it would be, in ns: the mean from one step's end to the next's; else the window, without two steps."""
+    """A step as it is and as it would be, in ns: the mean from one step's end to the next's; else the window, without two steps.
+
+    `claimed` is what of the claim lies in it, `work` how much GPU time goes beyond the claim. `start` and `end` are of the whole of the
+    time that is told of, `steps` how many steps it holds. `unprofiled` is as `then`, without what recording cost; None where that is
+    not known.
+    """
 
     now: int
     then: int
+    claimed: int
+    work: int
+    start: int
+    end: int
+    steps: int
     per_step: bool
+    unprofiled: int | None
+
+    @property
+    def further(self) -> int:
+        """What it gives beyond the claim."""
+        return self.now - self.then - self.claimed
+
+
+@dataclass(frozen=True)
+class Unprofiled:
+    """A step as it is, and as it would be without what recording cost: about `then`, from `least` to `most`; in ns."""
+
+    now: int
+    then: int
+    least: int
+    most: int
 
 
 class WhatIf:
     """The timelines of all GPUs, to be played again."""
 
     def __init__(
-        self, timelines: Mapping[frames.Key, Timeline], step_stats: pa.Table, host: Host, host_ranges: pa.Table
+        self,
+        timelines: Mapping[frames.Key, Timeline],
+        step_stats: pa.Table,
+        host: Host,
+        host_ranges: pa.Table,
+        profiler_cost: ProfilerCost,
     ) -> None:
         self._timelines = timelines
+        self._cost = profiler_cost
+        self._recording: dict[frames.Key, Spans | None] = {}
         self._ends = {key: frames.ints(steps, "done_ns") for key, steps in frames.split(step_stats)}
         self._true: dict[frames.Key, bool] = {}
         self._host = host
@@ -68,26 +102,64 @@ class WhatIf:
 
         None where the timeline cannot be played again truly, so that nothing can be said.
         """
+        timeline = self._believed(key)
+        if timeline is None:
+            return None
+        whole = join(EMPTY, *claimed.values())
+        marks = self._marks(key, timeline, whole)
+        change = self._change(timeline, claimed, keep)
+        then = timeline.replay(change, marks)
+        start, end = int(timeline.reach[marks[0]]), int(timeline.reach[marks[-1]])
+        per_step = len(marks) > 1
+        if not per_step:
+            start = timeline.origin
+        left = _length(then, end - start)
+        recording, unprofiled = self._recorded(key), None
+        if recording is not None:
+            both = replace(change, host=join(change.host, recording))
+            unprofiled = _length(timeline.replay(both, marks), left)
+        steps = max(len(marks) - 1, 1)
+        own = round(total(clip(whole, start, end)) * (1 - keep))
+        asked = clip(subtract(change.work, whole), start, end)
+        work = int(covered(np.maximum(timeline.start, timeline.before), timeline.reach, asked).sum() * (1 - keep))
+        now, left, own, work = (ns // steps for ns in (end - start, left, own, work))
+        bare = None if unprofiled is None else unprofiled // steps
+        return Prediction(now, left, own, work, start, end, steps, per_step, bare)
+
+    def unprofiled(self, key: frames.Key) -> Unprofiled | None:
+        """A step of one GPU without the profiler; None without two steps, and where that cannot be told."""
+        timeline, ends = self._believed(key), self._ends.get(key, EMPTY[0])
+        if timeline is None or len(ends) < 2 or self._recorded(key) is None:
+            return None
+        marks = _marks(timeline, ends)
+        now, steps = int(timeline.reach[marks[-1]] - timeline.reach[marks[0]]), len(marks) - 1
+        if not steps:
+            return None
+
+        def left(extent: float) -> int:
+            recording = self._cost.of(timeline.threads, extent) or EMPTY
+            return _length(timeline.replay(Change(host=recording), marks), now) // steps
+
+        least, most = left(MOST_EXTENT), left(LEAST_EXTENT)
+        return Unprofiled(now // steps, left(1.0), round(least * (1 - NOISE)), round(most * (1 + NOISE)))
+
+    def _recorded(self, key: frames.Key) -> Spans | None:
+        if key not in self._recording:
+            self._recording[key] = self._cost.of(self._timelines[key].threads)
+        return self._recording[key]
+
+    def _believed(self, key: frames.Key) -> Timeline | None:
+        """The timeline, where it can be played again truly."""
         timeline = self._timelines[key]
         if key not in self._true:
             self._true[key] = _replays_as_itself(timeline)
-        if not self._true[key]:
-            return None
-        marks = self._marks(key, timeline, join(EMPTY, *claimed.values()))
-        now = timeline.reach[marks] - timeline.start[0]
-        then = timeline.replay(self._change(timeline, claimed, keep), marks)
-        if len(marks) == 1:
-            return Prediction(int(now[0]), int(then[0]), per_step=False)
-        # What is taken out before the first step's end lengthens nothing after it.
-        whole, left = int(now[-1] - now[0]), min(int(then[-1] - then[0]), int(now[-1] - now[0]))
-        steps = len(marks) - 1
-        return Prediction(whole // steps, left // steps, per_step=True)
+        return timeline if self._true[key] else None
 
     def _marks(self, key: frames.Key, timeline: Timeline, claimed: Spans) -> Array:
         """The operations with which the steps end; the last one alone without two steps, or if the claim lies outside them."""
         ends = self._ends.get(key, EMPTY[0])
         if len(ends) >= 2 and total(clip(claimed, int(ends[0]), int(ends[-1]))) >= HARDLY * total(claimed):
-            return np.unique(np.searchsorted(timeline.reach, ends))
+            return _marks(timeline, ends)
         return np.array([len(timeline.reach) - 1])
 
     def _change(self, timeline: Timeline, claimed: Mapping[str, Spans], keep: float) -> Change:
@@ -95,7 +167,12 @@ class WhatIf:
             return join(EMPTY, *(claimed.get(line, EMPTY) for line in lines))
 
         copies = _ran_in(timeline, of("exposed_memcpy"))
-        waits = _drained(timeline, of("idle.synchronization")) | copies[timeline.wait_op]
+        waits = copies[timeline.wait_op]
+        # A finding that claims a little idle time after waits is not about these.
+        drained = of("idle.synchronization")
+        if total(drained) >= MOSTLY * sum(total(spans) for line, spans in claimed.items() if line not in WORK_LINES):
+            waits |= _drained(timeline, drained)
+        waits |= np.isin(timeline.wait_start, timeline.call[copies])
         host = [of(*HOST_LINES), _held(timeline, copies)]
         asking: list[Spans] = []
         detours: list[Spans] = []
@@ -142,8 +219,20 @@ class WhatIf:
 def _replays_as_itself(timeline: Timeline) -> bool:
     """Whether the timeline lasts as long as it did, half of it and all of it, when it is played again with nothing taken out."""
     marks = np.array([len(timeline.reach) // 2, len(timeline.reach) - 1])
-    was = timeline.reach[marks] - timeline.start[0]
+    was = timeline.reach[marks] - timeline.origin
     return bool(np.abs(timeline.replay(NOTHING, marks) - was).max() <= MOST_WRONG * was[-1])
+
+
+def _marks(timeline: Timeline, ends: Array) -> Array:
+    """The last operations that are done at these times, of several that end at once the first."""
+    last = np.searchsorted(timeline.reach, ends, side="right") - 1
+    return np.unique(np.searchsorted(timeline.reach, timeline.reach[np.maximum(last, 0)]))
+
+
+def _length(done: Array, most: int) -> int:
+    """From the first mark to the last, or from the window's start to the only one. What is taken out before the first step's end
+    lengthens nothing after it."""
+    return min(int(done[-1] - done[0]) if len(done) > 1 else int(done[0]), most)
 
 
 def _whole(spans: Spans, claimed: Spans) -> Spans:

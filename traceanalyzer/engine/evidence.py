@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.engine import compute
-from traceanalyzer.engine.message import shortened, words
+from traceanalyzer.engine.message import shortened
 from traceanalyzer.engine.names import Expression
 from traceanalyzer.engine.rows import GPU_KEYS, TableRows
 from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import Evidence
+from traceanalyzer.result.vocabulary import cause_words, line_words, way
 from traceanalyzer.units import format_bytes, format_duration
 
 LONGEST_LABEL = 120
@@ -21,7 +22,6 @@ LONGEST_LABEL = 120
 _LONGEST_PART = 50
 # What the host did comes before what followed; of that the start says enough.
 _LONGEST_PLACE = 75
-_WAYS = {"htod": "from host to GPU", "dtoh": "from GPU to host", "dtod": "within the GPU", "ptop": "from GPU to GPU"}
 Row = dict[str, Any]
 
 
@@ -68,7 +68,7 @@ def _heaviest(rows: TableRows, weight: pa.Array, limit: int) -> pa.Array:
 
 
 def _gap(row: Row) -> str:
-    what = f"{format_duration(row['duration'])} idle, {words(row['cause'])}"
+    what = f"{format_duration(row['duration'])} idle, {cause_words(row['cause'])}"
     # A loader's own range says more than what it happens to run.
     where = row["range_name"] if row["cause"] == "input" else row["place"] or row["range_name"]
     details = [readable_name(name, _LONGEST_PLACE) for name in (row["wait_name"], where) if name]
@@ -78,11 +78,10 @@ def _gap(row: Row) -> str:
 
 def _copy(row: Row) -> str:
     size = "" if row["bytes"] is None else f"{format_bytes(row['bytes'])} "
-    way = _WAYS.get(row["copy_kind"] or "", words(row["copy_kind"] or "unknown"))
     memory = ", pageable" if row["pageable"] else ""
     exposed = f", {format_duration(row['exposed'])} exposed" if row["exposed"] is not None else ""
     where = f", in {_part(row['range_name'])}" if row["range_name"] else ""
-    return f"{size}{way}{memory}{exposed or ', ' + format_duration(row['duration'])}{where}"
+    return f"{size}{way(row['copy_kind'])}{memory}{exposed or ', ' + format_duration(row['duration'])}{where}"
 
 
 def _burst(row: Row) -> str:
@@ -121,7 +120,7 @@ def _waiting(row: Row) -> str:
 
 
 def _late(row: Row) -> str:
-    doing = f", {words(row['late_cause'].removeprefix('idle.'))}" if row["late_cause"] else ""
+    doing = f", {line_words(row['late_cause']).removeprefix('idle: ')}" if row["late_cause"] else ""
     detail = f": {_part(row['late_doing'])}" if row["late_doing"] else ""
     return f"late: {row['late']}{doing}{detail}"
 

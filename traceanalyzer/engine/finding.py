@@ -12,6 +12,7 @@ import pyarrow as pa
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook, spans_by_gpu
 from traceanalyzer.engine.evidence import evidence
+from traceanalyzer.engine.gain import level
 from traceanalyzer.engine.kinds import Kind
 from traceanalyzer.engine.names import Expression
 from traceanalyzer.engine.program import Program
@@ -22,8 +23,8 @@ from traceanalyzer.result.document import CONFIDENCES, Finding, Metric, Saving, 
 from traceanalyzer.units import BYTES, NS, format_duration
 
 Describe = Callable[[int, int], str]
-# The share of the window from which a saving has a level; below the last it is info.
-LADDER = ((0.25, "high"), (0.10, "medium"), (0.03, "low"))
+# No estimate says that more than this of a window may go.
+MOST_SAVED = 0.99
 # What others hold is worth a sentence from this share of the estimate on.
 _WORTH_SAYING = 0.05
 
@@ -141,8 +142,8 @@ class GroupRun:
 
     def _severity(self, rows: TableRows, share: float) -> str:
         if self.rule.severity:
-            return next((level for when, level in self.program.severity if when(rows).as_py()), "info")
-        return next((level for least, level in LADDER if share >= least), "info")
+            return next((name for when, name in self.program.severity if when(rows).as_py()), "info")
+        return level(share)
 
     def _confidence(self, rows: TableRows, gpus: list[tuple[int, int]], scope: Scope) -> tuple[str, list[str]]:
         """The confidence, and why it is not high."""
@@ -169,8 +170,18 @@ class GroupRun:
             per_step_ns=recoverable // steps if steps else None,
             prediction_note=self.rule.saving.unpredicted if self.rule.saving and recoverable else None,
             gpu_count=max(len(gpus), 1),
+            predicted_speedup_range=self._range(rows, recoverable, window),
         )
         return self._with_job_prediction(rows, saving, gpus) if self.program.sooner and recoverable else saving
+
+    def _range(self, rows: TableRows, recoverable: int, window: int) -> tuple[float, float] | None:
+        """The speedups if the rule's estimate came to its least and to its most."""
+        if not self.program.estimate or not recoverable:
+            return None
+        least, most = (round(end(rows).as_py() or 0) for end in self.program.estimate)
+        least, most = min(max(least, 0), recoverable), min(max(most, recoverable), round(MOST_SAVED * window))
+        low, high = (round(window / max(window - saved, 1), 6) for saved in (least, most))
+        return low, max(low, high)
 
     @staticmethod
     def _by_gpu(rows: TableRows, value: Expression) -> list[int]:
@@ -192,12 +203,19 @@ class GroupRun:
             return saving
         steps = [step for gpu in gpus if (step := self.windows.value(*gpu, "step_time").as_py())]
         step = round(median(steps)) if steps else None
+        speedup = round(run / (run - gain), 6)
+        condition = self.rule.saving.sooner_if
+        if condition and saving.speedup_ceiling and speedup > saving.speedup_ceiling:
+            # All ranks are done sooner, and what they waited is only what those that came in time lost.
+            spared = gain * len(gpus) - (saving.recoverable_ns or 0)
+            each = format_duration(spared) if step is None else f"{format_duration(round(spared * step / run))} a step"
+            condition += f", which spares it {each} of its own time"
         return replace(
             saving,
             step_ns=step,
             predicted_step_ns=None if step is None else round(step * (run - gain) / run),
-            predicted_speedup=round(run / (run - gain), 6),
-            prediction_note=self.rule.saving.sooner_if,
+            predicted_speedup=speedup,
+            prediction_note=condition,
         )
 
 

@@ -19,6 +19,7 @@ from traceanalyzer.engine.kinds import TEXT, Kind
 from traceanalyzer.engine.names import Expression, Names, Rows
 from traceanalyzer.engine.syntax import ExpressionError
 from traceanalyzer.names import readable_name
+from traceanalyzer.result.vocabulary import way
 from traceanalyzer.units import (
     BYTES,
     COUNT,
@@ -96,7 +97,7 @@ def words(identifier: str) -> str:
     return identifier.replace("_", " ")
 
 
-TEXT_FORMATS: dict[str, Write] = {"text": _whole, "words": words}
+TEXT_FORMATS: dict[str, Write] = {"text": _whole, "words": words, "way": way}
 
 
 def compile_message(text: str, names: Names) -> Message:

@@ -35,6 +35,7 @@ class Program:
     order_by: Expression | None
     severity: tuple[tuple[Expression, str], ...]
     recoverable: Expression | None
+    estimate: tuple[Expression, Expression] | None
     less_sure: Expression | None
     sooner: Expression | None
     message: Message | None
@@ -119,14 +120,11 @@ class _RuleCompiler:
             if (condition := self._condition(("requires", "abstain", at, "when"), text, group))
         ]
         having = self._condition(("having",), rule.having, group)
-        recoverable = self._expression(
-            ("saving", "recoverable"), rule.saving.recoverable if rule.saving else None, group
-        )
-        if recoverable and recoverable.kind != number(NS):
-            self.complain(("saving", "recoverable"), f"what is recoverable is a time, but this is {recoverable.kind}")
-        sooner = self._expression(("saving", "sooner"), rule.saving.sooner if rule.saving else None, row_of_group)
-        if sooner and sooner.kind != number(NS):
-            self.complain(("saving", "sooner"), f"how much sooner is a time, but this is {sooner.kind}")
+        recoverable = self._time("recoverable", "what is recoverable", group)
+        least, most = self._time("least", "the least", group), self._time("most", "the most", group)
+        if rule.saving and (rule.saving.least is None) != (rule.saving.most is None):
+            self.complain(("saving",), "'least' and 'most' come together")
+        sooner = self._time("sooner", "how much sooner", row_of_group)
         scope = {
             key: expression
             for key, text in rule.scope.items()
@@ -160,11 +158,19 @@ class _RuleCompiler:
             order_by=order,
             severity=tuple(severity),
             recoverable=recoverable,
+            estimate=(least, most) if least and most else None,
             less_sure=less_sure,
             sooner=sooner,
             message=message,
             recommend=tuple(recommend),
         )
+
+    def _time(self, key: str, what: str, names: Names) -> Expression | None:
+        """One of the times of `saving`."""
+        expression = self._expression(("saving", key), getattr(self.rule.saving, key, None), names)
+        if expression and expression.kind != number(NS):
+            self.complain(("saving", key), f"{what} is a time, but this is {expression.kind}")
+        return expression
 
     def _expression(self, path: Path, text: str | None, names: Names) -> Expression | None:
         return self._compiled(compile_expression, path, text, names)

@@ -49,8 +49,9 @@ class Param:
 
 @dataclass(frozen=True)
 class Saving:
-    """What a rule recovers. `unpredicted` is why no replay can say what that would give; None where it can.
+    """What a rule recovers; `least` and `most` where that is an estimate that may be as far off.
 
+    `unpredicted` is why no replay can say what it would give; None where it can.
     `sooner` is how much sooner the whole job would be done if `sooner_if`.
     """
 
@@ -60,6 +61,8 @@ class Saving:
     unpredicted: str | None = None
     sooner: str | None = None
     sooner_if: str | None = None
+    least: str | None = None
+    most: str | None = None
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,10 @@ SEVERITY = {
 }
 SAVING = {
     "recoverable": _expression("the time that could be saved; never more than what is claimed"),
+    "least": _expression(
+        "where that is an estimate, the least that it may come to; with `most` it gives the range of the speedup"
+    ),
+    "most": _expression("and the most, for which time beside the claim may go too"),
     "confidence": _one_of("how sure that is on a healthy trace", CONFIDENCES),
     "less_sure_when": _expression("condition on the group that lowers the confidence by one"),
     "unpredicted": _text(

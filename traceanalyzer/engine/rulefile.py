@@ -269,6 +269,8 @@ class _Reader:
             self.text("saving", "unpredicted") or None,
             self.expression(("saving", "sooner")),
             self.text("saving", "sooner_if") or None,
+            self.expression(("saving", "least")),
+            self.expression(("saving", "most")),
         )
 
     def recommend(self) -> tuple[dict[str, str], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
+from traceanalyzer.engine.gain import by_gain
 from traceanalyzer.engine.program import Program, compile_rule
 from traceanalyzer.engine.rows import TABLES, Columns, TableRows, Windows
 from traceanalyzer.engine.rule import Rule
@@ -39,7 +40,7 @@ class Tables(Protocol):
 
 @dataclass(frozen=True)
 class EngineResult:
-    """`findings` by recoverable time, the largest first; one outcome a rule, in claim order; `claims` as in CLAIMS_SCHEMA."""
+    """`findings` by what a fix gives, the largest first; one outcome a rule, in claim order; `claims` as in CLAIMS_SCHEMA."""
 
     findings: list[Finding]
     outcomes: list[RuleOutcome]
@@ -90,15 +91,7 @@ def run_rules(
             # Whatever a rule trips over is that rule's outcome: one bad rule must not cost the user the other findings.
             restore()
             outcomes.append(RuleOutcome(rule.id, "error", f"{type(error).__name__}: {error}"))
-    return EngineResult(by_saving(findings), outcomes, run.book.table())
-
-
-def by_saving(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings by recoverable time, the largest first."""
-    return sorted(
-        findings,
-        key=lambda f: (-(f.saving.recoverable_ns or 0), f.rule, _key(f.scope.rank), _key(f.scope.device)),
-    )
+    return EngineResult(by_gain(findings), outcomes, run.book.table())
 
 
 class _Run:
@@ -196,10 +189,6 @@ def _characters(finding: Finding) -> int:
     metrics = (metric.value for metric in finding.metrics.values() if isinstance(metric.value, str))
     advice = (text for step in finding.recommend for text in step.values())
     return sum(map(len, (finding.message, *metrics, *advice, *finding.references)))
-
-
-def _key(number: int | None) -> int:
-    return -1 if number is None else number
 
 
 def _about(table: str, column: str) -> str:

@@ -4,55 +4,111 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
+from traceanalyzer.derive import frames
+from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
+from traceanalyzer.engine.culprits import WHOLE
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.result.document import Finding
-from traceanalyzer.result.verdict import CAUSES, Split
+from traceanalyzer.result.verdict import CAUSES, Culprit, Pace, Split
 
-# What takes the time of each ledger line, as long as no rule knows better (keys of the verdict's CAUSES, or "compute").
-LINE_CAUSE = {
-    "compute": "compute",
-    "exposed_communication": "communication",
-    "exposed_memcpy": "memcpy",
-    "exposed_memset": "memset",
-    "idle.launch_latency": "launch",
-    "idle.host_work": "host",
-    **{f"idle.{cause}": cause for cause in IDLE_CAUSES if cause not in ("launch_latency", "host_work")},
-}
-# Rules that say of idle time what its cause says already.
-GENERAL = ("INP001", "HST001", "LCH001", "SYN001", "MEM001", "GAP001")
+# Rules that say of a loss what its cause says already.
+GENERAL = ("INP001", "HST001", "LCH001", "SYN001", "MEM001", "GAP001", "CPY001", "COM001")
+WHOLES = {"launch_copies": "launch"}
+"""Causes that the ledger does not tell apart from another."""
+LEAK = "MEM005"
+STEADY = 0.3
+"""Steps of which nearly all are at most this much longer than their median are alike."""
+MOSTLY_STEPS = 0.5
+"""Where steps cover less than this of the window, what takes its time is not told by the step."""
 Row = dict[str, Any]
+Gpu = tuple[int, int]
 
 
-def splits(
-    ledger: pa.Table, claimed: pa.Table, findings: Sequence[Finding], job: Sequence[Finding], describe: Describe
-) -> list[Split]:
-    """The windows in the order of `ledger`. `claimed` as below, `findings` about one GPU and `job` about all, largest saving first."""
-    by_gpu: dict[tuple[int, int], list[Row]] = defaultdict(list)
-    for row in claimed.to_pylist():
-        by_gpu[row["rank"], row["device"]].append(row)
+@dataclass(frozen=True)
+class Told:
+    """What is known of all GPUs: the tables `ledger` and `step_ledger`, `claimed` as below, `culprits` as in CULPRITS, the `findings`
+    about one GPU and those about the whole `job`, the largest gain first."""
+
+    ledger: pa.Table
+    step_ledger: pa.Table
+    claimed: pa.Table
+    culprits: pa.Table
+    findings: Sequence[Finding]
+    job: Sequence[Finding]
+
+
+def splits(told: Told, describe: Describe) -> list[Split]:
+    """The windows in the order of the ledger."""
+    claims, guilty = _rows_by_gpu(told.claimed), _rows_by_gpu(told.culprits)
+    steps = frames.by_device(told.step_ledger)
     found: dict[tuple[int | None, int | None], list[Finding]] = defaultdict(list)
-    for finding in findings:
+    for finding in told.findings:
         found[finding.scope.rank, finding.scope.device].append(finding)
-    titles = {finding.rule: finding.title for finding in findings}
+    titles = {finding.rule: finding.title for finding in told.findings}
     # Of several findings of one rule the largest speaks.
-    said = {finding.rule: finding.message.partition(". ")[0].removesuffix(".") for finding in reversed(job)}
+    said = {finding.rule: _first_sentence(finding) for finding in reversed(told.job)}
     result = []
-    for row in ledger.to_pylist():
+    for row in told.ledger.to_pylist():
         gpu = (row["rank"], row["device"])
-        waste, sharper = _waste(by_gpu[gpu], found[gpu]), _sharper(by_gpu[gpu], titles)
-        causes, waited = _by_cause(row, by_gpu[gpu]), _waited(by_gpu[gpu], said)
-        explained = sum(claim["ns_sum"] for claim in by_gpu[gpu] if claim["line"] == "exposed_communication")
-        unseen = row["earlier_work"]
+        mine = claims[gpu]
         result.append(
-            Split(describe(*gpu), row["duration"], row["idle"], causes, waste, sharper, waited, explained, unseen)
+            Split(
+                describe(*gpu),
+                row["duration"],
+                row["idle"],
+                _by_cause(row, mine, guilty[gpu]),
+                waste=_waste(mine, found[gpu]),
+                sharper=_sharper(mine, titles),
+                waited=_waited(mine, said),
+                explained=sum(claim["ns_sum"] for claim in mine if claim["line"] == "exposed_communication"),
+                culprits=tuple(
+                    Culprit(CAUSES[one["cause"]].bound_by, one["level"], one["subject"], one["ns"])
+                    for one in guilty[gpu]
+                    if one["level"] > WHOLE
+                ),
+                pace=_pace(steps[gpu], row["duration"]),
+                beside=_beside(found[gpu]),
+                unseen=row["earlier_work"],
+            )
         )
     return result
+
+
+def _rows_by_gpu(table: pa.Table) -> dict[Gpu, list[Row]]:
+    rows: dict[Gpu, list[Row]] = defaultdict(list)
+    for row in table.to_pylist():
+        rows[row["rank"], row["device"]].append(row)
+    return rows
+
+
+def _first_sentence(finding: Finding) -> str:
+    return finding.message.partition(". ")[0].removesuffix(".")
+
+
+def _pace(steps: pa.Table, window: int) -> Pace | None:
+    """The steps of one GPU that were recorded whole; None where they are not what its window consists of."""
+    length = frames.duration(steps.filter(steps["complete"]))
+    if len(length) < 2 or length.sum() < MOSTLY_STEPS * window:
+        return None
+    median, late = np.quantile(length, (0.5, 0.95))
+    return Pace(round(float(length.mean())), bool(late <= (1 + STEADY) * median))
+
+
+def _beside(findings: Sequence[Finding]) -> str | None:
+    """What a finding says that no time can be given for, a leak before all else."""
+    mattering = [one for one in findings if one.saving.recoverable_ns is None and one.severity != "info"]
+    first = min(mattering, key=lambda one: one.rule != LEAK, default=None)
+    if first is None:
+        return None
+    said = _first_sentence(first)
+    return said[:1].lower() + said[1:]
 
 
 def claimed(claims: pa.Table) -> pa.Table:
@@ -65,36 +121,26 @@ def claimed(claims: pa.Table) -> pa.Table:
     )
 
 
-def _by_cause(row: Row, claimed: list[Row]) -> dict[str, int]:
+def _by_cause(row: Row, claimed: list[Row], culprits: list[Row]) -> dict[str, int]:
     lines = {line: row[line.replace("idle.", "idle_")] for line in LINE_CAUSE}
     by_cause: dict[str, int] = dict.fromkeys(("compute", *CAUSES), 0)
     for claim in claimed:
         lines[claim["line"]] -= claim["ns_sum"]
-        by_cause[_cause(claim["category"], claim["line"])] += claim["ns_sum"]
+        by_cause[cause_of(claim["category"], claim["line"])] += claim["ns_sum"]
     for line, ns in lines.items():
         by_cause[LINE_CAUSE[line]] += ns
+    for one in culprits:
+        if one["level"] == WHOLE:
+            by_cause[one["cause"]] += one["ns"]
+            by_cause[WHOLES[one["cause"]]] -= one["ns"]
     return by_cause
-
-
-def _cause(category: str, line: str) -> str:
-    """What a claimed part of a line was lost to. The sentence counts idle time by cause, so idle and busy never mix."""
-    cause = CAUSES.get(category)
-    # This category only gathers what lies on its lines; the lines say more, but for a launch that the host held up by loading code.
-    if (
-        cause is None
-        or line == "compute"
-        or cause.idle != line.startswith("idle.")
-        or (category == "host" and line != "idle.launch_latency")
-    ):
-        return LINE_CAUSE[line]
-    return category
 
 
 def _waste(claimed: list[Row], findings: list[Finding]) -> tuple[int, str] | None:
     """The largest saving on the GPU that lies in how it computes, and the title of its finding."""
     computing = {claim["rule"]: claim["ns_sum"] for claim in claimed if claim["line"] == "compute"}
     here = [
-        (min(finding.saving.recoverable_ns or 0, computing[finding.rule]), finding.title)
+        (min(round(finding.saving.gain_ns), computing[finding.rule]), finding.title)
         for finding in findings
         if finding.rule in computing and finding.saving.pays
     ]
@@ -111,13 +157,12 @@ def _waited(claimed: list[Row], said: dict[str, str]) -> tuple[int, str] | None:
 
 
 def _sharper(claimed: list[Row], titles: dict[str, str]) -> tuple[tuple[str, int, str], ...]:
-    """What rules on the GPU say of idle time beyond its cause: (cause, ns, title of the finding), the largest first."""
+    """What rules on the GPU say of a loss beyond its cause: (cause, ns, title of the finding), the largest first."""
     found: dict[tuple[str, str], int] = defaultdict(int)
     for claim in claimed:
-        cause = CAUSES.get(claim["category"])
-        told = claim["rule"] in titles and claim["rule"] not in GENERAL
-        if told and claim["line"].startswith("idle.") and cause is not None and cause.idle:
-            found[claim["category"], titles[claim["rule"]]] += claim["ns_sum"]
+        cause = cause_of(claim["category"], claim["line"])
+        if cause != "compute" and claim["rule"] in titles and claim["rule"] not in GENERAL:
+            found[cause, titles[claim["rule"]]] += claim["ns_sum"]
     return tuple(
         (cause, ns, title) for (cause, title), ns in sorted(found.items(), key=lambda item: (-item[1], item[0]))
     )

@@ -11,6 +11,7 @@ import numpy as np
 from traceanalyzer.export.text import micros
 from traceanalyzer.export.tracks import Numbers, layers
 from traceanalyzer.result.document import Evidence, Finding, Result
+from traceanalyzer.result.speedups import times_range
 
 PROCESS = "traceanalyzer findings"
 
@@ -48,7 +49,10 @@ def _args(finding: Finding, evidence: Evidence) -> dict[str, Any]:
         "rank": evidence.rank,
         "GPU": evidence.device,
         "recoverable ms": None if saving.recoverable_ns is None else saving.recoverable_ns / 1e6,
-        "predicted speedup": saving.predicted_speedup,
+        "predicted speedup": times_range(saving.predicted_speedup_range)
+        if saving.predicted_speedup_range
+        else saving.predicted_speedup,
+        "condition": saving.prediction_note,
         "speedup at most": saving.speedup_ceiling,
         "what to change": "\n".join(text for advice in finding.recommend for text in advice.values()) or None,
     }

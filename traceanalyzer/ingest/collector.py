@@ -28,7 +28,7 @@ from traceanalyzer.model.schema import EVENT_TABLES
 
 Blocks = Iterable[pa.Table]
 
-_OF_THE_GPU = ("gpu_ops", "collectives", "overheads", "counters")
+_OF_THE_GPU = ("gpu_ops", "stream_events", "collectives", "overheads", "counters")
 """Tables whose rows may come without a process: they belong to the file's own."""
 
 _OF_THE_HOST = ("api_calls", "host_ranges", "overheads")

@@ -59,6 +59,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
         Key("category", ranks=("annotation", "python", "nvtx", "operator", "mpi", "os")),
     ),
     "overheads": _keys("start_ns", "end_ns", "process", "thread"),
+    "stream_events": _keys("process", "correlation", "device", "stream", "event", "on_stream"),
     "collectives": _keys("device", "start_ns", "end_ns", "stream"),
     "counters": _keys("device", "time_ns"),
     "memory_events": _keys("process", "time_ns", "address"),

@@ -160,6 +160,25 @@ OVERHEADS = TableSpec(
     (_rank(), _process(), _thread(), *_span("the overhead"), Column("name", NAME, None, "what the profiler did")),
 )
 
+STREAM_EVENTS = TableSpec(
+    "stream_events",
+    "one CUDA event that a stream was told to record, or to wait for",
+    (
+        _rank(),
+        _process(),
+        Column("time_ns", pa.int64(), "ns", "when the host told it so; null when not recorded"),
+        _device(),
+        Column("stream", pa.int64(), None, "stream that was told"),
+        Column("kind", NAME, None, "record or wait"),
+        Column("correlation", pa.int64(), None, "links to the call that told it, within the process"),
+        Column("event", pa.int64(), None, "id of the event within the process; null when not recorded"),
+        Column(
+            "on_stream", pa.int64(), None, "of a wait: stream whose event it is; null where only the event is known"
+        ),
+        Column("on_correlation", pa.int64(), None, "of a wait: links to the call that recorded that event"),
+    ),
+)
+
 COLLECTIVES = TableSpec(
     "collectives",
     "one collective on one rank, as far as the trace describes it: on its GPU operation or, for a send or receive, on the operator "
@@ -290,6 +309,7 @@ EVENT_TABLES: dict[str, TableSpec] = {
         API_CALLS,
         HOST_RANGES,
         OVERHEADS,
+        STREAM_EVENTS,
         COLLECTIVES,
         COUNTERS,
         MEMORY_EVENTS,

@@ -9,7 +9,7 @@ from traceanalyzer.names import readable_name
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.capture import Baseline, Capture, Problem, Samples, Unit, Value, Work
 from traceanalyzer.result.comparison_words import COUNT_WORDS, UNIT_WORDS
-from traceanalyzer.result.job_words import line_words
+from traceanalyzer.result.vocabulary import line_words
 from traceanalyzer.units import format_count, format_duration, format_share, format_value
 
 MOST = 8

@@ -11,7 +11,15 @@ from traceanalyzer.result.document import Finding, Result
 
 COLUMNS = (
     *("rule", "slug", "title", "severity", "confidence", "rank", "device", "recoverable_ns", "recoverable_share"),
-    *("speedup_ceiling", "predicted_speedup", "per_step_ns", "file", "line", "message"),
+    *(
+        "speedup_ceiling",
+        "predicted_speedup",
+        "predicted_speedup_least",
+        "predicted_speedup_most",
+        "prediction_note",
+        "per_step_ns",
+    ),
+    *("place", "place_ns", "place_predicted_speedup", "file", "line", "message"),
 )
 _FORMULA = re.compile(r"^[\s'\"]*[=+\-@＝＋－＠]")
 
@@ -26,12 +34,15 @@ def render_csv(result: Result) -> str:
 
 
 def _row(finding: Finding) -> list[str | int | float | None]:
-    saving, source = finding.saving, finding.source
+    saving, source, place = finding.saving, finding.source, finding.saving.place
+    least, most = saving.predicted_speedup_range or (None, None)
     return [
         *map(_text, (finding.rule, finding.slug, finding.title, finding.severity, finding.confidence)),
         *(finding.scope.rank, finding.scope.device),
         *(saving.recoverable_ns, saving.recoverable_share, saving.speedup_ceiling, saving.predicted_speedup),
-        *(saving.per_step_ns, _text(source.file) if source else None, source.line if source else None),
+        *(least, most, _text(saving.prediction_note or ""), saving.per_step_ns),
+        *((_text(place.name), place.ns, place.predicted_speedup) if place else (None, None, None)),
+        *(_text(source.file) if source else None, source.line if source else None),
         _text(finding.message),
     ]
 

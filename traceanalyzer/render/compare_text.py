@@ -25,7 +25,7 @@ from traceanalyzer.result.comparison_words import (
     signed_duration,
     unit_words,
 )
-from traceanalyzer.result.job_words import line_words
+from traceanalyzer.result.vocabulary import line_words
 from traceanalyzer.units import format_count
 
 MOST = 8

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from traceanalyzer.result.document import Device, Result, Steps
 from traceanalyzer.result.gpus import SIDE_BY_SIDE, gpu_namer, ledger_lines, notable_gpus, spread, steps_of_gpus
-from traceanalyzer.result.job_words import line_words
+from traceanalyzer.result.unprofiled_words import steps_without_profiler
+from traceanalyzer.result.vocabulary import line_words
 from traceanalyzer.units import format_count, format_duration, format_share
 
 WITH_BARS = 2
@@ -53,7 +54,9 @@ def _ledger(device: Device, steps: Steps | None) -> list[str]:
     if steps:
         median, p95 = format_duration(steps.median_ns), format_duration(steps.p95_ns)
         count = f"{steps.count} step{'s' if steps.count != 1 else ''}"
-        lines.append(f"  {count} ({steps.method}): median {median}, 95th percentile {p95}")
+        without = steps_without_profiler(steps, format_duration)
+        said = f"; {without}" if without else ""
+        lines.append(f"  {count} ({steps.method}): median {median}, 95th percentile {p95}{said}")
     return lines
 
 
@@ -71,6 +74,9 @@ def beside(result: Result, gpus: Gpus) -> list[tuple[str, list[str]]]:
     if any(timed):
         rows.append(("steps", [format_count(s.count) if s else "-" for s in timed]))
         rows.append(("median step", [format_duration(s.median_ns) if s else "-" for s in timed]))
+        bare = [s.unprofiled_step_ns if s else None for s in timed]
+        if any(ns is not None for ns in bare):
+            rows.append(("unprofiled, about", ["-" if ns is None else format_duration(ns) for ns in bare]))
     return rows
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from traceanalyzer.render.findings import alike, gain, grouped, proof
+from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_rules
 from traceanalyzer.render.ledgers import Gpus, beside, gpu_words, gpus_of, spread_rows
 from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clipped, code, details, table, text
 from traceanalyzer.result.document import Finding, Result, Steps
 from traceanalyzer.result.gpus import ledger_lines
-from traceanalyzer.result.job_words import absent, late_sentence, line_words, summary, waiting, worth_naming
+from traceanalyzer.result.job_words import absent, late_sentence, summary, waiting, worth_naming
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.unprofiled_words import steps_without_profiler
+from traceanalyzer.result.vocabulary import bound_by_words, line_words
 from traceanalyzer.units import format_count, format_duration, format_share
 
 MOST_NOTES, MOST_ADVICE, MOST_PROOF, MOST_RULES = 6, 8, 3, 40
@@ -48,7 +50,7 @@ def _about(result: Result) -> str:
     what = [f"{code(one.path)} ({text(one.producer)})" for one in first]
     what += [f"and {format_count(left)} more files"] if left > 0 else []
     tool = " ".join(filter(None, (result.tool.get("name"), result.tool.get("version"))))
-    bound = [f"bound by **{text(result.verdict.bound_by.replace('_', ' '))}**"] if result.devices else []
+    bound = [f"bound by **{text(bound_by_words(result.verdict.bound_by))}**"] if result.devices else []
     return " · ".join([*bound, " ".join(what), text(tool)])
 
 
@@ -105,7 +107,9 @@ def _steps(steps: Steps | None) -> list[str]:
     if steps is None:
         return []
     count = f"{format_count(steps.count)} step{'s' if steps.count != 1 else ''}"
-    return [f"{count}: median {format_duration(steps.median_ns)}, 95th percentile {format_duration(steps.p95_ns)}"]
+    times = f"median {format_duration(steps.median_ns)}, 95th percentile {format_duration(steps.p95_ns)}"
+    without = steps_without_profiler(steps, format_duration)
+    return [f"{count}: {times}; {without}" if without else f"{count}: {times}"]
 
 
 def _finding(number: int, group: list[Finding]) -> list[str]:
@@ -115,8 +119,8 @@ def _finding(number: int, group: list[Finding]) -> list[str]:
     if len(advice) > 1:
         more.append("\n".join(_cut([f"- {one}" for one in advice[1:]], MOST_ADVICE)))
     if first.evidence:
-        proofs = [f"- {text(proof(evidence))}" for evidence in first.evidence]
-        more.append("\n".join(["Where it shows:", "", *_cut(proofs, MOST_PROOF)]))
+        shown = [f"- {text(one)}" for one in proofs(first.evidence)]
+        more.append("\n".join(["Where it shows:", "", *_cut(shown, MOST_PROOF)]))
     lines = [f"**{number}. {text(first.title)}** · {code(first.rule)} · {text(first.severity)}"]
     lines += [text(gain(first))] if first.saving.recoverable_ns else []
     lines.append(text(first.message))
@@ -165,8 +169,7 @@ def _rules(result: Result) -> list[str]:
         return []
     said = ", ".join(f"{count} {text(outcome.replace('_', ' '))}" for outcome, count in sorted(counts.items()))
     silent = [
-        f"- {code(rule.rule)} {rule.outcome.replace('_', ' ')}: {text(rule.reason or 'no reason given')}"
-        for rule in result.rules
-        if rule.outcome in ("could_not_judge", "error")
+        f"- {', '.join(map(code, rules))} {outcome}: {text(reason)}"
+        for rules, outcome, reason in silent_rules(result.rules)
     ]
     return [details(f"Rules: {said}", "\n".join(_cut(silent, MOST_RULES)))] if silent else [f"Rules: {said}"]

@@ -127,7 +127,11 @@ def _result(finding: Finding, rule_index: int, mark: str, result: Result) -> dic
         "recoverable_share": saving.recoverable_share,
         "per_step_ns": saving.per_step_ns,
         "predicted_speedup": saving.predicted_speedup,
+        "predicted_speedup_range": saving.predicted_speedup_range,
+        "prediction_note": saving.prediction_note,
         "speedup_ceiling": saving.speedup_ceiling,
+        "place": _line(saving.place.name) if saving.place else None,
+        "place_predicted_speedup": saving.place.predicted_speedup if saving.place else None,
     }
     return {
         "ruleId": _line(finding.rule),

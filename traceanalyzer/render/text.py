@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from traceanalyzer.render.findings import alike, gain, grouped, proof
+from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_rules
 from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.vocabulary import bound_by_words
 from traceanalyzer.units import format_count
 
 EVIDENCE_ROWS = 3
+HEALTH = "TRC"
+"""What findings about the trace itself are called: that they save nothing need not be said."""
 MOST_INPUTS = 4
 
 
@@ -22,7 +25,7 @@ def render_text(result: Result) -> str:
     """Headline, health, ledgers, job, findings and the rules that stayed silent. Ends in a newline."""
     lines = wrap(result.verdict.headline, "", "")
     if result.devices:
-        lines.append(f"bound by: {result.verdict.bound_by.replace('_', ' ')}")
+        lines.append(f"bound by: {bound_by_words(result.verdict.bound_by)}")
     lines += ["", *_inputs(result)]
     for note in notes(result.health):
         count = f" ({format_count(note.count)}×)" if note.count > 1 else ""
@@ -59,7 +62,9 @@ def _calm(result: Result) -> list[str]:
             "ProfilerActivity.CUDA, or nsys profile --trace cuda,nvtx."
         )
         return wrap(text, "", "")
-    return ["No findings: nothing worth fixing was seen."]
+    if result.verdict.bound_by == "compute":
+        return ["No findings: nothing worth fixing was seen."]
+    return ["No findings: no rule knows what would save time."]
 
 
 def _said(result: Result) -> set[str]:
@@ -76,7 +81,7 @@ def _finding(number: int, group: list[Finding], said_above: Collection[str]) -> 
     indent = " " * (len(str(number)) + 2)
     lines = [
         *wrap(f"{first.title} [{first.rule}, {first.severity}]", f"{number}. ", indent),
-        *wrap(gain(first), indent, indent),
+        *([] if first.rule.startswith(HEALTH) else wrap(gain(first), indent, indent)),
         *([] if _plain(first.message) in said_above else wrap(first.message, indent, indent)),
     ]
     if len(group) > 1:
@@ -84,11 +89,12 @@ def _finding(number: int, group: list[Finding], said_above: Collection[str]) -> 
     if all(finding.severity == "info" and finding.saving.recoverable_ns == 0 for finding in group):
         # The findings that account for this time have said what to do.
         return lines
-    for evidence in first.evidence[:EVIDENCE_ROWS]:
-        lines += wrap(proof(evidence), f"{indent}· ", f"{indent}  ")
-    left = len(first.evidence) - EVIDENCE_ROWS
+    shown = proofs(first.evidence)
+    for text in shown[:EVIDENCE_ROWS]:
+        lines += wrap(text, f"{indent}· ", f"{indent}  ")
+    left = len(shown) - EVIDENCE_ROWS
     if left > 0:
-        lines.append(f"{indent}· and {left} more in the report")
+        lines.append(f"{indent}· {left} more in the report")
     said: set[tuple[str, str]] = set()
     for finding in group:
         for advice in finding.recommend:
@@ -103,7 +109,6 @@ def _silent(result: Result) -> list[str]:
     counts = Counter(rule.outcome for rule in result.rules)
     summary = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in sorted(counts.items()))
     lines = [f"Rules: {summary}"]
-    for rule in result.rules:
-        if rule.outcome in ("could_not_judge", "error"):
-            lines += wrap(f"{rule.rule} {rule.outcome.replace('_', ' ')}: {rule.reason}", "  ", "    ")
+    for rules, outcome, reason in silent_rules(result.rules):
+        lines += wrap(f"{', '.join(rules)} {outcome}: {reason}", "  ", "    ")
     return lines

@@ -13,6 +13,7 @@ from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, Swatch
 from traceanalyzer.result.document import SEVERITIES, Result
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.ranks import Note, notes
+from traceanalyzer.result.vocabulary import bound_by_words
 
 MATTERING = 3
 """So many findings fit on the first screen."""
@@ -35,7 +36,7 @@ class HealthLine:
 class FirstView:
     """`judged` is False where the recording does not allow a verdict; `record` is then what to do about it.
 
-    `findings` are the largest that pay, at most MATTERING; where there is none, `calm` says so. `outside` says what of the
+    `findings` are the first that matter, at most MATTERING; where there is none, `calm` says so. `outside` says what of the
     recordings is not judged.
     """
 
@@ -54,13 +55,11 @@ class FirstView:
 def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
     """`findings` are the first of each rule, in the order of the result."""
     judged = any(device.window_ns for device in result.devices) and not _grave(result)
-    matter = (
-        [view for view in findings if view.finding.saving.pays and view.finding.severity != "info"] if judged else []
-    )
+    matter = [view for view in findings if view.finding.matters] if judged else []
     bound_by = result.verdict.bound_by
     return FirstView(
         judged=judged,
-        bound_by=bound_by.replace("_", " "),
+        bound_by=bound_by_words(bound_by),
         meaning=BOUND_BY.get(bound_by, BOUND_BY["unknown"]),
         swatch=BY_KEY.get(BOUND_BY_KEYS.get(bound_by, "")),
         findings=matter[:MATTERING],
@@ -80,7 +79,9 @@ def _grave(result: Result) -> list[str]:
 def _calm(result: Result, findings: Sequence[FindingView]) -> str:
     looked = sum(rule.outcome in ("clean", "fired") for rule in result.rules)
     silent = sum(rule.outcome in ("could_not_judge", "error") for rule in result.rules)
-    words = "Nothing worth fixing found."
+    words = (
+        "Nothing worth fixing found." if result.verdict.bound_by == "compute" else "No rule knows what would save time."
+    )
     words += f" {looked} rules looked" + (f"; {silent} could not judge." if silent else ".")
     if any(view.finding.saving.pays for view in findings):
         words += " What little there is to gain is listed below."

@@ -15,8 +15,12 @@ GLOSSARY: dict[str, str] = {
     "median step": "Half of the steps are shorter than this and half are longer. One that the recording cuts off is left out.",
     "p95": "Of 100 steps, 95 are at most this long.",
     "spread": "How much longer slow steps are than the typical one: (p95 − median) / median.",
+    "unprofiled": "About what a mean step takes without the profiler: the recorded timeline was played again without the time that "
+    "recording operators, Python frames and API calls cost the host. What the GPU sets the pace of takes as long.",
     "predicted": "The recorded timeline was played again without this cause: the time it takes now, divided by the time it then "
     "takes. Dependencies and queues are kept. In a job each GPU is played by itself, as if those that it works with gained as much.",
+    "estimated": "From the least to the most that other kernels may give on this GPU: by its peaks, the bytes that they need not move "
+    "and how much of the GPU these kernels fill. The least also by playing the recorded timeline again.",
     "at most": "An upper limit: the window divided by the window without the claimed time. Something else may set the pace first.",
     "no gain": "The recorded timeline was played again without this cause, and came out as long as before.",
     "claimed": "The time that this finding accounts for, as a share of the GPU's window. No two findings account for the same time.",

@@ -90,6 +90,7 @@ def _parts(
         "legend": ledger_legend(devices),
         "groups": groups,
         "steps": steps_views(shown, result, labels),
+        "unprofiled": any(steps.unprofiled_step_ns is not None for steps in result.steps),
         "charts": charts,
         "data_tables": data_tables,
         "plain_table": plain_table,

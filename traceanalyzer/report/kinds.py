@@ -19,13 +19,3 @@ FAMILIES = {
     "other": "kernels of unknown kind",
 }
 """Families of kernels whose own names do not say it plainly."""
-COPIES = {
-    "htod": "host to device",
-    "dtoh": "device to host",
-    "dtod": "within a device",
-    "ptop": "device to device",
-    "uvm_htod": "managed, host to device",
-    "uvm_dtoh": "managed, device to host",
-    "uvm_dtod": "managed, device to device",
-}
-"""Directions of copies."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traceanalyzer.report.hatches import HATCHES, STRENGTH, Hatch
+from traceanalyzer.result.vocabulary import line_words
 
 
 @dataclass(frozen=True)
@@ -29,86 +30,78 @@ class Swatch:
         return self.key.replace(".", "-").replace("_", "-")
 
 
+def _line(key: str, meaning: str, light: str, dark: str, hatch: str = "") -> Swatch:
+    """The swatch of a ledger line, which has its name from the vocabulary."""
+    words = line_words(key)
+    return Swatch(key, words[:1].upper() + words[1:], meaning, light, dark, hatch)
+
+
 SWATCHES: tuple[Swatch, ...] = (
-    Swatch("compute", "Compute", "a compute kernel was running", "#306fba", "#71a8f1"),
-    Swatch(
+    _line("compute", "a compute kernel was running", "#306fba", "#71a8f1"),
+    _line(
         "exposed_communication",
-        "Exposed communication",
         "communication that no compute hid",
         "#8f71e1",
         "#8d73d2",
         "dots",
     ),
-    Swatch("exposed_memcpy", "Exposed copies", "copies that nothing else hid", "#53ccc4", "#2fa99f", "fine level"),
-    Swatch("exposed_memset", "Exposed memsets", "memsets that nothing else hid", "#5f9884", "#8cbba9", "fine upright"),
-    Swatch(
-        "idle.input", "Idle: input", "the launching thread waited for the data loader", "#df6e1e", "#e77c31", "rising"
-    ),
-    Swatch(
+    _line("exposed_memcpy", "copies that nothing else hid", "#53ccc4", "#2fa99f", "fine level"),
+    _line("exposed_memset", "memsets that nothing else hid", "#5f9884", "#8cbba9", "fine upright"),
+    _line("idle.input", "the launching thread waited for the data loader", "#df6e1e", "#e77c31", "rising"),
+    _line(
         "idle.memory_management",
-        "Idle: memory management",
         "memory was being allocated or freed",
         "#a5583f",
         "#b3664b",
         "grid",
     ),
-    Swatch(
+    _line(
         "idle.synchronization",
-        "Idle: synchronization",
         "the host had waited for the GPU",
         "#ca3b67",
         "#dc5d89",
         "crossed",
     ),
-    Swatch("idle.mpi", "Idle: MPI", "the launching thread was in an MPI call", "#503886", "#5c326e", "fine chequered"),
-    Swatch(
-        "idle.os", "Idle: system calls", "the launching thread was in a system call", "#3eb062", "#7ada92", "fine grid"
-    ),
-    Swatch(
-        "idle.host_work", "Idle: host work", "the launching thread was busy elsewhere", "#e6ab22", "#e3b135", "falling"
-    ),
-    Swatch(
+    _line("idle.mpi", "the launching thread was in an MPI call", "#503886", "#5c326e", "fine chequered"),
+    _line("idle.os", "the launching thread was in a system call", "#5cbc7a", "#62bc80", "fine grid"),
+    _line("idle.host_work", "the launching thread was busy elsewhere", "#e6ab22", "#e3b135", "falling"),
+    _line(
         "idle.host_untraced",
-        "Idle: host, untraced",
-        "nothing was recorded on the launching thread",
+        "no call or range was recorded on the launching thread",
         "#e0c171",
         "#b69b59",
         "fine falling",
     ),
-    Swatch(
+    _line(
         "idle.launch_latency",
-        "Idle: launch latency",
         "from the launch call to the kernel's start",
         "#b6b741",
         "#c2c352",
         "upright",
     ),
-    Swatch(
+    _line(
         "idle.dependency",
-        "Idle: dependency",
         "launched, but waiting for another stream or device",
         "#a182a9",
         "#bb9bc6",
         "level",
     ),
-    Swatch(
+    _line(
         "idle.queued",
-        "Idle: queued",
         "launched, and nothing recorded says why it did not run",
         "#6e2c50",
         "#862638",
         "diamonds",
     ),
-    Swatch(
+    _line(
         "idle.turnaround",
-        "Idle: turnaround",
         "the hardware's hand-over between operations",
         "#adc6e5",
         "#777777",
         "fine dots",
     ),
-    Swatch("idle.profiler", "Idle: profiler", "the profiler's own overhead", "#a7a7a7", "#768ba7", "fine rising"),
-    Swatch("idle.unattributed", "Idle: unattributed", "no launch record says why", "#6e7883", "#465363", "chequered"),
+    _line("idle.profiler", "the profiler's own overhead", "#a7a7a7", "#768ba7", "fine rising"),
+    _line("idle.unattributed", "no launch record says why", "#6e7883", "#465363", "chequered"),
     Swatch("communication", "Communication", "a communication kernel was running", "#8f71e1", "#8d73d2", "dots"),
     Swatch(
         "communication_wait",

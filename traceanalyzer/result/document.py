@@ -102,7 +102,8 @@ class Steps:
     """Step times on one GPU: `count` steps, times over those that have a step before them. `spread` is (p95 - median) / median.
 
     `slow_count` of them took much longer than the median; `outside_op_count` operations are in none, such as work queued before the
-    recording began.
+    recording began. `unprofiled_step_ns` is about what the mean step takes without the profiler, at least `unprofiled_least_ns` and at
+    most `unprofiled_most_ns`; null where that cannot be told.
     """
 
     rank: int | None
@@ -114,6 +115,9 @@ class Steps:
     spread: float
     slow_count: int = 0
     outside_op_count: int = 0
+    unprofiled_step_ns: int | None = None
+    unprofiled_least_ns: int | None = None
+    unprofiled_most_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -123,12 +127,27 @@ class Metric:
 
 
 @dataclass(frozen=True)
+class PlaceSaving:
+    """The one place that causes most of a finding's time: the ledger time behind it, and a step and a speedup without that place
+    alone. `per_step_ns` and `predicted_step_ns` are null without steps, the predictions also where nothing can be predicted."""
+
+    name: str
+    ns: int
+    per_step_ns: int | None
+    predicted_step_ns: int | None
+    predicted_speedup: float | None
+
+
+@dataclass(frozen=True)
 class Saving:
     """What is to be gained. `speedup_ceiling` = window / (window - recoverable); nulls mean that nothing was estimated.
 
     The prediction comes from replaying the timeline without the cause. `step_ns` is the mean time from one step's end to the next's,
     `predicted_step_ns` the same without the cause; both are null without steps. Where nothing is predicted, `prediction_note` says why.
-    `recoverable_share` is of the windows of `gpu_count` GPUs together.
+    `recoverable_share` is of the windows of `gpu_count` GPUs together. `place` is null where no one place causes most of it.
+    `unprofiled_step_ns` and `predicted_unprofiled_step_ns` are about what such steps take without the profiler; null where that cannot
+    be told.
+    `predicted_speedup_range` is what an estimate may come to, from the least to the most; null where the replay says one figure.
     """
 
     recoverable_ns: int | None
@@ -140,11 +159,34 @@ class Saving:
     predicted_speedup: float | None = None
     prediction_note: str | None = None
     gpu_count: int = 1
+    place: PlaceSaving | None = None
+    predicted_speedup_range: tuple[float, float] | None = None
+    unprofiled_step_ns: int | None = None
+    predicted_unprofiled_step_ns: int | None = None
 
     @property
     def pays(self) -> bool:
         """Whether there is something to gain: time to recover, and no replay that says that something else sets the pace."""
         return bool(self.recoverable_ns) and (self.predicted_speedup is None or self.predicted_speedup >= LEAST_SPEEDUP)
+
+    @property
+    def gain_share(self) -> float:
+        """The share of the time that a fix saves: by the replay where it predicts, else what is recoverable; 0 for nothing.
+
+        More than what is recoverable only where the note says under which condition.
+        """
+        recoverable = self.recoverable_share or 0.0
+        if not self.pays or self.predicted_speedup is None:
+            return recoverable if self.pays else 0.0
+        predicted = 1 - 1 / self.predicted_speedup
+        return predicted if self.prediction_note else min(predicted, recoverable)
+
+    @property
+    def gain_ns(self) -> float:
+        """The same in ns, of the window of its GPU; of several GPUs, of the mean of their windows."""
+        if not self.recoverable_ns or not self.recoverable_share:
+            return 0.0
+        return self.gain_share * self.recoverable_ns / self.recoverable_share / self.gpu_count
 
 
 @dataclass(frozen=True)
@@ -190,6 +232,13 @@ class Finding:
     references: list[str]
     confidence_reasons: list[str] = field(default_factory=list)
     source: Source | None = None
+
+    @property
+    def matters(self) -> bool:
+        """Whether a reader is to see it before all else: not where it is for information only, or a low note of the trace's health."""
+        if self.severity in ("info", "low"):
+            return self.severity == "low" and (self.saving.pays or self.saving.recoverable_ns is None)
+        return True
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer, late_ranks
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism
 from traceanalyzer.result.ranks import rank_list
+from traceanalyzer.result.vocabulary import cause_words, line_words
 from traceanalyzer.units import format_bytes, format_count, format_duration, format_share
 
 MOST_PARALLELISMS = 4
@@ -76,15 +77,10 @@ def why_late(late: LateRank) -> str:
     if late.why:
         return late.why
     if late.line is None:
-        return "does something meanwhile that was not recorded"
+        return "is meanwhile in no call or range that was recorded"
     if late.line.startswith("idle."):
-        return f"stands idle meanwhile ({line_words(late.line).removeprefix('idle: ')})"
+        return f"stands idle meanwhile ({cause_words(late.line.removeprefix('idle.'))})"
     return f"is busy meanwhile ({line_words(late.line)})"
-
-
-def line_words(line: str) -> str:
-    """A ledger line in words: "exposed_memcpy" is "exposed memcpy", "idle.host_work" is "idle: host work"."""
-    return line.replace("idle.", "idle: ").replace("_", " ")
 
 
 def collective_words(one: CollectiveStats) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from traceanalyzer.result.capture import Capture, Value
 from traceanalyzer.result.document import SEVERITIES, Device, Finding, Result
 from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.result.vocabulary import IDLE_ABOUT
 from traceanalyzer.units import COUNT, NS, SHARE
 
 
@@ -23,22 +24,6 @@ class Figure:
     about: str
 
 
-CAUSES = {
-    "turnaround": "the hardware's hand-over between operations",
-    "dependency": "waiting for another stream or device",
-    "queued": "launched work that did not run, with nothing recorded that says why",
-    "launch_latency": "launches that arrive late",
-    "input": "the data loader",
-    "memory_management": "allocating and freeing memory",
-    "synchronization": "the host waiting for the GPU before it goes on",
-    "mpi": "waiting in MPI calls",
-    "os": "system calls of the launching thread",
-    "host_work": "work on the host between launches",
-    "host_untraced": "host time in which nothing was recorded",
-    "profiler": "the profiler itself",
-    "unattributed": "launches that were not recorded",
-}
-"""Causes of idle time, as the ledger has them."""
 _OF_WINDOW = {
     "idle_share": "nothing runs on the GPU",
     "busy_share": "anything runs on the GPU",
@@ -51,7 +36,7 @@ _OF_WINDOW = {
 }
 FIGURES: dict[str, Figure] = {
     **{name: Figure(SHARE, f"share of the time in which {about}") for name, about in _OF_WINDOW.items()},
-    **{f"idle.{cause}_share": Figure(SHARE, f"idle time caused by {about}") for cause, about in CAUSES.items()},
+    **{f"idle.{cause}_share": Figure(SHARE, f"idle time caused by {about}") for cause, about in IDLE_ABOUT.items()},
     "waiting_share": Figure(
         SHARE, "time that ranks wait for late ones with nothing else to do, in collectives that match"
     ),
@@ -195,7 +180,7 @@ def _of_windows(devices: list[Device]) -> Iterator[tuple[str, Value]]:
     for figure_name in _OF_WINDOW:
         field = figure_name.removesuffix("_share") + "_ns"
         yield figure_name, value([getattr(device, field) for device in devices], figure_name)
-    for cause in CAUSES:
+    for cause in IDLE_ABOUT:
         parts = [device.idle_by_cause_ns.get(cause, 0) for device in devices]
         yield f"idle.{cause}_share", value(parts, cause)
     for figure_name, field in (("max_gap", "max_gap_ns"), ("window", "window_ns")):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TypeVar
 
 from traceanalyzer.result.document import Verdict
-from traceanalyzer.units import format_share
+from traceanalyzer.units import format_duration, format_share
 
+Key = TypeVar("Key", bound=Hashable)
 WORTH_A_SENTENCE = 0.05
 """A loss below this share of the window is no headline."""
 WASTE_WORTH_A_SENTENCE = 0.10
@@ -18,7 +22,7 @@ WASTE_WORTH_A_SENTENCE = 0.10
 class Cause:
     """A kind of lost time: what `bound_by` calls it, what the sentence says, and whether the GPU stands idle meanwhile.
 
-    For idle time `words` is the clause that says how many of the idle points it causes; else it is what takes the time.
+    For idle time `words` is the clause that says how much it costs; else it is what takes the time.
     """
 
     bound_by: str
@@ -27,48 +31,81 @@ class Cause:
 
 
 CAUSES: dict[str, Cause] = {
-    "input": Cause("input", "the data loader causes {points} points of it"),
-    "host": Cause("host", "work on the host between launches causes {points} points of it"),
-    "host_untraced": Cause("host", "host time in which nothing was recorded causes {points} points of it"),
-    "launch": Cause("launch", "launching kernels causes {points} points of it"),
-    "synchronization": Cause(
-        "synchronization", "the host waiting for the GPU before it goes on causes {points} points of it"
-    ),
-    "memory_management": Cause("memory_management", "allocating and freeing memory causes {points} points of it"),
-    "dependency": Cause("dependency", "waiting for another stream or device causes {points} points of it"),
+    "input": Cause("input", "the data loader costs {much}"),
+    "host": Cause("host", "work on the host between launches costs {much}"),
+    "host_untraced": Cause("host", "host time without a recorded call or range costs {much}"),
+    "launch": Cause("launch", "launching kernels costs {much}"),
+    "launch_copies": Cause("launch", "launching copies costs {much}"),
+    "synchronization": Cause("synchronization", "the host waiting for the GPU before it goes on costs {much}"),
+    "memory_management": Cause("memory_management", "allocating and freeing memory costs {much}"),
+    "dependency": Cause("dependency", "waiting for another stream or device costs {much}"),
     "queued": Cause(
         "queued",
-        "for {points} points of it nothing recorded says why work that was launched did not run: that part could not be judged",
+        "for {much} nothing recorded says why work that was launched did not run, which could not be judged",
     ),
-    "mpi": Cause("mpi", "waiting in MPI calls causes {points} points of it"),
-    "os": Cause("os", "system calls of the launching thread cause {points} points of it"),
-    "unattributed": Cause("unknown", "for {points} points of it the trace does not record what was launched when"),
-    "profiler": Cause("unknown", "the profiler itself causes {points} points of it"),
+    "mpi": Cause("mpi", "MPI calls cost {much}"),
+    "os": Cause("os", "system calls of the launching thread cost {much}"),
+    "unattributed": Cause("unknown", "for {much} the trace does not record what was launched when"),
+    "profiler": Cause("unknown", "the profiler itself costs {much}"),
     "communication": Cause("communication", "communication that no computation covers", idle=False),
     "memcpy": Cause("memcpy", "memory copies that no computation covers", idle=False),
     "memset": Cause("memcpy", "memsets that no computation covers", idle=False),
     "turnaround": Cause("unknown", "the hardware's hand-over from one operation to the next", idle=False),
 }
+FAMILIES: dict[str, list[str]] = {}
+"""The causes that `bound_by` calls the same, together; the unknown ones each for itself."""
+for _name, _cause in CAUSES.items():
+    FAMILIES.setdefault(_name if _cause.bound_by == "unknown" else _cause.bound_by, []).append(_name)
+MIXED = {
+    "memcpy": ("memset", "memory copies and memsets that no computation covers"),
+    "launch": ("launch_copies", "launching kernels and copies costs {much}"),
+    "host": (
+        "host_untraced",
+        "the host between launches costs {much}, with no call or range recorded for {part} of that",
+    ),
+}
+"""By `bound_by`: the other cause of its family, and what is said where both are large."""
 MOST = 0.5
-"""A finding that explains this share of a loss stands for it in the sentence."""
+"""A finding that explains this share of a loss stands for it in the sentence; a place that causes it, too."""
 SOME = 0.25
 """Of a loss that is mostly not explained, a finding that explains this share, and most of what is."""
-MIXED_MEMORY = "memory copies and memsets that no computation covers"
-MIXED_HOST = "the host between launches causes {points} points of it, {untraced} of them with nothing recorded"
-UNSEEN = "could not be judged for {share} of the time: work from before the recording, which it does not show, may have been running"
+NEARLY = 0.75
+"""Waiting for others stands for a job also where one cause of idle time is that much larger: that is what they wait for."""
+APART, TIMES = 0.10, 2
+"""A GPU stands out that loses this share of its window more than any other, and so many times what the others lose."""
+UNSEEN = "work from before the recording, which it does not show, may have been running"
 NOTHING_TO_JUDGE = "Could not judge: the trace holds no GPU work."
 NO_DURATION = "Could not judge: none of the GPU operations in the trace has a duration."
 
 
 @dataclass(frozen=True)
+class Pace:
+    """The steps of a GPU: their mean length in ns, and whether all take about as long."""
+
+    ns: int
+    even: bool
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """What causes `ns` of a loss of the family `bound_by`: the subject of a sentence. A lower `level` says more."""
+
+    bound_by: str
+    level: int
+    subject: str
+    ns: int
+
+
+@dataclass(frozen=True)
 class Split:
-    """One GPU's window in ns: its name in sentences, its length, its idle time, and all of it by cause or "compute".
+    """One GPU's window in ns, or those of several together: its name in sentences, its length, its idle time, and all of it by cause or
+    "compute". `gpus` is how many they are.
 
     `waste` is what could be saved of computing, in ns, and what for: the title of the finding that says so. `sharper` are findings
-    that say more of idle time than its cause does: by name of the cause, ns and title, the largest first. `waited` is how long the
+    that say more of a loss than its cause does: by name of the cause, ns and title, the largest first. `waited` is how long the
     GPU communicates only to wait for others, in ns, and the sentence, without its stop, that explains it; `explained` is how much of
-    its communication any finding explains, in ns. `unseen` is the idle time in which work from before the recording may have been
-    running.
+    its communication any finding explains, in ns. `beside` is what a finding says that no time can be given for: a leak. `unseen` is
+    the idle time in which work from before the recording may have been running.
     """
 
     name: str
@@ -79,6 +116,10 @@ class Split:
     sharper: tuple[tuple[str, int, str], ...] = ()
     waited: tuple[int, str] | None = None
     explained: int = 0
+    culprits: tuple[Culprit, ...] = ()
+    pace: Pace | None = None
+    beside: str | None = None
+    gpus: int = 1
     unseen: int = 0
 
     @property
@@ -89,91 +130,170 @@ class Split:
     def share(self, ns: int) -> float:
         return ns / self.window if self.window else 0.0
 
-    def main_loss(self) -> tuple[str, int]:
-        """The largest loss, by the name of a cause, and its ns.
+    def lost(self, family: str) -> int:
+        """ns lost to all causes of one of FAMILIES."""
+        return sum(self.by_cause.get(name, 0) for name in FAMILIES[family])
 
-        Causes that `bound_by` calls the same count together, under the name of the largest; the unknown ones each for itself.
-        """
-        families: dict[str, list[str]] = {}
-        for name, cause in CAUSES.items():
-            families.setdefault(name if cause.bound_by == "unknown" else cause.bound_by, []).append(name)
-        ns = {family: sum(self.by_cause.get(name, 0) for name in names) for family, names in families.items()}
-        family = max(sorted(ns), key=lambda f: ns[f])
-        return max(families[family], key=lambda name: self.by_cause.get(name, 0)), ns[family]
+    def main_loss(self, idle: bool = False) -> tuple[str, int]:
+        """The largest loss, or that of idle time, by the name of a cause, and its ns. A family counts together, under the name of its
+        largest cause."""
+        families = [name for name, causes in FAMILIES.items() if CAUSES[causes[0]].idle or not idle]
+        family = max(sorted(families), key=self.lost)
+        return max(FAMILIES[family], key=lambda name: self.by_cause.get(name, 0)), self.lost(family)
+
+    def much(self, ns: int) -> str:
+        """How much time that is: of a step where they are known, else of the window; of several GPUs, their mean."""
+        if self.pace is None:
+            return f"{format_duration(ns / self.gpus)} of {format_duration(self.window / self.gpus)}"
+        each = "each" if self.pace.even else "the average"
+        return f"{format_duration(self.share(ns) * self.pace.ns)} of {each} {format_duration(self.pace.ns)} step"
+
+    def does(self, one: str, several: str) -> str:
+        """The beginning of a sentence: who, and the verb for one GPU or several."""
+        return f"{self.name[:1].upper()}{self.name[1:]} {one if self.gpus == 1 else several}"
 
 
-def judge(splits: list[Split], hidden: str | None = None) -> Verdict:
-    """The verdict on the GPU that computes least, which is where there is most to gain. `hidden` says why none is possible.
+def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
+    """The verdict on all GPUs together. `hidden` says why none is possible.
 
-    A GPU that computes at least half of the time is bound by computing, any other by its largest loss.
+    What computes at least half of the time is bound by computing, any other by its largest loss. A GPU is named where it stands out.
     """
     if not splits or hidden:
         return Verdict("unknown", hidden or NOTHING_TO_JUDGE)
     timed = [split for split in splits if split.window]
     if not timed:
         return Verdict("unknown", NO_DURATION)
-    worst = min(timed, key=lambda split: split.compute)
-    bound_by = "compute" if worst.compute >= 0.5 else CAUSES[worst.main_loss()[0]].bound_by
-    if sentence := _of_the_job(worst):
-        return Verdict(bound_by, f"{sentence}.")
-    who, what = worst.name, _what(worst)
-    if len(timed) > 1:
-        alone = sum(split.compute == worst.compute for split in timed) == 1
-        who += f" computes {'the least' if alone else 'as little as any'} of {len(timed)} GPUs: it"
-    return Verdict(bound_by, f"{who[0].upper()}{who[1:]} {what}.")
+    job = together(timed)
+    bound_by = "compute" if job.compute >= 0.5 else CAUSES[job.main_loss()[0]].bound_by
+    return Verdict(bound_by, f"{_of_the_job(job) or _sentence(_standing_out(timed, job) or job)}.")
+
+
+def together(splits: Sequence[Split]) -> Split:
+    """The GPUs of a job as one: all of their time, added up."""
+    if len(splits) == 1:
+        return splits[0]
+    causes = dict.fromkeys(name for split in splits for name in split.by_cause)
+    paces = [split.pace for split in splits if split.pace]
+    culprits = _added(((one.bound_by, one.level, one.subject), one.ns) for split in splits for one in split.culprits)
+    sharper = _added(((cause, title), ns) for split in splits for cause, ns, title in split.sharper)
+    waste = _added((split.waste[1], split.waste[0]) for split in splits if split.waste)
+    waited = _added((split.waited[1], split.waited[0]) for split in splits if split.waited)
+    return Split(
+        f"the {len(splits)} GPUs",
+        sum(split.window for split in splits),
+        sum(split.idle for split in splits),
+        {cause: sum(split.by_cause.get(cause, 0) for split in splits) for cause in causes},
+        waste=(waste[0][1], waste[0][0]) if waste else None,
+        sharper=tuple((cause, ns, title) for (cause, title), ns in sharper),
+        waited=(waited[0][1], waited[0][0]) if waited else None,
+        explained=sum(split.explained for split in splits),
+        culprits=tuple(Culprit(*key, ns) for key, ns in culprits),
+        pace=Pace(round(median(pace.ns for pace in paces)), all(pace.even for pace in paces))
+        if len(paces) == len(splits)
+        else None,
+        unseen=sum(split.unseen for split in splits),
+        beside=next((split.beside for split in splits if split.beside), None),
+        gpus=len(splits),
+    )
+
+
+def _added(items: Iterable[tuple[Key, int]]) -> list[tuple[Key, int]]:
+    """The sums by key, the largest first."""
+    sums: Counter[Key] = Counter()
+    for key, ns in items:
+        sums[key] += ns
+    return sums.most_common()
+
+
+def _standing_out(splits: Sequence[Split], job: Split) -> Split | None:
+    """The one GPU that has most of the job's largest loss, where the others have clearly less of it."""
+    if len(splits) < 2:
+        return None
+    main = job.main_loss()[0]
+    family = next(name for name, causes in FAMILIES.items() if main in causes)
+    first, second, *_ = sorted(splits, key=lambda split: -split.share(split.lost(family)))
+    own, next_to_it = (split.share(split.lost(family)) for split in (first, second))
+    if own < next_to_it + APART or own < TIMES * next_to_it:
+        return None
+    others = f"the other {len(splits) - 1} GPUs" if len(splits) > 2 else second.name
+    return replace(first, name=f"{first.name}, unlike {others},")
 
 
 def _of_the_job(split: Split) -> str | None:
-    """What all GPUs together say, where a GPU loses most of its time to waiting for others."""
+    """What all GPUs together say, where they lose most to waiting for one another."""
     name, ns = split.main_loss()
     waited, sentence = split.waited or (0, "")
     largest = CAUSES[name].bound_by == "communication" and split.share(waited) >= WORTH_A_SENTENCE
     least = MOST * ns if split.explained > waited / MOST else SOME * ns
-    return sentence if largest and waited >= least else None
+    idle = split.main_loss(idle=True)[1]
+    return sentence if largest and waited >= max(least, NEARLY * idle) else None
 
 
-def _what(split: Split) -> str:
-    """What one GPU does: the rest of a sentence that begins with its name."""
+def _sentence(split: Split) -> str:
+    """What the GPU does, without the stop."""
     name, ns = split.main_loss()
     cause, share = CAUSES[name], split.share(ns)
-    computes = f"computes {format_share(split.compute)} of the time"
+    computes = f"{split.does('computes', 'compute')} {format_share(split.compute)} of the time"
     if split.waste and split.waste[0] >= max(ns, WASTE_WORTH_A_SENTENCE * split.window):
         saved, title = split.waste
-        return f"{computes}, up to {_points(split.share(saved))} points of which could be saved: {_clause_of(title)}"
+        return f"{computes}; up to {split.much(saved)} could be saved: {_clause_of(title)}"
     if share < WORTH_A_SENTENCE:
-        return f"{computes}; nothing else takes as much as {WORTH_A_SENTENCE:.0%}"
-    if cause.idle and split.unseen >= MOST * split.idle:
-        return UNSEEN.format(share=format_share(split.share(split.unseen)))
+        return f"{computes}; {split.beside or f'nothing else takes as much as {WORTH_A_SENTENCE:.0%}'}"
     if cause.idle:
-        return f"is idle {format_share(split.share(split.idle))} of the time; {_clause(split, cause, ns)}"
-    mixed = cause.bound_by == "memcpy" and _mixed(split, ns, "memset")
-    words = MIXED_MEMORY if mixed else cause.words
+        return _idle(split, cause, ns)
+    words, title = _words(split, cause, ns), (_sharper(split, cause, ns) or (0, ""))[1]
+    # "Communication that is queued behind computation" says all that "communication that no computation covers" does.
+    if title.split(" ")[0].lower() == words.split(" ")[0]:
+        words, title = _clause_of(title), ""
+    if split.share(split.idle) > max(share, split.compute):
+        largest, lost = split.main_loss(idle=True)
+        return f"{_idle(split, CAUSES[largest], lost)}, and {format_share(share)} of the time goes to {words}"
     if split.compute > share:
-        return f"{computes}, and {format_share(share)} goes to {words}"
-    return f"spends {format_share(share)} of the time on {words}"
+        told = f"{computes}, and {format_share(share)} ({split.much(ns)}) goes to {words}"
+    else:
+        told = f"{split.does('spends', 'spend')} {format_share(share)} of the time ({split.much(ns)}) on {words}"
+    return f"{told}: {_clause_of(title)}" if title else told
+
+
+def _idle(split: Split, cause: Cause, ns: int) -> str:
+    """Why the GPU stands idle: who causes most of the largest loss, or else what."""
+    share = format_share(split.share(split.idle))
+    if split.unseen >= MOST * split.idle:
+        return f"Could not judge {split.name} for {format_share(split.share(split.unseen))} of the time: {UNSEEN}"
+    if split.by_cause.get("queued", 0) >= MOST * split.idle:
+        why = "work was launched, and nothing recorded says why it did not run"
+        who = f"{split.name} {'is' if split.gpus == 1 else 'are'}"
+        return f"Could not judge why {who} idle {share} of the time: {why}"
+    least = max(MOST * ns, WORTH_A_SENTENCE * split.window)
+    guilty = [one for one in split.culprits if one.bound_by == cause.bound_by and one.ns >= least]
+    if guilty:
+        first = min(guilty, key=lambda one: (one.level, -one.ns))
+        return f"{first.subject} leaves {split.name} idle {split.much(first.ns)}"
+    idle = f"{split.does('is', 'are')} idle {share} of the time"
+    if title := _sharper(split, cause, ns):
+        return f"{idle}; {_clause_of(title[1])}: {split.much(title[0])}"
+    part = format_share(split.by_cause.get("host_untraced", 0) / ns)
+    return f"{idle}; {_words(split, cause, ns).format(much=split.much(ns), part=part)}"
+
+
+def _sharper(split: Split, cause: Cause, ns: int) -> tuple[int, str] | None:
+    """The finding that explains most of a loss, and how much: ns and title."""
+    found = (
+        (part, title)
+        for name, part, title in split.sharper
+        if CAUSES[name].bound_by == cause.bound_by and part >= MOST * ns
+    )
+    return next(found, None)
+
+
+def _words(split: Split, cause: Cause, ns: int) -> str:
+    """What the cause is called. What is known and what is not recorded are kept apart."""
+    other, words = MIXED.get(cause.bound_by, ("", ""))
+    part = split.by_cause.get(other, 0)
+    mixed = min(part, ns - part) >= max(0.05 * ns, 0.01 * split.window)
+    return words if other and mixed else cause.words
 
 
 def _clause_of(title: str) -> str:
     """A title within a sentence; one that begins with a name or an abbreviation keeps its capitals."""
     return title if title[1:2].isupper() else title[:1].lower() + title[1:]
-
-
-def _clause(split: Split, cause: Cause, ns: int) -> str:
-    """How much of the idle time the cause takes. What is known and what is not recorded are kept apart."""
-    for name, part, title in split.sharper:
-        if CAUSES[name].bound_by == cause.bound_by and part >= MOST * ns:
-            return f"for {_points(split.share(part))} points of that {_clause_of(title)}"
-    mixed = cause.bound_by == "host" and _mixed(split, ns, "host_untraced")
-    words = MIXED_HOST if mixed else cause.words
-    untraced = split.share(split.by_cause.get("host_untraced", 0))
-    return words.format(points=_points(split.share(ns)), untraced=_points(untraced))
-
-
-def _mixed(split: Split, ns: int, name: str) -> bool:
-    """Whether both the named cause and the rest of its family are large enough to be told apart in the sentence."""
-    part = split.by_cause.get(name, 0)
-    return min(part, ns - part) >= max(0.05 * ns, 0.01 * split.window)
-
-
-def _points(share: float) -> str:
-    return format_share(share).removesuffix("%") if share >= 0.995 else f"{share * 100:.0f}"

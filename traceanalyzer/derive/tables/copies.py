@@ -22,6 +22,11 @@ COPIES = TableSpec(
         Column("src_memory", NAME, None, "pageable, pinned, device, managed, array or unknown"),
         Column("dst_memory", NAME, None, "as src_memory, for the destination"),
         Column("pageable", pa.bool_(), None, "the host side is pageable memory"),
+        ns(
+            "pinned",
+            "what it would take with pinned memory on the host: at the bandwidth of the GPU's own pinned copies, else the usual one of "
+            "its link; null for copies within a GPU and of unknown size",
+        ),
         ns("exposed", "time of this copy that neither compute, communication nor an earlier copy covers"),
         Column("bandwidth", pa.float64(), None, "bytes per second"),
         Column(

@@ -66,3 +66,16 @@ STEP_LEDGER = TableSpec(
         Column("rhythm", NAME, None, "at what rhythm slow steps come, such as: every 10th; null when at none"),
     ),
 )
+
+UNPROFILED_STEPS = TableSpec(
+    "unprofiled_steps",
+    "one GPU whose steps can be told without what recording cost; means, from the end of one step to the end of the next",
+    (
+        RANK,
+        DEVICE,
+        ns("step", "a step as it was recorded"),
+        ns("unprofiled", "a step without the profiler"),
+        ns("least", "what that may be at least"),
+        ns("most", "what that may be at most"),
+    ),
+)

@@ -29,11 +29,12 @@ HOST_CATEGORIES = {
     "FEE": "python",
 }
 OVERHEAD = "overhead"
-# Annotations on the GPU's tracks, records of streams and events that wait, links and whole-window spans.
+STREAM_WAITS = "cuda_sync"
+"""Records of streams and of the host that wait; of those, only the streams that wait for one another are read."""
+# Annotations on the GPU's tracks, records of events, links and whole-window spans.
 NO_WORK = frozenset(
     {
         "gpu_user_annotation",
-        "cuda_sync",
         "cuda_event",
         "cuda_profiler_range",
         "external_correlation",
@@ -51,7 +52,9 @@ NO_WORK = frozenset(
 )
 
 _BY_SPELLING = {
-    name.casefold(): name for name in (*GPU_KINDS, *API_CATEGORIES, *HOST_CATEGORIES, *NO_WORK) if "_" in name
+    name.casefold(): name
+    for name in (*GPU_KINDS, *API_CATEGORIES, *HOST_CATEGORIES, *NO_WORK, STREAM_WAITS)
+    if "_" in name
 }
 
 # What the words of a category that is not in these tables say of its events on a GPU's track. What says both says nothing.

@@ -64,6 +64,8 @@ class Args(msgspec.Struct, gc=False, omit_defaults=True):
     total_reserved: Number = msgspec.field(default=None, name="Total Reserved")
     device_type: Number = msgspec.field(default=None, name="Device Type")
     device_id: Number = msgspec.field(default=None, name="Device Id")
+    wait_on_stream: Number = None
+    wait_on_record: Number = msgspec.field(default=None, name="wait_on_cuda_event_record_corr_id")
 
 
 class Event(msgspec.Struct, gc=False):

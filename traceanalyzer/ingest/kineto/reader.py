@@ -15,7 +15,15 @@ from traceanalyzer.ingest import classify
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.kineto import columns as col
 from traceanalyzer.ingest.kineto import copies
-from traceanalyzer.ingest.kineto.categories import API_CATEGORIES, GPU_KINDS, HOST_CATEGORIES, NO_WORK, OVERHEAD, usual
+from traceanalyzer.ingest.kineto.categories import (
+    API_CATEGORIES,
+    GPU_KINDS,
+    HOST_CATEGORIES,
+    NO_WORK,
+    OVERHEAD,
+    STREAM_WAITS,
+    usual,
+)
 from traceanalyzer.ingest.kineto.counters import Counters
 from traceanalyzer.ingest.kineto.decode import Args, Event, Events, Number, Times
 from traceanalyzer.ingest.kineto.extras import Extra, extras
@@ -108,6 +116,8 @@ class Reader:
             self._host_ranges(HOST_CATEGORIES[known], events, times)
         elif known == OVERHEAD:
             self._overheads(events, times)
+        elif known == STREAM_WAITS:
+            self._stream_waits(events, times)
         elif device := by_category(known):
             self._vendors.met(device, len(events))
         else:
@@ -189,6 +199,24 @@ class Reader:
             }
         self._processes.gpu_tracks.see(events, data["device"], data["stream"])
         self._sink.add("gpu_ops", pa.table(data))
+
+    def _stream_waits(self, events: list[Event], times: dict[str, pa.Array]) -> None:
+        """Streams that were told to wait for another's event; the host's own waits are calls."""
+        args = col.arguments(events)
+        named = pa.array([a.wait_on_stream is not None and a.stream is not None for a in args])
+        data = {
+            "time_ns": times["start_ns"],
+            "device": self._ids.column(col.patched([a.device for a in args], (e.pid for e in events)), col.INT32),
+            "stream": self._ids.streams([a.stream for a in args]),
+            "kind": col.constant("wait", len(events)),
+            "correlation": self._ids.column([a.correlation for a in args]),
+            "on_stream": self._ids.streams([a.wait_on_stream for a in args]),
+            "on_correlation": self._ids.column([a.wait_on_record for a in args]),
+        }
+        waits = pa.table(data).filter(named)
+        # -1 stands for none.
+        told = pc.and_(pc.greater_equal(waits["stream"], 0), pc.greater_equal(waits["on_stream"], 0))
+        self._sink.add("stream_events", waits.filter(told))
 
     def _collectives(self, where: pa.Table, args: list[Args]) -> None:
         """What arguments tell of collectives; `where` they took place, or were asked for."""

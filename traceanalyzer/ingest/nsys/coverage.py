@@ -28,6 +28,8 @@ _OTHERS = {
     "OSRT_API": "calls of the operating system",
     "GPU_METRICS": "GPU metrics",
 }
+# Those that are not read, and might tell what the host did.
+_OF_THE_HOST = ("CPU samples", "CPU scheduling")
 _NO_WORK = ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT")
 
 
@@ -98,6 +100,9 @@ class Coverage:
             )
             sink.health("TRC008", "high", message, self.graph_launches)
         report_diagnostics(said, sink)
+        if unread := [what for what in _others(database) if what in _OF_THE_HOST]:
+            message = "what was recorded of the host and is not read may tell what it did where no call or range does"
+            sink.health("TRC009", "info", message, len(unread), ", ".join(unread))
         self._report_places(devices, sink)
 
     def _why_no_gpu_work(self, about: About, graphics: Graphics, doubts: list[Diagnostic]) -> tuple[str, str] | None:
@@ -133,8 +138,7 @@ class Coverage:
         counted = ((self.ranges, "NVTX ranges"), (self.calls, "CUDA API calls"))
         held = [f"{count:,} {what}" for count, what in counted if count]
         held += [str(graphics)] if graphics.rows else []
-        named = ((database.find(name), what) for name, what in _OTHERS.items())
-        held += dict.fromkeys(what for name, what in named if name is not None and database.has_rows(name))
+        held += _others(database)
         return f"the file holds {', '.join(held) or 'no events'}"
 
     def _report_places(self, devices: Devices, sink: Sink) -> None:
@@ -175,6 +179,12 @@ _EVENTS = (
     *(tables.RUNTIME, tables.NVTX, *tables.MPI_CALLS, tables.OS_CALLS),
     *(tables.DEVICE_MEMORY, tables.GPU_METRICS),
 )
+
+
+def _others(database: Database) -> list[str]:
+    """What else the file holds, each kind once."""
+    named = ((database.find(name), what) for name, what in _OTHERS.items())
+    return list(dict.fromkeys(what for name, what in named if name is not None and database.has_rows(name)))
 
 
 def _report_unreadable(database: Database, table: Table, sink: Sink) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
-from traceanalyzer.ingest.nsys import about, samples, tables
+from traceanalyzer.ingest.nsys import about, samples, stream_events, tables
 from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.coverage import Coverage
 from traceanalyzer.ingest.nsys.database import Database, open_database
@@ -24,6 +24,8 @@ STREAMED = (
     *_WITH_PROCESS,
     *tables.MPI_CALLS,
     tables.OS_CALLS,
+    tables.SYNCHRONIZATIONS,
+    tables.CUDA_EVENTS,
     tables.OVERHEAD,
     tables.CUPTI_OVERHEAD,
     tables.GPU_METRICS,
@@ -99,6 +101,7 @@ class _Reading:
         self._stream("host_ranges", host.mpi_calls(last))
         self._stream("host_ranges", host.os_calls(last))
         self._stream("overheads", host.overheads(last))
+        self._stream("stream_events", stream_events.read(reader, devices))
         self._stream("memory_events", samples.read_memory_events(reader, devices, kinds, repairs, nameless))
         self._stream("counters", samples.read_counters(reader, database, devices, repairs))
         processes = seen.processes or ({nameless} if seen.gpu_ops else set())
@@ -110,13 +113,18 @@ class _Reading:
         self._report(facts, strings, devices, processes)
 
         single = len(processes) == 1
+        by_mpi = about.mpi_rank(database, min(processes)) if single and facts.rank is None else None
         return FileFacts(
             producer=f"Nsight Systems {facts.version or ''}".strip(),
             process=min(processes) if single else None,
-            rank=facts.rank if single else None,
+            rank=(facts.rank if by_mpi is None else by_mpi) if single else None,
             world_size=facts.world_size if single else None,
             clock_base_ns=facts.clock_base_ns,
-            rank_source="environment" if single and facts.rank is not None else None,
+            rank_source="content"
+            if by_mpi is not None
+            else "environment"
+            if single and facts.rank is not None
+            else None,
             several=len(processes) > 1,
             versions={"NVIDIA driver": facts.driver} if facts.driver else {},
             recorded_ns=facts.recorded_ns,

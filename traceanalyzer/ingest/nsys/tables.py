@@ -117,6 +117,17 @@ NVTX = Table(
     ),
     ("start",),
 )
+_STREAM_EVENT = (
+    OWNER,
+    Field("device", ("deviceId",)),
+    Field("stream", ("streamId",)),
+    Field("correlation", ("correlationId",)),
+    Field("event", ("eventId",)),
+)
+SYNCHRONIZATIONS = Table(
+    ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",), (*_STREAM_EVENT, START), ("start", "stream", "event", "correlation")
+)
+CUDA_EVENTS = Table(("CUPTI_ACTIVITY_KIND_CUDA_EVENT",), _STREAM_EVENT, ("stream", "event", "correlation"))
 _HOST_CALL = (OWNER, CALLER, START, END)
 OS_CALLS = Table(("OSRT_API",), (*_HOST_CALL, Field("name", ("nameId",))), ("start", "caller"))
 MPI_CALLS = tuple(
@@ -173,6 +184,9 @@ GPU = Table(
 )
 CUDA_DEVICE = Table(
     ("TARGET_INFO_CUDA_DEVICE",), (*_same("gpuId", "cudaId", "pid"), *_same("uuid", kind=TEXT)), ("cudaId", "pid")
+)
+MPI_RANKS = Table(
+    ("MPI_RANKS",), (Field("owner", ("globalPid", "globalTid")), Field("rank", ("rank",))), ("owner", "rank")
 )
 PROCESSES = Table(("PROCESSES",), (OWNER, Field("name", ("name",), TEXT)), ("owner",))
 THREADS = Table(

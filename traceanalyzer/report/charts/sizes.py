@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from traceanalyzer.columns import Ints, encoded, integers
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts.figure import MOST_MARKS, SERIES, Chart, Dict, View, layout, log_axis, size_axis, text
-from traceanalyzer.report.kinds import COPIES
 from traceanalyzer.report.lanes import table_or_none
+from traceanalyzer.result.vocabulary import way
 from traceanalyzer.units import format_bytes, format_count
 
 Floats = NDArray[np.float64]
@@ -42,9 +42,7 @@ def copies_chart(tables: Tables, shown_ranks: str | None = None) -> Chart | None
     table = table.filter(pa.array(wanted))
     index, kinds = encoded(table, "copy_kind")
     duration = integers(table, "end_ns") - integers(table, "start_ns")
-    points, left = _points(
-        [*(COPIES.get(kind, kind) for kind in kinds), "direction not recorded"], index, table, duration
-    )
+    points, left = _points([*map(way, kinds), way(None)], index, table, duration)
     if points is None:
         return None
     total = int(integers(table, "bytes").clip(min=0).sum())

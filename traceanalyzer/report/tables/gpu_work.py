@@ -6,11 +6,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.report.kinds import COPIES, FAMILIES
+from traceanalyzer.report.kinds import FAMILIES
 from traceanalyzer.report.lanes import table_or_none
 from traceanalyzer.report.palette import BY_KEY, kernel_key
 from traceanalyzer.report.tables.merged import first, merged, plain, rest
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
+from traceanalyzer.result.vocabulary import way
 
 
 def kernels(tables: Tables, windows: int, most: int) -> DataTable | None:
@@ -86,7 +87,7 @@ def copies(tables: Tables, shown: str, most: int) -> DataTable | None:
     ]
     partly = [sized < count for sized, count in zip(rows["sized"], rows["count"], strict=True)]
     columns = (
-        Column("Copy", "text", "From where to where", [COPIES.get(k, k or "other") for k in rows["copy_kind"]]),
+        Column("Copy", "text", "From where to where", [way(k) for k in rows["copy_kind"]]),
         Column(
             "memory",
             "text",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from traceanalyzer.result.comparing.noise import LEAST
 from traceanalyzer.result.comparison import Change, ProblemChange
-from traceanalyzer.result.job_words import line_words
+from traceanalyzer.result.vocabulary import line_words
 from traceanalyzer.units import format_duration, format_share
 
 TIMES = 1.5

@@ -1,0 +1,188 @@
+"""Who leaves each GPU idle: of each cause what the host was at, the function or the place that takes most of it.
+
+A range in which most of the work is launched is the step or the loop, and none to blame.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.places import frame_text
+from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
+from traceanalyzer.intervals import Array, covered_before, union
+from traceanalyzer.names import readable_name
+from traceanalyzer.result.verdict import CAUSES
+
+CULPRITS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("device", pa.int32()),
+        ("cause", pa.string()),
+        ("level", pa.int32()),
+        ("subject", pa.string()),
+        ("ns", pa.int64()),
+    ]
+)
+"""`cause` is one of the verdict's, `level` is lower for what says more, `subject` begins a sentence. Of each GPU, `bound_by` and level
+the largest; and with level `WHOLE` the ns of a cause that the ledger does not tell apart."""
+WHOLE = 0
+MOST_LAUNCHES = 0.5
+"""A range in which more than this share of the launches happens is what they are made for."""
+ACTIVITIES = {
+    "compilation": "Compiling code",
+    "garbage_collection": "Garbage collection",
+    "first_use": "Loading code for its first use",
+    "checkpoint": "Writing a checkpoint",
+    "evaluation": "Evaluation",
+}
+"""Activities of the host that are a reason by themselves."""
+DOING = {
+    "launch": "Launching kernels in ",
+    "launch_copies": "Launching copies in ",
+    "input": "Loading data in ",
+    "synchronization": "Waiting for the GPU in ",
+    "memory_management": "Allocating and freeing memory in ",
+}
+"""What is done in a place where the cause is not the place itself."""
+BY_PLACE = ("os", "mpi")
+"""Causes whose place is the call and the range or frame around it, which says more than either."""
+TORCH_LOADER = "enumerate(DataLoader)"
+RANGE = "the range "
+LONGEST = 80
+_FRAME = re.compile(r"(?P<at>[^ ]+:\d+) \((?P<function>.*)\)", re.DOTALL)
+
+
+def culprits(gaps: pa.Table, claims: pa.Table, host_ranges: pa.Table, launches: pa.Table) -> pa.Table:
+    """As CULPRITS; `claims` as in CLAIMS_SCHEMA."""
+    idle = claims.filter(pc.starts_with(claims["line"].cast(pa.string()), "idle."))
+    rows = [
+        {"rank": rank, "device": device, **found}
+        for (rank, device), mine in frames.split(gaps)
+        for found in _Gpu(mine, _of(idle, rank, device), host_ranges, _of(launches, rank)).culprits()
+    ]
+    return pa.Table.from_pylist(rows, CULPRITS)
+
+
+def _of(table: pa.Table, rank: int, device: int | None = None) -> pa.Table:
+    mine = pc.equal(table["rank"], rank)
+    return table.filter(mine if device is None else pc.and_(mine, pc.equal(table["device"], device)))
+
+
+class _Gpu:
+    """The gaps of one GPU."""
+
+    def __init__(self, gaps: pa.Table, claims: pa.Table, host_ranges: pa.Table, launches: pa.Table) -> None:
+        self.gaps, self.ranges, self.launches = gaps, host_ranges, launches
+        self.length = frames.duration(gaps)
+        self.inside = np.minimum(frames.ints(gaps, "place_duration"), self.length)
+        self.cause = _causes(gaps, claims)
+        self.activity = frames.codes(gaps, "activity")
+        self.calls = set(frames.codes(gaps, "api_name")[1])
+
+    def culprits(self) -> Iterator[dict[str, object]]:
+        for family in dict.fromkeys(CAUSES[cause].bound_by for cause in np.unique(self.cause) if cause in CAUSES):
+            if family == "unknown":
+                continue
+            names = [name for name, cause in CAUSES.items() if cause.bound_by == family and cause.idle]
+            rows = np.isin(self.cause, names)
+            name = max(names, key=lambda one: int(self.length[self.cause == one].sum()))
+            for level, (subject, ns) in enumerate(self._subjects(name, rows), WHOLE + 1):
+                if subject and ns:
+                    yield {"cause": name, "level": level, "subject": subject, "ns": ns}
+        if copies := int(self.length[self.cause == "launch_copies"].sum()):
+            yield {"cause": "launch_copies", "level": WHOLE, "subject": None, "ns": copies}
+
+    def _subjects(self, cause: str, rows: frames.Flags) -> Iterator[tuple[str | None, int]]:
+        """What the host was at, the function or the range, and the place; None where there is none to name."""
+        activity, ns = _top(self.activity, self.length, rows)
+        near, in_near = self._near(rows)
+        place, in_place = self._place(cause, rows)
+        doing = DOING.get(cause, "")
+        if activity in ACTIVITIES:
+            here = rows & (self.activity[0] == self.activity[1].index(activity))
+            inside, of_it = self._near(here)
+            where = f" in {inside}" if inside and 2 * of_it >= ns else ""
+            yield f"{ACTIVITIES[activity]}{where}", ns
+        else:
+            yield None, 0
+        yield (None, 0) if near is None or cause in BY_PLACE else (_subject(doing, near), in_near)
+        yield (None, 0) if place is None else (_subject(doing, place), in_place)
+
+    def _near(self, rows: frames.Flags) -> tuple[str | None, int]:
+        """The user's function, or else the range, that holds most of these parts."""
+        found = [(*_top(frames.codes(self.gaps, "source"), self.inside, rows), False)]
+        bare = rows & self.gaps["source"].is_null().to_numpy()
+        found.append((*_top(frames.codes(self.gaps, "annotation"), self.inside, bare), True))
+        name, ns, is_range = max(found, key=lambda one: one[1])
+        if name is None or name.startswith(TORCH_LOADER) or self._is_the_step(name):
+            return None, 0
+        return (f'{RANGE}"{readable_name(name, LONGEST)}"' if is_range else _function_first(name)), ns
+
+    def _place(self, cause: str, rows: frames.Flags) -> tuple[str | None, int]:
+        name, ns = _top(frames.codes(self.gaps, "range_name" if cause == "input" else "place"), self.inside, rows)
+        if name is None or name.startswith(TORCH_LOADER) or self._is_the_step(name):
+            return None, 0
+        if CAUSES[cause].bound_by == "launch" and name in self.calls:
+            return None, 0
+        what, called, source = name.rpartition(" called from ")
+        text = (
+            f"{readable_name(frame_text(what), LONGEST)} in {_function_first(source)}"
+            if called
+            else _function_first(name)
+        )
+        return text, ns
+
+    def _is_the_step(self, name: str) -> bool:
+        """Whether most launches happen within ranges of this name."""
+        called = frames.where(self.ranges, "name", lambda one: one == name or frame_text(one) == name)
+        mine = self.ranges.filter(pa.array(called))
+        start = frames.ints(self.launches, "start_ns")
+        process = frames.ints(self.launches, "process")
+        within = 0
+        for (one,), at in frames.together(frames.ints(mine, "process")):
+            cover = union(frames.ints(mine, "start_ns")[at], frames.ints(mine, "end_ns")[at])
+            when = start[process == one]
+            within += int((covered_before(when + 1, cover) - covered_before(when, cover)).sum())
+        return within > MOST_LAUNCHES * max(len(start), 1)
+
+
+def _causes(gaps: pa.Table, claims: pa.Table) -> Array:
+    """For each part of a gap its cause in the verdict: by the category that claimed it, else its own."""
+    order = np.argsort(frames.ints(claims, "start_ns"), kind="stable")
+    start, end = (frames.ints(claims, column)[order] for column in ("start_ns", "end_ns"))
+    begin = frames.ints(gaps, "start_ns")
+    at = np.searchsorted(start, begin, side="right") - 1
+    claimed = (at >= 0) & (np.append(end, 0)[at] > begin)
+    own, causes = frames.codes(gaps, "cause")
+    category, categories = frames.codes(claims, "category")
+    of = np.where(claimed, np.append(category[order], 0)[at], -1)
+    copies = frames.equals(gaps, "next_op_kind", "memcpy")
+    found = np.empty(len(begin), object)
+    for (one, by, copy), rows in frames.together(own, of, copies.astype(np.int64)):
+        line = f"idle.{causes[one]}"
+        cause = LINE_CAUSE[line] if by < 0 else cause_of(str(categories[by]), line)
+        found[rows] = "launch_copies" if cause == "launch" and copy else cause
+    return found
+
+
+def _top(names: tuple[Array, list[str | None]], weight: Array, rows: frames.Flags) -> tuple[str | None, int]:
+    """The name with the largest weight among these rows, and that weight; nulls do not count."""
+    code, values = names
+    total = np.bincount(code[rows], weight[rows], len(values))[:-1]
+    return (values[int(total.argmax())], int(total.max())) if total.max(initial=0) > 0 else (None, 0)
+
+
+def _subject(doing: str, name: str) -> str:
+    return f"{doing}{name}" if doing or not name.startswith(RANGE) else f"T{name[1:]}"
+
+
+def _function_first(place: str) -> str:
+    """`train.py:155 (log_metrics)` as "log_metrics (train.py:155)"; anything else as it is."""
+    frame = _FRAME.fullmatch(place)
+    return readable_name(f"{frame['function']} ({frame['at']})" if frame else place, LONGEST)
