@@ -108,7 +108,7 @@ def test_graphs_recorded_as_a_whole_ask_for_their_kernels():
     assert (counters.name, counters.needed_by) == ("counters", [])
     assert code(found) == (
         "nsys profile \\\n    --trace=cuda,nvtx \\\n    --sample=none \\\n    --cpuctxsw=none \\\n    --cuda-graph-trace=node \\\n"
-        "    --cuda-memory-usage=true \\\n    --gpu-metrics-devices=cuda-visible \\\n    -o run \\\n    python train.py\n"
+        "    --cuda-memory-usage=true \\\n    --gpu-metrics-devices=cuda-visible \\\n    -o run \\\n    python main.py\n"
         "nsys export --type sqlite --output run.sqlite run.nsys-rep"
     )
 
@@ -186,11 +186,11 @@ def test_migrations_of_unified_memory_are_started_by_no_call(tmp_path):
 def test_steps_in_nsys_are_marked_in_the_program_and_bound_the_recording(tmp_path):
     tables = {"CUPTI_ACTIVITY_KIND_KERNEL": [kernel()], "CUPTI_ACTIVITY_KIND_RUNTIME": [runtime()]}
     bare = examined(make_export(tmp_path / "bare.sqlite", tables))
-    assert settings(bare) == ["steps", "memory", "counters"]
-    assert 'torch.cuda.nvtx.range_push(f"step_{step}")' in bare.next_time.snippets[0].text
+    assert settings(bare) == ["osrt", "steps", "samples", "memory", "counters"]
+    assert "nvtxRangePushA(name);  // missing so far" in bare.next_time.snippets[0].text
     assert "--capture-range=cudaProfilerApi" in bare.next_time.snippets[1].text
     marked = examined(make_export(tmp_path / "marked.sqlite", {**tables, "NVTX_EVENTS": [nvtx(1, 900, "step_0")]}))
-    assert (settings(marked), marked.contents.first_step) == (["memory", "counters"], "step_0")
+    assert (settings(marked), marked.contents.first_step) == (["osrt", "samples", "memory", "counters"], "step_0")
     assert "--capture-range" not in code(marked)
 
 

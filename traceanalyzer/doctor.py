@@ -133,6 +133,9 @@ def _rules(result: Result, health: list[HealthNote], names: list[str]) -> RuleCh
         if rule.outcome not in ("fired", "clean"):
             # Without any GPU work there is no need to tell which kind of it a rule misses.
             reason = NEEDS["gpu_ops"][1] if rule.outcome == "not_applicable" and "gpu" in names else rule.reason or ""
+            # How to record what is missing is said once, under what to do next time.
+            bare = reason.partition("; ")[0]
+            reason = bare if reason not in source and bare in source else reason
             groups.setdefault((rule.outcome, reason), []).append(rule.rule)
     obstacles = []
     for (outcome, reason), rules in groups.items():

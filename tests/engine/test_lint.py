@@ -67,7 +67,7 @@ def test_good() -> None:
         ("id: INP001", "id: &a INP001", r":1:5: anchors and aliases are not allowed"),
         ("id: INP001", "id: [", r"no YAML"),
         ("healthy: [TRC002]", "healthy: [TCR002]", r":10:\d+: 'TCR002' is no health code"),
-        ("    pytorch: >-", "    pytroch: >-", r":\d+:14: unknown framework 'pytroch'; did you mean 'pytorch'"),
+        ("    pytorch: >-", "    pytroch: >-", r":\d+:14: unknown audience 'pytroch'; did you mean 'pytorch'"),
         ("when: contains(loader", "when: contians(loader", r"unknown function 'contians'; did you mean 'contains'"),
     ],
 )

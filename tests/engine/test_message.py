@@ -64,7 +64,7 @@ def test_identifiers_as_words() -> None:
         ("lost {lots}", 6, "did you mean 'lost'"),
         ("{lost:percent}", 6, "cannot write a time"),
         ("{lost:parsec}", 6, "is no format"),
-        ("{kernel.__class__}", 1, "only params.x and window.x"),
+        ("{kernel.__class__}", 1, "only params.x, window.x and program.x"),
         ("{kernel!r}", 7, "no expression"),
         ("{0}{lost", 3, "has no partner"),
         ("{}", 1, "no expression"),

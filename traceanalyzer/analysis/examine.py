@@ -11,7 +11,6 @@ from traceanalyzer.analysis.join import Brief
 from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
-from traceanalyzer.derive.frameworks import frameworks
 from traceanalyzer.engine.culprits import culprits
 from traceanalyzer.engine.library import load_rules
 from traceanalyzer.engine.overrides import check_disabled, with_overrides
@@ -26,7 +25,17 @@ from traceanalyzer.result.document import Finding, RuleOutcome
 JOB_TABLES = ("collective_waits", "health")
 """Rules that read these are about the whole job; every other rule is about one rank."""
 SMALL_TABLES = (
-    *("processes", "recordings", "outside_work", "ledger", "health", "step_stats", "step_ledger", "kernel_stats"),
+    *(
+        "processes",
+        "program",
+        "recordings",
+        "outside_work",
+        "ledger",
+        "health",
+        "step_stats",
+        "step_ledger",
+        "kernel_stats",
+    ),
     "unprofiled_steps",
     *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
 )
@@ -45,7 +54,6 @@ class Examination:
     outcomes: list[RuleOutcome]
     claimed: pa.Table
     culprits: pa.Table
-    frameworks: frozenset[str]
     tables: dict[str, pa.Table]
     unit_claims: pa.Table
 
@@ -92,7 +100,6 @@ def examine(
         culprits=culprits(
             catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")
         ),
-        frameworks=frameworks(catalog.table("gpu_ops"), catalog.table("host_ranges")),
         tables={name: catalog.table(name) for name in (*SMALL_TABLES, *also)},
         unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),
     )

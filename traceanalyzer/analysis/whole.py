@@ -17,8 +17,10 @@ from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.health import softened
+from traceanalyzer.derive.program import described
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
 from traceanalyzer.derive.unprofiled import together
+from traceanalyzer.engine.advice import fitting
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.engine.gain import by_gain, leveled
 from traceanalyzer.engine.outcomes import in_own_words, merged
@@ -75,7 +77,8 @@ def whole(
         findings,
         [finding for finding in findings if finding.rule in {one.rule for one in job.findings}],
     )
-    seen = frozenset().union(*(part.frameworks for part in parts))
+    traits = frozenset(tables.table("program")["name"].to_pylist())
+    recorded = frozenset(kind for one in inputs for kind in one.traced)
     ranks = {one.ordinal: one.rank for one in inputs}
     health = [
         Health(row["code"], row["severity"], row["message"], row["count"], ranks.get(row["rank"]))
@@ -98,9 +101,10 @@ def whole(
         devices=[_device(ranks, row) for row in ledger],
         recordings=_recordings(ranks, tables),
         steps=_steps(ranks, tables.table("step_ledger"), ledger, unprofiled),
-        findings=[_with_job_ranks(ranks, _in_words_of(seen, finding)) for finding in findings],
+        findings=[_with_job_ranks(ranks, _in_words_of(traits, recorded, finding)) for finding in findings],
         rules=_in_order(outcomes, rules),
         job=job_of(tables, join, ranks),
+        program=described(tables.table("program")),
         verdict=judge(splits(told, _describe(parts)), hidden=_hidden(health)),
     )
     return replace(result, verdict=with_outside(result.verdict, result.recordings, result.findings))
@@ -194,12 +198,8 @@ def _unprofiled(finding: Finding, unprofiled: Unprofiled) -> Finding:
     return replace(finding, saving=replace(saving, unprofiled_step_ns=now, predicted_unprofiled_step_ns=then))
 
 
-def _in_words_of(seen: frozenset[str], finding: Finding) -> Finding:
-    """Keep the advice for the frameworks in use; all of it when there is none for them."""
-    kept = [
-        {name: text for name, text in advice.items() if name in seen or name == "any"} for advice in finding.recommend
-    ]
-    return replace(finding, recommend=[advice for advice in kept if advice] or finding.recommend)
+def _in_words_of(traits: frozenset[str], recorded: frozenset[str], finding: Finding) -> Finding:
+    return replace(finding, recommend=fitting(finding.recommend, traits, recorded))
 
 
 def _with_job_ranks(ranks: dict[int, int | None], finding: Finding) -> Finding:

@@ -32,6 +32,7 @@ from traceanalyzer.derive.memory import memory_growth, memory_stats
 from traceanalyzer.derive.outside import outside_work, recordings
 from traceanalyzer.derive.patterns import operator_shapes, patterns
 from traceanalyzer.derive.profiler_cost import ProfilerCost
+from traceanalyzer.derive.program import program
 from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
 from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
@@ -136,7 +137,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
     "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows")),
     "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "gaps", "launches", "step_stats", "windows")),
-    "copies": (copies, ("ledger_ops", "busy", "launches", "host", "devices")),
+    "copies": (copies, ("ledger_ops", "busy", "launches", "host", "devices", "host_ranges")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies", "api_calls")),
     "callers": (Callers, ("host_ranges",)),
     "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
@@ -147,7 +148,19 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "communication_ops": (communication_ops, ("ledger_ops",)),
     "communication_kernels": (
         _communication_kernels,
-        ("communication_ops", "ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps", "callers"),
+        (
+            *(
+                "communication_ops",
+                "ledger_ops",
+                "busy",
+                "collectives",
+                "launches",
+                "host_ranges",
+                "host_steps",
+                "callers",
+            ),
+            "api_calls",
+        ),
     ),
     "matches": (_matches, ("communication_kernels", "inputs")),
     "rank_work": (rank_work, ("ledger_ops", "step_stats")),
@@ -176,6 +189,10 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "kernels": (kernels, ("ledger_ops", "devices", "launches", "host")),
     "kernel_chains": (kernel_chains, ("ledger_ops", "step_stats")),
     "attention_blocks": (attention_blocks, ("ledger_ops", "launches", "host", "step_stats")),
+    "program": (
+        program,
+        ("inputs", "gpu_ops", "api_calls", "host_ranges", "collectives", "processes", "devices"),
+    ),
     "timelines": (timelines, ("ledger_ops", "launches", "host", "windows")),
     "idle_places": (IdlePlaces, ("gaps",)),
     "profiler_cost": (ProfilerCost, ("host_ranges", "api_calls", "inputs")),
@@ -185,11 +202,8 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 _NO_GPU_WORK = ("gpu_ops", "the trace holds no GPU operations")
 _NO_STEPS = "the trace marks no steps that launched GPU work, and none can be told from its launches"
 _NO_CALLS = "the trace holds no CUDA or HIP API calls"
-_NO_RANGES = "the trace holds no operators, annotations or Python frames"
-_NO_MEMORY = (
-    "memory_events",
-    "the trace holds no memory events; torch.profiler records them with profile_memory=True, nsys with --cuda-memory-usage=true",
-)
+_NO_RANGES = "the trace holds no operators, annotations or frames of the host"
+_NO_MEMORY = ("memory_events", "the trace holds no memory events")
 # Table -> the table that must have rows for it to say something about the program, and what to say when it has none.
 NEEDS = {
     "gpu_ops": _NO_GPU_WORK,
@@ -205,10 +219,7 @@ NEEDS = {
     "copies": ("copies", "the trace holds no memory copies"),
     "copy_bursts": ("copies", "the trace holds no memory copies"),
     "readbacks": ("copies", "the trace holds no memory copies"),
-    "operator_shapes": (
-        "operator_shapes",
-        "the trace holds no input shapes of operators; torch.profiler records them with record_shapes=True",
-    ),
+    "operator_shapes": ("operator_shapes", "the trace holds no input shapes of operators"),
     "operator_stats": ("host_ranges", _NO_RANGES),
     "sync_stats": ("api_calls", _NO_CALLS),
     "patterns": ("host_ranges", _NO_RANGES),
@@ -224,6 +235,14 @@ NEEDS = {
     "kernels": ("kernels", "the trace holds no compute kernels"),
     "kernel_chains": ("kernels", "the trace holds no compute kernels"),
     "attention_blocks": ("kernels", "the trace holds no compute kernels"),
+}
+# Needed table -> how the profiler that writes a format records it, for those to whom that is news.
+RECORDED_WITH = {
+    "memory_events": {
+        "kineto": "torch.profiler records them with profile_memory=True",
+        "nsys": "nsys records them with --cuda-memory-usage=true",
+    },
+    "operator_shapes": {"kineto": "torch.profiler records them with record_shapes=True"},
 }
 
 
@@ -272,4 +291,8 @@ class Catalog:
     def unavailable(self, name: str) -> str | None:
         """Why an empty table says nothing in this trace; None when it has rows or when being empty is an answer."""
         needed, reason = NEEDS.get(name, (None, None))
-        return reason if needed and not self.table(needed).num_rows else None
+        if needed is None or reason is None or self.table(needed).num_rows:
+            return None
+        formats = {one.format for one in self._made["inputs"]}
+        ways = RECORDED_WITH.get(needed, {})
+        return "; ".join([reason, *(way for format_, way in ways.items() if format_ in formats)])

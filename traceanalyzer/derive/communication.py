@@ -26,6 +26,7 @@ from traceanalyzer.derive.collective_names import bus_factor, in_one_machine, ki
 from traceanalyzer.derive.collectives import lanes
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.grouped_sends import continue_back, describe
+from traceanalyzer.derive.hardware_queues import one_queue
 from traceanalyzer.derive.launches import call_of
 from traceanalyzer.derive.likely_waits import likely_waits
 from traceanalyzer.derive.parallelism import parallelism
@@ -137,6 +138,7 @@ def communication_kernels(
     host_ranges: pa.Table,
     host_steps: pa.Table,
     callers: Callers,
+    api_calls: pa.Table,
 ) -> pa.Table:
     """Every communication kernel on the ledger, in the order of gpu_ops; what only several ranks together tell is null."""
     kernels = communication_ops
@@ -158,7 +160,7 @@ def communication_kernels(
         | {c: kernels[c] for c in columns}
         | {c: pa.array(told[c].to_numpy(), from_pandas=True) for c in TEXTS}
         | {c: frames.numbers(told[c].to_numpy()) for c in NUMBERS}
-        | {"step": frames.numbers(step)}
+        | {"step": frames.numbers(step), "one_queue": one_queue(kernels, ledger_ops, launches, api_calls)}
         | _placed(ledger_ops, busy),
     )
     at_column = table.schema.get_field_index("parallelism")

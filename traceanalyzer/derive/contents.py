@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.frameworks import frameworks
 from traceanalyzer.derive.launch_calls import captured_launches
+from traceanalyzer.derive.program import described
 from traceanalyzer.intervals import Array
 from traceanalyzer.result.diagnosis import Contents, GpuWork
 
@@ -23,8 +23,8 @@ def contents(catalog: Catalog) -> Contents:
     ops, launches, ranges = (catalog.table(name) for name in ("ledger_ops", "launches", "host_ranges"))
     linked, moved, before = _launched(ops, launches)
     gpus = _gpus(catalog.table("gpu_ops"), catalog.table("devices"))
-    seen = frameworks(catalog.table("gpu_ops"), ranges) - {"cuda"}
     steps = catalog.table("steps")
+    traits = set(catalog.table("program")["name"].to_pylist())
     return Contents(
         gpus=gpus,
         unused_gpus=len(set(catalog.table("devices")["device"].to_pylist()) - {gpu.device for gpu in gpus}),
@@ -46,7 +46,9 @@ def contents(catalog: Catalog) -> Contents:
         collectives=catalog.table("collectives")["thread"].null_count,
         counters=_counts(catalog.table("counters"), "metric"),
         memory_events=catalog.table("memory_events").num_rows,
-        framework=min(seen, default=None),
+        framework=next((name for name in ("pytorch", "jax") if name in traits), None),
+        program=described(catalog.table("program")),
+        traced=sorted({kind for one in catalog.table("inputs") for kind in one.traced}),
     )
 
 

@@ -10,6 +10,7 @@ from traceanalyzer.derive.busy import Busy
 from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.launches import launching_ranges
 from traceanalyzer.derive.pinned import pinned_time
+from traceanalyzer.derive.round_trips import round_trips
 from traceanalyzer.derive.tables.copies import COPIES
 from traceanalyzer.derive.transfers import apart, exposed, on_compute_stream
 from traceanalyzer.intervals import join
@@ -18,7 +19,12 @@ HOST_SIDE = {"htod": "src_memory", "dtoh": "dst_memory"}
 
 
 def copies(
-    ledger_ops: pa.Table, busy: dict[frames.Key, Busy], launches: pa.Table, host: Host, devices: pa.Table
+    ledger_ops: pa.Table,
+    busy: dict[frames.Key, Busy],
+    launches: pa.Table,
+    host: Host,
+    devices: pa.Table,
+    host_ranges: pa.Table,
 ) -> pa.Table:
     """Every copy on the ledger, in the order of gpu_ops."""
     which = frames.equals(ledger_ops, "kind", "memcpy")
@@ -55,6 +61,7 @@ def copies(
             "exposed": uncovered,
             "bandwidth": pa.array(rate, mask=np.isnan(rate)),
             "compute_stream": on_compute_stream(ledger_ops)[which],
+            "round_trip": round_trips(found, host_ranges),
             "range_name": launching_ranges(frames.ints(found, "row"), launches, host),
         },
     ).combine_chunks()

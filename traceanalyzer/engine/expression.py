@@ -1,6 +1,7 @@
 """The expression grammar: compiles one expression, checked against the names it may use, to `pyarrow.compute`.
 
-Names are columns, `params.x`, `window.x` (the ledger of the row's or group's GPU) and, at group level, metrics and group keys.
+Names are columns, `params.x`, `window.x` (the ledger of the row's or group's GPU), `program.x` (whether the recorded program is of this
+kind) and, at group level, metrics and group keys.
 Operators are + - * /, comparisons (chained too), and, or, not, in and not in with a list of literals, and `is None`. The functions
 are listed in `functions`. Nothing else exists: no attribute, index, call of a value, comprehension or lambda.
 """
@@ -20,7 +21,7 @@ from traceanalyzer.engine.compute import Value
 from traceanalyzer.engine.functions import AGGREGATES, ROW_FUNCTIONS, Function
 from traceanalyzer.engine.kinds import BOOL, NULL, TEXT, Kind, KindError, common, divide, multiply, number
 from traceanalyzer.engine.lengths import LONGEST_TEXT, longest_text
-from traceanalyzer.engine.names import Expression, Names, NoRows, Rows, Run
+from traceanalyzer.engine.names import PROGRAM_KINDS, Expression, Names, NoRows, Rows, Run
 from traceanalyzer.engine.syntax import ExpressionError, Source, parse
 from traceanalyzer.errors import did_you_mean
 
@@ -124,10 +125,11 @@ class _Compiler:
         raise KindError(f"unknown column '{name}'{did_you_mean(name, self.names.columns)}")
 
     def _dotted(self, node: ast.Attribute) -> tuple[Kind, Run]:
-        if not isinstance(node.value, ast.Name) or node.value.id not in ("params", "window"):
-            raise KindError("only params.x and window.x have a dot in the rule language")
+        spaces = {"params": self.names.params, "window": self.names.window, "program": PROGRAM_KINDS}
+        if not isinstance(node.value, ast.Name) or node.value.id not in spaces:
+            raise KindError("only params.x, window.x and program.x have a dot in the rule language")
         space, name = node.value.id, node.attr
-        known = self.names.params if space == "params" else self.names.window
+        known = spaces[space]
         key = f"{space}.{name}"
         if known is None:
             raise KindError(f"'{key}' has no meaning here: rows or groups without rank and device have no window")

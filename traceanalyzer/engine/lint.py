@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from traceanalyzer.engine.advice import AUDIENCES
 from traceanalyzer.engine.program import compile_rule
 from traceanalyzer.engine.rule import Problem, Rule
-from traceanalyzer.engine.rule_schema import CODE, FRAMEWORKS, ID, SLUG
+from traceanalyzer.engine.rule_schema import CODE, ID, SLUG
 from traceanalyzer.engine.rulefile import read_rule
 from traceanalyzer.engine.scenario import Scenario
 from traceanalyzer.errors import did_you_mean
@@ -53,15 +54,15 @@ def lint_rule(rule: Rule, tests: bool = True) -> list[Problem]:
 
 
 def _words(rule: Rule) -> Iterator[Problem]:
-    """Health codes and frameworks that there are none of."""
+    """Health codes and audiences that there are none of."""
     for key in ("healthy", "weakened_by"):
         for at, code in enumerate(getattr(rule.requires, key)):
             if not re.fullmatch(CODE, code):
                 yield rule.problem(("requires", key, at), f"'{code}' is no health code; they look like TRC001")
     for at, step in enumerate(rule.recommend):
-        for name in step.keys() - {"when", *FRAMEWORKS}:
-            hint = did_you_mean(name, FRAMEWORKS) or f"; there are {', '.join(FRAMEWORKS)}"
-            yield rule.problem(("recommend", at, name), f"unknown framework '{name}'{hint}")
+        for name in step.keys() - {"when", *AUDIENCES}:
+            hint = did_you_mean(name, AUDIENCES) or f"; there are {', '.join(AUDIENCES)}"
+            yield rule.problem(("recommend", at, name), f"unknown audience '{name}'{hint}")
 
 
 def _tests(rule: Rule) -> Iterator[Problem]:

@@ -9,7 +9,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from traceanalyzer.engine.compute import Value
-from traceanalyzer.engine.kinds import Kind
+from traceanalyzer.engine.kinds import BOOL, Kind
+from traceanalyzer.model.programs import TRAITS
+
+PROGRAM_KINDS: Mapping[str, Kind] = dict.fromkeys(TRAITS, BOOL)
+"""The names behind `program.`."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Rows(Protocol):
 
     @property
     def values(self) -> Mapping[str, pa.Scalar]:
-        """`params.x`, and at group level also `window.x`, metrics and group keys."""
+        """`params.x` and `program.x`, and at group level also `window.x`, metrics and group keys."""
         ...
 
     def column(self, name: str) -> pa.Array: ...

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from traceanalyzer.derive.tables.ledger import LEDGER, LEDGER_LINES
+from traceanalyzer.engine.advice import AUDIENCES
 from traceanalyzer.engine.rows import TABLES
 from traceanalyzer.engine.scenarios import named_scenarios
 from traceanalyzer.model.schema import TableSpec
@@ -27,7 +28,6 @@ CATEGORIES = (
 EVIDENCE_LIMIT, MOST_EVIDENCE = 20, 1000
 MOST_METRICS, MOST_TESTS = 200, 100
 MOST_TEST_ROWS, MOST_ROWS_OF_TESTS = 100_000, 200_000
-FRAMEWORKS = ("pytorch", "cuda", "jax", "any")
 CODE = r"TRC\d{3}"
 ID, SLUG = r"[A-Z]{3}\d{3}", r"[a-z0-9]+(-[a-z0-9]+)*"
 
@@ -177,11 +177,12 @@ RULE: dict[str, Schema] = {
         "text and words"
     ),
     "recommend": _list(
-        f"steps to take, by framework ({', '.join(FRAMEWORKS)}); `when` is a condition on the group",
+        f"steps to take, each in the words of whom they are for ({', '.join(AUDIENCES)}), narrow before wide: a program hears the "
+        "first that fits it. `when` is a condition on the group, and on `program`",
         {
             "type": "object",
             "minProperties": 1,
-            "propertyNames": {"enum": ["when", *FRAMEWORKS]},
+            "propertyNames": {"enum": ["when", *AUDIENCES]},
             "additionalProperties": {"type": "string"},
         },
     ),

@@ -14,6 +14,7 @@ from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
 from traceanalyzer.engine.gain import by_gain
+from traceanalyzer.engine.names import PROGRAM_KINDS
 from traceanalyzer.engine.program import Program, compile_rule
 from traceanalyzer.engine.rows import TABLES, Columns, TableRows, Windows
 from traceanalyzer.engine.rule import Rule
@@ -106,6 +107,8 @@ class _Run:
         notes = tables.table("health").select(["code", "severity", "rank", "message"]).to_pylist()
         self.notes = [note for note in notes if note["severity"] != "info"]
         self.columns: dict[str, Columns] = {}
+        traits = set(tables.table("program")["name"].to_pylist())
+        self.program = {f"program.{trait}": pa.scalar(trait in traits) for trait in PROGRAM_KINDS}
 
     def rule(self, rule: Rule) -> tuple[list[Finding], str | None]:
         """The findings of one rule and a note about what was left out. Raises _AbstainedError, or anything on a broken rule."""
@@ -173,7 +176,7 @@ class _Run:
         return (little if codes else {}) | self._sick(codes)
 
     def _rows(self, rule: Rule, program: Program, sick: dict[int | None, str]) -> TableRows:
-        values = {f"params.{name}": pa.scalar(param.value) for name, param in rule.params.items()}
+        values = self.program | {f"params.{name}": pa.scalar(param.value) for name, param in rule.params.items()}
         if rule.source not in self.columns:
             self.columns[rule.source] = Columns(self.tables.table(rule.source), self.windows)
         rows = TableRows(self.columns[rule.source], self.windows, values)

@@ -6,7 +6,7 @@ the `rank` column, which the pipeline adds once it knows who is who) and says wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -39,8 +39,9 @@ class FileFacts:
     `process` is the process of the rows that were added without one (Kineto's GPU rows name a device, not a process).
     `clock_base_ns` + a table's time = nanoseconds since the epoch. `rank_source` is what told the rank, `job` what all files of one job
     say alike (`Input`). None when unknown. `several` says that the file holds several processes, so that no one rank is its own.
-    `versions` are of the libraries and drivers that the recorded program ran on, by name. `recorded_ns` is from when to when was
-    recorded, in a table's time; `bounded` says that a capture range of the user's, or a cut made later, set these bounds.
+    `versions` are of the libraries and drivers that the recorded program ran on, by name. `traits` and `traced` are as in `Input`.
+    `recorded_ns` is from when to when was recorded, in a table's time; `bounded` says that a capture range of the user's, or a cut made
+    later, set these bounds.
     """
 
     producer: str
@@ -52,6 +53,8 @@ class FileFacts:
     job: str | None = None
     several: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
+    traits: Collection[str] = ()
+    traced: Collection[str] = ()
     recorded_ns: tuple[int, int] | None = None
     bounded: bool = False
 

@@ -93,6 +93,8 @@ def input_of(source: Source, format_: str, facts: FileFacts, identity: Identity,
         job=facts.job,
         copies=identity.copies,
         versions=dict(facts.versions),
+        traits=tuple(sorted(facts.traits)),
+        traced=tuple(sorted(facts.traced)),
         recorded_ns=facts.recorded_ns,
         bounded=facts.bounded,
     )

@@ -28,6 +28,8 @@ class Input:
     the rank: the content of the file, the environment that it recorded, or only its name. `job` is a text that all files of one job
     share (library and version of the process groups), None when the file does not say. `copies` counts the files of the same rank and
     content that were left out. `versions` are of the libraries and drivers that the program ran on, by name, where the file says it.
+    `traits` are what executables and libraries tell of the program (`model.programs`), `traced` the kinds of events that the profiler
+    was told to record or did record, as it calls them (`cuda`, `osrt`, `mpi`, `samples`).
     `recorded_ns` is from when to when was recorded, in the tables' time, None where the file does not say; `bounded` says that the
     user's capture range, or a cut made later, set these bounds.
     """
@@ -45,6 +47,8 @@ class Input:
     job: str | None = None
     copies: int = 0
     versions: dict[str, str] = field(default_factory=dict)
+    traits: tuple[str, ...] = ()
+    traced: tuple[str, ...] = ()
     recorded_ns: tuple[int, int] | None = None
     bounded: bool = False
 

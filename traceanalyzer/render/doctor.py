@@ -115,6 +115,10 @@ def _holds(held: Contents, format_: str) -> list[str]:
         rows.append(("unused GPUs", f"{held.unused_gpus}: described, but nothing ran on them in this recording"))
     rows.append(("API calls", _list(held.api_calls, CALLS)))
     rows.append(("host ranges", _list(held.host_ranges, RANGES)))
+    if built_on := _program(held):
+        rows.append(("program", built_on))
+    if held.traced:
+        rows.append(("kinds of events", ", ".join(held.traced)))
     processes = f" in {_many(held.processes, 'process', 'processes')}" if held.processes else ""
     rows.append(("threads", f"{format_count(held.threads)}{processes}" if held.threads else "none"))
     method = METHODS.get(held.step_method or "", held.step_method)
@@ -122,6 +126,12 @@ def _holds(held: Contents, format_: str) -> list[str]:
     rows.append(("steps", steps if held.steps else "none marked"))
     rows += _facts(held, format_)
     return [line for label, text in rows for line in wrap(text, f"  {label:<{LABEL}}", " " * (LABEL + 2))]
+
+
+def _program(held: Contents) -> str:
+    """What the program is written in and built on, as far as names tell it."""
+    known = ", ".join([*held.program.languages, *held.program.frameworks])
+    return f"{known} (compiled)" if held.program.compiled else known
 
 
 def _facts(held: Contents, format_: str) -> list[tuple[str, str]]:
@@ -132,7 +142,9 @@ def _facts(held: Contents, format_: str) -> list[tuple[str, str]]:
         if format_ != "nsys":
             rows.append(("operator links", _share(held.linked_to_operator, held.gpu_operations, "GPU operations")))
     operators = held.host_ranges.get("operator", 0)
-    rows.append(("input shapes", _share(held.shapes, operators, "operators") if operators or held.shapes else "none"))
+    if operators or held.shapes or held.framework or format_ != "nsys":
+        shapes = _share(held.shapes, operators, "operators") if operators or held.shapes else "none"
+        rows.append(("input shapes", shapes))
     if format_ != "nsys":
         rows.append(("Python stacks", "yes" if held.host_ranges.get("python") else "none"))
     if held.graphs:

@@ -11,6 +11,7 @@ from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.outside_words import outside_lines
+from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.result.vocabulary import bound_by_words
 from traceanalyzer.units import format_count
@@ -57,10 +58,8 @@ def _inputs(result: Result) -> list[str]:
 
 def _calm(result: Result) -> list[str]:
     if not result.devices:
-        text = (
-            "No findings, because there is no GPU work to look at. Record the GPU too: torch.profiler with "
-            "ProfilerActivity.CUDA, or nsys profile --trace cuda,nvtx."
-        )
+        python = "torch.profiler with ProfilerActivity.CUDA, or " if may_be_python(result) else ""
+        text = f"No findings, because there is no GPU work to look at. Record the GPU too: {python}nsys profile --trace=cuda,nvtx."
         return wrap(text, "", "")
     if result.verdict.bound_by == "compute":
         return ["No findings: nothing worth fixing was seen."]

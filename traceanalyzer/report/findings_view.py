@@ -17,7 +17,18 @@ OTHERS = 16
 """Findings like the first of their rule that are shown in full."""
 LONGEST = 120
 """A figure that is text, such as the name of a kernel, is cut to so many characters."""
-FRAMEWORKS = {"pytorch": "PyTorch", "cuda": "CUDA", "jax": "JAX", "any": "Any framework", "nsys": "Nsight Systems"}
+AUDIENCES = {
+    **{"pytorch": "PyTorch", "jax": "JAX", "cupy": "CuPy", "python": "Python", "julia": "Julia", "fortran": "Fortran"},
+    **{
+        "openacc": "OpenACC",
+        "openmp": "OpenMP",
+        "kokkos": "Kokkos",
+        "cuda": "CUDA",
+        "hip": "HIP",
+        "any": "Any program",
+    },
+}
+"""What is written above the advice for each audience of a rule."""
 
 
 @dataclass(frozen=True)
@@ -126,12 +137,12 @@ def _finding_group(rule: RuleOutcome, views: list[FindingView], findings: list[F
 
 
 def recommendations(findings: Iterable[Finding]) -> list[tuple[str, list[Advice]]]:
-    """The advice of all of the findings by framework, each once."""
+    """The advice of all of the findings by whom it is for, each once."""
     found: dict[str, dict[str, None]] = {}
     for finding in findings:
-        for framework, text in (item for entry in finding.recommend for item in entry.items()):
-            found.setdefault(FRAMEWORKS.get(framework, framework), {})[text] = None
-    return [(framework, [advice(text) for text in texts]) for framework, texts in found.items()]
+        for audience, text in (item for entry in finding.recommend for item in entry.items()):
+            found.setdefault(AUDIENCES.get(audience, audience), {})[text] = None
+    return [(audience, [advice(text) for text in texts]) for audience, texts in found.items()]
 
 
 def _finding_view(

@@ -12,15 +12,14 @@ from traceanalyzer.report.glossary import BOUND_BY
 from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, Swatch
 from traceanalyzer.result.document import SEVERITIES, Result
 from traceanalyzer.result.outside_words import outside_lines
+from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import Note, notes
 from traceanalyzer.result.vocabulary import bound_by_words
 
 MATTERING = 3
 """So many findings fit on the first screen."""
-RECORD_GPU = [
-    "With PyTorch: torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
-    "With Nsight Systems: nsys profile --trace=cuda,nvtx python train.py",
-]
+RECORD_PYTORCH = "With PyTorch: torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+RECORD_ANY = "With Nsight Systems: nsys profile --trace=cuda,nvtx ./program"
 """How to record what every analysis needs."""
 
 
@@ -101,6 +100,5 @@ def _health(result: Result) -> HealthLine:
 def _what_to_record(result: Result) -> list[tuple[str, list[Advice]]]:
     """The advice of the rules about what the trace lacks; the basics where they have none."""
     about = [finding for finding in result.findings if finding.rule in _grave(result)]
-    return recommendations(about) or [
-        ("Record the GPU, and the host that launches its work", [advice(text) for text in RECORD_GPU])
-    ]
+    ways = [RECORD_PYTORCH, RECORD_ANY] if may_be_python(result) else [RECORD_ANY]
+    return recommendations(about) or [("Record the GPU, and the host that launches its work", list(map(advice, ways)))]

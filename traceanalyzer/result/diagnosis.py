@@ -6,8 +6,9 @@ does not say. The same inputs give the same bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from traceanalyzer.result.document import Program
 from traceanalyzer.result.written import Written
 
 SCHEMA_VERSION = "1.0"
@@ -56,7 +57,8 @@ class Contents:
     others the file gives no reason. `linked_to_operator` carry the id of their operator. `graph_kernels` are kernels inside
     CUDA graphs, recorded one by one; `captured_launches` were only recorded into such a graph, which runs nothing. `shapes` are
     operators with input shapes. `unused_gpus` are described, but nothing ran on them. `step_method` is annotation, nvtx or
-    repetition, `first_step` the name of the first. `framework` is pytorch, jax or null.
+    repetition, `first_step` the name of the first. `framework` is pytorch, jax or null, `program` says more; `traced` are the kinds of
+    events that the profiler was told to record or did, as it calls them.
     """
 
     gpus: list[GpuWork]
@@ -80,6 +82,8 @@ class Contents:
     counters: dict[str, int]
     memory_events: int
     framework: str | None
+    program: Program = field(default_factory=Program)
+    traced: list[str] = field(default_factory=list)
 
     @property
     def communication(self) -> int:
@@ -139,7 +143,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Snippet:
-    """Code or commands to paste. `language` is python or shell; `text` has no newline at its end."""
+    """Code or commands to paste. `language` is python, julia, fortran, cpp or shell; `text` has no newline at its end."""
 
     title: str
     language: str

@@ -259,6 +259,17 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True)
+class Program:
+    """What kind of program was recorded, as far as names tell it: `languages` it is written in, `frameworks` it is built on, whether
+    much of its work is `compiled` by its framework (torch.compile), and the `vendor` of its GPU. It chooses the words of the advice."""
+
+    languages: list[str] = field(default_factory=list)
+    frameworks: list[str] = field(default_factory=list)
+    compiled: bool = False
+    vendor: str | None = None
+
+
+@dataclass(frozen=True)
 class Verdict:
     bound_by: str
     headline: str
@@ -275,6 +286,7 @@ class Result(Written):
     rules: list[RuleOutcome]
     verdict: Verdict
     job: Job | None = None
+    program: Program = field(default_factory=Program)
     recordings: list[Recording] = field(default_factory=list)
     schema_version: str = field(default=SCHEMA_VERSION)
 

@@ -28,10 +28,14 @@ GIVES = {
     "iterations": "the GPU's work of whole iterations, of which this recording holds a handful of operations",
     "all_tables": "the tables that this export left out",
     "operators": "the operators, which name what the host did while the GPU waited",
+    "mpi": "the calls of MPI, which say when a rank waits for others",
+    "openacc": "the constructs of OpenACC, which name what the host did while the GPU waited",
+    "osrt": "calls of the operating system that block: reading files, locks, sleeping",
     "steps": "steps, so that times are per iteration and start-up can be told from steady state",
     "graph_kernels": "the kernels inside CUDA graphs, which were recorded as a whole here",
     "rank": "which rank this file is, so that the ranks of a job can stand side by side",
     "collectives": "name, size and group of each collective",
+    "samples": "samples of the host's stacks, which name the function that ran while the GPU was idle",
     "python_stacks": "Python frames, which lead from an idle GPU to a line of code",
     "shapes": "input shapes and types of operators",
     "memory": "allocations, with how much was allocated and reserved",
@@ -83,6 +87,14 @@ WAYS: dict[str, dict[str, Way]] = {
         ),
         "all_tables": Way("nsys export without --tables", "nothing: the report has them"),
         "operators": Way("--pytorch=autograd-shapes-nvtx", "some host time for each operator", _OLD_NSYS),
+        "mpi": Way("mpi in --trace", "little", "tells Open MPI and MPICH apart by itself, or by --mpi-impl"),
+        "openacc": Way("openacc in --trace"),
+        "osrt": Way("osrt in --trace", "some host time for each call that blocks"),
+        "samples": Way(
+            "--sample=process-tree",
+            "some host time, a thousand times a second",
+            "--backtrace=dwarf follows code without frame pointers",
+        ),
         "steps": Way("an NVTX range named step_N around each iteration"),
         "graph_kernels": Way(
             "--cuda-graph-trace=node", "can be considerable: each kernel of a graph is timed by itself"
@@ -112,6 +124,9 @@ WAYS: dict[str, dict[str, Way]] = {
         "whole_file": Way("let the program end its recording, and copy the file when it is complete"),
     },
 }
+# What only PyTorch has of what nsys records, and what others do in its place.
+_OF_PYTORCH = ("operators", "shapes", "collectives")
+_RANK_OF_MPI = Way("one report a rank: start nsys under mpirun or srun, not around it", "nothing")
 # What a rule reads, or which health code stops it -> the setting that would help.
 REMEDY = {
     "gpu_ops": "gpu",
@@ -150,12 +165,23 @@ def profiler_of(file: FileFacts, contents: Contents) -> str:
     return contents.framework or "other"
 
 
+def _ways(profiler: str, contents: Contents) -> dict[str, Way]:
+    """How this profiler records what, for this program."""
+    ways = WAYS[profiler]
+    if profiler != "nsys" or contents.framework == "pytorch":
+        return ways
+    return {name: way for name, way in ways.items() if name not in _OF_PYTORCH} | {"rank": _RANK_OF_MPI}
+
+
 def missing(file: FileFacts, contents: Contents, codes: Set[str], grave: Set[str] = frozenset()) -> list[str]:
     """The names of the settings, in the order of GIVES, that would add what the recording lacks and its profiler can record.
 
     `codes` are the codes of the health notes that are more than information, `grave` of those that make judging impossible.
     """
     profiler = profiler_of(file, contents)
+    ways = _ways(profiler, contents)
+    built_on = contents.program.frameworks
+    native = "Python" not in contents.program.languages
     operators = contents.host_ranges.get("operator", 0)
     has_gpu = bool(contents.gpu_operations)
     only_captured = contents.captured_launches > 0 and not (contents.graph_kernels or contents.graphs)
@@ -167,8 +193,11 @@ def missing(file: FileFacts, contents: Contents, codes: Set[str], grave: Set[str
         "replay": only_captured and "TRC010" in codes,
         "iterations": not only_captured and "TRC010" in grave,
         "all_tables": "TRC009" in codes,
-        # Nsight Systems gets operators from PyTorch, and from no other program.
-        "operators": not operators and (profiler != "nsys" or contents.framework == "pytorch"),
+        "operators": not operators,
+        "mpi": "MPI" in built_on and "mpi" not in contents.traced,
+        "openacc": "OpenACC" in built_on and "openacc" not in contents.traced,
+        "osrt": native and has_gpu and "osrt" not in contents.traced,
+        "samples": native and has_gpu and "samples" not in contents.traced,
         "steps": not contents.steps,
         "graph_kernels": bool(contents.graphs),
         "rank": file.rank is None and (bool(contents.communication) or contents.processes > 1),
@@ -179,13 +208,14 @@ def missing(file: FileFacts, contents: Contents, codes: Set[str], grave: Set[str
         # Several ranks with nsys each would compete for the counters of one GPU.
         "counters": has_gpu and not contents.counters and contents.processes <= 1,
     }
-    return [name for name in GIVES if lacks[name] and name in WAYS[profiler]]
+    return [name for name in GIVES if lacks[name] and name in ways]
 
 
 def next_time(file: FileFacts, contents: Contents, names: list[str], needed_by: dict[str, list[str]]) -> NextTime:
     """The settings of `names` and what to paste. `needed_by` is {setting: rules that could not judge without it}."""
     profiler = profiler_of(file, contents)
-    ways = {name: WAYS[profiler][name] for name in names}
+    known = _ways(profiler, contents)
+    ways = {name: known[name] for name in names}
     settings = [
         Setting(name, way.option, GIVES[name], way.cost, way.mind, needed_by.get(name, []))
         for name, way in ways.items()

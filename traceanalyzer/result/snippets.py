@@ -5,8 +5,23 @@ from __future__ import annotations
 from collections.abc import Set
 
 from traceanalyzer.result.diagnosis import Contents, Snippet
+from traceanalyzer.result.marking import NEW, Marking, marking_of
 
-NEW = "  # missing so far"
+_TRACEABLE = (
+    "cuda",
+    "nvtx",
+    "osrt",
+    "mpi",
+    "ucx",
+    "openacc",
+    "openmp",
+    "cublas",
+    "cudnn",
+    "cusparse",
+    "vulkan",
+    "opengl",
+)
+"""What nsys --trace takes, in the order in which it is written."""
 
 
 def snippets(profiler: str, contents: Contents, missing: Set[str]) -> list[Snippet]:
@@ -17,7 +32,8 @@ def snippets(profiler: str, contents: Contents, missing: Set[str]) -> list[Snipp
         return _nsys(contents, missing)
     if profiler == "jax":
         return [_jax(missing), *(_nsys(contents, frozenset()) if missing & {"gpu", "launches"} else [])]
-    return [_torch(frozenset()), *_nsys(contents, frozenset())]
+    nsys = _nsys(contents, frozenset())
+    return nsys if contents.program.languages else [_torch(frozenset()), *nsys]
 
 
 def _torch(missing: Set[str]) -> Snippet:
@@ -45,41 +61,38 @@ def _torch(missing: Set[str]) -> Snippet:
 
 def _nsys(contents: Contents, missing: Set[str]) -> list[Snippet]:
     """The command lines and, where steps or records are missing, what marks steps in the program and bounds the recording."""
+    marking = marking_of(contents.program)
     bounded = bool(missing & {"steps", "lost_records"})
-    several = contents.processes > 1
-    options = ["--trace=cuda,nvtx", "--sample=none", "--cpuctxsw=none"]
+    wanted = {"cuda", "nvtx", *contents.traced} | {kind for kind in ("osrt", "mpi", "openacc") if kind in missing}
+    options = [f"--trace={','.join(kind for kind in _TRACEABLE if kind in wanted)}"]
+    sampled = "samples" in contents.traced or "samples" in missing
+    options.append("--sample=process-tree" if sampled else "--sample=none")
+    options.append("--cpuctxsw=process-tree" if "switches" in contents.traced else "--cpuctxsw=none")
     options += ["--pytorch=autograd-shapes-nvtx"] if missing & {"operators", "shapes"} else []
     options += ["--cuda-graph-trace=node"] if contents.graphs or contents.graph_kernels else []
     options += ["--cuda-memory-usage=true"] if contents.memory_events or "memory" in missing else []
     options += ["--gpu-metrics-devices=cuda-visible"] if contents.counters or "counters" in missing else []
-    options += ["--capture-range=cudaProfilerApi", "--capture-range-end=stop"] if bounded else []
-    name = "run.rank%q{RANK}" if several else "run"
-    launcher = f"torchrun --nproc-per-node={max(len(contents.gpus), 1)} --no-python " if several else ""
-    record = [f"{launcher}nsys profile", *options, f"-o {name}", "python train.py"]
+    options += marking.bounds if bounded else []
+    launcher, rank = _launcher(contents, marking)
+    name = f"run.rank%q{{{rank}}}" if rank else "run"
+    record = [f"{launcher}nsys profile", *options, f"-o {name}", marking.command]
     export = (
         'for report in run.rank*.nsys-rep; do nsys export --type sqlite "$report"; done'
-        if several
+        if rank
         else "nsys export --type sqlite --output run.sqlite run.nsys-rep"
     )
     command = Snippet("With Nsight Systems", "shell", " \\\n    ".join(record) + "\n" + export)
-    return [_marks(NEW if "steps" in missing else ""), command] if bounded else [command]
+    return [marking.snippet("steps" in missing), command] if bounded else [command]
 
 
-def _marks(new: str) -> Snippet:
-    lines = [
-        "for step, batch in enumerate(loader):",
-        "    if step == 10:",
-        "        torch.cuda.profiler.start()  # cudaProfilerStart(): recording begins after the warm-up",
-        f'    torch.cuda.nvtx.range_push(f"step_{{step}}"){new}',
-        "    train_step(batch)",
-        "    torch.cuda.nvtx.range_pop()",
-        "    if step == 15:",
-        "        torch.cuda.synchronize()",
-        "        torch.cuda.profiler.stop()",
-    ]
-    return Snippet(
-        "In the program, for Nsight Systems (here PyTorch; any NVTX and CUDA binding does)", "python", "\n".join(lines)
-    )
+def _launcher(contents: Contents, marking: Marking) -> tuple[str, str | None]:
+    """What starts the ranks, and the variable that tells each its number; nothing where there is but one."""
+    if "MPI" in contents.program.frameworks or (contents.processes > 1 and not marking.torchrun):
+        ranks = contents.processes if contents.processes > 1 else "$RANKS"
+        return f"mpirun -n {ranks} ", "OMPI_COMM_WORLD_RANK"
+    if contents.processes > 1:
+        return f"torchrun --nproc-per-node={max(len(contents.gpus), 1)} --no-python ", "RANK"
+    return "", None
 
 
 def _jax(missing: Set[str]) -> Snippet:

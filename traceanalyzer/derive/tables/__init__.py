@@ -17,6 +17,7 @@ from traceanalyzer.derive.tables.ledger import (
 )
 from traceanalyzer.derive.tables.memory import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.derive.tables.operators import OPERATOR_SHAPES, OPERATOR_STATS, PATTERNS, SYNC_STATS
+from traceanalyzer.derive.tables.program import PROGRAM
 from traceanalyzer.derive.tables.recording import RECORDINGS
 from traceanalyzer.derive.tables.steps import STEP_LEDGER, STEP_STATS
 from traceanalyzer.model.schema import TableSpec
@@ -48,5 +49,6 @@ DERIVED_TABLES: dict[str, TableSpec] = {
         RECORDINGS,
         MEMORY_STATS,
         MEMORY_GROWTH,
+        PROGRAM,
     )
 }

@@ -175,6 +175,13 @@ COMMUNICATION = TableSpec(
             None,
             "on a stream of its own, but compute ended just before the stretch of communication around it and went on just after it",
         ),
+        Column(
+            "one_queue",
+            pa.bool_(),
+            None,
+            "the computation launched next on another stream was free to run beside it, began only when it ended, and no recorded wait "
+            "asks for that; null where it could not have run beside it",
+        ),
         ns(
             "exposed_transfer",
             "exposed time that is not waiting for others; unmatched at most the longest transfer of matched kernels of its name",

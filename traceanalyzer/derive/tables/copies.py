@@ -35,6 +35,12 @@ COPIES = TableSpec(
             None,
             "compute kernels run on the same stream, so this copy can never overlap them",
         ),
+        Column(
+            "round_trip",
+            pa.bool_(),
+            None,
+            "it takes data to the host or brings back as many bytes, with no time between for the host to read them",
+        ),
         Column("range_name", NAME, None, "innermost named range around the call that started it; null when none"),
     ),
 )

@@ -29,7 +29,8 @@ class About:
     """Facts of the whole file; None where it is silent.
 
     `exported` are the patterns of the tables that the export was limited to, `trimmed` the times. `environment` holds only
-    the variables that tell ranks. `recorded_ns` and `bounded` as in `FileFacts`.
+    the variables that tell ranks, `capture` are the facts of the recording as they stand. `recorded_ns` and
+    `bounded` as in `FileFacts`.
     """
 
     version: str | None
@@ -41,6 +42,7 @@ class About:
     host: str | None
     environment: dict[str, int] = field(default_factory=dict)
     driver: str | None = None
+    capture: tuple[tuple[str, str], ...] = ()
     recorded_ns: tuple[int, int] | None = None
     bounded: bool = False
 
@@ -60,6 +62,7 @@ class About:
             host=system.get("hostname") or None,
             environment=_environment(capture),
             driver=system.get("nvdriverversion") or None,
+            capture=tuple(capture),
             recorded_ns=_recorded(database, export),
             bounded=bool(export.get("EXPORT_PARAM_TIMES_TO_EXPORT")) or _bounded(capture),
         )

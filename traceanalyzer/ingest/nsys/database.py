@@ -69,6 +69,14 @@ class Database:
                 )
         return [found[version].name for version in sorted(found, key=lambda version: (version > 0, -version))]
 
+    def starting(self, names: tuple[str, ...]) -> list[str]:
+        """The plain tables whose names begin with one of these, as spelled in the file, sorted."""
+        wanted = tuple(name.lower() for name in names)
+        found = (
+            entry for name, entries in self._versions.items() if name.startswith(wanted) for entry in entries.values()
+        )
+        return sorted(entry.name for entry in found if entry.plain)
+
     def columns(self, table: str) -> dict[str, str]:
         """Columns of a table that are stored in it: lower case to the file's spelling."""
         if table not in self._columns:

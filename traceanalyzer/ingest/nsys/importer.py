@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
-from traceanalyzer.ingest.nsys import about, samples, stream_events, tables
+from traceanalyzer.ingest.nsys import about, program, samples, stream_events, tables
 from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.coverage import Coverage
 from traceanalyzer.ingest.nsys.database import Database, open_database
@@ -107,13 +107,15 @@ class _Reading:
         processes = seen.processes or ({nameless} if seen.gpu_ops else set())
         used = {gpu for _, gpu in seen.places if gpu is not None}
         self._stream("devices", about.read_devices(database, devices, used, repairs))
-        self._stream("processes", about.read_processes(database, processes, facts.host))
+        described = about.read_processes(database, processes, facts.host)
+        self._stream("processes", described)
         self._stream("threads", about.read_threads(database, strings, processes))
         self._meter.finish()
         self._report(facts, strings, devices, processes)
 
         single = len(processes) == 1
         by_mpi = about.mpi_rank(database, min(processes)) if single and facts.rank is None else None
+        names = [name for batch in described for name in batch["name"].to_pylist()]
         return FileFacts(
             producer=f"Nsight Systems {facts.version or ''}".strip(),
             process=min(processes) if single else None,
@@ -127,6 +129,8 @@ class _Reading:
             else None,
             several=len(processes) > 1,
             versions={"NVIDIA driver": facts.driver} if facts.driver else {},
+            traits=program.traits(database, names, facts.capture, strings),
+            traced=program.traced(database, facts.capture),
             recorded_ns=facts.recorded_ns,
             bounded=facts.bounded,
         )

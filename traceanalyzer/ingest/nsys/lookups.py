@@ -95,6 +95,11 @@ class Strings:
         places = encoded.indices.fill_null(len(encoded.dictionary))
         return pa.DictionaryArray.from_arrays(names.indices.take(places), names.dictionary)
 
+    def matching(self, pattern: str, most: int) -> list[str]:
+        """The first `most` strings in which a pattern is found."""
+        found = self._values.filter(pc.match_substring_regex(self._values, pattern))
+        return found.slice(0, most).to_pylist()  # type: ignore[no-any-return]
+
     def _find(self, ids: pa.Array) -> Ints:
         """The place of each id's string, -1 for those without."""
         wanted = integers(ids, _NO_STRING)
