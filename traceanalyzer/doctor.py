@@ -37,6 +37,8 @@ MOST_MISSING = 8
 """Missing ranks that are named."""
 GPU_WORK = ("copies", "communication", "kernel_stats")
 """Tables of operations that a recording of the GPU always holds: where one is empty, none ran."""
+# Kineto writes GPU operations last: they are the first to be missing from a damaged file.
+_REMEDIES = {"gpu_ops": ["whole_file", "gpu"], "TRC010": ["replay", "iterations"]}
 _SECOND = 1_000_000_000
 # A clock that stands beyond September 2001 counts from 1970: no machine has run for 31 years.
 _EPOCH_NS = 1_000_000_000 * _SECOND
@@ -138,8 +140,7 @@ def _rules(result: Result, health: list[HealthNote], names: list[str]) -> RuleCh
     obstacles = []
     for (outcome, reason), rules in groups.items():
         needed = source.get(reason, "")
-        # Kineto writes GPU operations last: they are the first to be missing from a damaged file.
-        remedies = ["whole_file", "gpu"] if needed == "gpu_ops" else [REMEDY.get(needed, "")]
+        remedies = _REMEDIES.get(needed, [REMEDY.get(needed, "")])
         settings = [name for name in remedies if name in names]
         obstacles.append(Obstacle(outcome, reason, rules, settings, not settings and needed in GPU_WORK))
     return RuleCheck(len(result.rules), len(result.rules) - sum(len(o.rules) for o in obstacles), obstacles)

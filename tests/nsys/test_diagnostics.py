@@ -38,6 +38,8 @@ def said(*lines: tuple[int, str]) -> Tables:
         (1, BUFFERS.format(31, 49), "low"),
         (2, "1234 events were dropped", "medium"),
         (3, "the device buffer overflowed", "medium"),
+        (2, "No CUDA events were lost, but some may be late", "info"),
+        (2, "1234 CPU samples were lost", "info"),
     ],
 )
 def test_every_severity_in_its_own_words(tmp_path: Path, severity: int, text: str, found: str) -> None:

@@ -45,6 +45,7 @@ def test_a_kernel_keeps_everything(export: Any) -> None:
         "bytes": None,
         "copy_kind": None,
         "src_memory": None,
+        "migration_cause": None,
         "dst_memory": None,
         "grid": [4, 4, 4],
         "block": [128, 128, 128],

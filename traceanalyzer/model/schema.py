@@ -320,4 +320,4 @@ EVENT_TABLES: dict[str, TableSpec] = {
         HEALTH,
     )
 }
-SCHEMA_VERSION = "1.5"
+SCHEMA_VERSION = "1.6"

@@ -153,7 +153,6 @@ REMEDY = {
     "TRC003": "lost_records",
     "TRC008": "graph_kernels",
     "TRC009": "all_tables",
-    "TRC010": "iterations",
 }
 
 

@@ -120,6 +120,8 @@ class Coverage:
         elif doubts:
             calls = f"{self.calls:,} CUDA calls were recorded, but" if self.calls else "CUDA was traced, but"
             ran = "what these ran is missing" if self.launches else "whether any ran cannot be told"
+            if any("driver" in one.text.lower() for one in doubts):
+                ran += "; record with an nsys as new as the driver"
             words = ", ".join(one.quoted for one in doubts)
             why = f"{calls} no work of the GPU, and {ran}. Nsight Systems says: {words}"
         elif about.cuda_traced or self.calls:

@@ -16,10 +16,12 @@ from traceanalyzer.ingest.nsys.database import Database
 WARNING = 2
 _LONGEST = 200
 _MOST = 4
+_MOST_TEXTS = 1 << 12
 # Records are gone, as far as it knows; "might" and "may" say that it does not.
 _LOST = re.compile(
     r"\b(?:dropp(?:ed|ing)|lost|losing|overflow\w*|discard\w*|exhausted|incomplete)\b|buffers?: *(\d+) of (\d+)", re.I
 )
+_NONE_LOST = re.compile(r"\b(?:no|0|zero)\b[^.]*\b(?:dropped|lost|discarded)", re.I)
 _MAYBE_LOST = re.compile(r"not (?:all|every)\b|missing|missed", re.I)
 _TROUBLE = re.compile(
     r"not support|unsupported|not (?:been )?(?:start|load|find|found|available|enabled|permitted)|fail|error|unable|can ?not|could not|"
@@ -27,8 +29,12 @@ _TROUBLE = re.compile(
     re.I,
 )
 _OF_THE_GPU = re.compile(r"\bcuda\b|\bcupti\b|driver|\bgpu\b|device|unified memory", re.I)
-# Other libraries than CUDA, and metrics that are sampled beside it.
-_OF_OTHERS = re.compile(r"cudnn|cublas|nvtx|opengl|vulkan|\bmpi\b|gpu metrics|cudaprofiler(?:start|stop) api", re.I)
+# Other libraries than CUDA, and what is sampled or scheduled beside it.
+_OF_OTHERS = re.compile(
+    r"cudnn|cublas|nvtx|opengl|vulkan|\bmpi\b|gpu metrics|sampl|scheduling|context switch|ftrace|\betw\b|os runtime|"
+    r"cudaprofiler(?:start|stop) api",
+    re.I,
+)
 _NUMBER = re.compile(r"\d+")
 
 
@@ -42,9 +48,11 @@ class Diagnostic:
 
     @property
     def lost(self) -> bool:
-        """Whether records are gone."""
+        """Whether records are gone that the ledger or its causes rest on."""
         found = _LOST.search(self.text)
-        return found is not None and (found[1] is None or int(found[1][:9]) < int(found[2][:9]))
+        if found is None or _NONE_LOST.search(self.text) or _OF_OTHERS.search(self.text):
+            return False
+        return found[1] is None or int(found[1][:9]) < int(found[2][:9])
 
     @property
     def doubts_gpu(self) -> bool:
@@ -65,13 +73,8 @@ class Diagnostic:
 def read_diagnostics(database: Database) -> list[Diagnostic]:
     """All that is more than routine, those that differ in numbers only as one, the gravest first."""
     sql = tables.select(database, tables.DIAGNOSTICS, "text <> ''")
-    found = (
-        database.table(
-            f"select severity, text, count(*) as count from ({sql}) group by 1, 2 order by 1 desc, 3 desc, 2"
-        )
-        if sql
-        else None
-    )
+    counted = f"select severity, text, count(*) as count from ({sql}) group by 1, 2 order by 1 desc, 3 desc, 2"
+    found = database.table(f"{counted} limit {_MOST_TEXTS}") if sql else None
     said: dict[str, Diagnostic] = {}
     for row in found.to_pylist() if found else []:
         one = Diagnostic(row["severity"] or 0, row["text"], row["count"])
