@@ -53,7 +53,7 @@ def headline(*splits: Split) -> str:
             {"compute": 20, "host": 38, "host_untraced": 42},
             "host",
             "GPU 0 is idle 80% of the time; the host between launches costs 800 ms of 1 s, "
-            "with no call or range recorded for 52% of that.",
+            "52% of it without a recorded call or range.",
         ),
         # Less than half of the time computing: what takes the rest bounds it, even if each part is smaller.
         (
@@ -93,6 +93,13 @@ def test_time_is_told_by_the_step_where_steps_are_known():
     assert headline(steady).endswith("the data loader costs 40 ms of each 50 ms step.")
     uneven = replace(steady, pace=Pace(50_000_000, even=False))
     assert headline(uneven).endswith("the data loader costs 40 ms of the average 50 ms step.")
+
+
+def test_work_that_a_recording_does_not_show_is_no_idle_time():
+    hidden = replace(split(compute=10, queued=90), unseen=880_000_000)
+    assert headline(hidden) == (
+        "Could not judge 88% of the time: work from before the recording, which it does not show, may have been running."
+    )
 
 
 def culprit(subject: str, percent: float, level: int = 2, bound_by: str = "host") -> Culprit:
@@ -138,7 +145,7 @@ def test_waiting_for_others_stands_for_communication_that_is_not_explained(waite
 )
 def test_computing_that_could_be_cheaper(title, said):
     busy = replace(split(compute=97, host=3), waste=(600_000_000, title))
-    assert headline(busy) == f"GPU 0 computes 97% of the time; up to 600 ms of 1 s could be saved: {said}."
+    assert headline(busy) == f"GPU 0 computes 97% of the time; about 600 ms of 1 s could be saved: {said}."
 
 
 def test_a_leak_is_told_where_nothing_larger_is_there():

@@ -115,7 +115,7 @@ def test_copies_are_where_their_size_and_bandwidth_say(loader: tuple[Result, Tab
     at = int(np.argmax(trace["y"]))
     assert trace["x"][at] == largest["bytes"]
     assert trace["y"][at] == pytest.approx(largest["bandwidth"] / 1e9, rel=0.03)
-    assert trace["name"] == "host to device (8)" and "8 copies move 73.5 MiB" in view.caption
+    assert trace["name"] == "from host to GPU (8)" and "8 copies move 73.5 MiB" in view.caption
 
 
 def test_memory_is_drawn_at_its_peak(loader: tuple[Result, Tables]) -> None:

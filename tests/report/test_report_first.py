@@ -19,7 +19,7 @@ from traceanalyzer.report.many_gpus import DRAWN, gpus_to_show
 from traceanalyzer.report.palette import BOUND_BY_KEYS, SWATCHES, ink_on, luminance
 from traceanalyzer.report.sources import gpu_labels, gpu_names, rank_namer
 from traceanalyzer.report.steps_view import steps_views
-from traceanalyzer.result.document import Health, Result, RuleOutcome, Saving, Scope
+from traceanalyzer.result.document import Health, Result, RuleOutcome, Saving, Scope, Verdict
 from traceanalyzer.result.gpus import notable_gpus
 
 SECOND = 1_000_000_000
@@ -47,12 +47,27 @@ def test_what_pays_and_matters_comes_first() -> None:
 
 
 def test_what_does_not_pay_is_calm() -> None:
-    result = sample()[0]
+    result = replace(sample()[0], verdict=Verdict("compute", "GPU 0 computes."))
     little = replace(result.findings[0], severity="info")
-    no_use = replace(result.findings[0], saving=Saving(5, 0.1, 1.1, None, predicted_speedup=1.001))
+    no_use = replace(little, saving=Saving(5, 0.1, 1.1, None, predicted_speedup=1.001))
     assert "What little there is to gain" in (first(replace(result, findings=[little])).calm or "")
     calm = first(replace(result, findings=[no_use])).calm or ""
     assert calm == "Nothing worth fixing found. 3 rules looked; 1 could not judge."
+    # A GPU that stands idle is not fine because no rule knows why.
+    idle = replace(result, verdict=Verdict("host", "GPU 0 is idle."), findings=[])
+    assert "Nothing worth fixing" not in (first(idle).calm or "")
+
+
+@pytest.mark.parametrize("severity", ["low", "medium", "high"])
+def test_nothing_worth_fixing_never_stands_above_a_finding(severity) -> None:
+    """A leak has no time to gain; what the replay denies may still be grave."""
+    result = sample()[0]
+    for saving in (Saving(None, None, None, None), Saving(5, 0.1, 1.1, None, predicted_speedup=1.001)):
+        found = replace(result.findings[0], severity=severity, saving=saving)
+        view = first(replace(result, findings=[found]))
+        shown = saving.recoverable_ns is None or severity != "low"
+        assert bool(view.findings) is shown and (view.calm is None) is shown
+        assert render_html(replace(result, findings=[found]), Sample())
 
 
 @pytest.mark.parametrize("change", [{"health": [GRAVE]}, {"devices": []}])

@@ -100,7 +100,8 @@ def test_without_tables_there_is_no_timeline() -> None:
 
 
 def test_empty_result_is_calm() -> None:
-    result = replace(sample()[0], findings=[], health=[], steps=[], rules=[])
+    fine = Verdict("compute", "GPU 0 computes.")
+    result = replace(sample()[0], findings=[], health=[], steps=[], rules=[], verdict=fine)
     text = render_html(result, Sample()).decode()
     assert "Nothing worth fixing found" in text and "No problems met in the trace" in text
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,9 @@ import pyarrow.compute as pc
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.places import frame_text
 from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
-from traceanalyzer.intervals import Array, covered_before, union
+from traceanalyzer.intervals import Array, covered, union
 from traceanalyzer.names import readable_name
-from traceanalyzer.result.verdict import CAUSES
+from traceanalyzer.result.verdict import CAUSES, MOST
 
 CULPRITS = pa.schema(
     [
@@ -61,24 +62,54 @@ _FRAME = re.compile(r"(?P<at>[^ ]+:\d+) \((?P<function>.*)\)", re.DOTALL)
 def culprits(gaps: pa.Table, claims: pa.Table, host_ranges: pa.Table, launches: pa.Table) -> pa.Table:
     """As CULPRITS; `claims` as in CLAIMS_SCHEMA."""
     idle = claims.filter(pc.starts_with(claims["line"].cast(pa.string()), "idle."))
+    around = _Around(host_ranges, launches)
     rows = [
         {"rank": rank, "device": device, **found}
         for (rank, device), mine in frames.split(gaps)
-        for found in _Gpu(mine, _of(idle, rank, device), host_ranges, _of(launches, rank)).culprits()
+        for found in _Gpu(mine, _of(idle, rank, device), around).culprits()
     ]
     return pa.Table.from_pylist(rows, CULPRITS)
 
 
-def _of(table: pa.Table, rank: int, device: int | None = None) -> pa.Table:
-    mine = pc.equal(table["rank"], rank)
-    return table.filter(mine if device is None else pc.and_(mine, pc.equal(table["device"], device)))
+def _of(table: pa.Table, rank: int, device: int) -> pa.Table:
+    return table.filter(pc.and_(pc.equal(table["rank"], rank), pc.equal(table["device"], device)))
+
+
+class _Around:
+    """The host's ranges by their names in messages, and the launches: which ranges are around most of them."""
+
+    def __init__(self, ranges: pa.Table, launches: pa.Table) -> None:
+        self.ranges, self.launches = ranges, launches
+        self.name, self.names = frames.codes(ranges, "name")
+
+    @cached_property
+    def called(self) -> dict[str, list[int]]:
+        """The places in `names` of what a message calls so."""
+        found: dict[str, list[int]] = {}
+        for at, name in enumerate(self.names):
+            for text in {name, frame_text(name)} if name else ():
+                found.setdefault(text, []).append(at)
+        return found
+
+    def is_the_step(self, rank: int, name: str) -> bool:
+        """Whether most launches of a rank happen within ranges of this name."""
+        rows = np.flatnonzero(
+            np.isin(self.name, self.called.get(name, [])) & (frames.ints(self.ranges, "rank") == rank)
+        )
+        of, start, end = (frames.ints(self.ranges, column)[rows] for column in ("process", "start_ns", "end_ns"))
+        calls = frames.ints(self.launches, "rank") == rank
+        process, when = (frames.ints(self.launches, column)[calls] for column in ("process", "start_ns"))
+        within = 0
+        for (one,), at in frames.together(of):
+            within += int(covered(when[process == one], when[process == one] + 1, union(start[at], end[at])).sum())
+        return within > MOST_LAUNCHES * max(len(when), 1)
 
 
 class _Gpu:
     """The gaps of one GPU."""
 
-    def __init__(self, gaps: pa.Table, claims: pa.Table, host_ranges: pa.Table, launches: pa.Table) -> None:
-        self.gaps, self.ranges, self.launches = gaps, host_ranges, launches
+    def __init__(self, gaps: pa.Table, claims: pa.Table, around: _Around) -> None:
+        self.gaps, self.around, self.rank = gaps, around, int(frames.ints(gaps, "rank")[0])
         self.length = frames.duration(gaps)
         self.inside = np.minimum(frames.ints(gaps, "place_duration"), self.length)
         self.cause = _causes(gaps, claims)
@@ -106,8 +137,8 @@ class _Gpu:
         doing = DOING.get(cause, "")
         if activity in ACTIVITIES:
             here = rows & (self.activity[0] == self.activity[1].index(activity))
-            inside, of_it = self._near(here)
-            where = f" in {inside}" if inside and 2 * of_it >= ns else ""
+            inside, _ = self._near(here)
+            where = f" in {inside}" if inside else ""
             yield f"{ACTIVITIES[activity]}{where}", ns
         else:
             yield None, 0
@@ -116,40 +147,29 @@ class _Gpu:
 
     def _near(self, rows: frames.Flags) -> tuple[str | None, int]:
         """The user's function, or else the range, that holds most of these parts."""
-        found = [(*_top(frames.codes(self.gaps, "source"), self.inside, rows), False)]
-        bare = rows & self.gaps["source"].is_null().to_numpy()
-        found.append((*_top(frames.codes(self.gaps, "annotation"), self.inside, bare), True))
-        name, ns, is_range = max(found, key=lambda one: one[1])
-        if name is None or name.startswith(TORCH_LOADER) or self._is_the_step(name):
-            return None, 0
-        return (f'{RANGE}"{readable_name(name, LONGEST)}"' if is_range else _function_first(name)), ns
+        source, in_source = self._top("source", rows)
+        if source is not None:
+            return _function_first(source), in_source
+        name, in_range = self._top("annotation", rows)
+        return (None, 0) if name is None else (f'{RANGE}"{readable_name(name, LONGEST)}"', in_range)
 
     def _place(self, cause: str, rows: frames.Flags) -> tuple[str | None, int]:
-        name, ns = _top(frames.codes(self.gaps, "range_name" if cause == "input" else "place"), self.inside, rows)
-        if name is None or name.startswith(TORCH_LOADER) or self._is_the_step(name):
-            return None, 0
-        if CAUSES[cause].bound_by == "launch" and name in self.calls:
+        name, ns = self._top("range_name" if cause == "input" else "place", rows)
+        if name is None or (CAUSES[cause].bound_by == "launch" and name in self.calls):
             return None, 0
         what, called, source = name.rpartition(" called from ")
-        text = (
-            f"{readable_name(frame_text(what), LONGEST)} in {_function_first(source)}"
-            if called
-            else _function_first(name)
-        )
-        return text, ns
+        if not called:
+            return _function_first(name), ns
+        if self.around.is_the_step(self.rank, what):
+            return None, 0
+        return f"{readable_name(frame_text(what), LONGEST)} in {_function_first(source)}", ns
 
-    def _is_the_step(self, name: str) -> bool:
-        """Whether most launches happen within ranges of this name."""
-        called = frames.where(self.ranges, "name", lambda one: one == name or frame_text(one) == name)
-        mine = self.ranges.filter(pa.array(called))
-        start = frames.ints(self.launches, "start_ns")
-        process = frames.ints(self.launches, "process")
-        within = 0
-        for (one,), at in frames.together(frames.ints(mine, "process")):
-            cover = union(frames.ints(mine, "start_ns")[at], frames.ints(mine, "end_ns")[at])
-            when = start[process == one]
-            within += int((covered_before(when + 1, cover) - covered_before(when, cover)).sum())
-        return within > MOST_LAUNCHES * max(len(start), 1)
+    def _top(self, column: str, rows: frames.Flags) -> tuple[str | None, int]:
+        """What holds at least half of these parts, unless that is the step or a data loader's own range, whose name tells nothing."""
+        name, ns = _top(frames.codes(self.gaps, column), self.inside, rows)
+        if name is None or ns < MOST * self.length[rows].sum() or name.startswith(TORCH_LOADER):
+            return None, 0
+        return (None, 0) if self.around.is_the_step(self.rank, name) else (name, ns)
 
 
 def _causes(gaps: pa.Table, claims: pa.Table) -> Array:

@@ -161,7 +161,8 @@ def _recording(row: Row) -> str:
 
 def _event(row: Row) -> str:
     name = next((row[key] for key in ("name", "api_name", "line") if row.get(key)), None)
-    return format_duration(row["duration"]) + (f": {_part(name)}" if name else "")
+    length = format_duration(row["duration"])
+    return f"{length}: {_part(name)}" if name else f"a stretch of {length}"
 
 
 _LABELS: dict[str, Callable[[Row], str]] = {

@@ -174,7 +174,7 @@ RULE: dict[str, Schema] = {
     "saving": _object("what would be gained; comes together with claims", SAVING, ("recoverable", "confidence")),
     "message": _text(
         "a sentence for the user, with {expression} or {expression:format} parts; formats are percent, duration, bytes, count, "
-        "text and words"
+        "text, words and way"
     ),
     "recommend": _list(
         f"steps to take, each in the words of whom they are for ({', '.join(AUDIENCES)}), narrow before wide: a program hears the "

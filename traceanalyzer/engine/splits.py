@@ -25,6 +25,8 @@ WHOLES = {"launch_copies": "launch"}
 LEAK = "MEM005"
 STEADY = 0.3
 """Steps of which nearly all are at most this much longer than their median are alike."""
+SAME = 0.05
+"""A place of a finding that holds as much, to this share, is the same one."""
 MOSTLY_STEPS = 0.5
 """Where steps cover less than this of the window, what takes its time is not told by the step."""
 Row = dict[str, Any]
@@ -68,17 +70,27 @@ def splits(told: Told, describe: Describe) -> list[Split]:
                 sharper=_sharper(mine, titles),
                 waited=_waited(mine, said),
                 explained=sum(claim["ns_sum"] for claim in mine if claim["line"] == "exposed_communication"),
-                culprits=tuple(
-                    Culprit(CAUSES[one["cause"]].bound_by, one["level"], one["subject"], one["ns"])
-                    for one in guilty[gpu]
-                    if one["level"] > WHOLE
-                ),
+                culprits=tuple(_culprit(one, found[gpu]) for one in guilty[gpu] if one["level"] > WHOLE),
                 pace=_pace(steps[gpu], row["duration"]),
                 beside=_beside(found[gpu]),
-                unseen=row["earlier_work"],
+                unseen=row.get("earlier_work", 0),
             )
         )
     return result
+
+
+def _culprit(row: Row, findings: Sequence[Finding]) -> Culprit:
+    """With the time a step of the finding whose place it is: nothing is told twice with two figures."""
+    savings = (finding.saving for finding in findings if finding.saving.place and finding.saving.step_ns)
+    step = next(
+        (
+            (one.place.per_step_ns, one.step_ns)
+            for one in savings
+            if one.place and one.step_ns and one.place.per_step_ns and abs(one.place.ns - row["ns"]) <= SAME * row["ns"]
+        ),
+        None,
+    )
+    return Culprit(CAUSES[row["cause"]].bound_by, row["level"], row["subject"], row["ns"], step)
 
 
 def _rows_by_gpu(table: pa.Table) -> dict[Gpu, list[Row]]:

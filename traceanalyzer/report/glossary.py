@@ -25,8 +25,8 @@ GLOSSARY: dict[str, str] = {
     "no gain": "The recorded timeline was played again without this cause, and came out as long as before.",
     "claimed": "The time that this finding accounts for, as a share of the GPU's window. No two findings account for the same time.",
     "claimed of several": "The time that this finding accounts for, summed over these GPUs, as a share of their windows together.",
-    "severity": "How much there is to gain: high from 25% of the window on, medium from 10%, low from 3%, else info; a rule may set "
-    "levels of its own.",
+    "severity": "How much of the time a fix saves, by the prediction where there is one: high from 25% of the window on, medium from "
+    "10%, low from 3%, else info; a rule may set lower levels of its own.",
     "confidence": "How sure it is that this is the cause, and that the time can be won. High: read off the recording. Medium or low: "
     "in part an estimate, or the recording is in poor health.",
     "trace health": "What is missing from the recording or damaged in it, and so what the figures below cannot tell.",

@@ -220,7 +220,7 @@ def _of_findings(result: Result) -> Iterator[tuple[str, Value]]:
     steps = sum(steps.count for steps in result.steps)
     for rule in dict.fromkeys(finding.rule for finding in result.findings):
         mine = [finding for finding in result.findings if finding.rule == rule]
-        # Findings come by what they recover, the largest first.
+        # Findings come by what a fix gives, the largest first.
         where = _where(result.devices, name(mine[0].scope.rank, mine[0].scope.device))
         yield f"{rule}.share", Value(_share(_recoverable(mine), windows), SHARE, where)
         if steps:

@@ -59,10 +59,7 @@ for _name, _cause in CAUSES.items():
 MIXED = {
     "memcpy": ("memset", "memory copies and memsets that no computation covers"),
     "launch": ("launch_copies", "launching kernels and copies costs {much}"),
-    "host": (
-        "host_untraced",
-        "the host between launches costs {much}, with no call or range recorded for {part} of that",
-    ),
+    "host": ("host_untraced", "the host between launches costs {much}, {part} of it without a recorded call or range"),
 }
 """By `bound_by`: the other cause of its family, and what is said where both are large."""
 MOST = 0.5
@@ -73,7 +70,6 @@ NEARLY = 0.75
 """Waiting for others stands for a job also where one cause of idle time is that much larger: that is what they wait for."""
 APART, TIMES = 0.10, 2
 """A GPU stands out that loses this share of its window more than any other, and so many times what the others lose."""
-UNSEEN = "work from before the recording, which it does not show, may have been running"
 NOTHING_TO_JUDGE = "Could not judge: the trace holds no GPU work."
 NO_DURATION = "Could not judge: none of the GPU operations in the trace has a duration."
 
@@ -88,12 +84,16 @@ class Pace:
 
 @dataclass(frozen=True)
 class Culprit:
-    """What causes `ns` of a loss of the family `bound_by`: the subject of a sentence. A lower `level` says more."""
+    """What causes `ns` of a loss of the family `bound_by`: the subject of a sentence. A lower `level` says more.
+
+    `step` is how much that is of a step and how long a step is, where a finding says so.
+    """
 
     bound_by: str
     level: int
     subject: str
     ns: int
+    step: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ class Split:
     culprits: tuple[Culprit, ...] = ()
     pace: Pace | None = None
     beside: str | None = None
-    gpus: int = 1
     unseen: int = 0
+    gpus: int = 1
 
     @property
     def compute(self) -> float:
@@ -141,12 +141,13 @@ class Split:
         family = max(sorted(families), key=self.lost)
         return max(FAMILIES[family], key=lambda name: self.by_cause.get(name, 0)), self.lost(family)
 
-    def much(self, ns: int) -> str:
+    def much(self, ns: int, step: tuple[int, int] | None = None) -> str:
         """How much time that is: of a step where they are known, else of the window; of several GPUs, their mean."""
         if self.pace is None:
             return f"{format_duration(ns / self.gpus)} of {format_duration(self.window / self.gpus)}"
+        part, whole = step or (self.share(ns) * self.pace.ns, self.pace.ns)
         each = "each" if self.pace.even else "the average"
-        return f"{format_duration(self.share(ns) * self.pace.ns)} of {each} {format_duration(self.pace.ns)} step"
+        return f"{format_duration(part)} of {each} {format_duration(whole)} step"
 
     def does(self, one: str, several: str) -> str:
         """The beginning of a sentence: who, and the verb for one GPU or several."""
@@ -236,7 +237,7 @@ def _sentence(split: Split) -> str:
     computes = f"{split.does('computes', 'compute')} {format_share(split.compute)} of the time"
     if split.waste and split.waste[0] >= max(ns, WASTE_WORTH_A_SENTENCE * split.window):
         saved, title = split.waste
-        return f"{computes}; up to {split.much(saved)} could be saved: {_clause_of(title)}"
+        return f"{computes}; about {split.much(saved)} could be saved: {_clause_of(title)}"
     if share < WORTH_A_SENTENCE:
         return f"{computes}; {split.beside or f'nothing else takes as much as {WORTH_A_SENTENCE:.0%}'}"
     if cause.idle:
@@ -259,7 +260,8 @@ def _idle(split: Split, cause: Cause, ns: int) -> str:
     """Why the GPU stands idle: who causes most of the largest loss, or else what."""
     share = format_share(split.share(split.idle))
     if split.unseen >= MOST * split.idle:
-        return f"Could not judge {split.name} for {format_share(split.share(split.unseen))} of the time: {UNSEEN}"
+        unseen = format_share(split.share(split.unseen))
+        return f"Could not judge {unseen} of the time: work from before the recording, which it does not show, may have been running"
     if split.by_cause.get("queued", 0) >= MOST * split.idle:
         why = "work was launched, and nothing recorded says why it did not run"
         who = f"{split.name} {'is' if split.gpus == 1 else 'are'}"
@@ -268,7 +270,7 @@ def _idle(split: Split, cause: Cause, ns: int) -> str:
     guilty = [one for one in split.culprits if one.bound_by == cause.bound_by and one.ns >= least]
     if guilty:
         first = min(guilty, key=lambda one: (one.level, -one.ns))
-        return f"{first.subject} leaves {split.name} idle {split.much(first.ns)}"
+        return f"{first.subject} leaves {split.name} idle {split.much(first.ns, first.step)}"
     idle = f"{split.does('is', 'are')} idle {share} of the time"
     if title := _sharper(split, cause, ns):
         return f"{idle}; {_clause_of(title[1])}: {split.much(title[0])}"

@@ -29,7 +29,7 @@ IDLE_ABOUT = {
     "mpi": "waiting in MPI calls",
     "os": "system calls of the launching thread",
     "host_work": "work on the host between launches",
-    "host_untraced": "host time without a recorded call or range",
+    "host_untraced": "host time in which no call or range was recorded",
     "profiler": "the profiler itself",
     "unattributed": "launches that were not recorded",
 }
