@@ -60,7 +60,7 @@ def _captured(launches: int, ops: pa.Table) -> Row | None:
 def _few(ops: pa.Table, steps: int, recording: int) -> Row | None:
     """What a window of few operations, or a short one, means beside a recording of so many ns."""
     window, count = _length(ops), ops.num_rows
-    if count < FEW_OPS and steps < 2 and window <= min(OF_RECORDING * recording, HANDFUL_WINDOW):
+    if count < FEW_OPS and steps < 2 and 0 < window <= min(OF_RECORDING * recording, HANDFUL_WINDOW):
         which = "only 1 GPU operation lies" if count == 1 else f"only {count} GPU operations lie"
         message = (
             f"{which} in the recording, within {format_duration(window)} of {format_duration(recording)} "
