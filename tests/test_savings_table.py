@@ -67,7 +67,7 @@ def load(folder: str, name: str) -> Trace:
 def steps(trace: Trace, rank: int | None, device: int | None) -> float | None:
     """The mean time from the end of one step's GPU work to the next's, in ms."""
     stats = Catalog(trace).table("step_stats").to_pylist()
-    done = [row["end_ns"] for row in stats if row["device"] == device and trace.rank_of(row["rank"]) == rank]
+    done = [row["done_ns"] for row in stats if row["device"] == device and trace.rank_of(row["rank"]) == rank]
     return (done[-1] - done[0]) / (len(done) - 1) / 1e6 if len(done) > 1 else None
 
 

@@ -29,7 +29,7 @@ def saving(result: Result, rule: str) -> Saving:
 
 def measured_step(name: str) -> float:
     """The mean time in ns from the end of one step's GPU work to the next's."""
-    done = Catalog(trace(name)).table("step_stats")["end_ns"].to_numpy()
+    done = Catalog(trace(name)).table("step_stats")["done_ns"].to_numpy()
     return (done[-1] - done[0]) / (len(done) - 1)
 
 

@@ -102,7 +102,8 @@ class Timeline:
         blocked = behind & (call < before) & (back > start) & frames.equals(ops, "kind", "memcpy", "memset")
         late = behind & ~blocked
         latency = start - call
-        usual = int(np.median(latency[late])) if late.any() else LATENCY_NS
+        # The first of a window may have much to set up.
+        usual = int(np.median(latency[1:][late[1:]])) if late[1:].any() else LATENCY_NS
         latency = np.where(late, latency, np.where(blocked, start - before, np.minimum(latency, usual)))
 
         waits = [host.thread(*thread).waits for thread in threads]
