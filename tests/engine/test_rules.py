@@ -55,8 +55,9 @@ def test_a_copy_is_claimed_by_the_sharper_rule_and_the_wider_one_says_so() -> No
 
 
 def test_launches_take_the_short_gaps_and_the_host_rule_the_rest() -> None:
-    short = {"cause": "host_work", "duration": "50us", "next_op_duration": "3us", "repeat": 4000}
-    long = {"cause": "host_work", "duration": "30ms", "next_op_duration": "3us", "repeat": 10, "range_name": "sort"}
+    launched = {"cause": "host_work", "next_op_duration": "3us", "api_name": "cudaLaunchKernel"}
+    short = {**launched, "duration": "50us", "repeat": 4000}
+    long = {**launched, "duration": "30ms", "repeat": 10, "range_name": "sort"}
     result = run(window={"duration": "1s"}, gaps=[short, long])
     recovered = {finding.rule: finding.saving.recoverable_ns for finding in result.findings}
     assert recovered == {"HST001": 300_000_000, "LCH001": 200_000_000}

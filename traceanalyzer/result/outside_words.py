@@ -10,7 +10,7 @@ from traceanalyzer.units import format_duration
 
 MOSTLY_OUTSIDE = "REC001"
 """The rule that says so."""
-WORTH_A_LINE = 0.1
+WORTH_A_LINE = 0.25
 """Below this share of a recording, what is outside is the profiler starting and stopping."""
 MOST_LINES = 4
 MOST = 0.5
