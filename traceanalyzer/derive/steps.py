@@ -119,12 +119,9 @@ def step_stats(
         return STEP_STATS.empty()
     calls = step_calls.sort_by([("rank", "ascending"), ("device", "ascending"), ("op_start_ns", "ascending")])
     unfinished, before = first_unfinished(launch_calls), frames.by_device(_unlaunched(ledger_ops, links))
-    steps, ops = _Steps(host_steps), frames.by_device(ledger_ops)
+    steps = _Steps(host_steps)
     until = {(row["rank"], row["device"]): row["end_ns"] for row in windows.to_pylist()}
-    tables = [
-        _device_steps(key, steps, own, unfinished, before[key], ops[key], until[key])
-        for key, own in frames.split(calls)
-    ]
+    tables = [_device_steps(key, steps, own, unfinished, before[key], until[key]) for key, own in frames.split(calls)]
     return frames.stack(STEP_STATS, [table for table in tables if table.num_rows])
 
 
@@ -163,13 +160,12 @@ def _device_steps(
     launches: pa.Table,
     unfinished: Mapping[tuple[int, ...], int],
     unlaunched: pa.Table,
-    ops: pa.Table,
     until: int,
 ) -> pa.Table:
     launched = steps.launched(key, launches)
     if launched is None:
         return STEP_STATS.empty()
-    mine, launches = launched.steps, launched.launches
+    mine, all_launches, launches = launched.steps, launches, launched.launches
     # Of many GPUs, each may have work of few steps.
     seen, step = np.unique(launched.step, return_inverse=True)
     op_start, op_end = frames.ints(launches, "op_start_ns"), frames.ints(launches, "op_end_ns")
@@ -183,7 +179,11 @@ def _device_steps(
     done = np.maximum.accumulate(last)
     marked = ~frames.equals(mine, "method", "repetition")[seen]
     end = np.maximum.accumulate(np.where(marked & whole, np.maximum(done, np.minimum(launched.end[seen], until)), done))
-    begin = _first_begin(int(first[0]), int(launched.start[seen[0]]) if marked[0] else None, ops, unlaunched)
+    begin = (
+        _begin(launched, all_launches, unlaunched, int(first[0]))
+        if marked[0]
+        else _queued_end(unlaunched, int(first[0]))
+    )
     return frames.build(
         STEP_STATS,
         {
@@ -202,13 +202,27 @@ def _device_steps(
     )
 
 
-def _first_begin(first: int, mark: int | None, ops: pa.Table, unlaunched: pa.Table) -> int:
-    """When the first step of a GPU begins; `first` is the start of its first operation, `mark` that of its mark, if it has one."""
-    before = ops if mark is not None else unlaunched
-    done = int(frames.ints(before, "end_ns")[frames.ints(before, "start_ns") < first].max(initial=frames.NULL))
-    if mark is not None:
-        return min(max(mark, done), first)
-    return first if done == frames.NULL else min(done, first)
+def _begin(launched: _Launched, launches: pa.Table, unlaunched: pa.Table, first: int) -> int:
+    """When the first step of a GPU begins, which is marked: with its mark, or when the GPU is done with what was launched before.
+
+    `launches` are all of the GPU's, in steps or not, and `first` is the start of the step's first operation. Without a launch record,
+    what begins before the step's first kernel was launched before.
+    """
+    step = launched.launches.filter(pa.array(launched.step == launched.step.min()))
+    kernels = frames.ints(step, "op_start_ns")[frames.equals(step, "op_kind", "kernel")]
+    mark, kernel = int(launched.start[launched.step.min()]), int(kernels.min()) if len(kernels) else first
+    before = launches.filter(pa.array(frames.ints(launches, "start_ns") < mark))
+    done = int(frames.ints(before, "op_end_ns").max(initial=mark))
+    begun = frames.ints(unlaunched, "start_ns") < kernel
+    return min(
+        int(frames.ints(unlaunched, "end_ns")[begun].max(initial=done)), int(frames.ints(step, "op_end_ns").max())
+    )
+
+
+def _queued_end(unlaunched: pa.Table, first: int) -> int:
+    """When the last kernel that was queued before the recording ended; without any, when the first step's first operation began."""
+    queued = frames.ints(unlaunched, "end_ns")[frames.ints(unlaunched, "start_ns") < first]
+    return min(int(queued.max(initial=frames.NULL)), first) if len(queued) else first
 
 
 @dataclass(frozen=True)
