@@ -132,7 +132,7 @@ def steps_by_hand(path: Path) -> list[int]:
             for step, (start, end) in enumerate(marks):
                 if start <= called < end:
                     ends[step] = max(ends[step], event["ts"] + event["dur"])
-            if event["ts"] < first if called < 0 else called < marks[0][0]:
+            if called < marks[0][0] and event["ts"] + event["dur"] <= first:
                 before = max(before, event["ts"] + event["dur"])
     return [round((later - earlier) * 1000) for earlier, later in pairwise([before, *ends])]
 

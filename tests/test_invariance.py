@@ -98,6 +98,9 @@ def findings(trace: ta.Trace, shift_ns: int = 0) -> dict[str, Any]:
         for evidence in finding["evidence"]:
             evidence["start_ns"] -= shift_ns
             evidence["end_ns"] -= shift_ns
+    for recording in document["recordings"]:
+        recording["start_ns"] -= shift_ns
+        recording["end_ns"] -= shift_ns
     return document
 
 

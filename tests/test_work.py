@@ -54,9 +54,7 @@ def queued(count: int, after: int) -> KinetoTrace:
 
 def test_marked_steps_are_units(tmp_path):
     found = units(kernels(STEP * 4, marks=len(STEP)), tmp_path)
-    assert [(unit["kind"], unit["method"], unit["timed"]) for unit in found] == [("step", "annotation", False)] + [
-        ("step", "annotation", True)
-    ] * 3
+    assert [(unit["kind"], unit["method"], unit["timed"]) for unit in found] == [("step", "annotation", True)] * 4
     assert {unit["kernels"] for unit in found} == {len(STEP)}
     assert [unit["end_ns"] - unit["start_ns"] for unit in found[1:]] == [len(STEP) * 1_000_000] * 3
 
@@ -103,23 +101,22 @@ def test_a_kernels_time_and_its_deviation(tmp_path):
         trace.op(start + 20, start + 20 + length, launch=(start + 10, start + 15), name="gemm")
         trace.range(f"ProfilerStep#{step}", start, start + 1000)
     (row,) = [r for r in catalog(trace, tmp_path).table("work_names").to_pylist() if r["group"] == "kernel"]
-    # The first step is not timed: 100, 200 and 600 us.
-    assert (row["name"], row["count"], row["time"]) == ("gemm", 1.0, 300_000)
-    assert row["deviation"] == round(np.std([100_000, 200_000, 600_000], ddof=1))
+    assert (row["name"], row["count"], row["time"]) == ("gemm", 1.0, 250_000)
+    assert row["deviation"] == round(np.std([100_000, 100_000, 200_000, 600_000], ddof=1))
 
 
 def test_a_step_that_the_recording_cut_off_is_not_timed(tmp_path):
     rows = catalog(queued(50, 34), tmp_path).table("step_stats").to_pylist()
-    assert [(row["gpu_op_count"], row["complete"]) for row in rows] == [(10, False), (10, True), (10, True), (4, False)]
+    assert [(row["gpu_op_count"], row["complete"]) for row in rows] == [(10, True), (10, True), (10, True), (4, False)]
     (steps,) = ta.analyze(ta.load(tmp_path / "trace.json")).steps
-    assert (steps.count, steps.median_ns, steps.p95_ns) == (4, 10_000_000, 10_000_000)
+    assert (steps.count, steps.median_ns, steps.p95_ns) == (4, 10_000_000, 11_710_000)
 
 
 def test_a_kernel_from_before_that_runs_on_does_not_turn_the_first_step_around(tmp_path):
     trace = kernels(STEP * 2, marks=len(STEP))
     trace.op(-5_000, 90_000, name="persistent", stream=9)
     first, second = catalog(trace, tmp_path).table("step_stats").to_pylist()
-    assert (first["start_ns"], first["end_ns"]) == (20_000, second["start_ns"])
+    assert (first["start_ns"], first["end_ns"]) == (0, second["start_ns"])
 
 
 def test_what_waited_for_its_turn_at_the_end_is_not_lost(tmp_path):
@@ -145,10 +142,10 @@ def graphs(count: int, kept: int) -> KinetoTrace:
 
 def test_a_graph_of_which_the_end_is_lost_is_no_whole_step(tmp_path):
     rows = catalog(graphs(4, 40), tmp_path).table("step_stats").to_pylist()
-    assert [row["complete"] for row in rows] == [False, True, True, True]
+    assert [row["complete"] for row in rows] == [True, True, True, True]
     cut = graphs(4, 24)
     rows = catalog(cut, tmp_path).table("step_stats").to_pylist()
-    assert [(row["gpu_op_count"], row["complete"]) for row in rows] == [(10, False), (10, True), (4, False)]
+    assert [(row["gpu_op_count"], row["complete"]) for row in rows] == [(10, True), (10, True), (4, False)]
 
 
 def test_what_a_wait_for_the_gpu_waited_for_has_run(tmp_path):

@@ -205,18 +205,15 @@ def _device_steps(
 def _begin(launched: _Launched, launches: pa.Table, unlaunched: pa.Table, first: int) -> int:
     """When the first step of a GPU begins, which is marked: with its mark, or when the GPU is done with what was launched before.
 
-    `launches` are all of the GPU's, in steps or not, and `first` is the start of the step's first operation. Without a launch record,
-    what begins before the step's first kernel was launched before.
+    `launches` are all of the GPU's, in steps or not, and `first` is the start of the step's first operation. What runs on beside the
+    step's first kernel does not hold it up.
     """
     step = launched.launches.filter(pa.array(launched.step == launched.step.min()))
     kernels = frames.ints(step, "op_start_ns")[frames.equals(step, "op_kind", "kernel")]
     mark, kernel = int(launched.start[launched.step.min()]), int(kernels.min()) if len(kernels) else first
-    before = launches.filter(pa.array(frames.ints(launches, "start_ns") < mark))
-    done = int(frames.ints(before, "op_end_ns").max(initial=mark))
-    begun = frames.ints(unlaunched, "start_ns") < kernel
-    return min(
-        int(frames.ints(unlaunched, "end_ns")[begun].max(initial=done)), int(frames.ints(step, "op_end_ns").max())
-    )
+    before = frames.ints(launches, "op_end_ns")[frames.ints(launches, "start_ns") < mark]
+    done = np.concatenate((before, frames.ints(unlaunched, "end_ns")))
+    return int(done[done <= kernel].max(initial=mark))
 
 
 def _queued_end(unlaunched: pa.Table, first: int) -> int:

@@ -1,7 +1,7 @@
 """The work of one unit of each GPU: how long it takes and what it consists of, so that captures of any length can be compared.
 
-A unit is a step, as the GPU saw it. Where there are no two steps, one of them complete, it is once through the sequence of kernels that repeats, and where
-nothing repeats, all that was recorded; whether two captures' units are the same work is for who compares them to find out.
+A unit is a step, as the GPU saw it. Where none but the first is complete it is once through the sequence of kernels that repeats,
+and where nothing repeats, all that was recorded; whether two captures' units are the same work is for who compares them to find out.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def work_units(step_ledger: pa.Table, ledger_ops: pa.Table, ledger_intervals: pa
 
 
 def _steps(steps: pa.Table, ops: pa.Table, step_ops: pa.Table) -> pa.Table | None:
-    """The steps that are compared with each other, and the first one; None without any of the former, and for a single step."""
+    """The steps that are compared with each other, and the first one; None where no other than that is compared."""
     timed = pc.is_valid(steps["excess"]).to_numpy()
-    if not timed.any() or steps.num_rows < 2:
+    if not timed[1:].any():
         return None
     kernel = frames.among(frames.ints(step_ops, "op"), frames.ints(ops, "row")[_is_kernel(ops)])
     kernels = np.bincount(frames.ints(step_ops, "step")[kernel], minlength=steps.num_rows)
