@@ -17,7 +17,7 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.result.document import Result
 
 # file -> what its findings must be: `first` one of, `some` one of anywhere, `every` all of, `never` none of, `little` none of them to
-# recover more than LITTLE, `only` those of medium severity or more.
+# recover more than LITTLE, `only` those of medium severity or more, `headline` a part of the first sentence.
 EXPECTED: dict[str, dict[str, Any]] = {
     "kineto/dataloader.slow.pt.trace.json.gz": {
         "first": ["INP001"],
@@ -42,7 +42,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "kineto/clean_infer.slow.pt.trace.json.gz": {"only": [], "bound_by": "compute"},
     "kineto/streams_overlap.slow.pt.trace.json.gz": {"only": [], "bound_by": "compute"},
     "nsys/launch_storm.slow.sqlite": {"first": ["LCH001"], "bound_by": "launch"},
-    "nsys/launch_storm.fixed.graph-node.sqlite": {"never": ["LCH001", "GAP001"], "only": ["KRN005"]},
+    # Its first graph takes 2.4 of 15 ms to launch: idle time within the first marked step.
+    "nsys/launch_storm.fixed.graph-node.sqlite": {"never": ["LCH001"], "some": ["KRN005"], "only": ["GAP001"]},
     "nsys/launch_storm.fixed.graph-level.sqlite": {"never": ["LCH001", "GAP001"], "some": ["TRC008"], "only": []},
     "nsys/h2d_pageable.slow.sqlite": {"first": ["CPY001", "CPY002"], "some": ["CPY002"], "bound_by": "memcpy"},
     "nsys/nvtx_dataloader.slow.sqlite": {"first": ["INP001"], "names": "data_loading", "bound_by": "input"},
@@ -53,7 +54,12 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "kineto/dict_h2d.slow.pt.trace.json.xz": {"every": ["CPY003"]},
     "kineto/dict_h2d.fixed.pt.trace.json.xz": {"little": ["CPY003", "SYN001"], "only": ["KRN001"]},
     "kineto/elementwise_chain.slow.pt.trace.json.xz": {"first": ["KRN005"], "bound_by": "compute"},
-    "kineto/elementwise_chain.fixed.pt.trace.json.xz": {"little": ["KRN005"], "only": []},
+    # Three kernels in all. Before the first of them the marked step takes 0.3 of 1.4 ms to call compiled code.
+    "kineto/elementwise_chain.fixed.pt.trace.json.xz": {
+        "little": ["KRN005"],
+        "only": ["HST001"],
+        "bound_by": "compute",
+    },
     "kineto/gc_stack.slow.pt.trace.json.gz": {"first": ["HST002"], "names": "collect", "bound_by": "host"},
     "kineto/leak_growth.slow.pt.trace.json.xz": {"every": ["MEM005"]},
     "kineto/leak_growth.fixed.pt.trace.json.xz": {"never": ["MEM005"]},
@@ -69,11 +75,12 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "nsys/uvm.slow.sqlite.xz": {"first": ["CPY005"], "never": ["CPY002"]},
     "multirank/gpu_straggler.slow": {"first": ["COM005"], "names": "rank 2", "never": ["COM004"]},
     # Jobs: late by its data loader, by longer sequences, by chance, and as the longest stage of a pipeline.
+    # The loader of one GPU is the cause; the four together lose most of their time to waiting for it.
     "jobs/ddp_loader_late.slow": {
         "first": ["INP001"],
-        "some": ["COM002"],
-        "only": ["COM002", "INP001"],
-        "bound_by": "input",
+        "only": ["INP001", "COM002"],
+        "bound_by": "communication",
+        "headline": "30.5 ms more a step than the median rank because its next batch is not ready",
     },
     "jobs/ddp_seqlen.slow": {"first": ["COM005"], "names": "for rank 1, which computes", "only": ["COM005"]},
     "jobs/ddp_random_jitter.slow": {"first": ["COM002"], "names": "now one and now another", "never": ["COM005"]},
@@ -130,7 +137,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "pairs/norm_silu_chain.slow.json.xz": {"first": ["KRN005"]},
     "pairs/norm_silu_chain.fixed.json.xz": {"little": ["KRN005"], "only": []},
     "pairs/numpy_metrics.slow.json.xz": {"first": ["HST001", "CPY004"], "every": ["CPY004"]},
-    "pairs/numpy_metrics.fixed.json.xz": {"little": ["HST001", "CPY004"]},
+    # Its host keeps up only without the profiler. What launching leaves is 10 % with the first step's lead, in many small pieces.
+    "pairs/numpy_metrics.fixed.json.xz": {"first": ["LCH001"], "little": ["CPY004"], "only": ["LCH001"]},
     "pairs/pageable_rnn.slow.json.xz": {"first": ["CPY002"], "bound_by": "memcpy"},
     "pairs/pageable_rnn.fixed.json.xz": {"little": ["CPY002"]},
     "pairs/pin_inline.slow.json.xz": {"first": ["MEM002"], "bound_by": "memory_management"},
@@ -147,7 +155,8 @@ LITTLE = 0.05
 """What a rule may still recover in a program without its fault, as a share of the window."""
 
 # What no fixture shows: health, which tests make up file by file, and faults of which there is no real trace.
-NO_FIXTURE = {"COM003", "OPR001", "OPR002", "OPR005", "SYN002"} | {f"TRC{n:03}" for n in (1, 2, 3, 4, 5, 6, 7, 9, 10)}
+NO_FIXTURE = {"COM003", "COM007", "CPY006", "OPR001", "OPR002", "OPR005", "REC001", "SYN002"}
+NO_FIXTURE |= {f"TRC{n:03}" for n in (1, 2, 3, 5, 6, 7, 9)}
 
 
 @cache
@@ -171,6 +180,8 @@ def check(path: Path, expected: dict[str, Any]) -> None:
         assert [f.rule for f in result.findings if f.severity in ("medium", "high")] == expected["only"]
     if "names" in expected:
         assert expected["names"] in result.findings[0].message
+    if "headline" in expected:
+        assert expected["headline"] in result.verdict.headline
     if "bound_by" in expected:
         assert result.verdict.bound_by == expected["bound_by"]
 

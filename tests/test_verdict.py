@@ -10,7 +10,7 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
 from traceanalyzer.analysis import analyze
-from traceanalyzer.result.document import Saving
+from traceanalyzer.result.document import TIMED, Saving
 from traceanalyzer.result.verdict import Culprit, Pace, Split, judge
 
 SECOND = 1_000_000_000
@@ -248,7 +248,8 @@ def test_a_saving_pays_unless_the_replay_denies_it(recoverable, speedup, pays):
         (0.5, 1.25, None, 0.2),
         (0.5, 1.0, None, 0),
         (0.1, 2.0, None, 0.1),  # no more than what the finding may recover,
-        (0.1, 2.0, "Had the rank come in time", 0.5),  # unless it says what else goes with it
+        (0.1, 2.0, "Had the rank come in time", 0.5),  # unless it says what else goes with it;
+        (0.1, 2.0, TIMED, 0.1),  # steps that hold most of it are not the whole window
     ],
 )
 def test_what_a_fix_gives(recoverable, speedup, note, gain):

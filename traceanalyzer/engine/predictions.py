@@ -19,12 +19,11 @@ from traceanalyzer.engine.finding import MOST_SAVED
 from traceanalyzer.engine.message import words
 from traceanalyzer.intervals import Spans, total, union
 from traceanalyzer.names import readable_name
-from traceanalyzer.result.document import Finding, PlaceSaving, Saving
+from traceanalyzer.result.document import TIMED, Finding, PlaceSaving, Saving
 from traceanalyzer.units import format_duration, format_share
 
 WITHHELD = f"No prediction: the timeline cannot be replayed within {format_share(MOST_WRONG)} of itself"
 SHARED = "No prediction: the rule has several findings on this GPU, and what each of them claimed is not told apart"
-TIMED = "In the steps that were timed"
 MOST_CAUSES = 2
 """More of them say nothing."""
 Claimed = dict[str, Spans]

@@ -17,6 +17,9 @@ SCHEMA_VERSION = "1.0"
 SEVERITIES = ("info", "low", "medium", "high")
 LEAST_SPEEDUP = 1.005
 """A predicted speedup below this is none."""
+TIMED = "In the steps that were timed"
+"""The note on a prediction that is above the ceiling because more than its share of the time lies in those steps; no further time goes
+with it."""
 CONFIDENCES = ("low", "medium", "high")
 OUTCOMES = ("fired", "clean", "not_applicable", "could_not_judge", "error")
 
@@ -173,13 +176,13 @@ class Saving:
     def gain_share(self) -> float:
         """The share of the time that a fix saves: by the replay where it predicts, else what is recoverable; 0 for nothing.
 
-        More than what is recoverable only where the note says under which condition.
+        More than what is recoverable only where the note says which further time goes with it.
         """
         recoverable = self.recoverable_share or 0.0
         if not self.pays or self.predicted_speedup is None:
             return recoverable if self.pays else 0.0
         predicted = 1 - 1 / self.predicted_speedup
-        return predicted if self.prediction_note else min(predicted, recoverable)
+        return min(predicted, recoverable) if self.prediction_note in (None, TIMED) else predicted
 
     @property
     def gain_ns(self) -> float:
