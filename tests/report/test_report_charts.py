@@ -80,7 +80,7 @@ def test_the_lines_of_a_step_add_up_to_it(loader: tuple[Result, Tables]) -> None
     stacks = [np.array(trace["y"], dtype=float) for trace in view.data if trace["type"] == "bar"]
     durations = [(step["end_ns"] - step["start_ns"]) / MS for step in steps]
     assert np.nansum(stacks, axis=0) == pytest.approx(durations, abs=0.001)
-    assert view.data[0]["x"] == ["3 (cut off)", "4", "5", "6"]
+    assert view.data[0]["x"] == ["3", "4", "5", "6"]
     assert "ProfilerStep#4, takes 337 ms, 88% of it idle (input)" in view.caption
 
 
@@ -92,7 +92,7 @@ def test_shares_over_time_add_up_to_the_ledger(loader: tuple[Result, Tables]) ->
     assert shares["compute"].mean() == pytest.approx(100 * device.compute_ns / device.window_ns, abs=0.01)
     idle = device.idle_by_cause_ns["input"] / device.window_ns
     assert shares["idle.input"].mean() == pytest.approx(100 * idle, abs=0.01)
-    assert "81%, is idle (input)" in view.caption
+    assert "85%, is idle (input)" in view.caption
 
 
 def test_kinds_of_work_add_up_to_all_operations(loader: tuple[Result, Tables]) -> None:
