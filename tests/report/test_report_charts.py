@@ -264,6 +264,21 @@ def test_thousands_of_steps_share_bars_that_show_the_longest() -> None:
     assert "A bar is 19 steps and shows the longest of them, of 3,000 in all." in view.caption
 
 
+@pytest.mark.parametrize(
+    ("method", "cut", "said", "caption"),
+    [("repetition", 0, "the recording holds only its end", True), ("nvtx", 3, "the recording lacks work that it launched", False)],
+)  # fmt: skip
+def test_what_is_cut_off_is_said(method: str, cut: int, said: str, caption: bool) -> None:
+    """A first step without a mark has no beginning; a marked one lacks what was still to run when the recording ended."""
+    start, complete = np.arange(4) * MS, [n != cut for n in range(4)]
+    steps = rows("step_ledger", rank=0, device=0, index=np.arange(4), name=None, method=method, start_ns=start,
+                 end_ns=start + MS, complete=complete, compute=np.full(4, MS))  # fmt: skip
+    view = chart(built(sample()[0], Sample(step_ledger=steps)), "steps").first
+    told = [text for trace in view.data for text in trace.get("hovertext", [])]
+    assert [n for n, text in enumerate(told) if text.endswith(f"cut off: {said}")] == [cut]
+    assert ("Of the first step the recording holds only the end" in view.caption) == caption
+
+
 def test_without_data_there_is_no_chart() -> None:
     charts = built(sample()[0], Sample())
     assert charts.every == [] and charts.code == ""

@@ -1,8 +1,8 @@
 """The work of one unit of each GPU: how long it takes and what it consists of, so that captures of any length can be compared.
 
 A unit is a step, as the GPU saw it. Where there are no two steps, one of them complete, it is once through the sequence of kernels that
-repeats, and where nothing repeats, all that was recorded; whether two captures' units are the same work is for who compares them to find
-out.
+repeats, and where nothing repeats, all that was recorded; whether two captures' units are the same work is for who compares them to
+find out.
 """
 
 from __future__ import annotations
