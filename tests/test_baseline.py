@@ -175,7 +175,7 @@ def test_save_and_show(capsysbinary, tmp_path):
     again = run(capsysbinary, "baseline", "save", ITEM_SYNC, "-o", "-")[1]
     assert again.encode() == content
     code, out, err = run(capsysbinary, "baseline", "show", place)
-    assert (code, err) == (0, "") and "item_sync.slow.pt.trace.json.gz: 3 steps (annotation)" in out
+    assert (code, err) == (0, "") and "item_sync.slow.pt.trace.json.gz: 4 steps (annotation)" in out
 
 
 def test_nothing_is_written_of_what_is_refused(capsysbinary, tmp_path):

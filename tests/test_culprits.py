@@ -121,4 +121,7 @@ def test_findings_come_by_what_a_fix_gives(file):
     findings = ta.analyze(ta.load(FIXTURES / file)).findings
     gains = [finding.saving.gain_ns for finding in findings]
     assert gains == sorted(gains, reverse=True)
-    assert all(finding.severity == "info" for finding in findings if finding.saving.gain_share < 0.03)
+    # Notes about the recording claim no time, and keep a level of their own.
+    claims = [finding for finding in findings if not finding.rule.startswith("TRC")]
+    assert all(finding.severity == "info" for finding in claims if finding.saving.gain_share < 0.03)
+    assert all(finding.severity in ("info", "low") for finding in findings if finding not in claims)

@@ -91,7 +91,9 @@ def test_a_graph_that_was_recorded_as_a_whole_is_gpu_work(tmp_path):
     _, found, content = cached(WHOLE_GRAPHS)
     (tmp_path / "copy.json").write_bytes(content)
     again = ta.analyze(ta.load(tmp_path / "copy.json"))
-    assert [note.code for note in again.health] == [note.code for note in found.result.health] == ["TRC008"]
+    # What Nsight Systems said of its own recording stays with it.
+    assert [note.code for note in found.result.health if note.severity != "info"] == ["TRC008"]
+    assert [note.code for note in again.health] == ["TRC008"]
     (before, after) = (result.devices[0] for result in (found.result, again))
     assert (before.window_ns, before.compute_ns, before.idle_ns) == (after.window_ns, after.compute_ns, after.idle_ns)
     assert again.verdict.headline == found.result.verdict.headline

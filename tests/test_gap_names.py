@@ -106,7 +106,7 @@ def test_the_outermost_operator_around_the_launch(tmp_path):
 
 
 def test_steps_are_counted_on_the_host(tmp_path):
-    trace = two_ops().range("ProfilerStep#7", -10, 40).range("ProfilerStep#8", 40, 99)
+    trace = two_ops().range("ProfilerStep#7", -5, 40).range("ProfilerStep#8", 40, 99)
     trace.range("aten::sort", 10, 50, category="cpu_op").range("aten::topk", 50, 90, category="cpu_op")
     assert [(r["cause"], r["step"]) for r in rows(trace, tmp_path)] == [("host_work", 0), ("launch_latency", 1)]
 

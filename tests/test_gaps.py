@@ -244,7 +244,7 @@ class TestEarlierWork:
     def test_it_is_not_called_idle_time(self, tmp_path):
         result = ta.analyze(ta.load(self.trace().write(tmp_path / "trace.json")))
         assert result.verdict.headline == (
-            "Could not judge GPU 0 for 89% of the time: "
+            "Could not judge 89% of the time: "
             "work from before the recording, which it does not show, may have been running."
         )
         assert [note.code for note in result.health if "before the recording" in note.message] == ["TRC010"]

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 MISSING = -1
 """What stands for a null."""
 NULL = np.iinfo(np.int64).min

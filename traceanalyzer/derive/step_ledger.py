@@ -37,7 +37,7 @@ WORDS = {
 def step_ledger(step_stats: pa.Table, ledger_intervals: pa.Table, gaps: pa.Table) -> pa.Table:
     """One row per row of `step_stats`; slow ones say what they have more of.
 
-    Not judged, nor compared with: the first step and those that follow it as slowly (warm-up).
+    Not judged, nor compared with: incomplete steps, and those from the first on that are slow (warm-up).
     """
     tiles, idle = frames.by_device(ledger_intervals), frames.by_device(gaps)
     return frames.stack(STEP_LEDGER, [_device(steps, tiles[key], idle[key]) for key, steps in frames.split(step_stats)])

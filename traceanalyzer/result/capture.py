@@ -36,8 +36,8 @@ class Samples:
 @dataclass(frozen=True)
 class Unit:
     """`kind` is one of UNITS, `method` how steps were found (annotation, nvtx, repetition). `count` units were timed; one that begins
-    before the recording or does not end in it is not. `first_ns` is the first unit, whose
-    beginning is not known well: it is no shorter than its own operations; null where there is none.
+    before the recording or does not end in it is not. `first_ns` is the first unit where
+    that was not timed, because it warms up or its beginning was not recorded: it is no shorter than its own operations; else null.
     """
 
     kind: str

@@ -18,7 +18,7 @@ WORK_UNITS = TableSpec(
         Column("method", NAME, None, "how steps were found: annotation, nvtx or repetition; null for other units"),
         Column("name", NAME, None, "name of the step; null for other units"),
         *SPAN,
-        Column("timed", pa.bool_(), None, "false for a first step, whose beginning was not recorded"),
+        Column("timed", pa.bool_(), None, "false for a first step whose beginning was not recorded, or that warms up"),
         count("kernels", "kernels and graph launches of it"),
         *(ns(line.replace(".", "_"), f"time of it on ledger line {line}") for line in LEDGER_LINES),
     ),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.columns import Ints, integers
+from traceanalyzer.columns import Flags, Ints, integers
 from traceanalyzer.report.charts.figure import (
     MOST_MARKS,
     Chart,
@@ -31,6 +31,8 @@ from traceanalyzer.units import format_share
 MOST_BARS = 160
 FEW = 10
 """Fewer steps than these are not drawn wider."""
+ONLY_END = "the recording holds only its end"
+NOT_ALL = "the recording lacks work that it launched"
 
 
 def steps_chart(gpus: Gpus) -> Chart | None:
@@ -92,7 +94,7 @@ def _view(gpus: Gpus, number: int, every: pa.Table) -> View:
     shown = jumps[best] is not None
     x = axis("step", type="category", showgrid=False, range=[-0.5, max(len(labels), FEW) - 0.5])
     return View(
-        _caption(every, names[best], length[best], typical, steps.slice(best, 1), run, bool(cut.any()), shown),
+        _caption(every, names[best], length[best], typical, steps.slice(best, 1), run, shown),
         data,
         layout(
             x,
@@ -129,12 +131,22 @@ def _typical(steps: pa.Table) -> int | None:
     return next((value for value in steps["typical"].to_pylist() if value is not None), None)
 
 
+def _begun_before(steps: pa.Table) -> Flags:
+    """Of each step whether it is a first one without a mark, of which the recording holds only the end; others that are incomplete lack
+    something that they launched.
+    """
+    unmarked = np.array([method == "repetition" for method in steps["method"].to_pylist()], dtype=bool)
+    begun: Flags = unmarked & (integers(steps, "index") == 0)
+    return begun
+
+
 def _whole(steps: pa.Table, names: list[str], labels: list[str], length: Ints, unit: float) -> Dict:
     """An invisible trace that says what each step is: its name, its time, and why it is slow."""
     said = []
     columns: list[list[Any]] = [steps[name].to_pylist() for name in ("complete", "slow", "reason")]
-    for name, ns, complete, slow, reason in zip(names, length.tolist(), *columns, strict=True):
-        more = "" if complete else "<br>cut off: the recording holds only its end"
+    begun = _begun_before(steps).tolist()
+    for name, ns, before, complete, slow, reason in zip(names, length.tolist(), begun, *columns, strict=True):
+        more = "" if complete else f"<br>cut off: {ONLY_END if before else NOT_ALL}"
         more += f"<br>slow: {text(reason)}" if slow and reason else ""
         said.append(f"{text(name)}: {format_duration(ns)}{more}")
     return {
@@ -151,9 +163,7 @@ def _whole(steps: pa.Table, names: list[str], labels: list[str], length: Ints, u
     }
 
 
-def _caption(
-    steps: pa.Table, name: str, ns: int, typical: int | None, longest: pa.Table, run: int, cut: bool, jumps: bool
-) -> str:
+def _caption(steps: pa.Table, name: str, ns: int, typical: int | None, longest: pa.Table, run: int, jumps: bool) -> str:
     largest = max(_lines(longest), key=lambda swatch: integers(longest, swatch.key.replace(".", "_"))[0])
     spent = int(integers(longest, largest.key.replace(".", "_"))[0])
     said = f"The longest step, {name}, takes {format_duration(ns)}, {format_share(spent / max(int(ns), 1))} of it {in_words(largest)}"
@@ -161,6 +171,6 @@ def _caption(
     said += f"; a typical one (dashed) takes {usual}." if usual and usual != format_duration(ns) else "."
     if run > 1:
         said += f" A bar is {run} steps and shows the longest of them, of {steps.num_rows:,} in all."
-    if cut:
+    if _begun_before(steps).any():
         said += " Of the first step the recording holds only the end: it is not compared."
     return said + (" Click a bar to see the step on the timeline." if jumps else "")

@@ -52,8 +52,8 @@ def spread(captures: Sequence[Capture]) -> float | None:
 def ratio_interval(base: Sequence[Capture], new: Sequence[Capture]) -> tuple[float, float] | None:
     """Between which ratios new / base of the mean unit lies; None where nothing tells the noise.
 
-    A first step counts for no mean, because its beginning is not known well. That a side was slow it may witness all the same: so where
-    steps are few, a bound that takes a side to be slow may count it there, and the tighter one holds.
+    A first step that was not timed counts for no mean: it warms up, or its beginning is not known well. That a side was slow it may
+    witness all the same: so where steps are few, a bound that takes a side to be slow may count it there, and the tighter one holds.
     """
     if source(base, new) is None:
         return None
