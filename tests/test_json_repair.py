@@ -19,7 +19,10 @@ from traceanalyzer.ingest.kineto.repair import Broken, Mended, Repair, mend
 from traceanalyzer.ingest.kineto.splitter import Splitter
 
 DROPPED = "events that are no valid JSON and could not be mended were dropped"
-CUT = "the file ends in the middle of its events; what came after is lost"
+CUT = (
+    "the file ends in the middle of its events; no work of a GPU comes before that, so there is nothing to judge: copy or record the "
+    "trace again"
+)
 COMMAS = "commas missing or too many between events were put right"
 MORE = (
     "more events follow the end of the trace (a second trace, or the rest of an older, longer file); they were not read"
@@ -192,13 +195,13 @@ class TestWhereTheFileEnds:
     )
     def test_object(self, load, after):
         trace = load(document(FIRST, LAST, after="")[:-1] + after.encode())
-        assert (names(trace), health(trace)) == (["first", "last"], {CUT: ("medium", 1)})
+        assert (names(trace), health(trace)) == (["first", "last"], {CUT: ("high", 1)})
 
     def test_inside_a_character(self, load):
         data = document(FIRST, event("caf\u00e9"), after="").replace(b"\\u00e9", "\u00e9".encode())
         trace = load(data[: data.index("\u00e9".encode()) + 1])
         message = "bytes that are no UTF-8 were read as question marks"
-        assert (names(trace), health(trace)) == (["first"], {CUT: ("medium", 1), message: ("info", 1)})
+        assert (names(trace), health(trace)) == (["first"], {CUT: ("high", 1), message: ("info", 1)})
 
     def test_a_list_needs_no_bracket(self, load):
         trace = load(f"[{FIRST},\n{LAST},\n".encode())
@@ -207,7 +210,7 @@ class TestWhereTheFileEnds:
 
     def test_a_list_inside_an_event(self, load):
         trace = load(f"[{FIRST},\n{LAST[:-9]}".encode())
-        assert (names(trace), health(trace)) == (["first"], {CUT: ("medium", 1)})
+        assert (names(trace), health(trace)) == (["first"], {CUT: ("high", 1)})
 
 
 class TestLayouts:

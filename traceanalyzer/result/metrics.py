@@ -42,7 +42,7 @@ FIGURES: dict[str, Figure] = {
     ),
     "recoverable_share": Figure(SHARE, "what all findings together could give back at most"),
     "max_gap": Figure(NS, "longest single stretch in which a GPU is idle"),
-    "window": Figure(NS, "from a GPU's first operation to its last, the longest of all GPUs"),
+    "window": Figure(NS, "from a GPU's first operation to its last and over all marked steps, the longest of all GPUs"),
     "step.median": Figure(NS, "median time of a step on the GPU, of the slowest one"),
     "step.p95": Figure(NS, "95th percentile of it"),
     "step.mean": Figure(NS, "mean time of a step on the GPU, over all GPUs"),
