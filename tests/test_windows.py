@@ -146,10 +146,11 @@ def test_the_first_call_that_takes_long_makes_the_context(tmp_path):
     assert [(work.name, work.ns) for work in recording.did] == [("creating the CUDA context", 1_999_999_900)]
 
 
-def test_the_profilers_own_marks_bound_a_kineto_recording(tmp_path):
+def test_a_kineto_recording_is_the_profilers_own_span(tmp_path):
     trace = KinetoTrace().op(100, 200, launch=(90, 95))
-    for name, at in (("Iteration Start: PyTorch Profiler", 10), ("Record Window End", 400)):
-        trace.events.append({"ph": "i", "s": "g", "name": name, "pid": "Traces", "tid": "Trace", "ts": at})
+    trace.add(cat="Trace", name="PyTorch Profiler (0)", pid="Spans", tid="PyTorch Profiler", ts=10, dur=390)
+    # The profiler stops only then.
+    trace.events.append({"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 9_000})
     (recording,) = ta.analyze(ta.load(trace.write(tmp_path / "trace.json"))).recordings
     assert (recording.start_ns, recording.end_ns) == (10_000, 400_000)
     assert (recording.before_ns, recording.after_ns) == (90_000, 200_000)

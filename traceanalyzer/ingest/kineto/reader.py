@@ -35,6 +35,8 @@ from traceanalyzer.ingest.kineto.tracks import Tracks
 from traceanalyzer.ingest.kineto.vendors import Vendors, by_category
 
 MEMORY_INSTANT = "[memory]"
+SPAN = "Trace"
+"""The category of the profiler's own span; when its window ends, it has also stopped, which takes long after a long recording."""
 # Instants that bound the recording and say nothing of the work in it.
 BOUNDS = ("Iteration Start", "Record Window End")
 # Arrows between events; correlation ids say the same.
@@ -58,7 +60,7 @@ class Reader:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self.recorded_ns: tuple[int, int] | None = None
-        """From the first to the last mark of what bounds the recording, once all events have been taken."""
+        """The profiler's own span, once all events have been taken."""
         self._ids = col.Integers()
         self._notes = Notes(sink, self._ids)
         self._vendors = Vendors()
@@ -92,6 +94,10 @@ class Reader:
 
     def _complete(self, category: str | None, events: Events, rows: list[int]) -> None:
         """Events with a start and a duration."""
+        if category == SPAN and len(at := np.array(self._timed(events, rows))):
+            low, high = int(events.start[at].min()), int((events.start[at] + events.duration[at]).max())
+            known = self.recorded_ns or (low, high)
+            self.recorded_ns = min(known[0], low), max(known[1], high)
         rows = [] if usual(category) in NO_WORK else self._timed(events, rows)
         if not rows:
             return
@@ -143,10 +149,6 @@ class Reader:
             self._notes.unread(found)
 
     def _instants(self, events: list[Event], time: Times) -> None:
-        bounds = time[np.array([(e.name or "").startswith(BOUNDS) for e in events])]
-        if len(bounds):
-            low, high = self.recorded_ns or (int(bounds[0]), int(bounds[0]))
-            self.recorded_ns = min(low, int(bounds.min())), max(high, int(bounds.max()))
         memory = np.array([e.name == MEMORY_INSTANT for e in events])
         if memory.any():
             self._memory_events([e for e in events if e.name == MEMORY_INSTANT], time[memory])
