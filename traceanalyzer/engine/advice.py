@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
+from traceanalyzer.result.snippets import TRACEABLE
+
 Advice = dict[str, str]
 
 AUDIENCES = (
@@ -40,21 +42,6 @@ _ON_AMD = (
     (re.compile(r"\bNVLink\b"), lambda found: "Infinity Fabric"),
 )
 _TRACE = re.compile(r"(--trace=)([a-z0-9,_-]+)")
-_TRACEABLE = (
-    "cuda",
-    "nvtx",
-    "osrt",
-    "mpi",
-    "ucx",
-    "openacc",
-    "openmp",
-    "cublas",
-    "cudnn",
-    "cusparse",
-    "vulkan",
-    "opengl",
-)
-"""What nsys --trace takes, in the order in which it is written."""
 
 
 def fitting(recommend: Iterable[Advice], traits: Collection[str], recorded: Collection[str] = ()) -> list[Advice]:
@@ -79,7 +66,7 @@ def with_recorded(text: str, recorded: Collection[str]) -> str:
 
     def traced(found: re.Match[str]) -> str:
         named = found[2].split(",")
-        more = [kind for kind in _TRACEABLE if kind in recorded and kind not in named]
+        more = [kind for kind in TRACEABLE if kind in recorded and kind not in named]
         return found[1] + ",".join([*named, *more])
 
     return _TRACE.sub(traced, text)

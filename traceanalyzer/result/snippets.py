@@ -7,7 +7,7 @@ from collections.abc import Set
 from traceanalyzer.result.diagnosis import Contents, Snippet
 from traceanalyzer.result.marking import NEW, Marking, marking_of
 
-_TRACEABLE = (
+TRACEABLE = (
     "cuda",
     "nvtx",
     "osrt",
@@ -64,7 +64,7 @@ def _nsys(contents: Contents, missing: Set[str]) -> list[Snippet]:
     marking = marking_of(contents.program)
     bounded = bool(missing & {"steps", "lost_records"})
     wanted = {"cuda", "nvtx", *contents.traced} | {kind for kind in ("osrt", "mpi", "openacc") if kind in missing}
-    options = [f"--trace={','.join(kind for kind in _TRACEABLE if kind in wanted)}"]
+    options = [f"--trace={','.join(kind for kind in TRACEABLE if kind in wanted)}"]
     sampled = "samples" in contents.traced or "samples" in missing
     options.append("--sample=process-tree" if sampled else "--sample=none")
     options.append("--cpuctxsw=process-tree" if "switches" in contents.traced else "--cpuctxsw=none")
