@@ -187,6 +187,9 @@ def test_the_zero_of_the_clock_of_an_export(tmp_path, name):
     def later(connection: sqlite3.Connection, table: str, columns: list[str]) -> None:
         for column in {"start", "end", "timestamp"} & set(columns):
             connection.execute(f'update "{table}" set "{column}" = "{column}" + {shift_ns}')
+        if table == "META_DATA_EXPORT":
+            # As nsys says of an export that it shifted.
+            connection.execute(f"update \"{table}\" set value = '{shift_ns}' where name = 'EXPORT_PARAM_TIME_SHIFT'")
 
     trace = load(tmp_path / "t", data_of(name))
     shifted = edited(tmp_path / "t", data_of(name), later)

@@ -94,11 +94,7 @@ class Reader:
 
     def _complete(self, category: str | None, events: Events, rows: list[int]) -> None:
         """Events with a start and a duration."""
-        if category == SPAN and len(at := np.array(self._timed(events, rows))):
-            low, high = int(events.start[at].min()), int((events.start[at] + events.duration[at]).max())
-            known = self.recorded_ns or (low, high)
-            self.recorded_ns = min(known[0], low), max(known[1], high)
-        rows = [] if usual(category) in NO_WORK else self._timed(events, rows)
+        rows = [] if usual(category) in NO_WORK and category != SPAN else self._timed(events, rows)
         if not rows:
             return
         found = [events.events[row] for row in rows]
@@ -112,6 +108,10 @@ class Reader:
     ) -> None:
         """Events of one category and their times, however they were written; `extra` where there is no category."""
         known = usual(category)
+        if category == SPAN:
+            low, high = pc.min(times["start_ns"]).as_py(), pc.max(times["end_ns"]).as_py()
+            before = self.recorded_ns or (low, high)
+            self.recorded_ns = min(before[0], low), max(before[1], high)
         if known in NO_WORK:
             return
         if known in GPU_KINDS:
