@@ -67,6 +67,11 @@ def test_what_was_recorded_is_recorded_again() -> None:
     assert said == "nsys profile --trace=cuda,nvtx,osrt,mpi --sample=none"
 
 
+def test_a_comma_behind_what_is_traced_is_of_the_sentence() -> None:
+    said = with_recorded("Record its work: nsys profile --trace=cuda,nvtx, and end it late.", {"osrt"})
+    assert said == "Record its work: nsys profile --trace=cuda,nvtx,osrt, and end it late."
+
+
 @pytest.mark.parametrize("kind", NATIVE)
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.id not in OF_PYTORCH], ids=lambda rule: rule.id)
 def test_no_rule_speaks_python_where_there_is_none(rule: Rule, kind: str) -> None:

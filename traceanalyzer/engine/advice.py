@@ -41,7 +41,7 @@ _ON_AMD = (
     (re.compile(r"\bcuDNN\b"), lambda found: "MIOpen"),
     (re.compile(r"\bNVLink\b"), lambda found: "Infinity Fabric"),
 )
-_TRACE = re.compile(r"(--trace=)([a-z0-9,_-]+)")
+_TRACE = re.compile(r"(--trace=)([a-z0-9_-]+(?:,[a-z0-9_-]+)*)")
 
 
 def fitting(recommend: Iterable[Advice], traits: Collection[str], recorded: Collection[str] = ()) -> list[Advice]:
