@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,6 +120,23 @@ def test_a_kernel_from_before_that_runs_on_does_not_turn_the_first_step_around(t
     trace.op(-5_000, 90_000, name="persistent", stream=9)
     first, second = catalog(trace, tmp_path).table("step_stats").to_pylist()
     assert (first["start_ns"], first["end_ns"]) == (0, second["start_ns"])
+
+
+@pytest.mark.parametrize("kind", ["kernel", "graph"])
+def test_a_copy_that_is_launched_ahead_does_not_begin_the_first_step(kind, tmp_path):
+    """The work of before the mark runs until 70; the copy for the step begins beside it, its kernel or graph waits for it."""
+    trace = KinetoTrace().op(20, 70, launch=(10, 15), name="before").range("ProfilerStep#1", 30, 100)
+    trace.op(40, 45, launch=(35, 36), name="copy", category="gpu_memcpy", stream=9).op(
+        75, 90, launch=(50, 55), name="gemm"
+    )
+    loaded = ta.load(trace.write(tmp_path / "trace.json"))
+    ops = loaded.table("gpu_ops")
+    at = ops.schema.get_field_index("kind")
+    name, was = (ops[column].cast(pa.string()) for column in ("name", "kind"))
+    kinds = pc.if_else(pc.equal(name, "gemm"), kind, was).cast(ops.schema.field(at).type)
+    ops = ops.set_column(at, ops.schema.field(at), kinds)
+    (step,) = Catalog(replace(loaded, tables={**loaded.tables, "gpu_ops": ops})).table("step_stats").to_pylist()
+    assert (step["start_ns"], step["end_ns"]) == (70_000, 100_000)
 
 
 def test_what_waited_for_its_turn_at_the_end_is_not_lost(tmp_path):

@@ -209,7 +209,7 @@ def _begin(launched: _Launched, launches: pa.Table, unlaunched: pa.Table, first:
     step's first kernel does not hold it up.
     """
     step = launched.launches.filter(pa.array(launched.step == launched.step.min()))
-    kernels = frames.ints(step, "op_start_ns")[frames.equals(step, "op_kind", "kernel")]
+    kernels = frames.ints(step, "op_start_ns")[frames.equals(step, "op_kind", "kernel", "graph")]
     mark, kernel = int(launched.start[launched.step.min()]), int(kernels.min()) if len(kernels) else first
     before = frames.ints(launches, "op_end_ns")[frames.ints(launches, "start_ns") < mark]
     done = np.concatenate((before, frames.ints(unlaunched, "end_ns")))
