@@ -56,11 +56,17 @@ KEYS: dict[str, tuple[Key, ...]] = {
     "host_ranges": (
         *_OUTSIDE_IN,
         Key("external_id"),
-        Key("category", ranks=("annotation", "python", "nvtx", "operator", "mpi", "os")),
+        Key(
+            "category", ranks=("annotation", "python", "nvtx", "openacc", "openmp", "callback", "operator", "mpi", "os")
+        ),
     ),
     "overheads": _keys("start_ns", "end_ns", "process", "thread"),
     "stream_events": _keys("process", "correlation", "device", "stream", "event", "on_stream"),
     "collectives": _keys("device", "start_ns", "end_ns", "stream"),
+    "mpi_calls": (*_OUTSIDE_IN, Key("request")),
+    "cpu_samples": _keys("process", "thread", "time_ns"),
+    "thread_runs": _keys("process", "thread", "start_ns", "end_ns"),
+    "page_faults": _keys("process", "device", "start_ns", "end_ns", "address"),
     "counters": _keys("device", "time_ns"),
     "memory_events": _keys("process", "time_ns", "address"),
     "devices": _keys("device"),

@@ -131,14 +131,16 @@ API_CALLS = TableSpec(
 
 HOST_RANGES = TableSpec(
     "host_ranges",
-    "one operator, Python frame, NVTX range, annotation, MPI call or call of the operating system on a host thread",
+    "one operator, Python frame, NVTX range, annotation, construct of OpenACC or OpenMP, callback of the GPU, MPI call or call of the "
+    "operating system on a host thread",
     (
         _rank(),
         _process(),
         _thread(),
         *_span("the range"),
         Column("name", NAME, None, "name as recorded"),
-        Column("category", NAME, None, "operator, annotation, nvtx, python, mpi or os"),
+        Column("category", NAME, None, "operator, annotation, nvtx, python, mpi, os, openacc, openmp or callback"),
+        Column("domain", NAME, None, "NVTX domain, with its category where it has one; null for the default one"),
         Column("depth", pa.int32(), None, "number of ranges of the same thread around it"),
         Column(
             "parent",
@@ -208,6 +210,70 @@ COLLECTIVES = TableSpec(
             None,
             "what the program calls the group: default_pg, mesh_dp, ...; null when not recorded",
         ),
+    ),
+)
+
+MPI_CALLS = TableSpec(
+    "mpi_calls",
+    "one call of MPI as far as its arguments were recorded; its time is also in host_ranges",
+    (
+        _rank(),
+        _process(),
+        _thread(),
+        *_span("the call"),
+        Column("name", NAME, None, "function name: MPI_Send, MPI_Allreduce, ..."),
+        Column("kind", NAME, None, "send, receive, collective, wait or other"),
+        Column(
+            "communicator",
+            pa.int64(),
+            None,
+            "identity of the communicator within its process; null where none is named",
+        ),
+        Column("world_rank", pa.int32(), None, "rank of the caller in MPI_COMM_WORLD; null when not recorded"),
+        Column(
+            "peer",
+            pa.int32(),
+            None,
+            "rank on the other side of a send or receive, in the communicator; null for others",
+        ),
+        Column("tag", pa.int64(), None, "tag of a send or receive"),
+        Column("root", pa.int32(), None, "rank that a rooted collective starts from or ends at"),
+        Column("request", pa.int64(), None, "request that it started or waited for, within the process"),
+        Column("bytes", pa.int64(), "bytes", "what the caller sends; null when not recorded"),
+        Column("received_bytes", pa.int64(), "bytes", "what the caller receives; null when not recorded"),
+    ),
+)
+
+CPU_SAMPLES = TableSpec(
+    "cpu_samples",
+    "one sample of what a host thread was running",
+    (
+        _rank(),
+        _process(),
+        _thread(),
+        Column("time_ns", pa.int64(), "ns", "when it was sampled"),
+        Column("stack", NAME, None, "functions from the outermost to the innermost, joined by ;"),
+    ),
+)
+
+THREAD_RUNS = TableSpec(
+    "thread_runs",
+    "one stretch of time in which the system ran a host thread on a CPU",
+    (_rank(), _process(), _thread(), *_span("the stretch"), Column("cpu", pa.int32(), None, "number of the CPU")),
+)
+
+PAGE_FAULTS = TableSpec(
+    "page_faults",
+    "one group of faults on pages of managed memory that were not where they were touched",
+    (
+        _rank(),
+        _process(),
+        Column("thread", pa.int64(), None, "host thread that touched the page; null for a GPU, or when not recorded"),
+        *_span("the fault"),
+        Column("device", pa.int32(), None, "GPU that touched the page; null for the host"),
+        Column("address", pa.uint64(), None, "address that was touched"),
+        Column("count", pa.int64(), "count", "faults in the group"),
+        Column("access", NAME, None, "read, write, atomic, prefetch or unknown; null when not recorded"),
     ),
 )
 
@@ -311,6 +377,10 @@ EVENT_TABLES: dict[str, TableSpec] = {
         OVERHEADS,
         STREAM_EVENTS,
         COLLECTIVES,
+        MPI_CALLS,
+        CPU_SAMPLES,
+        THREAD_RUNS,
+        PAGE_FAULTS,
         COUNTERS,
         MEMORY_EVENTS,
         STEPS,
@@ -320,4 +390,4 @@ EVENT_TABLES: dict[str, TableSpec] = {
         HEALTH,
     )
 }
-SCHEMA_VERSION = "1.6"
+SCHEMA_VERSION = "1.7"
