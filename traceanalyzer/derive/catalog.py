@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive.attention import attention_blocks
 from traceanalyzer.derive.busy import busy, communication_ops, ledger_ops
+from traceanalyzer.derive.call_trees import call_trees
 from traceanalyzer.derive.callers import Callers
 from traceanalyzer.derive.classes import gpu_ops
 from traceanalyzer.derive.clocks import clocks, launches
@@ -128,6 +129,13 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls")),
     "gaps": (gaps, ("ledger_ops", "launches", "api_calls", "stream_events", "host", "host_steps", "windows")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
+    "call_trees": (
+        call_trees,
+        (
+            *("ledger_ops", "busy", "gaps", "windows", "launches", "host", "host_ranges", "api_calls", "cpu_samples"),
+            "threads",
+        ),
+    ),
     "outside_work": (outside_work, ("windows", "launches", "host")),
     "recordings": (
         recordings,

@@ -78,6 +78,7 @@ def gaps(
             "step": frames.numbers(steps_at(host_steps, rank, process, parts.start)),
             "place_duration": names["place_duration"][order],
             "activity": frames.names(parts.activity, activity_times.NAMES),
+            "launch_ns": frames.numbers(np.where(tail, NULL, frames.ints_at(launches, "start_ns", call))),
             "api_name": launches["api_name"].take(pa.array(call, mask=(call < 0) | tail)),
             "launching_operator": host.named(np.where(tail, NULL, operator[gap])),
             "wait_name": host.named(parts.wait),

@@ -110,7 +110,11 @@ NO_WAITS = Waits(*EMPTY, np.empty(0, np.int64))
 
 
 class Host:
-    """The threads of all ranks, with one shared list of names."""
+    """The threads of all ranks, with one shared list of names.
+
+    Of the host ranges `in_stack` says which are part of what a thread was doing (those that mark whole steps are not, nor calls that
+    the profiler left open), and `is_mpi` which are calls of MPI.
+    """
 
     def __init__(
         self,
@@ -149,10 +153,11 @@ class Host:
             self._kind[rows] = kind
         self._is_input = named & passing(matcher(input_patterns), named) | frame & passing(matcher(INPUT_FRAMES), frame)
         system, mpi = (frames.equals(host_ranges, "category", category) for category in ("os", "mpi"))
-        self._is_os, self._is_mpi = system, mpi | named & passing(lambda name: _MPI.match(name) is not None, named)
+        self._is_os, self.is_mpi = system, mpi | named & passing(lambda name: _MPI.match(name) is not None, named)
         builtin = frame & passing(lambda name: name.startswith(_BUILTIN), frame)
         closed = ~_left_open(host_ranges, frame, builtin)
-        self._is_work = ~is_step & closed & ~mpi & ~system
+        self.in_stack = ~is_step & closed
+        self._is_work = self.in_stack & ~mpi & ~system
         self._calls = (frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns"))
         self._is_memory = frames.equals(api_calls, "class", "memory")
         self._is_wait = waits
@@ -210,7 +215,7 @@ class Host:
         doing, memory, waits = NO_STACK, EMPTY, NO_WAITS
         if ranges is not None:
             work, source, mpi, system = (
-                self._select(ranges, which) for which in (self._is_work, self._is_input, self._is_mpi, self._is_os)
+                self._select(ranges, which) for which in (self._is_work, self._is_input, self.is_mpi, self._is_os)
             )
             doing = Stack(work.start, work.end, work.name, self._kind[ranges][self._is_work[ranges]])
         if calls is not None:

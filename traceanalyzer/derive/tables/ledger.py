@@ -171,6 +171,10 @@ GAPS = TableSpec(
         Column(
             "call_name", NAME, None, "outermost API call that covers at least half of this part; null when none does"
         ),
+        ns(
+            "launch_ns",
+            "start of the call that launched the operation that ends the gap; null at the end of the window or without a launch record",
+        ),
         Column(
             "api_name", NAME, None, "call that launched the operation that ends the gap; null without a launch record"
         ),
