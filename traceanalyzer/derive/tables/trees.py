@@ -17,7 +17,9 @@ CALL_TREES = TableSpec(
             "tree",
             NAME,
             None,
-            "idle (by cause, then by the host's stack), gpu (by the stack that launched it), communication, copies or host",
+            "idle (by cause, then by the launching thread's stack; where the host is not at fault, by the stack that launched the "
+            "operation that ends the gap), gpu (compute, by the stack that launched it), communication and copies (exposed, likewise; "
+            "memsets are in none) or host (time of launching threads in the windows)",
         ),
         Column("node", pa.int32(), None, "position of the node in its tree; the root is 0"),
         Column("parent", pa.int32(), None, "node around it; -1 for the root"),
@@ -26,7 +28,8 @@ CALL_TREES = TableSpec(
             "kind",
             NAME,
             None,
-            "root, cause, thread, python, annotation, operator, call, mpi, os, sample, kernel, copy or unrecorded",
+            "root, cause, thread, python, annotation, operator, call, mpi, os, sample, kernel, copy, unrecorded or other (what is too "
+            "small to be told apart)",
         ),
         ns("total_ns", "time of the node and all below it; that of a root of a GPU equals its ledger line"),
         ns("self_ns", "time of the node itself"),
