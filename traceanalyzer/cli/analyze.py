@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from traceanalyzer.cli.common import (
+    RANKS_SHOWN,
     Disabled,
     FailOn,
     Inputs,
@@ -28,6 +31,12 @@ from traceanalyzer.cli.common import (
     write,
 )
 from traceanalyzer.cli.outputs import Also, Outputs
+from traceanalyzer.errors import InputError
+
+if TYPE_CHECKING:
+    from traceanalyzer.analysis.parts import Part
+    from traceanalyzer.config import Config
+    from traceanalyzer.result.document import Result
 
 
 @begins_again
@@ -36,6 +45,14 @@ def analyze(
     format_: ResultFormatOption = ResultFormat.TEXT,
     output: Output = Path("-"),
     also: Also = None,
+    stacks: Annotated[
+        bool,
+        typer.Option(
+            "--stacks",
+            help="Show the heaviest paths of calls too, as text: what the host did while each GPU was idle, what launched its work, "
+            "and where host threads spent their time. Of a larger job as many ranks as a report shows.",
+        ),
+    ] = False,
     redact: Redacted = True,
     fail_on: FailOn = None,
     thresholds: Thresholds = None,
@@ -53,6 +70,8 @@ def analyze(
 
     Example: traceanalyzer analyze trace.json.gz --format json -o result.json --fail-on high
 
+    Example: traceanalyzer analyze trace.json.gz --stacks      # which calls the GPU waited for, from the program down
+
     Example: traceanalyzer analyze run/ --also json=result.json --also markdown=summary.md --also sarif=result.sarif
 
     Example: traceanalyzer analyze s3://bucket/run/ --store s3://bucket/run.store --scheduler tcp://host:8786
@@ -61,14 +80,27 @@ def analyze(
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.render.formats import rendered
 
+    if stacks and format_ is not ResultFormat.TEXT:
+        raise InputError("--stacks: shows paths as text; leave --format out, or use export --format folded for scripts")
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     checked = Outputs(inputs, config)
     outputs = [(format_, checked.file(output)), *checked.also(also, ResultFormat)]
     how = How(jobs, scheduler, checked.store(store), limit)
     use_little_memory()
-    with analyzed(inputs, config, how) as (_, found):
+    with analyzed(inputs, config, how) as (parts, found):
         result = found.result
         contents = rendered(result, found.tables, [name for name, _ in outputs], fail_on, redact)
-        for content, (_, file) in zip(contents, outputs, strict=True):
-            write(content, file)
+        for number, (content, (_, file)) in enumerate(zip(contents, outputs, strict=True)):
+            paths = _heaviest(parts, config, result) if stacks and number == 0 else b""
+            write(content + paths, file)
     raise typer.Exit(exit_code(result, fail_on))
+
+
+def _heaviest(parts: Sequence[Part], config: Config, result: Result) -> bytes:
+    """The heaviest paths of calls, as text."""
+    from traceanalyzer.analysis.stacks import stacks
+    from traceanalyzer.render.stacks_text import render_stacks
+    from traceanalyzer.report.selection import ranks_to_show
+
+    shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
+    return render_stacks([tree for part in shown for tree in stacks(part, config)]).encode()

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import Flags
+from traceanalyzer.derive.levels import by_level, depths, uncrossed
 from traceanalyzer.derive.paths import KIND, TOP, Paths
 from traceanalyzer.derive.places import frame_text
 from traceanalyzer.intervals import Array, complement, flattened, latest, overlaps, pieces, union
@@ -91,8 +92,9 @@ class CallStacks:
             order = np.lexsort((-end, start))
             start, end = start[order], end[order]
             depth, parent, (low, high, owner) = flattened(start, end)
-            depth, parent = _nested(end, depth, parent)
-            parent = np.where(parent >= 0, parent + count, -1)
+            inside = uncrossed(parent, end)
+            depth = depth if (inside == parent).all() else depths(inside)
+            parent = np.where(inside >= 0, inside + count, -1)
             found.append((start, parent, depth, name[order], kind[order]))
             row_of.append(row[order])
             self._lanes[key] = _Lane(low, high, owner + count, *samples.of(key))
@@ -101,7 +103,7 @@ class CallStacks:
             np.concatenate(column) if found else _NO_TIMES
             for column in (zip(*found, strict=True) if found else ((),) * 5)
         )
-        levels = _by_level(depth)
+        levels = by_level(depth)
         self._own = paths.nested(levels, parent, name, kind, np.full(count, TOP))
         self._launching = self._own
         row = np.concatenate(row_of) if row_of else _NO_TIMES
@@ -253,30 +255,6 @@ class _Samples:
 def _by_thread(table: pa.Table) -> dict[tuple[int, int], tuple[int, int]]:
     """The rows of each (process, thread) of one rank, which the table keeps together."""
     return {key[1:]: (rows.start, rows.stop) for key, rows in frames.threads(table)}
-
-
-def _nested(end: Array, depth: Array, parent: Array) -> tuple[Array, Array]:
-    """Depth and parent without ranges that cross: of two the one that ends first is not around the other, its own parent may be."""
-    found = parent.copy()
-    while len(crossing := np.flatnonzero((found >= 0) & (end[found] < end))):
-        found[crossing] = found[found[crossing]]
-    if (found == parent).all():
-        return depth, parent
-    # Each round looks twice as far up. One more at the end, which is its own parent.
-    top = len(found)
-    above = np.append(np.where(found >= 0, found, top), top)
-    depth = (above < top).astype(np.int64)
-    while (above < top).any():
-        depth, above = depth + depth[above], above[above]
-    return depth[:-1], found
-
-
-def _by_level(depth: Array) -> list[Array]:
-    """The positions level by level, so that each comes after its parent."""
-    # Small numbers are sorted in linear time.
-    small = depth.astype(np.uint16) if depth.max(initial=0) < 1 << 16 else depth
-    order = np.argsort(small, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if len(order) else []
 
 
 def _outside(lane: _Lane, start: Array, end: Array) -> tuple[Array, Array, Array]:

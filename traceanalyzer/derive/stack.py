@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.levels import by_level, depths, uncrossed
 from traceanalyzer.derive.ranges import heaviest, mostly
 from traceanalyzer.intervals import Array, flattened, overlaps, union
 
@@ -60,11 +61,8 @@ class Stretches:
     def __init__(self, start: Array, end: Array, name: Array, kind: Array) -> None:
         self._name, self._kind = name, kind
         depth, parent, (self._low, self._high, self._owner) = flattened(start, end)
-        # Of ranges that cross, the one that ends first is not around the other: its own parent may be.
-        self._parent = parent.copy()
-        while len(crossing := np.flatnonzero((self._parent >= 0) & (end[self._parent] < end))):
-            self._parent[crossing] = self._parent[self._parent[crossing]]
-        self._levels = self._by_level(depth if (self._parent == parent).all() else self._depth())
+        self._parent = uncrossed(parent, end)
+        self._levels = by_level(depth if (self._parent == parent).all() else depths(self._parent))
 
     def names(self, start: Array, end: Array, place_of: PlaceOf) -> Names:
         """The names that hold most of each interval."""
@@ -150,18 +148,3 @@ class Stretches:
             above, own = result[self._parent[here]], np.where(mine[here], here, -1)
             result[here] = np.where((above >= 0) & (outermost | (own < 0)), above, own)
         return result[:-1]
-
-    def _depth(self) -> Array:
-        """For each range how many are around it."""
-        # Each round looks twice as far up. One more at the end, which is its own parent.
-        above = np.append(np.where(self._parent >= 0, self._parent, len(self._parent)), len(self._parent))
-        depth = (above < len(self._parent)).astype(np.int64)
-        while (above < len(self._parent)).any():
-            depth, above = depth + depth[above], above[above]
-        return depth[:-1]
-
-    @staticmethod
-    def _by_level(depth: Array) -> list[Array]:
-        """The positions of the ranges level by level, so that each comes after its parent."""
-        order = np.argsort(depth, kind="stable")
-        return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if len(order) else []
