@@ -29,6 +29,7 @@ from traceanalyzer.cli.common import (
     written,
 )
 from traceanalyzer.cli.outputs import Outputs
+from traceanalyzer.errors import InputError
 from traceanalyzer.terminal import tell
 
 EPILOG = "Exit codes: 0 written · 2 wrong usage or unreadable input · 3 written, but nothing could be judged."
@@ -38,6 +39,25 @@ class Target(StrEnum):
     """Programs that can be written for."""
 
     PERFETTO = "perfetto"
+    SPEEDSCOPE = "speedscope"
+    FOLDED = "folded"
+
+
+class Tree(StrEnum):
+    """Trees of calls, see the table `call_trees`."""
+
+    IDLE = "idle"
+    GPU = "gpu"
+    COMMUNICATION = "communication"
+    COPIES = "copies"
+    HOST = "host"
+
+
+_WRITTEN = {
+    Target.PERFETTO: ("trace", "open it at https://ui.perfetto.dev"),
+    Target.SPEEDSCOPE: ("flame graphs", "open them at https://www.speedscope.app"),
+    Target.FOLDED: ("stacks", "weights are nanoseconds; draw them with flamegraph.pl --countname ns"),
+}
 
 
 @begins_again
@@ -46,15 +66,28 @@ def export(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The trace to write, packed when its name ends in .gz; - is stdout."
+            "--output", "-o", metavar="FILE", help="The file to write, packed when its name ends in .gz; - is stdout."
         ),
     ],
     target: Annotated[
         Target,
         typer.Option(
-            "--format", "-f", help="perfetto: Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open."
+            "--format",
+            "-f",
+            help="perfetto: Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open. speedscope: flame graphs for "
+            "speedscope.app. folded: stacks with their nanoseconds, one a line, which flamegraph.pl and inferno-flamegraph read.",
         ),
     ] = Target.PERFETTO,
+    tree: Annotated[
+        list[Tree] | None,
+        typer.Option(
+            "--tree",
+            help="Of flame graphs, may be repeated. idle: idle time of GPUs by cause, then by what the launching thread did. "
+            "gpu: compute by the calls that launched it. communication, copies: what of them no other work hides, likewise. "
+            "host: the time of launching threads.",
+            show_default="idle",
+        ),
+    ] = None,
     ranks: Annotated[
         int,
         typer.Option(
@@ -73,24 +106,33 @@ def export(
     store: Store = None,
     max_size: MaxSize = None,
 ) -> None:
-    """Write a trace with the findings on it, for Perfetto.
+    """Write a trace with the findings on it for Perfetto, or flame graphs.
 
-    On top the findings, a track a rule; for each GPU where its time went, its steps, streams and counters; for each process of
-    the host its threads. Arrows lead from launches to what they started. Ranks are on one clock. Times are exact to the nanosecond
+    Perfetto: on top the findings, a track a rule; for each GPU where its time went, its steps, streams and counters; for each process
+    of the host its threads. Arrows lead from launches to what they started. Ranks are on one clock. Times are exact to the nanosecond
     and count from the first event.
+
+    Flame graphs say where time went by the stack of what the host did: Python frames, ranges, operators, calls. Each is as wide as its
+    line of the ledger, to the nanosecond. They have no order in time.
 
     Example: traceanalyzer export trace.json.gz -o found.json.gz      # then open it at https://ui.perfetto.dev
 
-    Example: traceanalyzer export report.sqlite --format perfetto -o found.json
+    Example: traceanalyzer export trace.json.gz --format speedscope --tree idle --tree gpu -o idle.json
+
+    Example: traceanalyzer export report.sqlite --format folded -o - | flamegraph.pl --countname ns > idle.svg
     """
     from traceanalyzer.analysis import Shown
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.export.packing import packing
     from traceanalyzer.export.perfetto import Recording, write_trace
+    from traceanalyzer.export.stacks import write_folded, write_speedscope
     from traceanalyzer.model.trace import rank_names
     from traceanalyzer.report.selection import ranks_to_show
 
+    if tree and target is Target.PERFETTO:
+        raise InputError("--tree: chooses flame graphs; name their format too: --format speedscope or --format folded")
+    trees = [str(one) for one in dict.fromkeys(tree or [Tree.IDLE])]
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     outputs = Outputs(inputs, config)
     place, how = outputs.file(output), How(jobs, scheduler, outputs.store(store), limit)
@@ -109,9 +151,14 @@ def export(
             for at, part in enumerate(parts)
             if at in ranks_to_show(found.result, ranks)
         ]
-        out = stack.enter_context(written(place))
-        write_trace(found.result, recordings, stack.enter_context(packing(out, output.suffix == ".gz")), redact)
+        out = stack.enter_context(packing(stack.enter_context(written(place)), output.suffix == ".gz"))
+        if target is Target.PERFETTO:
+            write_trace(found.result, recordings, out, redact)
+        else:
+            write = write_speedscope if target is Target.SPEEDSCOPE else write_folded
+            if not write(found.result, recordings, trees, out, redact):
+                tell(f"no tree: nothing of the time of {', '.join(trees)} was recorded")
     tell(found.result.verdict.headline)
     if str(output) != "-":
-        tell(f"trace: {output} (open it at https://ui.perfetto.dev)")
+        tell(f"{_WRITTEN[target][0]}: {output} ({_WRITTEN[target][1]})")
     raise typer.Exit(exit_code(found.result, None))
