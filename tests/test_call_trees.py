@@ -197,6 +197,13 @@ class TestSamples:
             "launch_latency > cudaLaunchKernel": 10,
         }
 
+    def test_where_the_thread_did_not_run_they_tell_nothing(self):
+        samples = [(MAIN, time, "a") for time in (11, 12, 13, 14)] + [(MAIN, 86, "b"), (MAIN, 87, "b")]
+        found = idle(two_ops(), samples)
+        assert found["host_untraced > a"] < 12
+        assert found["host_untraced > b"] < 12
+        assert found["host_untraced > (not recorded)"] > 60
+
     def test_those_of_other_threads_and_a_single_one_tell_nothing(self):
         untold = {"host_untraced > (not recorded)": 80, "launch_latency > cudaLaunchKernel": 10}
         assert idle(two_ops(), [(AUTOGRAD, 20, "a"), (AUTOGRAD, 40, "a")]) == untold

@@ -30,6 +30,8 @@ _KIND_OF = {
 """The kinds of nodes by the categories of host ranges."""
 _BACKWARD = "autograd::engine::evaluate_function: "
 _NO_TIMES = np.empty(0, np.int64)
+SAMPLE_REACH = 10
+"""A thread is sampled while it runs. Where its samples are so many times as far apart as mostly, it did not, and no one saw why."""
 
 
 class Spent(NamedTuple):
@@ -268,15 +270,17 @@ def _outside(lane: _Lane, start: Array, end: Array) -> tuple[Array, Array, Array
 def _sampled(start: Array, end: Array, time: Array) -> tuple[Array, Array, Array]:
     """Samples that stand for time of these intervals: (interval, sample, ns).
 
-    A sample stands for the time up to half way to its neighbours, within the interval in which it lies. The first and the last of a
-    thread reach as far on their open side as on the other; a single one tells of no time.
+    A sample stands for the time up to half way to its neighbours, within the interval in which it lies, but for no more than
+    `SAMPLE_REACH` times half of what mostly lies between two. The first and the last of a thread reach as far on their open side as on
+    the other; a single one tells of no time.
     """
     if len(time) < 2:
         return (_NO_TIMES,) * 3
     apart = np.diff(time)
-    middle = time[1:] - apart // 2
-    low = np.concatenate(([time[0] - apart[0] // 2], middle))
-    high = np.concatenate((middle, [time[-1] + (apart[-1] + 1) // 2]))
+    most = SAMPLE_REACH * int(np.median(apart) + 1) // 2
+    before, behind = np.minimum(apart // 2, most), np.minimum((apart + 1) // 2, most)
+    low = time - np.concatenate((before[:1], before))
+    high = time + np.concatenate((behind, behind[-1:]))
     row, sample, first, last = overlaps(start, end, (low, high))
     here = (time[sample] >= start[row]) & (time[sample] < end[row])
     return row[here], sample[here], (last - first)[here]

@@ -12,6 +12,8 @@ from traceanalyzer.intervals import Array
 
 TOP = -1
 """The path of what nothing is around."""
+MOST_LEVELS = 4096
+"""What lies deeper has the path of what is around it. Python gives up at a thousand frames."""
 KINDS = (
     *("root", "cause", "thread", "python", "annotation", "operator", "call", "mpi", "os"),
     *("sample", "kernel", "copy", "unrecorded", "other"),
@@ -96,13 +98,14 @@ class Paths:
         `levels` are positions, the outermost first; `parent` is the position of the range around each, -1 at the top.
         """
         found = np.append(path, TOP)
-        for here in levels:
-            found[here] = self.within(found[parent[here]], name[here], kind[here])
+        for number, here in enumerate(levels):
+            above = found[parent[here]]
+            found[here] = self.within(above, name[here], kind[here]) if number < MOST_LEVELS else above
         return found[:-1]
 
     def stacks(self, texts: Sequence[str], kind: str) -> Array:
         """The paths of stacks written from the outermost to the innermost with `;` between them; of an empty one `TOP`."""
-        lists = [[one for one in text.split(";") if one] for text in texts]
+        lists = [[one for one in text.split(";") if one][:MOST_LEVELS] for text in texts]
         name = np.array([self.names.code(one) for names in lists for one in names], np.int64)
         length = np.array([len(names) for names in lists], np.int64)
         offset = np.cumsum(length) - length
