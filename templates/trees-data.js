@@ -2,7 +2,7 @@
 // Trees of calls: decoding of the inline block (its layout is described in traceanalyzer/report/trees/encoding.py), one tree from the
 // times of some parts, the same tree from its leaves, and what is asked of a tree.
 
-const MOST_INVERTED = 500_000; // nodes of a tree from its leaves: what is further out is left off
+const MOST_INVERTED = 250_000; // nodes of a tree from its leaves: what is further out is left off
 
 /** Decode the bytes of the block: its header, with the numbers of `frames` and, in `trees`, structure and times as typed arrays. */
 function decodeTrees(buffer) {

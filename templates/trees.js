@@ -6,7 +6,7 @@ const DEEPEST_SHEET = 900; // px of a tree on paper
 
 class StackView {
   constructor(section, data) {
-    Object.assign(this, { section, data, at: 0, hovered: -1, isInverted: false, wanted: "", made: new Map() });
+    Object.assign(this, { section, data, at: 0, hovered: -1, least: 0, isInverted: false, wanted: "", made: new Map() });
     this.box = document.getElementById("stacks-box");
     this.canvas = document.getElementById("stacks-canvas");
     this.ctx = this.canvas.getContext("2d", { alpha: false });
@@ -61,7 +61,7 @@ class StackView {
     const what = parts.every((part) => part.device === null) ? "ranks" : "GPUs";
     const every = element("option", { value: "all", textContent: `all ${parts.length} ${what}` });
     this.partField.replaceChildren(...(parts.length > 1 ? [every] : []), ...parts.map(({ label }, k) => element("option", { value: k, textContent: label })));
-    const same = before ? parts.findIndex(({ rank, device }) => rank === before.rank && (device === before.device || (device ?? before.device) === null)) : -1;
+    const same = before ? parts.findIndex(({ rank, device }) => rank === before.rank && (device === before.device || device === null || before.device === null)) : -1;
     if (same >= 0) this.partField.value = same;
     this.partField.parentElement.hidden = parts.length < 2;
     document.getElementById("stacks-about").textContent = about;
@@ -109,14 +109,18 @@ class StackView {
 
   /** Let a node fill the width. */
   zoom(i) {
-    this.zoomed = i;
     this.at = i;
+    this.fill(i);
     this.layOut();
     this.box.scrollTop = Math.max(0, (this.tree.level[i] - 1) * TREE_ROW);
-    for (const act of ["out", "whole"]) this.section.querySelector(`[data-stacks="${act}"]`).disabled = !i;
-    this.showPath();
     this.describe();
     this.drawNow();
+  }
+
+  fill(i) {
+    this.zoomed = i;
+    for (const act of ["out", "whole"]) this.section.querySelector(`[data-stacks="${act}"]`).disabled = !i;
+    this.showPath();
   }
 
   /** To the next node around that is wider. */
@@ -233,7 +237,9 @@ class StackView {
     if (i < 0) return;
     this.at = i;
     this.hovered = -1;
-    if (this.tree.start[i] < this.from || this.tree.end(i) > this.to) while (this.tree.start[i] < this.from || this.tree.end(i) > this.to) this.zoomed = this.tree.parent[this.zoomed];
+    let around = this.zoomed;
+    while (this.tree.start[i] < this.tree.start[around] || this.tree.end(i) > this.tree.end(around)) around = this.tree.parent[around];
+    if (around !== this.zoomed) this.fill(around);
     this.layOut();
     const y = this.tree.level[i] * TREE_ROW;
     if (y < this.box.scrollTop) this.box.scrollTop = y;
@@ -274,7 +280,8 @@ class StackView {
     if (!this.width) return;
     this.levels = Math.max(levelsWorthPainting(this.tree, this.from, this.to, this.width / (this.to - this.from)), this.tree.level[this.at] + 1);
     const high = this.levels * TREE_ROW;
-    const tall = Math.min(high, this.isOnPaper ? DEEPEST_SHEET : Math.max(260, Math.round(innerHeight * 0.6)));
+    if (!this.zoomed && !this.isOnPaper) this.least = high; // what lies below stays where it is while one zooms
+    const tall = this.isOnPaper ? Math.min(high, DEEPEST_SHEET) : Math.min(Math.max(high, this.least), Math.max(260, Math.round(innerHeight * 0.6)));
     document.getElementById("stacks-spacer").style.height = `${high}px`;
     this.box.style.height = `${tall + 2}px`;
     if (tall === this.height && this.width === this.drawnWidth && this.ratio === this.drawnRatio) return;

@@ -15,7 +15,7 @@ from traceanalyzer.report.stills.drawing import WIDTH, Drawing, cut, label, rect
 from traceanalyzer.report.trees.forest import CallTree, Frame, depths
 
 ROW, MOST_ROWS = 18, 40
-NARROWEST = 1.0
+NARROWEST = 2.0
 """Px: what is narrower is not drawn."""
 ROOM_FOR_WORDS = 40
 

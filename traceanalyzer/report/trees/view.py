@@ -19,8 +19,8 @@ from traceanalyzer.report.trees.words import tree_words
 
 HEAVIEST = 10
 """Stacks of each tree that stand in the page as text."""
-LONGEST_NAME = 70
-ENDS = 4
+LONGEST_NAME = 60
+ENDS = 3
 """Of a long stack so many names are shown from its outer end, and twice as many from its inner one."""
 COVERED = 0.9
 """A window of which steps make up so much consists of them."""
