@@ -7,7 +7,6 @@ import gzip
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -276,4 +275,14 @@ def test_the_same_trees_give_the_same_bytes_in_any_order_of_ranks():
     assert view_of(pa.concat_tables(ranks).unify_dictionaries()).blob != ""
     assert view_of(table).blob == view_of(table).blob
     assert decoded(view_of(pa.concat_tables(ranks)).blob)[1] == paths_of(table)
-    assert replace(view_of(table), blob="").several
+
+
+@pytest.mark.parametrize(
+    ("bound_by", "first"), [("input", "idle"), ("compute", "gpu"), ("communication", "idle"), ("", "idle")]
+)
+def test_the_tree_that_the_verdict_is_about_comes_first(bound_by, first):
+    """The sample has no communication: then it is idle time."""
+    trees = Sample(call_trees=call_trees())
+    made = call_trees_view(read_forest(trees), trees, lambda _: "", 1_000, bound_by)
+    assert made is not None and made.trees[made.first].key == first
+    assert made.trees[made.first].label in str(made.still)

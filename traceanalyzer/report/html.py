@@ -102,7 +102,9 @@ def _parts(
         "steps": steps_views(shown, result, labels),
         "unprofiled": any(steps.unprofiled_step_ns is not None for steps in result.steps),
         "charts": charts,
-        "call_trees": None if tables is None else call_trees_view(forest, tables, rank_name, nodes),
+        "call_trees": None
+        if tables is None
+        else call_trees_view(forest, tables, rank_name, nodes, result.verdict.bound_by),
         "data_tables": data_tables,
         "plain_table": plain_table,
         "tables_data": packed_tables(data_tables),

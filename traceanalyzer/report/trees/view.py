@@ -22,6 +22,8 @@ HEAVIEST = 10
 LONGEST_NAME = 60
 ENDS = 3
 """Of a long stack so many names are shown from its outer end, and twice as many from its inner one."""
+SHOWN_FIRST = {"compute": "gpu", "communication": "communication", "memcpy": "copies"}
+"""The tree that the first sentence of the page is about, by its `bound_by`; otherwise idle time."""
 COVERED = 0.9
 """A window of which steps make up so much consists of them."""
 
@@ -50,17 +52,19 @@ class TreeView:
 
 @dataclass(frozen=True)
 class CallTreesView:
-    """`blob` is the packed payload; `still` a picture of the first tree; `several` whether there is more than one GPU or rank."""
+    """`blob` is the packed payload; `still` a picture of the tree that is shown first, the one numbered `first`."""
 
     trees: list[TreeView]
+    first: int
     blob: str
     still: Markup
-    several: bool
 
 
-def call_trees_view(whole: Forest | None, tables: Tables, rank_name: RankName, most: int) -> CallTreesView | None:
+def call_trees_view(
+    whole: Forest | None, tables: Tables, rank_name: RankName, most: int, bound_by: str = ""
+) -> CallTreesView | None:
     """The section of these trees, with about `most` nodes at most; None without trees. `rank_name` says what stands before "GPU n",
-    `tables` how long the windows of GPUs are."""
+    `tables` how long the windows of GPUs are, and `bound_by` is the verdict's."""
     if whole is None:
         return None
     forest = limited(whole, most)
@@ -70,11 +74,14 @@ def call_trees_view(whole: Forest | None, tables: Tables, rank_name: RankName, m
         window, steps = windows.get((part.rank, part.device), (0, 0))
         return Whole(_label(part, rank_name), window, steps)
 
+    keys = [tree.key for tree in forest.trees]
+    wanted = SHOWN_FIRST.get(bound_by, "idle")
+    first = keys.index(wanted) if wanted in keys else 0
     return CallTreesView(
         [_tree_view(tree, forest) for tree in forest.trees],
+        first,
         packed(encode_forest(forest, whole_of)),
-        tree_still(forest.trees[0], forest.frames),
-        any(len(tree.parts) > 1 for tree in forest.trees),
+        tree_still(forest.trees[first], forest.frames),
     )
 
 
