@@ -77,7 +77,7 @@ class Tables:
         self._tables = tables
 
     def table(self, name: str) -> pa.Table:
-        return self._tables.get(name, (EVENT_TABLES | DERIVED_TABLES)[name].empty())
+        return self._tables[name] if name in self._tables else (EVENT_TABLES | DERIVED_TABLES)[name].empty()
 
 
 def page(folder: Path) -> None:
@@ -87,7 +87,7 @@ def page(folder: Path) -> None:
     print(f"Report in a browser, {SLICES:,} slices")
     file = folder / "page.html"
     began = time.monotonic()
-    file.write_bytes(render_html(_result(), million(), limit=50_000_000))
+    file.write_bytes(render_html(no_result(), million(), limit=50_000_000))
     milliseconds("making the page", (time.monotonic() - began) * 1e3)
     print(f"  {'its size':<64}{file.stat().st_size / 1e6:8.1f} MB")
     marks, acts = _measured(file)
@@ -212,7 +212,7 @@ def _table(table: str, n: int, /, **columns: Any) -> pa.Table:
     return pa.Table.from_arrays(fields, schema=spec.schema)
 
 
-def _result() -> Result:
+def no_result() -> Result:
     empty: dict[str, Any] = {"inputs": [], "health": [], "devices": [], "steps": [], "findings": [], "rules": []}
     return Result(
         tool={"name": "traceanalyzer", "version": "0"}, **empty, verdict=Verdict("unknown", "A page to measure.")

@@ -1,5 +1,5 @@
 """`make bench`: time, CPU and peak memory of each command on large tiled traces, beside other ways to read them, how both grow
-with the input dimension by dimension, and how fast a page of a million slices is in a browser.
+with the input dimension by dimension, and how fast a page of a million slices, and call stacks of 100,000 nodes, are in a browser.
 
 Prints figures and asserts nothing. BENCH_MB is the size of the main trace; BENCH_TMP a folder with room for eight times that.
 """
@@ -19,6 +19,7 @@ from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
 from benchmarks.page import page
 from benchmarks.ranks import ranks
+from benchmarks.stacks import stacks
 from benchmarks.tile import tile
 
 FIXTURE = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
@@ -81,6 +82,7 @@ def main() -> None:
         ranks(Path(folder))
         growth(Path(folder))
         page(Path(folder))
+        stacks(Path(folder))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from traceanalyzer.report.palette import SWATCHES, Swatch, colour_rules
 from traceanalyzer.report.templating import template_text
 
-STYLES = ("report.css", "timeline.css", "charts.css", "tables.css", "hatches.css", "stills.css")
+STYLES = ("report.css", "timeline.css", "charts.css", "tables.css", "trees.css", "hatches.css", "stills.css")
 SCRIPTS = (
     "data.js",
     "dom.js",
@@ -35,6 +35,10 @@ SCRIPTS = (
     "timeline.js",
     "timeline-start.js",
     "perfetto.js",
+    "trees-data.js",
+    "trees-paint.js",
+    "trees-words.js",
+    "trees.js",
     "charts.js",
     "tables-data.js",
     "tables.js",

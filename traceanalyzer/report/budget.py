@@ -12,6 +12,7 @@ LIMIT = 10 * MEGABYTE
 """Bytes of a page unless the user says otherwise."""
 MOST_SLICES = 1_000_000
 """What a browser still draws smoothly (benchmarks/page.py)."""
+NODES_A_ROW = 100
 FILLED = 0.97
 """A page that takes so much of what it may is full."""
 WORTH_GROWING = 1.1
@@ -21,10 +22,15 @@ GROWTHS = 4
 
 @dataclass(frozen=True)
 class Budget:
-    """At most so many slices and points on the timeline, and rows in each table."""
+    """At most so many slices and points on the timeline, rows in each table, and nodes of trees of calls."""
 
     slices: int = 200_000
     rows: int = 1_000
+
+    @property
+    def nodes(self) -> int:
+        """So many nodes of trees of calls go with that."""
+        return self.rows * NODES_A_ROW
 
     @classmethod
     def of(cls, limit: int) -> Budget:

@@ -29,6 +29,8 @@ GLOSSARY: dict[str, str] = {
     "10%, low from 3%, else info; a rule may set lower levels of its own.",
     "confidence": "How sure it is that this is the cause, and that the time can be won. High: read off the recording. Medium or low: "
     "in part an estimate, or the recording is in poor health.",
+    "call stack": "What the host was in at a moment: Python frames, ranges, operators, calls, one within the other. A box is as wide "
+    "as the time in which the stack had it. All of a GPU's boxes together are a line of its ledger, to the nanosecond.",
     "trace health": "What is missing from the recording or damaged in it, and so what the figures below cannot tell.",
 }
 

@@ -25,6 +25,8 @@ from traceanalyzer.report.tables import build_tables, packed_tables
 from traceanalyzer.report.tables.plain import plain_table
 from traceanalyzer.report.templating import environment
 from traceanalyzer.report.timeline import Draft, Layout, draft_timeline, made
+from traceanalyzer.report.trees.forest import Forest, read_forest
+from traceanalyzer.report.trees.view import call_trees_view
 from traceanalyzer.result.clocks import clock_offsets
 from traceanalyzer.result.document import Result
 
@@ -40,14 +42,16 @@ def render_html(
     if redact:
         result, tables = redacted(result, tables)
     draft = None if tables is None else _draft(result, tables)
+    forest = None if tables is None else read_forest(tables)
     parts = cache(
-        lambda rows: _parts(result, tables, draft, title, rows)
+        lambda rows, nodes: _parts(result, tables, draft, forest, title, rows, nodes)
     )  # growing and shrinking ask for the same again
 
     def page(budget: Budget) -> Made:
         timeline = draft.timeline(budget.slices) if draft else None
         return made(
-            environment().get_template("report.html.j2").render(timeline=timeline, **parts(budget.rows)), timeline
+            environment().get_template("report.html.j2").render(timeline=timeline, **parts(budget.rows, budget.nodes)),
+            timeline,
         )
 
     return fitted(page, limit)
@@ -61,9 +65,15 @@ def _draft(result: Result, tables: Tables) -> Draft | None:
 
 
 def _parts(
-    result: Result, tables: Tables | None, layout: Layout | None, title: str | None, rows: int
+    result: Result,
+    tables: Tables | None,
+    layout: Layout | None,
+    forest: Forest | None,
+    title: str | None,
+    rows: int,
+    nodes: int,
 ) -> dict[str, Any]:
-    """What the template shows beside the timeline, with so many rows in each table."""
+    """What the template shows beside the timeline, with so many rows in each table and nodes in trees of calls."""
     names = sources.input_names(result)
     rank_name, ahead = sources.rank_namer(result), clock_offsets(result)
     place = layout.place if layout else lambda _: None
@@ -92,6 +102,9 @@ def _parts(
         "steps": steps_views(shown, result, labels),
         "unprofiled": any(steps.unprofiled_step_ns is not None for steps in result.steps),
         "charts": charts,
+        "call_trees": None
+        if tables is None
+        else call_trees_view(forest, tables, rank_name, nodes, result.verdict.bound_by),
         "data_tables": data_tables,
         "plain_table": plain_table,
         "tables_data": packed_tables(data_tables),

@@ -122,6 +122,21 @@ SWATCHES: tuple[Swatch, ...] = (
     Swatch("operator", "Operator", "an operator on the host", "#8cb3d9", "#5c7d9f"),
     Swatch("annotation", "Annotation", "a range that the program marked", "#99bd94", "#6a9065"),
     Swatch("python", "Python", "a Python frame", "#a293b6", "#65567c"),
+    Swatch(
+        "sample",
+        "Sampled frame",
+        "a function that samples of the CPU found on the stack",
+        "#a293b6",
+        "#65567c",
+        "fine level",
+    ),
+    Swatch(
+        "tree",
+        "Whole",
+        "a whole that is taken apart: a tree, a thread, or all that is too light to be shown",
+        "#d3d9e0",
+        "#3a434e",
+    ),
     Swatch("api", "Other call", "another call of the GPU runtime", "#a4a4a4", "#5c636b"),
 )
 
