@@ -30,7 +30,11 @@ _OTHERS = {
 }
 # Those that are not read, and might tell what the host did.
 _OF_THE_HOST = ("CPU samples", "CPU scheduling")
-_NO_WORK = ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT")
+_NO_WORK = (
+    *("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"),
+    # A stream that waits for a host function; the function is read.
+    "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH",
+)
 
 
 @dataclass
@@ -177,6 +181,7 @@ _ON_STREAMS = """
 _EVENTS = (
     *tables.GPU_WORK,
     *(tables.RUNTIME, tables.NVTX, *tables.MPI_CALLS, tables.OS_CALLS),
+    *(*tables.OPENACC, *tables.OPENMP.values(), tables.CALLBACKS),
     *(tables.DEVICE_MEMORY, tables.GPU_METRICS),
 )
 

@@ -12,6 +12,8 @@ from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.coverage import Coverage
 from traceanalyzer.ingest.nsys.database import Database, open_database
 from traceanalyzer.ingest.nsys.diagnostics import read_diagnostics
+from traceanalyzer.ingest.nsys.directives import Directives
+from traceanalyzer.ingest.nsys.domains import Domains
 from traceanalyzer.ingest.nsys.gpu_ops import GpuOps
 from traceanalyzer.ingest.nsys.host import Host
 from traceanalyzer.ingest.nsys.lookups import Devices, Kinds, Strings
@@ -24,6 +26,9 @@ STREAMED = (
     *_WITH_PROCESS,
     *tables.MPI_CALLS,
     tables.OS_CALLS,
+    *tables.OPENACC,
+    *tables.OPENMP.values(),
+    tables.CALLBACKS,
     tables.SYNCHRONIZATIONS,
     tables.CUDA_EVENTS,
     tables.OVERHEAD,
@@ -88,12 +93,13 @@ class _Reading:
         strings, devices, kinds = Strings(reader), Devices(database), Kinds.read(database)
         facts = About.read(database)
         nameless = tables.only_process(database, _WITH_PROCESS)
-        host = Host(reader, strings, repairs, nameless)
+        host = Host(reader, strings, repairs, nameless, Domains(database, strings, nameless))
 
         self._stream("api_calls", host.api_calls(), seen.see_api_calls)
         self._stream("host_ranges", host.ranges(), seen.see_ranges)
         self._stream("host_ranges", host.mpi_calls())
         self._stream("host_ranges", host.os_calls())
+        self._stream("host_ranges", Directives(reader, strings, repairs, host).read())
         self._stream("gpu_ops", GpuOps(strings, devices, kinds, repairs).read(reader), seen.see_gpu_ops)
         last = seen.last_ns or 0
         self._stream("api_calls", host.api_calls(last), seen.see_api_calls)

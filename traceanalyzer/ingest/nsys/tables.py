@@ -114,6 +114,8 @@ NVTX = Table(
         Field("type", ("eventType",)),
         Field("text", ("text",), TEXT),
         Field("text_id", ("textId",)),
+        Field("domain", ("domainId",)),
+        Field("category", ("category",)),
     ),
     ("start",),
 )
@@ -134,6 +136,27 @@ MPI_CALLS = tuple(
     Table((f"MPI_{kind}_EVENTS",), (*_HOST_CALL, Field("name", ("textId", "nameId"))), ("start", "caller"))
     for kind in ("P2P", "COLLECTIVES", "START_WAIT", "OTHER")
 )
+_CONSTRUCT = (
+    *(*_HOST_CALL, Field("name", ("nameId",))),
+    *(Field("line", ("lineNo",)), Field("file", ("srcFile",)), Field("function", ("funcName",))),
+)
+OPENACC = tuple(
+    Table((f"CUPTI_ACTIVITY_KIND_OPENACC_{kind}", f"OPENACC_{kind}_EVENTS"), (*_CONSTRUCT, *more), ("start", "caller"))
+    for kind, more in (
+        ("DATA", (Field("variable", ("varName",)),)),
+        ("LAUNCH", (Field("kernel", ("kernelName",)),)),
+        ("OTHER", ()),
+    )
+)
+# Those that last. Of threads as a whole, and of what is done in no time, there are others.
+OPENMP = {
+    kind: Table((f"OPENMP_EVENT_KIND_{kind}",), (*_HOST_CALL, Field("kind", ("kind",))), ("start", "caller"))
+    for kind in (
+        *("PARALLEL", "SYNC_REGION_WAIT", "SYNC_REGION", "TASK", "TASK_CREATE"),
+        *("MASTER", "REDUCTION", "MUTEX_WAIT", "CRITICAL_SECTION", "WORKSHARE"),
+    )
+}
+CALLBACKS = Table(("CUDA_HOST_CALLBACK",), (*_HOST_CALL, Field("name", ("nameId",))), ("start", "caller"))
 OVERHEAD = Table(
     ("PROFILER_OVERHEAD",),
     (OWNER, CALLER, START, END, Field("name", ("nameId",))),
