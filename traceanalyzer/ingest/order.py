@@ -51,10 +51,10 @@ class Key:
     def _of_names(self, column: pa.ChunkedArray, rows: pa.Table) -> Ints:
         encoded = column.unify_dictionaries().combine_chunks()
         numbers = [_LAST if name is None else crc32(name.encode()) for name in encoded.dictionary.to_pylist()]
-        values = np.array([*numbers, _LAST], np.int64)[encoded.indices.fill_null(len(numbers)).to_numpy()]
+        values: Ints = np.array([*numbers, _LAST], np.int64)[encoded.indices.fill_null(len(numbers)).to_numpy()]
         if not self.among:
             return values
-        told = pc.is_in(rows["category"].cast(pa.string()), pa.array(self.among)).to_numpy()
+        told: npt.NDArray[np.bool_] = pc.is_in(rows["category"].cast(pa.string()), pa.array(self.among)).to_numpy()
         return np.where(told, values, _LAST)
 
 

@@ -17,6 +17,7 @@ from traceanalyzer.ingest.nsys.domains import Domains
 from traceanalyzer.ingest.nsys.gpu_ops import GpuOps
 from traceanalyzer.ingest.nsys.host import Host
 from traceanalyzer.ingest.nsys.lookups import Devices, Kinds, Strings
+from traceanalyzer.ingest.nsys.nccl import Nccl
 from traceanalyzer.ingest.nsys.repairs import Repairs
 from traceanalyzer.ingest.nsys.rows import EventReader
 from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
@@ -107,6 +108,9 @@ class _Reading:
         self._stream("host_ranges", host.mpi_calls(last))
         self._stream("host_ranges", host.os_calls(last))
         self._stream("overheads", host.overheads(last))
+        nccl = Nccl(database, strings, nameless)
+        self._stream("collectives", nccl.read())
+        nccl.report(self._sink)
         self._stream("stream_events", stream_events.read(reader, devices))
         self._stream("memory_events", samples.read_memory_events(reader, devices, kinds, repairs, nameless))
         self._stream("counters", samples.read_counters(reader, database, devices, repairs))

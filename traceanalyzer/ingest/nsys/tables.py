@@ -119,6 +119,14 @@ NVTX = Table(
     ),
     ("start",),
 )
+PAYLOAD_ENTRIES = Table(
+    ("NVTX_PAYLOAD_SCHEMA_ENTRIES",),
+    (
+        *(Field("domain", ("domainId",)), Field("schema", ("schemaId",)), Field("place", ("idx",))),
+        *(*_same("flags", "type", "offset"), Field("name", ("name",), TEXT)),
+    ),
+    ("domain", "schema", "place", "type", "name"),
+)
 _STREAM_EVENT = (
     OWNER,
     Field("device", ("deviceId",)),
@@ -267,6 +275,26 @@ def select(database: Database, table: Table, where: str = "", order: str = "") -
     chosen = ", ".join(f"{value} as {quoted(name)}" for name, value in (absent | known).items())
     sql = f"select * from (select {chosen} from {stored(found)})"
     return sql + (f" where {where}" if where else "") + (f" order by {order}" if order else "")
+
+
+def payload_rows(database: Database, most: int) -> str | None:
+    """A select of the ranges of NVTX with a binary payload of up to `most` bytes, which is hexadecimal text; None without any."""
+    found = find(database, NVTX)
+    column = database.columns(found).get("binarydata") if found is not None else None
+    if found is None or column is None:
+        return None
+    known = tolerant(database, NVTX, found)
+    fields = [field for field in NVTX.fields if field.name not in ("ended_by", "category")]
+    absent = {field.name: "''" if field.kind == TEXT else "cast(null as integer)" for field in fields}
+    chosen = ", ".join(f"{known.get(name, none)} as {quoted(name)}" for name, none in absent.items())
+    blob = quoted(column)
+    payload = f"case typeof({blob}) when 'blob' then hex({blob}) when 'text' then {blob} else '' end as payload"
+    kinds = ", ".join(map(str, PUSHED + STARTED))
+    has = f"{blob} is not null and length({blob}) <= {2 * most}"
+    return (
+        f"select * from (select {chosen}, {payload} from {stored(found)} where {has}) "
+        f'where "start" is not null and "end" is not null and "type" in ({kinds})'
+    )
 
 
 def only_process(database: Database, among: tuple[Table, ...]) -> int:
