@@ -84,6 +84,15 @@ def alike() -> Tables:
             for n, o in ((8, 0), (8, 1), (16, 0))
         ],
         "GPU_METRICS": [{"timestamp": 5, "typeId": 0, "metricId": m, "value": v} for m in (2, 1) for v in (9, 3)],
+        "NET_NIC_METRIC": [
+            {"start": 5, "globalId": d, "portId": 1, "metricsListId": 5, "metricsIdx": i, "value": v}
+            for d in (1, 2)
+            for i in (1, 2)
+            for v in (7, 8)
+        ],
+        "GPU_CONTEXT_SWITCH_EVENTS": [
+            {"tag": 8, "timestamp": 1500, "globalPid": global_id(pid), "gpuId": 0} for pid in (7, 98, 99)
+        ],
         "ThreadNames": [here | {"nameId": name, "priority": 1} for name in (9, 30)],
         "PROCESSES": [{"globalPid": global_id(7), "name": name} for name in ("b", "a")],
         "TARGET_INFO_GPU": [{"id": 0, "name": "B", "uuid": None}, {"id": 0, "name": "A", "uuid": "u"}],

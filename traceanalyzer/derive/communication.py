@@ -1,9 +1,9 @@
 """Communication kernels: what each one carries, and the time that no compute hides.
 
 What a trace says about a collective lies in up to five places, trusted in this order: the arguments on the kernel (`collectives`),
-those of the call of NCCL that launched it (`nccl_calls`), the operator around its launch (`record_param_comms`, `nccl:all_reduce`, NVTX
-ranges of NCCL), other kernels of the same name on the same stream, and the name of the kernel. Kernels queued before the capture have only the
-last two.
+those of the call of NCCL that launched it (`nccl_calls`), the operator around its launch (`record_param_comms`, `nccl:all_reduce`,
+NVTX ranges of NCCL), other kernels of the same name on the same stream, and the name of the kernel. Kernels queued before the capture
+have only the last two.
 
 `communication` adds what `matches` finds out about each kernel's counterparts on other ranks.
 """

@@ -18,6 +18,7 @@ from traceanalyzer.ingest.nsys.gpu_ops import GpuOps
 from traceanalyzer.ingest.nsys.host import Host
 from traceanalyzer.ingest.nsys.lookups import Devices, Kinds, Strings
 from traceanalyzer.ingest.nsys.nccl import Nccl
+from traceanalyzer.ingest.nsys.network import read_network_counters
 from traceanalyzer.ingest.nsys.repairs import Repairs
 from traceanalyzer.ingest.nsys.rows import EventReader
 from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
@@ -35,6 +36,7 @@ STREAMED = (
     tables.OVERHEAD,
     tables.CUPTI_OVERHEAD,
     tables.GPU_METRICS,
+    *tables.NETWORK,
     tables.STRINGS,
 )
 
@@ -114,6 +116,7 @@ class _Reading:
         self._stream("stream_events", stream_events.read(reader, devices))
         self._stream("memory_events", samples.read_memory_events(reader, devices, kinds, repairs, nameless))
         self._stream("counters", samples.read_counters(reader, database, devices, repairs))
+        self._stream("counters", read_network_counters(reader, database, repairs))
         processes = seen.processes or ({nameless} if seen.gpu_ops else set())
         used = {gpu for _, gpu in seen.places if gpu is not None}
         self._stream("devices", about.read_devices(database, devices, used, repairs))

@@ -188,6 +188,25 @@ DEVICE_MEMORY = Table(
     ),
     ("start", "bytes"),
 )
+_OF_NETWORK = (
+    *(START, Field("device", ("globalId",)), Field("port", ("portId",))),
+    *(Field("list", ("metricsListId",)), Field("place", ("metricsIdx",)), *_same("value", kind=NUMBER)),
+)
+NETWORK = tuple(Table((name,), _OF_NETWORK, ("start", "value")) for name in ("NET_NIC_METRIC", "NET_IB_SWITCH_METRIC"))
+NETWORK_METRICS = Table(
+    ("TARGET_INFO_NETWORK_METRICS",),
+    (Field("list", ("metricsListId",)), Field("place", ("metricsIdx",)), *_same("name", "unit", kind=TEXT)),
+    ("list", "place", "name"),
+)
+NETWORK_MAP = Table(("NIC_ID_MAP",), (Field("card", ("nicId",)), Field("device", ("globalId",))), ("card", "device"))
+NETWORK_CARDS = Table(
+    ("TARGET_INFO_NIC_INFO",), (Field("card", ("nicId",)), *_same("name", kind=TEXT)), ("card", "name")
+)
+CONTEXT_SWITCHES = Table(
+    ("GPU_CONTEXT_SWITCH_EVENTS",),
+    (OWNER, Field("time", ("timestamp",)), Field("gpu", ("gpuId", "deviceId"))),
+    ("owner", "time", "gpu"),
+)
 GPU_METRICS = Table(
     ("GPU_METRICS",),
     (*_same("timestamp", "typeId", "metricId"), *_same("value", kind=NUMBER)),
