@@ -33,7 +33,7 @@ class Key:
 
     def values(self, rows: pa.Table) -> Ints:
         """Integers that sort as the column does; all the same when the rows do not have it."""
-        if self.column not in rows.column_names:
+        if self.column not in rows.column_names or (self.among and "category" not in rows.column_names):
             return np.full(rows.num_rows, _LAST)
         column = rows[self.column]
         if self.ranks:
