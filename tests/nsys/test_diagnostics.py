@@ -115,6 +115,6 @@ def test_graphics_is_named(tmp_path: Path) -> None:
     graphics: Tables = {"DX12_WORKLOAD": [{"start": 1, "end": 9}] * 3, "OPENGL_API": [{"start": 1, "end": 2}] * 7}
     found = analyze(load(make_export(tmp_path / "e.sqlite", graphics)))
     assert not found.judged
-    assert "(3 Direct3D 12 workloads on the GPU, 7 OpenGL calls on the host)" in found.verdict.headline
+    assert "(3 Direct3D 12 workloads on the GPU that took 24 ns, 7 OpenGL calls on the host)" in found.verdict.headline
     sink = read(make_export(tmp_path / "f.sqlite", WORK | graphics))
     assert sink.said() == [("TRC001", "low", 3)]

@@ -109,7 +109,7 @@ def test_copy_kinds_and_names(export: Any) -> None:
 
 def test_copy_kinds_from_the_file(export: Any) -> None:
     kinds = [{"id": 1, "name": "CUDA_MEMCPY_KIND_DTOH", "label": "Device-to-Host"}, {"id": 4, "name": "", "label": "x"}]
-    sink = export({COPY: [memcpy(kind=1), memcpy(kind=4)], "ENUM_CUDA_MEMCPY_OPER": kinds})
+    sink = export({COPY: [memcpy(kind=1), memcpy(5000, 6000, kind=4)], "ENUM_CUDA_MEMCPY_OPER": kinds})
     assert sink.column("gpu_ops", "copy_kind") == ["dtoh", "other"]
 
 

@@ -1,8 +1,9 @@
 """Communication kernels: what each one carries, and the time that no compute hides.
 
-What a trace says about a collective lies in up to four places, trusted in this order: the arguments on the kernel (`collectives`), the
-operator around its launch (`record_param_comms`, `nccl:all_reduce`, NVTX ranges of NCCL), other kernels of the same name on the same
-stream, and the name of the kernel. Kernels queued before the capture have only the last two.
+What a trace says about a collective lies in up to five places, trusted in this order: the arguments on the kernel (`collectives`),
+those of the call of NCCL that launched it (`nccl_calls`), the operator around its launch (`record_param_comms`, `nccl:all_reduce`,
+NVTX ranges of NCCL), other kernels of the same name on the same stream, and the name of the kernel. Kernels queued before the capture
+have only the last two.
 
 `communication` adds what `matches` finds out about each kernel's counterparts on other ranks.
 """
@@ -18,7 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
+from traceanalyzer.derive import frames, nccl_calls
 from traceanalyzer.derive.busy import Busy
 from traceanalyzer.derive.callers import Callers
 from traceanalyzer.derive.classes import OPERATOR
@@ -149,6 +150,7 @@ def communication_kernels(
     step = steps_at(host_steps, rank, process, called)
     told = _described(kernels, collectives)
     describe(told, calls, host_ranges, collectives)
+    nccl_calls.describe(told, calls, host_ranges, collectives)
     _add_operators(told, rank, calls, host_ranges)
     continue_back(told, kernels, called, step)
     _add_relatives(told, kernels)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
+from traceanalyzer.derive import frames, nccl_calls
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.launch_calls import captured_launches
 from traceanalyzer.derive.program import described
@@ -43,7 +43,7 @@ def contents(catalog: Catalog) -> Contents:
         steps=steps.num_rows,
         step_method=steps["method"][0].as_py() if steps.num_rows else None,
         first_step=steps["name"][0].as_py() if steps.num_rows else None,
-        collectives=catalog.table("collectives")["thread"].null_count,
+        collectives=_described_collectives(catalog.table("collectives")),
         counters=_counts(catalog.table("counters"), "metric"),
         memory_events=catalog.table("memory_events").num_rows,
         framework=next((name for name in ("pytorch", "jax") if name in traits), None),
@@ -124,6 +124,12 @@ def _counts(table: pa.Table, column: str) -> dict[str, int]:
 
 def _valid(table: pa.Table, column: str) -> int:
     return int(pc.count(table[column]).as_py())
+
+
+def _described_collectives(collectives: pa.Table) -> int:
+    """Collectives that say what they are: on the GPU, or as NCCL's own calls ask for them."""
+    of_nccl = frames.where(collectives, "name", lambda name: name.startswith(nccl_calls.PREFIX))
+    return int((of_nccl | pc.is_null(collectives["thread"]).to_numpy()).sum())
 
 
 def _threads(*tables: pa.Table) -> int:

@@ -29,6 +29,8 @@ where a step is taken for its neighbour's, or cut short, its long waits lie besi
 def describe(told: pd.DataFrame, calls: pa.Table, host_ranges: pa.Table, collectives: pa.Table) -> None:
     """Fill in what the operators say of kernels without arguments. `told` and `calls` have a row a kernel, as in `communication`."""
     asked = collectives.filter(pc.is_valid(collectives["thread"]))
+    # What NCCL's own calls say is told elsewhere (`nccl_calls`).
+    asked = asked.filter(pa.array(~frames.where(asked, "name", lambda name: name.startswith("nccl"))))
     ranges = host_ranges.filter(pa.array(frames.where(host_ranges, "name", lambda name: name.startswith("nccl:"))))
     grouped = frames.equals(ranges, "name", COALESCED)
     if not asked.num_rows or not grouped.any():

@@ -18,7 +18,7 @@ Fragment = Callable[[pa.Table], pa.Array]
 GPU_CATEGORIES = {"kernel": "kernel", "memcpy": "gpu_memcpy", "memset": "gpu_memset", "graph": "graph"}
 HOST_CATEGORIES = {
     **{"operator": "cpu_op", "annotation": "user_annotation", "nvtx": "nvtx", "python": "python_function"},
-    **{"mpi": "mpi_call", "os": "os_call"},
+    **{"openacc": "openacc", "openmp": "openmp", "callback": "callback", "mpi": "mpi_call", "os": "os_call"},
 }
 LINK = "link"
 """A column that is added to API calls and GPU operations: the number of the launching call, null without one."""

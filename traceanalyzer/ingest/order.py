@@ -1,11 +1,13 @@
 """The order of rows in each event table.
 
-Rows that are equal in every key keep the order in which the importer gave them, so the same file gives the same table.
+Rows that are equal in every key keep the order in which the importer gave them, so the same file gives the same table. Exports of
+Nsight Systems promise no order of rows, so what they hold is told apart by what it is called, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -18,24 +20,48 @@ _LAST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Key:
-    """A column to sort by, nulls last. `ranks` gives the order of a column of names; a name that is not in it comes last."""
+    """A column to sort by, nulls last.
+
+    `ranks` gives the order of a column of names; a name that is not in it comes last. Other names have some order.
+    `among` are the categories of the rows that are told apart by this key; () for all.
+    """
 
     column: str
     descending: bool = False
     ranks: tuple[str, ...] = ()
+    among: tuple[str, ...] = ()
 
     def values(self, rows: pa.Table) -> Ints:
         """Integers that sort as the column does; all the same when the rows do not have it."""
-        if self.column not in rows.column_names:
+        if self.column not in rows.column_names or (self.among and "category" not in rows.column_names):
             return np.full(rows.num_rows, _LAST)
         column = rows[self.column]
         if self.ranks:
             column = pc.index_in(column.cast(pa.string()), pa.array(self.ranks))
+        elif pa.types.is_dictionary(column.type):
+            return self._of_names(column, rows)
+        elif pa.types.is_floating(column.type):
+            return _of_floats(column)
         if column.type != pa.int64():
             # An address is unsigned; its bits in the order of signed numbers are as good an order as any.
             column = column.cast(pa.int64(), safe=False)
         values: Ints = (pc.fill_null(column, _LAST) if column.null_count else column).to_numpy()
         return np.where(values == _LAST, _LAST, -values) if self.descending else values
+
+    def _of_names(self, column: pa.ChunkedArray, rows: pa.Table) -> Ints:
+        encoded = column.unify_dictionaries().combine_chunks()
+        numbers = [_LAST if name is None else crc32(name.encode()) for name in encoded.dictionary.to_pylist()]
+        values: Ints = np.array([*numbers, _LAST], np.int64)[encoded.indices.fill_null(len(numbers)).to_numpy()]
+        if not self.among:
+            return values
+        told: npt.NDArray[np.bool_] = pc.is_in(rows["category"].cast(pa.string()), pa.array(self.among)).to_numpy()
+        return np.where(told, values, _LAST)
+
+
+def _of_floats(column: pa.ChunkedArray) -> Ints:
+    """Their bits, which sort as the numbers do: of those below zero all but the sign are turned."""
+    bits: Ints = pc.fill_null(column, np.nan).to_numpy().astype(np.float64).view(np.int64)
+    return np.where(bits < 0, bits ^ _LAST, bits)
 
 
 def _keys(*columns: str) -> tuple[Key, ...]:
@@ -51,24 +77,26 @@ KEYS: dict[str, tuple[Key, ...]] = {
     "gpu_ops": (
         *_keys("device", "start_ns", "end_ns", "process", "stream", "correlation"),
         Key("kind", ranks=("kernel", "memcpy", "memset", "graph")),
+        *_keys("name", "bytes", "context", "graph_node_id"),
     ),
-    "api_calls": (*_OUTSIDE_IN, Key("correlation")),
+    "api_calls": (*_OUTSIDE_IN, *_keys("correlation", "raw_name")),
     "host_ranges": (
         *_OUTSIDE_IN,
         Key("external_id"),
         Key(
             "category", ranks=("annotation", "python", "nvtx", "openacc", "openmp", "callback", "operator", "mpi", "os")
         ),
+        Key("name", among=("nvtx", "openacc", "openmp", "callback", "mpi", "os")),
     ),
-    "overheads": _keys("start_ns", "end_ns", "process", "thread"),
-    "stream_events": _keys("process", "correlation", "device", "stream", "event", "on_stream"),
-    "collectives": _keys("device", "start_ns", "end_ns", "stream"),
+    "overheads": _keys("start_ns", "end_ns", "process", "thread", "name"),
+    "stream_events": _keys("process", "correlation", "device", "stream", "event", "on_stream", "time_ns"),
+    "collectives": _keys("device", "start_ns", "end_ns", "stream", "process", "thread"),
     "mpi_calls": (*_OUTSIDE_IN, Key("request")),
     "cpu_samples": _keys("process", "thread", "time_ns"),
     "thread_runs": _keys("process", "thread", "start_ns", "end_ns"),
     "page_faults": _keys("process", "device", "start_ns", "end_ns", "address"),
-    "counters": _keys("device", "time_ns"),
-    "memory_events": _keys("process", "time_ns", "address"),
+    "counters": _keys("device", "time_ns", "metric", "value"),
+    "memory_events": _keys("process", "time_ns", "address", "device", "bytes"),
     "devices": _keys("device"),
     "processes": _keys("process"),
     "threads": _keys("process", "thread"),

@@ -29,6 +29,9 @@ RANGES = {
     "python": ("Python frame", "Python frames"),
     "mpi": ("MPI call", "MPI calls"),
     "os": ("call of the operating system", "calls of the operating system"),
+    "openacc": ("construct of OpenACC", "constructs of OpenACC"),
+    "openmp": ("region of OpenMP", "regions of OpenMP"),
+    "callback": ("host function of a stream", "host functions of streams"),
 }
 CALLS = {
     "launch": ("launch", "launches"),

@@ -148,7 +148,7 @@ GPU_OP_KEYS = {"kernel": "compute", "graph": "compute", "memcpy": "memcpy", "mem
 API_CLASS_KEYS = {"launch": "call.launch", "sync": "call.sync", "copy": "call.copy", "memory": "call.memory"}
 RANGE_KEYS = {
     **{"operator": "operator", "annotation": "annotation", "nvtx": "annotation", "python": "python"},
-    **{"mpi": "call.mpi", "os": "call.os"},
+    **{"openacc": "annotation", "openmp": "annotation", "callback": "operator", "mpi": "call.mpi", "os": "call.os"},
 }
 BOUND_BY_KEYS = {
     "compute": "compute",

@@ -100,7 +100,11 @@ WAYS: dict[str, dict[str, Way]] = {
             "--cuda-graph-trace=node", "can be considerable: each kernel of a graph is timed by itself"
         ),
         "rank": Way("one report a rank: start nsys under torchrun, not around it", "nothing"),
-        "collectives": Way("torch.profiler, over the same steps", "a second run", "reports of nsys do not have them"),
+        "collectives": Way(
+            "--trace=cuda,nvtx, and nsys export --include-blobs=true",
+            "little",
+            "NCCL writes sizes and groups into NVTX payloads, which an export leaves out unless asked",
+        ),
         "shapes": Way("--pytorch=autograd-shapes-nvtx", "some host time for each operator", _OLD_NSYS),
         "memory": Way("--cuda-memory-usage=true", "can be considerable where memory is allocated all the time"),
         "counters": Way(
@@ -125,7 +129,7 @@ WAYS: dict[str, dict[str, Way]] = {
     },
 }
 # What only PyTorch has of what nsys records, and what others do in its place.
-_OF_PYTORCH = ("operators", "shapes", "collectives")
+_OF_PYTORCH = ("operators", "shapes")
 _RANK_OF_MPI = Way("one report a rank: start nsys under mpirun or srun, not around it", "nothing")
 # What a rule reads, or which health code stops it -> the setting that would help.
 REMEDY = {

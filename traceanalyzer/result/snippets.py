@@ -76,10 +76,11 @@ def _nsys(contents: Contents, missing: Set[str]) -> list[Snippet]:
     launcher, rank = _launcher(contents, marking)
     name = f"run.rank%q{{{rank}}}" if rank else "run"
     record = [f"{launcher}nsys profile", *options, f"-o {name}", marking.command]
+    exporting = f"nsys export --type sqlite{' --include-blobs=true' if 'collectives' in missing else ''}"
     export = (
-        'for report in run.rank*.nsys-rep; do nsys export --type sqlite "$report"; done'
+        f'for report in run.rank*.nsys-rep; do {exporting} "$report"; done'
         if rank
-        else "nsys export --type sqlite --output run.sqlite run.nsys-rep"
+        else f"{exporting} --output run.sqlite run.nsys-rep"
     )
     command = Snippet("With Nsight Systems", "shell", " \\\n    ".join(record) + "\n" + export)
     return [marking.snippet("steps" in missing), command] if bounded else [command]

@@ -25,6 +25,7 @@ HOST_CATEGORIES = {
     "nvtx": "nvtx",
     "mpi_call": "mpi",
     "os_call": "os",
+    **{kind: kind for kind in ("openacc", "openmp", "callback")},
     # VizTracer's functions.
     "FEE": "python",
 }

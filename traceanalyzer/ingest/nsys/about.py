@@ -120,7 +120,10 @@ def read_devices(database: Database, devices: Devices, used: set[int], repairs: 
     rows: dict[int, dict[str, Any]] = {}
     adapters = found.select(_DEVICES.names).to_pylist()
     # Those of CUDA have their number, whatever else has the same.
-    for row in sorted(adapters, key=lambda row: not (row["sm_count"] or row["compute_major"])):
+    for row in sorted(
+        adapters,
+        key=lambda row: (not (row["sm_count"] or row["compute_major"]), [str(value) for value in row.values()]),
+    ):
         row["device"] = devices.number(row["device"])
         if row["device"] in used or row["sm_count"] or row["compute_major"]:
             rows.setdefault(row["device"], {name: None if value == "" else value for name, value in row.items()})

@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.about import About
+from traceanalyzer.ingest.nsys.contexts import Contexts
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.diagnostics import Diagnostic, doubting, report_diagnostics
 from traceanalyzer.ingest.nsys.graphics import Graphics
 from traceanalyzer.ingest.nsys.lookups import Devices, integers
 from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
+from traceanalyzer.ingest.nsys.unread import count_unread
 
 _NAMED = 3
 # Tables of other recordings than ours, and what is in them.
@@ -27,10 +29,21 @@ _OTHERS = {
     "SCHED_EVENTS": "CPU scheduling",
     "OSRT_API": "calls of the operating system",
     "GPU_METRICS": "GPU metrics",
+    "CUPTI_ACTIVITY_KIND_OPENACC_DATA": "constructs of OpenACC",
+    "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "constructs of OpenACC",
+    "CUPTI_ACTIVITY_KIND_OPENACC_OTHER": "constructs of OpenACC",
+    "OPENMP_EVENT_KIND_PARALLEL": "regions of OpenMP",
+    "CUDA_HOST_CALLBACK": "host functions of streams",
+    "NET_NIC_METRIC": "counters of network cards",
+    "GPU_CONTEXT_SWITCH_EVENTS": "switches of the GPU's context",
 }
 # Those that are not read, and might tell what the host did.
 _OF_THE_HOST = ("CPU samples", "CPU scheduling")
-_NO_WORK = ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT")
+_NO_WORK = (
+    *("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"),
+    # A stream that waits for a host function; the function is read.
+    "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE_AND_HOST_LAUNCH",
+)
 
 
 @dataclass
@@ -45,6 +58,8 @@ class Coverage:
     graph_launches: int = 0
     ranges: int = 0
     last_ns: int | None = None
+    window_ns: tuple[int, int] | None = None
+    """From the first to the last GPU operation."""
     processes: set[int] = field(default_factory=set)
     places: set[tuple[int | None, int | None]] = field(default_factory=set)
     """(process, GPU) of GPU operations."""
@@ -53,6 +68,8 @@ class Coverage:
         """Take a batch of `gpu_ops`."""
         self._see(batch)
         self.gpu_ops += batch.num_rows
+        times = [pc.min(batch["start_ns"]).as_py(), pc.max(batch["end_ns"]).as_py(), *(self.window_ns or ())]
+        self.window_ns = min(times), max(times)
         self.whole_graphs += _count(batch["kind"], lambda kind: kind == "graph")
         if "graph_node_id" in batch.column_names:
             self.graph_nodes += batch.num_rows - batch["graph_node_id"].null_count
@@ -103,6 +120,16 @@ class Coverage:
         if unread := [what for what in _others(database) if what in _OF_THE_HOST]:
             message = "what was recorded of the host and is not read may tell what it did where no call or range does"
             sink.health("TRC009", "info", message, len(unread), ", ".join(unread))
+        if rest := count_unread(database):
+            message = (
+                "what else the file holds is not read: what is said of the host and the machine knows nothing of it"
+            )
+            sink.health(
+                "TRC009", "info", message, sum(rest.values()), ", ".join(f"{n:,} {kind}" for kind, n in rest.items())
+            )
+        if self.window_ns is not None:
+            own = {process & PID_BITS for process, _ in self.places if process is not None}
+            Contexts.read(database, devices, *self.window_ns).report(own, sink)
         self._report_places(devices, sink)
 
     def _why_no_gpu_work(self, about: About, graphics: Graphics, doubts: list[Diagnostic]) -> tuple[str, str] | None:
@@ -177,7 +204,8 @@ _ON_STREAMS = """
 _EVENTS = (
     *tables.GPU_WORK,
     *(tables.RUNTIME, tables.NVTX, *tables.MPI_CALLS, tables.OS_CALLS),
-    *(tables.DEVICE_MEMORY, tables.GPU_METRICS),
+    *(*tables.OPENACC, *tables.OPENMP.values(), tables.CALLBACKS),
+    *(tables.DEVICE_MEMORY, tables.GPU_METRICS, *tables.NETWORK, tables.CONTEXT_SWITCHES),
 )
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.ingest.classify import api_class, map_names, plain_api_name
 from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys.domains import Domains
 from traceanalyzer.ingest.nsys.lookups import Ints, Strings, integers, named, nulls, present, processes, threads
 from traceanalyzer.ingest.nsys.operators import described
 from traceanalyzer.ingest.nsys.repairs import Repairs, kept
@@ -43,8 +44,9 @@ _OF_PROCESS = 24
 class Host:
     """Makes the tables of host events. `process` is the one of rows that name none."""
 
-    def __init__(self, reader: EventReader, strings: Strings, repairs: Repairs, process: int) -> None:
+    def __init__(self, reader: EventReader, strings: Strings, repairs: Repairs, process: int, domains: Domains) -> None:
         self._reader, self._strings, self._repairs, self._process = reader, strings, repairs, process
+        self._domains = domains
         # The global ids of threads that start GPU work, once their calls have been read.
         self._launching = np.empty(0, np.int64)
 
@@ -53,7 +55,7 @@ class Host:
         for columns in self._rows(tables.RUNTIME, last):
             raw = self._strings.names(_ids(columns, "name"), "unknown call")
             plain = map_names(raw, _plain)
-            place = self._placed(columns)
+            place = self.placed(columns)
             place |= {"name": plain, "raw_name": raw, "class": map_names(plain, _class)}
             self._see(columns, place["class"])
             if "correlation" in columns:
@@ -63,11 +65,11 @@ class Host:
     def ranges(self, last: int | None = None) -> Iterator[pa.Table]:
         """Batches of `host_ranges` of all NVTX domains; `last` as for `api_calls`."""
         for columns in self._rows(tables.NVTX, last):
-            place = self._placed(columns)
+            place = self.placed(columns)
             if "ended_by" in columns:
                 place["thread"] = _unless_handed_over(place["thread"], columns)
             unended = pa.array(np.full(len(columns["start"]), last is not None))
-            yield pa.table(place | described(self._texts(columns)) | {"open": unended})
+            yield pa.table(place | described(self._texts(columns)) | self._domains.of(columns) | {"open": unended})
 
     def mpi_calls(self, last: int | None = None) -> Iterator[pa.Table]:
         """Batches of `host_ranges` of processes that start GPU work, each call once; `last` as for `api_calls`."""
@@ -83,10 +85,16 @@ class Host:
             own = _among(integers(_ids(columns, "caller")), self._launching)
             yield self._calls("os", kept(columns, pa.array(own)))
 
+    def launching(self, columns: Columns) -> pa.Array:
+        """Which rows are of threads that start GPU work; all where none is known to."""
+        if not len(self._launching):
+            return pa.repeat(True, len(columns["start"]))
+        return pa.array(_among(integers(_ids(columns, "caller")), self._launching))
+
     def _calls(self, category: str, columns: Columns) -> pa.Table:
         names = self._strings.names(_ids(columns, "name"), "unknown call")
         kind = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(names), np.int32)), pa.array([category]))
-        return pa.table(self._placed(columns) | {"name": names, "category": kind})
+        return pa.table(self.placed(columns) | {"name": names, "category": kind})
 
     def _see(self, columns: Columns, kinds: pa.DictionaryArray) -> None:
         """Note which threads made calls of these classes that start GPU work."""
@@ -103,7 +111,7 @@ class Host:
                     if table is tables.CUPTI_OVERHEAD:
                         kinds = named(_ids(columns, "kind"), lambda key: _CUPTI_OVERHEADS.get(key, "CUPTI: other"))
                         names = pc.coalesce(names.dictionary_decode(), kinds.dictionary_decode()).dictionary_encode()
-                    yield pa.table(self._placed(columns) | {"name": names})
+                    yield pa.table(self.placed(columns) | {"name": names})
 
     def _rows(self, table: Table, last: int | None) -> Iterator[Columns]:
         """Rows with a start and an end: the recorded one, or `last` for those that have none."""
@@ -120,7 +128,7 @@ class Host:
                 columns = kept(columns, columns["start"].is_valid())
                 yield columns | {"end": pa.array(np.maximum(integers(columns["start"]), last))}
 
-    def _placed(self, columns: Columns) -> dict[str, pa.Array]:
+    def placed(self, columns: Columns) -> dict[str, pa.Array]:
         """Where and when: the columns that all host events have."""
         start, end = self._repairs.span(columns)
         return {

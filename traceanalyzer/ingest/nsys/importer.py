@@ -12,9 +12,13 @@ from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.coverage import Coverage
 from traceanalyzer.ingest.nsys.database import Database, open_database
 from traceanalyzer.ingest.nsys.diagnostics import read_diagnostics
+from traceanalyzer.ingest.nsys.directives import Directives
+from traceanalyzer.ingest.nsys.domains import Domains
 from traceanalyzer.ingest.nsys.gpu_ops import GpuOps
 from traceanalyzer.ingest.nsys.host import Host
 from traceanalyzer.ingest.nsys.lookups import Devices, Kinds, Strings
+from traceanalyzer.ingest.nsys.nccl import Nccl
+from traceanalyzer.ingest.nsys.network import read_network_counters
 from traceanalyzer.ingest.nsys.repairs import Repairs
 from traceanalyzer.ingest.nsys.rows import EventReader
 from traceanalyzer.ingest.sources import SQLITE_MAGIC, Source
@@ -24,11 +28,15 @@ STREAMED = (
     *_WITH_PROCESS,
     *tables.MPI_CALLS,
     tables.OS_CALLS,
+    *tables.OPENACC,
+    *tables.OPENMP.values(),
+    tables.CALLBACKS,
     tables.SYNCHRONIZATIONS,
     tables.CUDA_EVENTS,
     tables.OVERHEAD,
     tables.CUPTI_OVERHEAD,
     tables.GPU_METRICS,
+    *tables.NETWORK,
     tables.STRINGS,
 )
 
@@ -88,12 +96,13 @@ class _Reading:
         strings, devices, kinds = Strings(reader), Devices(database), Kinds.read(database)
         facts = About.read(database)
         nameless = tables.only_process(database, _WITH_PROCESS)
-        host = Host(reader, strings, repairs, nameless)
+        host = Host(reader, strings, repairs, nameless, Domains(database, strings, nameless))
 
         self._stream("api_calls", host.api_calls(), seen.see_api_calls)
         self._stream("host_ranges", host.ranges(), seen.see_ranges)
         self._stream("host_ranges", host.mpi_calls())
         self._stream("host_ranges", host.os_calls())
+        self._stream("host_ranges", Directives(reader, strings, repairs, host).read())
         self._stream("gpu_ops", GpuOps(strings, devices, kinds, repairs).read(reader), seen.see_gpu_ops)
         last = seen.last_ns or 0
         self._stream("api_calls", host.api_calls(last), seen.see_api_calls)
@@ -101,9 +110,13 @@ class _Reading:
         self._stream("host_ranges", host.mpi_calls(last))
         self._stream("host_ranges", host.os_calls(last))
         self._stream("overheads", host.overheads(last))
+        nccl = Nccl(database, strings, nameless)
+        self._stream("collectives", nccl.read())
+        nccl.report(self._sink)
         self._stream("stream_events", stream_events.read(reader, devices))
         self._stream("memory_events", samples.read_memory_events(reader, devices, kinds, repairs, nameless))
         self._stream("counters", samples.read_counters(reader, database, devices, repairs))
+        self._stream("counters", read_network_counters(reader, database, repairs))
         processes = seen.processes or ({nameless} if seen.gpu_ops else set())
         used = {gpu for _, gpu in seen.places if gpu is not None}
         self._stream("devices", about.read_devices(database, devices, used, repairs))

@@ -21,7 +21,7 @@ _BY_TABLE = {
     "osrt": ("OSRT_API",),
     "mpi": ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS"),
     "ucx": ("UCP_", "UCX_"),
-    "openacc": ("OPENACC_",),
+    "openacc": ("OPENACC_", "CUPTI_ACTIVITY_KIND_OPENACC_"),
     "openmp": ("OPENMP_",),
     "cublas": ("CUBLAS_EVENTS",),
     "cudnn": ("CUDNN_EVENTS",),

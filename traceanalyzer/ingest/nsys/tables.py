@@ -114,8 +114,18 @@ NVTX = Table(
         Field("type", ("eventType",)),
         Field("text", ("text",), TEXT),
         Field("text_id", ("textId",)),
+        Field("domain", ("domainId",)),
+        Field("category", ("category",)),
     ),
     ("start",),
+)
+PAYLOAD_ENTRIES = Table(
+    ("NVTX_PAYLOAD_SCHEMA_ENTRIES",),
+    (
+        *(Field("domain", ("domainId",)), Field("schema", ("schemaId",)), Field("place", ("idx",))),
+        *(*_same("flags", "type", "offset"), Field("name", ("name",), TEXT)),
+    ),
+    ("domain", "schema", "place", "type", "name"),
 )
 _STREAM_EVENT = (
     OWNER,
@@ -134,6 +144,27 @@ MPI_CALLS = tuple(
     Table((f"MPI_{kind}_EVENTS",), (*_HOST_CALL, Field("name", ("textId", "nameId"))), ("start", "caller"))
     for kind in ("P2P", "COLLECTIVES", "START_WAIT", "OTHER")
 )
+_CONSTRUCT = (
+    *(*_HOST_CALL, Field("name", ("nameId",))),
+    *(Field("line", ("lineNo",)), Field("file", ("srcFile",)), Field("function", ("funcName",))),
+)
+OPENACC = tuple(
+    Table((f"CUPTI_ACTIVITY_KIND_OPENACC_{kind}", f"OPENACC_{kind}_EVENTS"), (*_CONSTRUCT, *more), ("start", "caller"))
+    for kind, more in (
+        ("DATA", (Field("variable", ("varName",)),)),
+        ("LAUNCH", (Field("kernel", ("kernelName",)),)),
+        ("OTHER", ()),
+    )
+)
+# Those that last. Of threads as a whole, and of what is done in no time, there are others.
+OPENMP = {
+    kind: Table((f"OPENMP_EVENT_KIND_{kind}",), (*_HOST_CALL, Field("kind", ("kind",))), ("start", "caller"))
+    for kind in (
+        *("PARALLEL", "SYNC_REGION_WAIT", "SYNC_REGION", "TASK", "TASK_CREATE"),
+        *("MASTER", "REDUCTION", "MUTEX_WAIT", "CRITICAL_SECTION", "WORKSHARE"),
+    )
+}
+CALLBACKS = Table(("CUDA_HOST_CALLBACK",), (*_HOST_CALL, Field("name", ("nameId",))), ("start", "caller"))
 OVERHEAD = Table(
     ("PROFILER_OVERHEAD",),
     (OWNER, CALLER, START, END, Field("name", ("nameId",))),
@@ -156,6 +187,25 @@ DEVICE_MEMORY = Table(
         Field("operation", ("memoryOperationType",)),
     ),
     ("start", "bytes"),
+)
+_OF_NETWORK = (
+    *(START, Field("device", ("globalId",)), Field("port", ("portId",))),
+    *(Field("list", ("metricsListId",)), Field("place", ("metricsIdx",)), *_same("value", kind=NUMBER)),
+)
+NETWORK = tuple(Table((name,), _OF_NETWORK, ("start", "value")) for name in ("NET_NIC_METRIC", "NET_IB_SWITCH_METRIC"))
+NETWORK_METRICS = Table(
+    ("TARGET_INFO_NETWORK_METRICS",),
+    (Field("list", ("metricsListId",)), Field("place", ("metricsIdx",)), *_same("name", "unit", kind=TEXT)),
+    ("list", "place", "name"),
+)
+NETWORK_MAP = Table(("NIC_ID_MAP",), (Field("card", ("nicId",)), Field("device", ("globalId",))), ("card", "device"))
+NETWORK_CARDS = Table(
+    ("TARGET_INFO_NIC_INFO",), (Field("card", ("nicId",)), *_same("name", kind=TEXT)), ("card", "name")
+)
+CONTEXT_SWITCHES = Table(
+    ("GPU_CONTEXT_SWITCH_EVENTS",),
+    (OWNER, Field("time", ("timestamp",)), Field("gpu", ("gpuId", "deviceId"))),
+    ("owner", "time", "gpu"),
 )
 GPU_METRICS = Table(
     ("GPU_METRICS",),
@@ -244,6 +294,26 @@ def select(database: Database, table: Table, where: str = "", order: str = "") -
     chosen = ", ".join(f"{value} as {quoted(name)}" for name, value in (absent | known).items())
     sql = f"select * from (select {chosen} from {stored(found)})"
     return sql + (f" where {where}" if where else "") + (f" order by {order}" if order else "")
+
+
+def payload_rows(database: Database, most: int) -> str | None:
+    """A select of the ranges of NVTX with a binary payload of up to `most` bytes, which is hexadecimal text; None without any."""
+    found = find(database, NVTX)
+    column = database.columns(found).get("binarydata") if found is not None else None
+    if found is None or column is None:
+        return None
+    known = tolerant(database, NVTX, found)
+    fields = [field for field in NVTX.fields if field.name not in ("ended_by", "category")]
+    absent = {field.name: "''" if field.kind == TEXT else "cast(null as integer)" for field in fields}
+    chosen = ", ".join(f"{known.get(name, none)} as {quoted(name)}" for name, none in absent.items())
+    blob = quoted(column)
+    payload = f"case typeof({blob}) when 'blob' then hex({blob}) when 'text' then {blob} else '' end as payload"
+    kinds = ", ".join(map(str, PUSHED + STARTED))
+    has = f"{blob} is not null and length({blob}) <= {2 * most}"
+    return (
+        f"select * from (select {chosen}, {payload} from {stored(found)} where {has}) "
+        f'where "start" is not null and "end" is not null and "type" in ({kinds})'
+    )
 
 
 def only_process(database: Database, among: tuple[Table, ...]) -> int:

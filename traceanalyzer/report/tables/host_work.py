@@ -12,7 +12,10 @@ from traceanalyzer.report.tables.merged import first, merged, plain, rest
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
 from traceanalyzer.units import format_count
 
-CATEGORIES = {"operator": "operator", "annotation": "annotation", "nvtx": "NVTX range", "mpi": "MPI call"}
+CATEGORIES = {
+    **{"operator": "operator", "annotation": "annotation", "nvtx": "NVTX range", "mpi": "MPI call"},
+    **{"openacc": "OpenACC construct", "openmp": "OpenMP region", "callback": "host function"},
+}
 
 
 def operators(tables: Tables, shown: str, most: int) -> DataTable | None:
