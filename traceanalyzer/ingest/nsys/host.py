@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.ingest.classify import api_class, map_names, plain_api_name
 from traceanalyzer.ingest.nsys import tables
-from traceanalyzer.ingest.nsys.lookups import Strings, among, integers, named, nulls, present, processes, threads
+from traceanalyzer.ingest.nsys.lookups import Ints, Strings, among, integers, named, nulls, present, processes, threads
 from traceanalyzer.ingest.nsys.operators import described
 from traceanalyzer.ingest.nsys.repairs import Repairs, kept
 from traceanalyzer.ingest.nsys.rows import Columns, EventReader
@@ -44,13 +44,13 @@ class Host:
 
     def __init__(self, reader: EventReader, strings: Strings, repairs: Repairs, process: int) -> None:
         self._reader, self._strings, self._repairs, self._process = reader, strings, repairs, process
-        # The global ids of threads that start GPU work, once their calls have been read.
-        self._launching = np.empty(0, np.int64)
+        self.launching: Ints = np.empty(0, np.int64)
+        """The global ids of threads that start GPU work, once their calls have been read."""
 
     @property
     def using_gpu(self) -> set[int]:
         """The processes that start GPU work, once their calls have been read."""
-        return set(np.unique((self._launching >> _OF_PROCESS) & PROCESS_BITS).tolist())
+        return set(np.unique((self.launching >> _OF_PROCESS) & PROCESS_BITS).tolist())
 
     def api_calls(self, last: int | None = None) -> Iterator[pa.Table]:
         """Batches of `api_calls`, runtime and driver calls alike: those with an end, or, given the `last` time, the others."""
@@ -78,13 +78,13 @@ class Host:
         # A call that waits for several requests has a row for each of them.
         for table in tables.MPI_CALLS:
             for columns in self._rows(table, last):
-                own = among(integers(_ids(columns, "caller")) >> _OF_PROCESS, self._launching >> _OF_PROCESS)
+                own = among(integers(_ids(columns, "caller")) >> _OF_PROCESS, self.launching >> _OF_PROCESS)
                 yield self._calls("mpi", _once(kept(columns, pa.array(own))))
 
     def os_calls(self, last: int | None = None) -> Iterator[pa.Table]:
         """Batches of `host_ranges` of threads that start GPU work: the many waits of all others hold up no launch."""
         for columns in self._rows(tables.OS_CALLS, last):
-            own = among(integers(_ids(columns, "caller")), self._launching)
+            own = among(integers(_ids(columns, "caller")), self.launching)
             yield self._calls("os", kept(columns, pa.array(own)))
 
     def _calls(self, category: str, columns: Columns) -> pa.Table:
@@ -96,7 +96,7 @@ class Host:
         """Note which threads made calls of these classes that start GPU work."""
         if "caller" in columns:
             starts = np.array([kind in _STARTS for kind in kinds.dictionary.to_pylist()], bool)[integers(kinds.indices)]
-            self._launching = np.union1d(self._launching, integers(columns["caller"])[starts])
+            self.launching = np.union1d(self.launching, integers(columns["caller"])[starts])
 
     def overheads(self, last: int) -> Iterator[pa.Table]:
         """Batches of `overheads`: what Nsight Systems and CUPTI say that they cost."""

@@ -107,7 +107,7 @@ class _Reading:
         self._stream("host_ranges", host.mpi_calls(last))
         self._stream("host_ranges", host.os_calls(last))
         users = host.using_gpu | {process for process, _ in seen.places if process is not None}
-        self._stream("cpu_samples", stacks.read_samples(reader, database, strings, users, seen.samples))
+        self._stream("cpu_samples", stacks.read_samples(reader, database, strings, users, host.launching, seen.samples))
         self._stream("thread_runs", switches.read_runs(reader, users, repairs))
         self._stream("page_faults", faults.read_faults(reader, devices, kinds, repairs, nameless))
         self._stream("overheads", host.overheads(last))

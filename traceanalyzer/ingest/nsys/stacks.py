@@ -59,11 +59,12 @@ class Seen:
 
 
 def read_samples(
-    reader: EventReader, database: Database, strings: Strings, users: set[int], seen: Seen
+    reader: EventReader, database: Database, strings: Strings, users: set[int], launching: Ints, seen: Seen
 ) -> Iterator[pa.Table]:
     """Batches of `cpu_samples` of all threads of the processes that use a GPU; fills in `seen`.
 
-    Calls of the operating system have a stack only where they took long: it counts as a sample at the start of the call.
+    Calls of the operating system on `launching` threads (global ids) have a stack only where they took long: it is a row at the
+    start of the call.
     """
     for samples, stacks in ((tables.SAMPLES, tables.SAMPLE_STACKS), (tables.OS_STACK_IDS, tables.OS_STACKS)):
         is_sample = samples is tables.SAMPLES
@@ -73,7 +74,12 @@ def read_samples(
             spool = Spool(_ROWS, _KEYS, Path(folder))
             own = 0
             for columns in reader.read(samples):
-                rows = _sample_rows(columns, users, with_id=not is_sample)
+                caller = columns["caller"]
+                if is_sample:
+                    wanted = among(integers(processes(caller), -1), np.array(sorted(users), np.int64))
+                else:
+                    wanted = among(integers(caller), launching) & (integers(columns["id"]) > 0)
+                rows = _sample_rows(columns, wanted)
                 seen.samples += len(columns["start"]) if is_sample else 0
                 own += rows.num_rows
                 spool.add(rows)
@@ -90,16 +96,11 @@ def read_samples(
                     yield batch.filter(batch["stack"].is_valid())
 
 
-def _sample_rows(columns: Columns, users: set[int], with_id: bool) -> pa.Table:
-    """The samples of processes that use a GPU; `with_id`, those that have a stack."""
-    caller = columns["caller"]
-    nothing = pa.nulls(len(caller), pa.int64())
-    ids = columns.get("id", nothing)
-    wanted = among(integers(processes(caller), -1), np.array(sorted(users), np.int64))
-    wanted &= np.asarray(columns["start"].is_valid())
-    if with_id:
-        wanted &= integers(ids) > 0
-    some = kept({"id": ids, "time_ns": columns["start"], "thread": caller}, pa.array(wanted))
+def _sample_rows(columns: Columns, wanted: Bools) -> pa.Table:
+    """Some of the samples."""
+    ids = columns.get("id", pa.nulls(len(wanted), pa.int64()))
+    wanted = wanted & np.asarray(columns["start"].is_valid())
+    some = kept({"id": ids, "time_ns": columns["start"], "thread": columns["caller"]}, pa.array(wanted))
     return pa.table(some | {"level": pa.array(np.full(len(some["id"]), _SAMPLE))})
 
 
