@@ -251,3 +251,12 @@ def test_the_first_sentence_names_what_the_samples_tell(tmp_path):
     (finding,) = [one for one in result.findings if one.rule == "HST001"]
     assert "87 CPU samples put" in finding.message
     assert "fscanf called from load_mesh" in finding.message
+
+
+def test_samples_name_what_lies_before_the_gpu_work(tmp_path):
+    times = [*range(-100_000, -90_000, 1000)]
+    tables = two_kernels(**sampled(times))
+    tables["COMPOSITE_EVENTS"].append(sample(99, 2000))
+    catalog = Catalog(ta.load(make_export(tmp_path / "a.sqlite", tables, NAMES)))
+    (row,) = catalog.table("outside_work").to_pylist()
+    assert (row["side"], row["name"], row["duration"], row["in_calls"]) == ("before", "load_mesh", 10_000 * US, False)

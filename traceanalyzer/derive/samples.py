@@ -105,6 +105,19 @@ class ThreadSamples:
         _, own = self._names.of(stack)
         return heaviest(row, own, np.ones(len(row), np.int64), len(start))[0]
 
+    def spent(self, span: tuple[int, int], apart: Spans) -> tuple[Array, Array]:
+        """What the program spent one interval on beside the time in `apart`: its own functions, else what ran, and ns of each.
+
+        As `untraced`; each sample stands for the usual time between two.
+        """
+        low, high = np.array([span[0]]), np.array([span[1]])
+        _, stack, _ = self._regular.within(low, high)
+        time = self._regular.time[slice(*np.searchsorted(self._regular.time, span))]
+        place, own = self._names.of(stack[covered(time, time + 1, apart) == 0])
+        name = _often(np.where(own == NULL, place, own))
+        names, count = np.unique(name[name != NULL], return_counts=True)
+        return names, count * (self._period or 0)
+
     def _running(self, start: Array, end: Array, count: Array) -> Array:
         """How long the thread ran in each interval, as far as is known."""
         if self._runs is not None:
