@@ -124,10 +124,16 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "waits": (waits, ("api_calls", "launches", "gpu_ops")),
     "host": (
         Host,
-        ("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
+        (
+            *("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
+            *("cpu_samples", "thread_runs"),
+        ),
     ),
     "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls")),
-    "gaps": (gaps, ("ledger_ops", "launches", "api_calls", "stream_events", "host", "host_steps", "windows")),
+    "gaps": (
+        gaps,
+        ("ledger_ops", "launches", "api_calls", "stream_events", "page_faults", "host", "host_steps", "windows"),
+    ),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
     "call_trees": (
         call_trees,

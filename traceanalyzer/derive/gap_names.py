@@ -14,6 +14,8 @@ from traceanalyzer.intervals import Array
 
 NAMES = ("range_name", "operator", "annotation", "frame", "source", "phase", "place", "call_name")
 """The columns of `gaps` that hold names of the host's list."""
+NUMBERS = ("place_duration", "samples", "off_cpu")
+"""Those that hold numbers, which belong to the names."""
 
 
 def part_names(
@@ -59,3 +61,32 @@ def part_names(
         "place_duration": np.where(asked == NULL, length, np.where(place == NULL, 0, end - start)),
     }
     return names, stack.outermost_operator(launched)
+
+
+def by_samples(
+    start: Array,
+    end: Array,
+    untraced: npt.NDArray[np.bool_],
+    system: npt.NDArray[np.bool_],
+    found: dict[str, Array],
+    thread: Thread,
+    host: Host,
+) -> None:
+    """Fill in what CPU samples and the scheduler tell of the parts of gaps on one thread: what ran in `untraced` ones, and who made the
+    calls of the operating `system`, of which no range and no Python frame tells it. `found` has the columns `NAMES` and `NUMBERS`."""
+    lane = thread.samples
+    low, high = start[untraced], end[untraced]
+    found["off_cpu"][untraced] = lane.off_cpu(low, high)
+    if lane.sampled:
+        told = lane.untraced(low, high)
+        found["samples"][untraced] = told.count
+        found["place"][untraced], found["source"][untraced] = told.place, told.own
+        found["place_duration"][untraced] = told.place_length
+    bare = system & (found["source"] == NULL) & (found["annotation"] == NULL)
+    if lane.known and bare.any():
+        own = lane.callers(start[bare], end[bare])
+        none = np.full(len(own), NULL, np.int64)
+        found["source"][bare] = own
+        found["place"][bare] = np.where(
+            own == NULL, found["place"][bare], host.place(found["range_name"][bare], own, none)
+        )

@@ -16,15 +16,17 @@ from traceanalyzer.derive.earlier_work import may_follow_earlier_work
 from traceanalyzer.derive.event_waits import held_by_event
 from traceanalyzer.derive.faults import faulting_threads
 from traceanalyzer.derive.frames import NULL
-from traceanalyzer.derive.gap_names import NAMES, part_names
+from traceanalyzer.derive.gap_names import NAMES, NUMBERS, by_samples, part_names
 from traceanalyzer.derive.host import Host, Thread
 from traceanalyzer.derive.launches import call_of, crowded
 from traceanalyzer.derive.partners import has_partner
+from traceanalyzer.derive.samples import OTHERS, THREAD
 from traceanalyzer.derive.steps import steps_at
 from traceanalyzer.derive.tables.ledger import GAPS, IDLE_CAUSES
 from traceanalyzer.intervals import Array, Spans, complement, join, latest, pieces
 
 CAUSE = {cause: index for index, cause in enumerate(IDLE_CAUSES)}
+SAMPLED = (THREAD, OTHERS)
 AFTER_WAIT_NS = 50_000
 """How long after a host wait returns the refilling of the GPU's queue still counts as its cost."""
 MAX_TURNAROUND_NS = 50_000
@@ -38,12 +40,13 @@ def gaps(
     launches: pa.Table,
     api_calls: pa.Table,
     stream_events: pa.Table,
+    page_faults: pa.Table,
     host: Host,
     host_steps: pa.Table,
     windows: pa.Table,
 ) -> pa.Table:
     """The parts of all gaps, sorted by (rank, device, start); the parts of one gap tile it."""
-    idle = _Idle.of(ledger_ops, launches, api_calls, windows)
+    idle = _Idle.of(ledger_ops, launches, api_calls, page_faults, windows)
     if not len(idle.start):
         return GAPS.empty()
     held = np.append(held_by_event(stream_events, launches, api_calls), False)[idle.call]
@@ -76,7 +79,8 @@ def gaps(
             **{column: host.named(names[column][order]) for column in NAMES if column != "source"},
             "source": host.texts(names["source"][order]),
             "step": frames.numbers(steps_at(host_steps, rank, process, parts.start)),
-            "place_duration": names["place_duration"][order],
+            **{column: frames.numbers(names[column][order]) for column in NUMBERS},
+            "sampled": frames.names(names["sampled"][order], SAMPLED),
             "activity": frames.names(parts.activity, activity_times.NAMES),
             "launch_ns": frames.numbers(np.where(tail, NULL, frames.ints_at(launches, "start_ns", call))),
             "api_name": launches["api_name"].take(pa.array(call, mask=(call < 0) | tail)),
@@ -120,12 +124,14 @@ class _Idle:
     faulted: frames.Flags
 
     @classmethod
-    def of(cls, ops: pa.Table, launches: pa.Table, api_calls: pa.Table, windows: pa.Table) -> _Idle:
+    def of(
+        cls, ops: pa.Table, launches: pa.Table, api_calls: pa.Table, page_faults: pa.Table, windows: pa.Table
+    ) -> _Idle:
         start, end, op, before, tail = _idle_spans(ops, windows)
         rank, device, process = (frames.ints(ops, c)[op] for c in ("rank", "device", "process"))
         call = call_of(frames.ints(ops, "row")[op], launches)
         thread, call_start, call_end = (frames.ints_at(launches, c, call) for c in ("thread", "start_ns", "end_ns"))
-        toucher = faulting_threads(ops, op, end, api_calls)
+        toucher = faulting_threads(ops, op, end, api_calls, page_faults)
         faulted = (call < 0) & (toucher != NULL)
         at_end = tail | faulted
         new = np.flatnonzero(
@@ -244,9 +250,9 @@ def _parts(
 
     behind = np.flatnonzero(late)
     unnamed = sum(len(part.gap) for part in parts)
-    names = {
-        column: [np.full(unnamed, 0 if column == "place_duration" else NULL)] for column in (*NAMES, "place_duration")
-    }
+    columns = (*NAMES, *NUMBERS, "sampled")
+    absent = {"place_duration": 0}
+    names = {column: [np.full(unnamed, absent.get(column, NULL), np.int64)] for column in columns}
     operator = np.full(len(start), NULL, np.int64)
     # A thread may launch on many GPUs: what it did is looked at once for all of them.
     for who, rows in frames.together(*(column[behind] for column in (idle.rank, idle.process, idle.thread))):
@@ -256,11 +262,15 @@ def _parts(
             [_host_parts(mine, start, host_end, lane), _some(mine, host_end, launch_end, "launch_latency", host_end)]
         )
         own = _by_activity(own, lane)
+        found = {column: np.full(len(own.gap), absent.get(column, NULL), np.int64) for column in columns}
         some, of_some, operator[mine] = _names(own, idle.call_start[mine], lane, host)
-        for column, found in names.items():
-            values = np.full(len(own.gap), 0 if column == "place_duration" else NULL)
-            values[some] = of_some[column]
-            found.append(values)
+        for column, values in of_some.items():
+            found[column][some] = values
+        if lane.sampled is not None:
+            found["sampled"][:] = SAMPLED.index(lane.sampled)
+        by_samples(own.start, own.end, own.is_cause("host_untraced"), own.is_cause("os"), found, lane, host)
+        for column, values in found.items():
+            names[column].append(values)
         parts.append(own)
     return _Parts.joined(parts), {column: np.concatenate(found) for column, found in names.items()}, operator
 
@@ -335,9 +345,9 @@ def _by_activity(parts: _Parts, thread: Thread) -> _Parts:
 
 
 def _names(parts: _Parts, launched: Array, thread: Thread, host: Host) -> tuple[Array, dict[str, Array], Array]:
-    """Which parts of one thread have names, these names, and those of the operators that launched at some times.
+    """Which parts of one thread have names of what was traced, these names, and those of the operators that launched at some times.
 
-    Nothing was recorded where it is untraced, and what the profiler did is its own.
+    Only samples may tell what is untraced, and what the profiler did is its own.
     """
     some = np.flatnonzero(~parts.is_cause("host_untraced", "profiler"))
     one = parts.take(some)

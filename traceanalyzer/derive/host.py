@@ -16,6 +16,7 @@ from traceanalyzer.derive import frames, stack
 from traceanalyzer.derive.activity_times import ActivityTimes
 from traceanalyzer.derive.places import frame_text, is_internal, is_user_frame, place_text
 from traceanalyzer.derive.ranges import NO_RANGES, Ranges
+from traceanalyzer.derive.samples import OTHERS, THREAD, Samples, ThreadSamples
 from traceanalyzer.derive.stack import Stack
 from traceanalyzer.intervals import EMPTY, Array, Spans, join, union
 from traceanalyzer.model.markers import is_step_name
@@ -90,7 +91,8 @@ class Thread:
     """One launching thread. `work` has every named range but those that mark whole steps, `stack` the same with what they are.
 
     `calls` are the outermost API calls, `mpi` and `os` those of MPI and of the operating system; what the latter does inside of
-    one of the others is that call's. `activities` are (start, end, place in `activity_times.NAMES`), sorted and disjoint.
+    one of the others is that call's. `activities` are (start, end, place in `activity_times.NAMES`), sorted and disjoint. `sampled`
+    says whose CPU samples were recorded: `THREAD`, `OTHERS` (of the process, but not its own) or None.
     """
 
     work: Ranges
@@ -103,6 +105,8 @@ class Thread:
     waits: Waits
     profiler: Spans
     activities: tuple[Array, Array, Array]
+    samples: ThreadSamples
+    sampled: str | None
 
 
 NO_STACK = Stack(*EMPTY, *EMPTY)
@@ -126,6 +130,8 @@ class Host:
         launches: pa.Table,
         gpu_ops: pa.Table,
         input_patterns: tuple[str, ...],
+        cpu_samples: pa.Table,
+        thread_runs: pa.Table,
     ) -> None:
         range_name, range_names = frames.codes(host_ranges, "name")
         call_name, call_names = frames.codes(api_calls, "name")
@@ -167,6 +173,8 @@ class Host:
         own = overheads.filter(pa.array(~frames.where(overheads, "name", is_driver_overhead)))
         self._overheads = frames.OfThreads(*(frames.ints(own, c) for c in ("rank", "process", "thread")))
         self._overhead = frames.ints(own, "start_ns"), frames.ints(own, "end_ns")
+        self._interned: dict[str, int] = {}
+        self._samples = Samples(cpu_samples, thread_runs, self._intern)
         self._threads: dict[frames.ThreadKey, Thread] = {}
 
     def thread(self, rank: int, process: int, thread: int) -> Thread:
@@ -209,6 +217,13 @@ class Host:
                 self._values.append(place_text(frame_text(text), near if by_frame else None, near))
         return self._places[key]
 
+    def _intern(self, text: str) -> int:
+        """The place of a text in the list of names."""
+        if text not in self._interned:
+            self._interned[text] = len(self._values)
+            self._values.append(text)
+        return self._interned[text]
+
     def _build(self, key: frames.ThreadKey) -> Thread:
         ranges, calls = self._range_rows.get(key), self._call_rows.get(key)
         work = source = outer = mpi = system = NO_RANGES
@@ -225,8 +240,13 @@ class Host:
             memory = union(start[is_memory], end[is_memory])
             waits = Waits(start[wait], end[wait], name[wait])
         activities = self._activities.thread(*key)
+        asked = system.start
         system = system.outside(join(outer.cover, mpi.cover))
-        return Thread(work, doing, source, outer, mpi, system, memory, waits, self._profiler(key), activities)
+        samples = self._samples.thread(key, asked)
+        whose = THREAD if samples.sampled else OTHERS if self._samples.of_others(key) else None
+        return Thread(
+            *(work, doing, source, outer, mpi, system, memory, waits, self._profiler(key), activities), samples, whose
+        )
 
     def _select(self, rows: slice, which: frames.Flags) -> Ranges:
         keep = which[rows]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.host import Host, Thread
 from traceanalyzer.derive.tables.recording import OUTSIDE_WORK, RECORDINGS
-from traceanalyzer.intervals import Array
+from traceanalyzer.intervals import Array, join
 from traceanalyzer.model.trace import Input
 
 MOST_NAMES = 8
@@ -80,6 +80,7 @@ def _side(rank: int, side: str, at: int, launches: pa.Table, host: Host, span: t
     lane = host.thread(rank, process, thread)
     named = [(name, ns, False) for name, ns in _ranges(lane, host, *span)]
     named += [(name, ns, True) for name, ns in _calls(lane, host, *span)]
+    named += [(name, ns, False) for name, ns in _samples(lane, host, *span)]
     reach = max((ns for _, ns, _ in named), default=0)
     kept = [one for one in named if one[1] >= LEAST_SHARE * reach]
     return [
@@ -90,6 +91,12 @@ def _side(rank: int, side: str, at: int, launches: pa.Table, host: Host, span: t
 
 def _ranges(lane: Thread, host: Host, low: int, high: int) -> Iterator[tuple[str, int]]:
     name, ns = lane.stack.within(np.array([low]), np.array([high])).phases(low, high)
+    yield from zip(host.texts(name).to_pylist(), ns.tolist(), strict=True)
+
+
+def _samples(lane: Thread, host: Host, low: int, high: int) -> Iterator[tuple[str, int]]:
+    """The functions that CPU samples tell where neither a range nor a call does."""
+    name, ns = lane.samples.spent((low, high), join(lane.work.cover, lane.calls.cover))
     yield from zip(host.texts(name).to_pylist(), ns.tolist(), strict=True)
 
 

@@ -246,13 +246,18 @@ MPI_CALLS = TableSpec(
 
 CPU_SAMPLES = TableSpec(
     "cpu_samples",
-    "one sample of what a host thread was running",
+    "one sample of what a host thread was running, or the stack of a long call of the operating system when it began",
     (
         _rank(),
         _process(),
         _thread(),
         Column("time_ns", pa.int64(), "ns", "when it was sampled"),
-        Column("stack", NAME, None, "functions from the outermost to the innermost, joined by ;"),
+        Column(
+            "stack",
+            NAME,
+            None,
+            "functions from the outermost to the innermost, joined by ; ([module] without a symbol); null when not recorded",
+        ),
     ),
 )
 

@@ -140,6 +140,14 @@ def _program(held: Contents) -> str:
 def _facts(held: Contents, format_: str) -> list[tuple[str, str]]:
     """What is optional in a recording of its format, and whether it is there."""
     rows = []
+    sampled = (
+        (held.cpu_samples, "stack of host threads", "stacks of host threads"),
+        (held.thread_runs, "stretch in which a thread ran", "stretches in which a thread ran"),
+    )
+    if any(count for count, *_ in sampled):
+        rows.append(("CPU samples", ", ".join(_many(*one) for one in sampled if one[0])))
+    if held.page_faults:
+        rows.append(("page faults", f"{_many(held.page_faults, 'group', 'groups')} on managed memory"))
     if held.gpu_operations:
         rows.append(("launch records", _launches(held)))
         if format_ != "nsys":

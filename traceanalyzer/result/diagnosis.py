@@ -58,7 +58,8 @@ class Contents:
     CUDA graphs, recorded one by one; `captured_launches` were only recorded into such a graph, which runs nothing. `shapes` are
     operators with input shapes. `unused_gpus` are described, but nothing ran on them. `step_method` is annotation, nvtx or
     repetition, `first_step` the name of the first. `framework` is pytorch, jax or null, `program` says more; `traced` are the kinds of
-    events that the profiler was told to record or did, as it calls them.
+    events that the profiler was told to record or did, as it calls them. `cpu_samples` are stacks of host threads,
+    `thread_runs` stretches in which the system ran one, `page_faults` those on managed memory.
     """
 
     gpus: list[GpuWork]
@@ -84,6 +85,9 @@ class Contents:
     framework: str | None
     program: Program = field(default_factory=Program)
     traced: list[str] = field(default_factory=list)
+    cpu_samples: int = 0
+    thread_runs: int = 0
+    page_faults: int = 0
 
     @property
     def communication(self) -> int:

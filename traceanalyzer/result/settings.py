@@ -36,6 +36,8 @@ GIVES = {
     "rank": "which rank this file is, so that the ranks of a job can stand side by side",
     "collectives": "name, size and group of each collective",
     "samples": "samples of the host's stacks, which name the function that ran while the GPU was idle",
+    "switches": "when the system ran each thread, which tells waiting from working where nothing else was recorded",
+    "page_faults": "faults on managed memory, which say who touched the pages that move",
     "python_stacks": "Python frames, which lead from an idle GPU to a line of code",
     "shapes": "input shapes and types of operators",
     "memory": "allocations, with how much was allocated and reserved",
@@ -94,6 +96,13 @@ WAYS: dict[str, dict[str, Way]] = {
             "--sample=process-tree",
             "some host time, a thousand times a second",
             "--backtrace=dwarf follows code without frame pointers",
+        ),
+        "switches": Way(
+            "--cpuctxsw=process-tree", mind="needs permission to trace the scheduler (perf_event_paranoid at most 1)"
+        ),
+        "page_faults": Way(
+            "--cuda-um-cpu-page-faults=true --cuda-um-gpu-page-faults=true",
+            "can be considerable: each fault takes longer",
         ),
         "steps": Way("an NVTX range named step_N around each iteration"),
         "graph_kernels": Way(
@@ -202,6 +211,8 @@ def missing(file: FileFacts, contents: Contents, codes: Set[str], grave: Set[str
         "openacc": "OpenACC" in built_on and "openacc" not in contents.traced,
         "osrt": native and has_gpu and "osrt" not in contents.traced,
         "samples": native and has_gpu and "samples" not in contents.traced,
+        "switches": native and has_gpu and "switches" not in contents.traced,
+        "page_faults": contents.migrations > 0 and not contents.page_faults,
         "steps": not contents.steps,
         "graph_kernels": bool(contents.graphs),
         "rank": file.rank is None and (bool(contents.communication) or contents.processes > 1),

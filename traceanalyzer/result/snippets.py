@@ -67,10 +67,13 @@ def _nsys(contents: Contents, missing: Set[str]) -> list[Snippet]:
     options = [f"--trace={','.join(kind for kind in TRACEABLE if kind in wanted)}"]
     sampled = "samples" in contents.traced or "samples" in missing
     options.append("--sample=process-tree" if sampled else "--sample=none")
-    options.append("--cpuctxsw=process-tree" if "switches" in contents.traced else "--cpuctxsw=none")
+    switches = "switches" in contents.traced or "switches" in missing
+    options.append("--cpuctxsw=process-tree" if switches else "--cpuctxsw=none")
     options += ["--pytorch=autograd-shapes-nvtx"] if missing & {"operators", "shapes"} else []
     options += ["--cuda-graph-trace=node"] if contents.graphs or contents.graph_kernels else []
     options += ["--cuda-memory-usage=true"] if contents.memory_events or "memory" in missing else []
+    faults = contents.page_faults or "page_faults" in missing
+    options += ["--cuda-um-cpu-page-faults=true", "--cuda-um-gpu-page-faults=true"] if faults else []
     options += ["--gpu-metrics-devices=cuda-visible"] if contents.counters or "counters" in missing else []
     options += marking.bounds if bounded else []
     launcher, rank = _launcher(contents, marking)

@@ -151,15 +151,34 @@ GAPS = TableSpec(
         ),
         Column("annotation", NAME, None, "as operator, of annotations and NVTX ranges that mark no step"),
         Column("frame", NAME, None, "as operator, of Python frames"),
-        Column("source", NAME, None, "as frame, of the user's own code: train.py:41 (train_step)"),
+        Column(
+            "source",
+            NAME,
+            None,
+            "as frame, of the user's own code: train.py:41 (train_step); a function, where CPU samples tell it",
+        ),
         Column(
             "place",
             NAME,
             None,
             "what ran and where it was called from: aten::item called from train.py:41 (train_step); an API call when nothing "
-            "else is known",
+            "else is known; the function that ran, where nothing but CPU samples tells it",
         ),
-        ns("place_duration", "how much of this part lies in its place"),
+        ns("place_duration", "how much of this part lies in its place; where CPU samples tell it, their share of it"),
+        count(
+            "samples",
+            "CPU samples of the launching thread in this part, where it is untraced; null where none were recorded",
+        ),
+        Column(
+            "sampled",
+            NAME,
+            None,
+            "whose CPU samples the trace holds: thread (the launching one), others (of its process) or null",
+        ),
+        ns(
+            "off_cpu",
+            "how long the system did not run the launching thread, where this part is untraced; null where not recorded",
+        ),
         Column(
             "activity",
             NAME,

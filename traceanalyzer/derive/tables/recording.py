@@ -28,7 +28,12 @@ OUTSIDE_WORK = TableSpec(
         RANK,
         Column("side", NAME, None, "before or after the windows"),
         Column("name", NAME, None, "name of the range or Python frame, or what the CUDA calls did"),
-        Column("in_calls", pa.bool_(), None, "it is the time of CUDA calls; false for a range or frame"),
+        Column(
+            "in_calls",
+            pa.bool_(),
+            None,
+            "it is the time of CUDA calls; false for a range, a frame or a function that CPU samples tell",
+        ),
         ns("duration", "how long it took outside of the windows"),
     ),
 )

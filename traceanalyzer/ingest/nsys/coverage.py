@@ -18,6 +18,7 @@ from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.diagnostics import Diagnostic, doubting, report_diagnostics
 from traceanalyzer.ingest.nsys.graphics import Graphics
 from traceanalyzer.ingest.nsys.lookups import Devices, integers
+from traceanalyzer.ingest.nsys.stacks import Seen
 from traceanalyzer.ingest.nsys.tables import PID_BITS, Table
 from traceanalyzer.ingest.nsys.unread import count_unread
 
@@ -37,8 +38,6 @@ _OTHERS = {
     "NET_NIC_METRIC": "counters of network cards",
     "GPU_CONTEXT_SWITCH_EVENTS": "switches of the GPU's context",
 }
-# Those that are not read, and might tell what the host did.
-_OF_THE_HOST = ("CPU samples", "CPU scheduling")
 _NO_WORK = (
     *("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"),
     # A stream that waits for a host function; the function is read.
@@ -63,6 +62,7 @@ class Coverage:
     processes: set[int] = field(default_factory=set)
     places: set[tuple[int | None, int | None]] = field(default_factory=set)
     """(process, GPU) of GPU operations."""
+    samples: Seen = field(default_factory=Seen)
 
     def see_gpu_ops(self, batch: pa.Table) -> None:
         """Take a batch of `gpu_ops`."""
@@ -117,9 +117,6 @@ class Coverage:
             )
             sink.health("TRC008", "high", message, self.graph_launches)
         report_diagnostics(said, sink)
-        if unread := [what for what in _others(database) if what in _OF_THE_HOST]:
-            message = "what was recorded of the host and is not read may tell what it did where no call or range does"
-            sink.health("TRC009", "info", message, len(unread), ", ".join(unread))
         if rest := count_unread(database):
             message = (
                 "what else the file holds is not read: what is said of the host and the machine knows nothing of it"
@@ -130,6 +127,7 @@ class Coverage:
         if self.window_ns is not None:
             own = {process & PID_BITS for process, _ in self.places if process is not None}
             Contexts.read(database, devices, *self.window_ns).report(own, sink)
+        _report_samples(self.samples, database, bool(self.gpu_ops), sink)
         self._report_places(devices, sink)
 
     def _why_no_gpu_work(self, about: About, graphics: Graphics, doubts: list[Diagnostic]) -> tuple[str, str] | None:
@@ -206,6 +204,7 @@ _EVENTS = (
     *(tables.RUNTIME, tables.NVTX, *tables.MPI_CALLS, tables.OS_CALLS),
     *(*tables.OPENACC, *tables.OPENMP.values(), tables.CALLBACKS),
     *(tables.DEVICE_MEMORY, tables.GPU_METRICS, *tables.NETWORK, tables.CONTEXT_SWITCHES),
+    *(tables.SAMPLES, tables.SAMPLE_STACKS, tables.OS_STACKS, tables.SWITCHES, tables.HOST_FAULTS, tables.GPU_FAULTS),
 )
 
 
@@ -213,6 +212,21 @@ def _others(database: Database) -> list[str]:
     """What else the file holds, each kind once."""
     named = ((database.find(name), what) for name, what in _OTHERS.items())
     return list(dict.fromkeys(what for name, what in named if name is not None and database.has_rows(name)))
+
+
+def _report_samples(seen: Seen, database: Database, used: bool, sink: Sink) -> None:
+    """Say which CPU samples tell nothing, and why. `used` says that the file holds GPU work."""
+    stacks = tables.find(database, tables.SAMPLE_STACKS)
+    if not seen.samples:
+        if stacks is not None and tables.spelled(database, tables.SAMPLES) is None and database.has_rows(stacks):
+            message = "the stacks of CPU samples are in the file, but not the samples; export again without --tables"
+            sink.health("TRC009", "info", message)
+    elif used and not seen.own:
+        message = "CPU samples are those of processes that use no GPU, and were not read"
+        sink.health("TRC009", "info", message, seen.samples)
+    elif seen.own and not seen.with_stack:
+        message = "CPU samples have no stacks, and so name nothing; record with nsys profile --backtrace=dwarf, and export all tables"
+        sink.health("TRC009", "info", message, seen.own)
 
 
 def _report_unreadable(database: Database, table: Table, sink: Sink) -> None:

@@ -77,7 +77,7 @@ class Directives:
         for table in tables.OPENMP.values():
             for columns in self._rows(table):
                 # The many threads of a team wait all the time; only one that launches holds up the GPU.
-                own = kept(columns, self._host.launching(columns))
+                own = kept(columns, self._host.of_launching(columns))
                 if table is tables.OPENMP["TASK"]:
                     own = kept(own, pa.array(integers(_column(own, "kind")) != _INITIAL))
                 yield self._ranges(own, "openmp", _regions(table, own))

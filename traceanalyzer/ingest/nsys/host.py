@@ -10,18 +10,17 @@ from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.ingest.classify import api_class, map_names, plain_api_name
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.domains import Domains
-from traceanalyzer.ingest.nsys.lookups import Ints, Strings, integers, named, nulls, present, processes, threads
+from traceanalyzer.ingest.nsys.lookups import Ints, Strings, among, integers, named, nulls, present, processes, threads
 from traceanalyzer.ingest.nsys.operators import described
 from traceanalyzer.ingest.nsys.repairs import Repairs, kept
 from traceanalyzer.ingest.nsys.rows import Columns, EventReader
-from traceanalyzer.ingest.nsys.tables import Table
+from traceanalyzer.ingest.nsys.tables import PROCESS_BITS, Table
 
 # CUPTI's own numbers for what it spent time on.
 _CUPTI_OVERHEADS = {
@@ -47,8 +46,13 @@ class Host:
     def __init__(self, reader: EventReader, strings: Strings, repairs: Repairs, process: int, domains: Domains) -> None:
         self._reader, self._strings, self._repairs, self._process = reader, strings, repairs, process
         self._domains = domains
-        # The global ids of threads that start GPU work, once their calls have been read.
-        self._launching = np.empty(0, np.int64)
+        self.launching: Ints = np.empty(0, np.int64)
+        """The global ids of threads that start GPU work, once their calls have been read."""
+
+    @property
+    def using_gpu(self) -> set[int]:
+        """The processes that start GPU work, once their calls have been read."""
+        return set(np.unique((self.launching >> _OF_PROCESS) & PROCESS_BITS).tolist())
 
     def api_calls(self, last: int | None = None) -> Iterator[pa.Table]:
         """Batches of `api_calls`, runtime and driver calls alike: those with an end, or, given the `last` time, the others."""
@@ -76,20 +80,20 @@ class Host:
         # A call that waits for several requests has a row for each of them.
         for table in tables.MPI_CALLS:
             for columns in self._rows(table, last):
-                own = _among(integers(_ids(columns, "caller")) >> _OF_PROCESS, self._launching >> _OF_PROCESS)
+                own = among(integers(_ids(columns, "caller")) >> _OF_PROCESS, self.launching >> _OF_PROCESS)
                 yield self._calls("mpi", _once(kept(columns, pa.array(own))))
 
     def os_calls(self, last: int | None = None) -> Iterator[pa.Table]:
         """Batches of `host_ranges` of threads that start GPU work: the many waits of all others hold up no launch."""
         for columns in self._rows(tables.OS_CALLS, last):
-            own = _among(integers(_ids(columns, "caller")), self._launching)
+            own = among(integers(_ids(columns, "caller")), self.launching)
             yield self._calls("os", kept(columns, pa.array(own)))
 
-    def launching(self, columns: Columns) -> pa.Array:
+    def of_launching(self, columns: Columns) -> pa.Array:
         """Which rows are of threads that start GPU work; all where none is known to."""
-        if not len(self._launching):
+        if not len(self.launching):
             return pa.repeat(True, len(columns["start"]))
-        return pa.array(_among(integers(_ids(columns, "caller")), self._launching))
+        return pa.array(among(integers(_ids(columns, "caller")), self.launching))
 
     def _calls(self, category: str, columns: Columns) -> pa.Table:
         names = self._strings.names(_ids(columns, "name"), "unknown call")
@@ -100,7 +104,7 @@ class Host:
         """Note which threads made calls of these classes that start GPU work."""
         if "caller" in columns:
             starts = np.array([kind in _STARTS for kind in kinds.dictionary.to_pylist()], bool)[integers(kinds.indices)]
-            self._launching = np.union1d(self._launching, integers(columns["caller"])[starts])
+            self.launching = np.union1d(self.launching, integers(columns["caller"])[starts])
 
     def overheads(self, last: int) -> Iterator[pa.Table]:
         """Batches of `overheads`: what Nsight Systems and CUPTI say that they cost."""
@@ -158,10 +162,6 @@ def _ranges(columns: Columns) -> Columns:
     kind = integers(_ids(columns, "type"), -1)
     untyped = (kind == -1) & ~nulls(_ids(columns, "end"))
     return kept(columns, pa.array(np.isin(kind, tables.PUSHED + tables.STARTED) | untyped))
-
-
-def _among(values: Ints, known: Ints) -> npt.NDArray[np.bool_]:
-    return np.isin(values, known, kind="sort")
 
 
 def _once(columns: Columns) -> Columns:

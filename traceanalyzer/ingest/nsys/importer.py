@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
-from traceanalyzer.ingest.nsys import about, program, samples, stream_events, tables
+from traceanalyzer.ingest.nsys import about, faults, program, samples, stacks, stream_events, switches, tables
 from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.coverage import Coverage
 from traceanalyzer.ingest.nsys.database import Database, open_database
@@ -35,6 +35,12 @@ STREAMED = (
     tables.CUDA_EVENTS,
     tables.OVERHEAD,
     tables.CUPTI_OVERHEAD,
+    tables.SAMPLES,
+    tables.SAMPLE_STACKS,
+    tables.OS_STACKS,
+    tables.SWITCHES,
+    tables.HOST_FAULTS,
+    tables.GPU_FAULTS,
     tables.GPU_METRICS,
     *tables.NETWORK,
     tables.STRINGS,
@@ -109,6 +115,10 @@ class _Reading:
         self._stream("host_ranges", host.ranges(last), seen.see_ranges)
         self._stream("host_ranges", host.mpi_calls(last))
         self._stream("host_ranges", host.os_calls(last))
+        users = host.using_gpu | {process for process, _ in seen.places if process is not None}
+        self._stream("cpu_samples", stacks.read_samples(reader, database, strings, users, host.launching, seen.samples))
+        self._stream("thread_runs", switches.read_runs(reader, users, repairs))
+        self._stream("page_faults", faults.read_faults(reader, devices, kinds, repairs, nameless))
         self._stream("overheads", host.overheads(last))
         nccl = Nccl(database, strings, nameless)
         self._stream("collectives", nccl.read())

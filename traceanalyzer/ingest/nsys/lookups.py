@@ -50,6 +50,11 @@ def threads(global_ids: pa.Array) -> pa.Array:
     return present(pa.array(integers(global_ids) & THREAD_BITS))
 
 
+def among(values: Ints, known: Ints) -> Bools:
+    """Which values are among those that are known: a few, which may be any numbers."""
+    return np.isin(values, known, kind="sort")
+
+
 def present(column: pa.Array) -> pa.Array:
     """The same with null for 0, which stands for none."""
     if column.null_count == len(column):
@@ -182,6 +187,7 @@ _COPIES = (
     "UVM_DTOH",
     "UVM_DTOD",
 )
+_ACCESSES = ("unknown", "read", "write", "atomic", "prefetch")
 _COPY = re.compile(r"(UVM_|UNIFIED_)?([HADP])(?:OST|RRAY|EVICE|EER)?_?TO_?([HADP])(?:OST|RRAY|EVICE|EER)?$")
 # An array lies in device memory.
 _SIDE = {"H": "h", "D": "d", "A": "d", "P": "p"}
@@ -202,6 +208,7 @@ class Kinds:
     memory: dict[int, str] = field(default_factory=lambda: {i: _memory_kind(n) for i, n in enumerate(_MEMORY)})
     copies: dict[int, Copy] = field(default_factory=lambda: {i: _copy_kind(n) for i, n in enumerate(_COPIES)})
     releases: frozenset[int] = frozenset({1})
+    accesses: dict[int, str] = field(default_factory=lambda: dict(enumerate(_ACCESSES)))
 
     @classmethod
     def read(cls, database: Database) -> Kinds:
@@ -211,6 +218,8 @@ class Kinds:
             kinds.memory[key] = _memory_kind(text)
         for key, text in _enumeration(database, tables.COPY_KINDS):
             kinds.copies[key] = _copy_kind(text.split("|")[0])
+        for key, text in _enumeration(database, tables.ACCESS_KINDS):
+            kinds.accesses[key] = next((kind for kind in _ACCESSES if kind in text.lower()), "unknown")
         operations = dict(_enumeration(database, tables.MEMORY_OPERATIONS))
         if operations:
             kinds.releases = frozenset(

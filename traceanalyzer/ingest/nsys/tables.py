@@ -140,6 +140,30 @@ SYNCHRONIZATIONS = Table(
 CUDA_EVENTS = Table(("CUPTI_ACTIVITY_KIND_CUDA_EVENT",), _STREAM_EVENT, ("stream", "event", "correlation"))
 _HOST_CALL = (OWNER, CALLER, START, END)
 OS_CALLS = Table(("OSRT_API",), (*_HOST_CALL, Field("name", ("nameId",))), ("start", "caller"))
+_FRAMES = (
+    *_same("id", "symbol", "module", "unresolved"),
+    Field("special", ("specialEntry",)),
+    Field("depth", ("stackDepth",)),
+)
+SAMPLES = Table(("COMPOSITE_EVENTS",), (CALLER, START, *_same("id")), ("start", "caller"))
+SAMPLE_STACKS = Table(("SAMPLING_CALLCHAINS",), _FRAMES, ("id", "depth"))
+OS_STACK_IDS = Table(("OSRT_API",), (CALLER, START, Field("id", ("callchainId",))), ("start", "caller", "id"))
+OS_STACKS = Table(("OSRT_CALLCHAINS",), _FRAMES, ("id", "depth"))
+SWITCHES = Table(
+    ("SCHED_EVENTS",), (CALLER, START, *_same("cpu"), Field("on", ("isSchedIn",))), ("start", "caller", "on")
+)
+_FAULT = (OWNER, CALLER, START, END, *_same("address"))
+HOST_FAULTS = Table(("CUDA_UM_CPU_PAGE_FAULT_EVENTS",), _FAULT, ("start",))
+GPU_FAULTS = Table(
+    ("CUDA_UM_GPU_PAGE_FAULT_EVENTS",),
+    (
+        *_FAULT,
+        Field("device", ("deviceId",)),
+        Field("count", ("numberOfPageFaults",)),
+        Field("access", ("faultAccessType", "accessType")),
+    ),
+    ("start",),
+)
 MPI_CALLS = tuple(
     Table((f"MPI_{kind}_EVENTS",), (*_HOST_CALL, Field("name", ("textId", "nameId"))), ("start", "caller"))
     for kind in ("P2P", "COLLECTIVES", "START_WAIT", "OTHER")
@@ -251,6 +275,7 @@ ANALYSIS = Table(("ANALYSIS_DETAILS",), _same("duration"), ("duration",))
 DIAGNOSTICS = Table(("DIAGNOSTIC_EVENT",), (*_same("severity"), Field("text", ("text",), TEXT)), ("severity", "text"))
 MEMORY_KINDS = Table(("ENUM_CUDA_MEM_KIND",), (*_same("id"), *(Field(n, (n,), TEXT) for n in ("name", "label"))))
 COPY_KINDS = Table(("ENUM_CUDA_MEMCPY_OPER",), MEMORY_KINDS.fields)
+ACCESS_KINDS = Table(("ENUM_CUDA_UNIF_MEM_ACCESS_TYPE",), MEMORY_KINDS.fields)
 MEMORY_OPERATIONS = Table(("ENUM_CUDA_DEV_MEM_EVENT_OPER",), MEMORY_KINDS.fields)
 
 

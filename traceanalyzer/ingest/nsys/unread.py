@@ -15,7 +15,7 @@ _KINDS = (
     (r"OPENMP_EVENT_KIND_(?:TASK_SCHEDULE|CANCEL|MUTEX_RELEASED|LOCK_\w+|DISPATCH|FLUSH)", "moments of OpenMP"),
     (r"PMU_EVENTS|UNCORE_PMU_EVENTS|SOC_METRICS|BANDWIDTH_USAGE_EVENTS|GPU_MEMORY_\w+", "other counters"),
     (r"NET_IB_SWITCH_CONGESTION_EVENT", "congestion of InfiniBand"),
-    (r"OSRT_CALLCHAINS|CUDA_CALLCHAINS|MPI_CALLCHAINS|SYSCALL_CALLCHAINS", "stacks of calls"),
+    (r"CUDA_CALLCHAINS|MPI_CALLCHAINS|SYSCALL_CALLCHAINS", "stacks of calls"),
     (r"GENERIC_EVENTS|ETW_EVENTS|FTRACE_EVENTS|LTTNG_EVENTS", "events of the system and of plugins"),
     (r"GPU_VIDEO_ENGINE_\w+|NVVIDEO_\w+|V4L2_\w+", "work of video engines"),
     (r"WDDM_\w+|DXGI_\w+|NVAPI_\w+", "queues of Windows' graphics"),
