@@ -57,6 +57,13 @@ KERNELS = TableSpec(
         count("blocks", "blocks of its grid; null when not recorded"),
         count("sm_count", "streaming multiprocessors of its GPU; null when not recorded"),
         Column("fill", pa.float64(), "share", "blocks over streaming multiprocessors, can exceed 1; null when unknown"),
+        Column("block", NAME, None, "threads of a block in x, y, z, such as 16 × 16; null when not recorded"),
+        count("threads", "threads of a block; null when not recorded"),
+        count("warp", "threads of its GPU that run in step: a warp or wavefront; null when the vendor is not known"),
+        Column(
+            "lanes", pa.float64(), "share", "threads of a block over the lanes of the warps that it takes; null when unknown"
+        ),
+        count("runs", "compute kernels of this name on the GPU"),
         ns("alone", "time in which no other kernel ran on the GPU"),
         count("compute_capability", "of the GPU, times ten (90 for sm_90); null when not recorded"),
         Column("gpu_has_tensor_cores", pa.bool_(), None, "whether the GPU has tensor cores; null when nothing says"),
