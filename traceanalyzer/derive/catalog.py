@@ -24,6 +24,7 @@ from traceanalyzer.derive.host import INPUT_PATTERNS, Host, waits
 from traceanalyzer.derive.host_stats import operator_stats, sync_stats
 from traceanalyzer.derive.idle_places import IdlePlaces
 from traceanalyzer.derive.kernel_chains import kernel_chains
+from traceanalyzer.derive.kernel_pace import kernel_pace
 from traceanalyzer.derive.kernels import kernel_stats, kernels
 from traceanalyzer.derive.late import late_names, late_work
 from traceanalyzer.derive.launch_calls import launch_calls
@@ -191,6 +192,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "gpu_metrics": (gpu_metrics, ("counters", "ledger_ops", "windows")),
     "kernel_stats": (kernel_stats, ("ledger_ops",)),
     "kernels": (kernels, ("ledger_ops", "devices", "launches", "host", "program")),
+    "kernel_pace": (kernel_pace, ("kernels", "counters")),
     "kernel_chains": (kernel_chains, ("ledger_ops", "step_stats")),
     "attention_blocks": (attention_blocks, ("ledger_ops", "launches", "host", "step_stats")),
     "program": (
@@ -239,6 +241,7 @@ NEEDS = {
     "memory_growth": ("memory_growth", "the trace holds no memory events within known steps"),
     "kernel_stats": ("kernel_stats", "the trace holds no kernels"),
     "kernels": ("kernels", "the trace holds no compute kernels"),
+    "kernel_pace": ("kernels", "the trace holds no compute kernels"),
     "kernel_chains": ("kernels", "the trace holds no compute kernels"),
     "attention_blocks": ("kernels", "the trace holds no compute kernels"),
 }

@@ -1,9 +1,9 @@
 """Sampled GPU metrics joined with what ran when they were sampled: one row per metric and per kernel, copy or GPU.
 
-A sample tells the mean over the time from its time stamp to the next one: on a real capture (H100, nsys 2025.3, every 100 us) "SMs Active" agrees
-with where kernels ran then (correlation 0.97) and not with the time before (0.82). So it says something of a kernel only where kernels of that
-name ran for nearly all of that time. Of samples that are slower than the kernels, only what all kernels together do can be told, and not even
-that with gaps between.
+A sample tells the mean over the time from its time stamp to the next one: on a real capture (H100, nsys 2025.3, every 100 us) "SMs
+Active" agrees with where kernels ran then (correlation 0.97) and not with the time before (0.82). So it says something of a kernel only
+where kernels of that name ran for nearly all of that time. Of samples that are slower than the kernels, only what all kernels together
+do can be told, and not even that with gaps between.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ MOST_NAMES = 50
 
 def gpu_metrics(counters: pa.Table, ledger_ops: pa.Table, windows: pa.Table) -> pa.Table:
     """One row per GPU, metric and what ran; nothing of GPUs on which nothing ran."""
-    samples: dict[frames.Key, list[_Samples]] = {}
-    for key, rows in _by_gpu(counters):
-        samples[key] = list(_samples(counters.take(pa.array(rows))))
+    samples = {key: list(_samples(counters.take(pa.array(rows)))) for key, rows in _by_gpu(counters)}
     spans = {
         (row["rank"], row["device"]): (row["start_ns"], row["end_ns"])
         for row in windows.select(["rank", "device", "start_ns", "end_ns"]).to_pylist()
@@ -75,8 +73,8 @@ def _samples(counters: pa.Table) -> Iterator[_Samples]:
     time, value = frames.ints(counters, "time_ns"), counters["value"].to_numpy()
     usable = (time != frames.NULL) & np.isfinite(value)
     told: dict[str, list[tuple[bool, str, Array]]] = {}
-    for (name, its), rows in frames.together(metric, unit):
-        text, rows = names[name], rows[usable[rows]]
+    for (name, its), every in frames.together(metric, unit):
+        text, rows = names[name], every[usable[every]]
         measured = metric_of(text, units[its]) if text else None
         if text and measured and len(rows):
             told.setdefault(measured.kind, []).append((measured.whole, text, rows))
@@ -89,7 +87,7 @@ def _samples(counters: pa.Table) -> Iterator[_Samples]:
             interval = int(np.median(np.diff(when)))
             apart = np.append(np.diff(when), interval)
             end = when + np.where(apart > LATE * interval, interval, apart)
-            much = np.bincount(place, value[rows] / 100)
+            much: Floats = np.bincount(place, value[rows] / 100)  # type: ignore[assignment]
             yield _Samples(kind, parts[0][1], when, end, much, interval)
 
 
@@ -108,7 +106,11 @@ def _ran(ops: pa.Table, window: tuple[int, int]) -> Iterator[_Ran]:
     yield _Ran("window", None, (np.array(window[:1]), np.array(window[1:])))
     yield _Ran("compute", None, union(start[kernel & compute], end[kernel & compute]))
     code, names = frames.codes(ops, "name")
-    kinds = {"kernel": kernel & compute, "communication": kernel & ~compute, "memcpy": frames.equals(ops, "kind", "memcpy")}
+    kinds = {
+        "kernel": kernel & compute,
+        "communication": kernel & ~compute,
+        "memcpy": frames.equals(ops, "kind", "memcpy"),
+    }
     for ran, mine in kinds.items():
         time = np.bincount(code[mine], (end - start)[mine], len(names))
         for name in np.argsort(-time, kind="stable")[:MOST_NAMES].tolist():
@@ -122,10 +124,9 @@ def _rows(samples: _Samples, every: list[_Ran]) -> Iterator[dict[str, object]]:
     for one in every:
         inside = covered(samples.start, samples.end, one.spans)
         counts = inside >= WHOLLY * length
-        if not counts.any():
-            # That there are samples, and none of them is about it, is worth knowing of all kernels together.
-            if one.ran != "compute":
-                continue
+        # That there are samples, and none of them is about it, is worth knowing of all kernels together.
+        if not counts.any() and one.ran != "compute":
+            continue
         weight, value = length[counts], samples.value[counts]
         at = int(np.argmax(one.spans[1] - one.spans[0])) if len(one.spans[0]) else None
         yield {

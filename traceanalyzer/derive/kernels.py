@@ -40,9 +40,7 @@ def is_compute(ops: pa.Table) -> frames.Flags:
     return frames.equals(ops, "kind", "kernel") & frames.equals(ops, "class", "compute")
 
 
-def kernels(
-    ledger_ops: pa.Table, devices: pa.Table, launches: pa.Table, host: Host, program: pa.Table
-) -> pa.Table:
+def kernels(ledger_ops: pa.Table, devices: pa.Table, launches: pa.Table, host: Host, program: pa.Table) -> pa.Table:
     """One row per compute kernel on the ledger, sorted by (rank, device, start)."""
     gpus = {(r["rank"], r["device"]): r for r in devices.to_pylist()}
     vendors = set(program["name"].to_pylist()) & WARPS.keys()

@@ -25,7 +25,7 @@ LEAST = 6
 MORE = 1.1
 """A number has grown that is so many times as large in the last steps as in the first."""
 ALIKE = 0.5
-"""Grids that have grown by this part of what the steps have say that the steps have more to compute."""
+"""Grids that have grown by this part of what the steps have say that these have more to compute."""
 LONGEST = 60
 
 
@@ -52,6 +52,7 @@ def _device(
     lines = np.stack([frames.ints(steps, line.replace(".", "_")) for line in LEDGER_LINES], axis=1)
     line = LEDGER_LINES[int(np.argmax(ends.more(lines)))]
     work = _work(ends, ops, members)
+    larger = line == "compute" and work.larger(found.last / max(found.first, 1.0))
     return {
         "rank": key[0],
         "device": key[1],
@@ -64,8 +65,8 @@ def _device(
         "chance": found.chance,
         "steady": found.steady,
         "line": line,
-        "reason": _reason(line, ends, steps, work, gaps),
-        "larger": line == "compute" and work.larger(ends.ratio(frames.duration(steps))),
+        "reason": _reason(line, ends, steps, work, gaps, larger),
+        "larger": larger,
     }
 
 
@@ -86,10 +87,6 @@ class _Ends:
         first, last = self.means(values)
         return last - first
 
-    def ratio(self, values: npt.NDArray[np.generic]) -> float:
-        first, last = self.means(values)
-        return float(last / first) if first > 0 else float("inf") if last > 0 else 1.0
-
     def fitted(self, values: Floats) -> tuple[float, float]:
         """Of a value a step that of the first and of the last step, on the line through all."""
         line = trend(values[self.compared])
@@ -97,7 +94,8 @@ class _Ends:
 
     def sums(self, step: Array, weight: npt.NDArray[np.generic]) -> Floats:
         """Weights added up by step."""
-        return np.bincount(step, weight, self.count)
+        sums: Floats = np.bincount(step, weight, self.count).astype(float)
+        return sums
 
 
 class _Work:
@@ -109,17 +107,21 @@ class _Work:
         self.kernel = frames.equals(ops, "kind", "kernel") & frames.equals(ops, "class", "compute")
         self.name, self.names = frames.codes(ops, "name")
 
-    def ratio(self, rows: frames.Flags, weight: npt.NDArray[np.generic]) -> float:
-        return self.ends.ratio(self.ends.sums(self.step[rows], weight[rows]))
+    def number(self, rows: frames.Flags) -> Floats:
+        """How many of these operations each step has."""
+        return self.ends.sums(self.step[rows], np.ones(int(rows.sum())))
+
+    def each(self, rows: frames.Flags, values: Array) -> tuple[float, float]:
+        """Of these operations the mean of a value, in the first and in the last step."""
+        number = np.maximum(self.number(rows), 1)
+        return self.ends.fitted(self.ends.sums(self.step[rows], values[rows]) / number)
 
     def larger(self, grown: float) -> bool:
-        """Whether as many kernels, or hardly more, have more blocks, about as the steps got longer."""
-        ones = np.ones(len(self.step))
-        return (
-            self.ratio(self.kernel, ones) < MORE
-            and self.ratio(self.kernel, self.blocks) >= 1 + ALIKE * (grown - 1)
-            and grown > 1
-        )
+        """Whether kernels have more blocks, about as the steps got longer, and not only more of them run."""
+        if grown <= 1:
+            return False
+        blocks = _grown(self.each(self.kernel, self.blocks))
+        return blocks >= 1 + ALIKE * (grown - 1) and blocks >= _grown(self.ends.fitted(self.number(self.kernel)))
 
     def growing(self) -> frames.Flags | None:
         """The kernels of the name whose time grew most; None where none did."""
@@ -131,24 +133,32 @@ class _Work:
         best = int(np.argmax(grown)) if len(grown) else 0
         return self.name == best if len(grown) and grown[best] > 0 else None
 
-    def kernels(self) -> str:
+    def kernels(self, larger: bool) -> str:
         """What the kernel that grew most has more of."""
         mine = self.growing()
         if mine is None:
             return "computing"
         mine &= self.kernel
         name = readable_name(self.names[int(self.name[np.flatnonzero(mine)[0]])] or "a kernel", LONGEST)
-        count = self.ends.sums(self.step[mine], np.ones(int(mine.sum())))
-        time, size = (self.ends.sums(self.step[mine], values[mine]) for values in (self.length, self.blocks))
-        number = self.ends.fitted(count)
-        each, many = (self.ends.fitted(values / np.maximum(count, 1)) for values in (time, size))
-        if _grown(number) >= max(MORE, _grown(each)):
+        if larger:
+            many = self.each(self.kernel, self.blocks)
+            return f"the size of kernels: {_rounded(many[0])} blocks at first and {_rounded(many[1])} at last, above all in {name}"
+        number, of_all = self.ends.fitted(self.number(mine)), self.ends.fitted(self.number(self.kernel))
+        each = self.each(mine, self.length)
+        if _grown(number) >= max(MORE, _grown(each)) and number[0] >= 1:
             return f"the number of kernels: {_rounded(number[0])} a step at first and {_rounded(number[1])} at last of {name}"
-        if _grown(many) >= MORE:
-            return f"the size of kernels: {name} has {_rounded(many[0])} blocks at first and {_rounded(many[1])} at last"
-        if _grown(each) >= MORE:
+        if _grown(of_all) >= max(MORE, _grown(each)):
+            return f"the number of kernels: {_rounded(of_all[0])} a step at first and {_rounded(of_all[1])} at last, above all {name}"
+        if _grown(each) >= MORE and _grown(self.each(mine, self.blocks)) < MORE:
             return f"the time of kernels of the same size: {name} takes {_time(each[0])} at first and {_time(each[1])} at last"
         return f"computing, above all {name}"
+
+    def more(self) -> str:
+        """How many more operations are launched, if many more."""
+        number = self.ends.fitted(self.number(np.ones(len(self.step), bool)))
+        if number[0] < 1 or _grown(number) < MORE:
+            return ""
+        return f", with {_rounded(number[0])} operations a step at first and {_rounded(number[1])} at last"
 
     def copies(self) -> str:
         """How many bytes are copied."""
@@ -170,14 +180,15 @@ def _work(ends: _Ends, ops: pa.Table, members: pa.Table) -> _Work:
     return _Work(ends, ops.take(pa.array(at)), step)
 
 
-def _reason(line: str, ends: _Ends, steps: pa.Table, work: _Work, gaps: pa.Table) -> str:
+def _reason(line: str, ends: _Ends, steps: pa.Table, work: _Work, gaps: pa.Table, larger: bool) -> str:
     if line == "compute":
-        return work.kernels()
+        return work.kernels(larger)
     if line == "exposed_memcpy":
         return work.copies()
     words = WORDS.get(line) or line.removeprefix("idle.").replace("_", " ")
     place = _place(line, ends, steps, gaps) if line.startswith("idle.") else None
-    return f"{words} in {readable_name(place, LONGEST)}" if place else words
+    where = f" in {readable_name(place, LONGEST)}" if place else ""
+    return f"{words}{where}{work.more() if line.startswith('idle.') else ''}"
 
 
 def _place(line: str, ends: _Ends, steps: pa.Table, gaps: pa.Table) -> str | None:

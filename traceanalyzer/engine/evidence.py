@@ -146,6 +146,10 @@ def _metric(row: Row) -> str:
     return f"{who}: {row['recorded']}{mean} in {row['samples']:,} samples"
 
 
+def _pace(row: Row) -> str:
+    return f"{format_duration(row['duration'])} in which the same kernels take {row['ratio']:.2f} times as long"
+
+
 def _memory(row: Row) -> str:
     used = row["peak_allocated"]
     return f"{format_bytes(row['peak_reserved'])} reserved" + ("" if used is None else f", {format_bytes(used)} in use")
@@ -188,6 +192,7 @@ _LABELS: dict[str, Callable[[Row], str]] = {
     "attention_blocks": _attention,
     "step_ledger": _step,
     "step_growth": _steps,
+    "kernel_pace": _pace,
     "gpu_metrics": _metric,
     "memory_stats": _memory,
     "memory_growth": _growth,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS, COMMUNICATION, PROCESS_GROUPS
 from traceanalyzer.derive.tables.copies import COPIES, COPY_BURSTS, READBACKS
 from traceanalyzer.derive.tables.counters import GPU_METRICS
-from traceanalyzer.derive.tables.kernels import ATTENTION_BLOCKS, KERNEL_CHAINS, KERNEL_STATS, KERNELS
+from traceanalyzer.derive.tables.kernels import ATTENTION_BLOCKS, KERNEL_CHAINS, KERNEL_PACE, KERNEL_STATS, KERNELS
 from traceanalyzer.derive.tables.ledger import (
     CLOCKS,
     GAPS,
@@ -43,6 +43,7 @@ DERIVED_TABLES: dict[str, TableSpec] = {
         COLLECTIVE_WAITS,
         KERNEL_STATS,
         KERNELS,
+        KERNEL_PACE,
         KERNEL_CHAINS,
         ATTENTION_BLOCKS,
         STEP_STATS,
