@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.tables.kernels import KERNEL_PACE
+from traceanalyzer.derive.trends import trend
 from traceanalyzer.intervals import Array
 
 Floats = npt.NDArray[np.float64]
@@ -54,7 +55,8 @@ def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[
     name = frames.codes(kernels, "name")[0]
     same = frames.dense(name, *(frames.ints(kernels, column) for column in ("blocks", "threads")))
     low, high = int(start.min()), int(frames.ints(kernels, "end_ns").max())
-    later = _best_cut(same, start, length, low, high)
+    sums, time = _pace(same, start, length, low, high)
+    later = (start - low) * PARTS // (high - low) >= _best_cut(sums, time)
     before, after, weight, first = _medians(same, later, length)
     if not len(before):
         return None
@@ -75,6 +77,7 @@ def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[
         "ratio": middle,
         "slower": float(weight[slower].sum() / weight.sum()),
         "alike": float(weight[alike].sum() / weight.sum()),
+        "steady": trend((sums / np.maximum(time, 1))[time > 0]).steady,
         "larger": _larger(name, frames.ints(kernels, "blocks"), later, length),
         "lost": round(float(length[later].sum()) * max(1 - 1 / middle, 0.0)),
         "clock_before": speeds[0],
@@ -82,19 +85,24 @@ def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[
     }
 
 
-def _best_cut(same: Array, start: Array, length: Array, low: int, high: int) -> frames.Flags:
-    """Which kernels lie behind the place from which on they take longest, against those of their kind before it."""
-    share = np.log(length / _median_of_each(same, length))
-    part = np.minimum((start - low) * PARTS // max(high - low, 1), PARTS - 1)
-    # Weighted by time: what is short varies most and matters least.
-    sums = np.cumsum(np.bincount(part, np.clip(share, -1, 1) * length, PARTS))
-    time = np.cumsum(np.bincount(part, length, PARTS))
+def _pace(same: Array, start: Array, length: Array, low: int, high: int) -> tuple[Floats, Floats]:
+    """By part of the run how much longer than the median of their kind kernels take, as logarithms weighted by time, and that time.
+
+    What is short varies most and matters least.
+    """
+    share = np.clip(np.log(length / _median_of_each(same, length)), -1, 1)
+    part = (start - low) * PARTS // (high - low)
+    sums, time = np.bincount(part, share * length, PARTS), np.bincount(part, length, PARTS)
+    return sums.astype(float), time.astype(float)
+
+
+def _best_cut(sums: Floats, time: Floats) -> int:
+    """The part of the run from which on kernels take longest, against those of their kind before it."""
     cuts = np.arange(int(LEAST * PARTS), PARTS - int(LEAST * PARTS) + 1)
+    sums, time = np.cumsum(sums), np.cumsum(time)
     done, left = time[cuts - 1], time[-1] - time[cuts - 1]
     more = (sums[-1] - sums[cuts - 1]) / np.maximum(left, 1) - sums[cuts - 1] / np.maximum(done, 1)
-    cut = int(cuts[np.argmax(np.where((done > 0) & (left > 0), more, -np.inf))])
-    later: frames.Flags = part >= cut
-    return later if later.any() else np.append(np.zeros(len(start) - 1, bool), True)
+    return int(cuts[np.argmax(np.where((done > 0) & (left > 0), more, -np.inf))])
 
 
 def _median_of_each(group: Array, value: Array) -> Floats:

@@ -35,27 +35,27 @@ def trend(values: Floats) -> Trend:
     The slope is the median of those of all pairs (Theil, 1950; Sen, 1968), the chance that of the test by Mann (1945) and Kendall
     (1975) by its normal approximation with a correction for continuity and for ties.
     """
-    count, width = len(values), -(-len(values) // MOST)
-    series = np.array([np.median(part) for part in np.array_split(values, -(-count // width))], float)
-    if len(series) < 2:
-        return Trend(0.0, float(series[0]), float(series[0]), 1.0, False)
-    slope = _slope(series)
-    # Of the line in the series' own places, which lie in the middle of their neighbours.
-    middle = np.median(series - slope * np.arange(len(series)))
-    half = len(series) // 2
-    halves = [_slope(part) if len(part) > 1 else 0.0 for part in (series[: len(series) - half], series[half:])]
+    parts = np.array_split(np.arange(len(values)), min(len(values), MOST))
+    place = np.array([part.mean() for part in parts])
+    series = np.array([np.median(values[part]) for part in parts], float)
+    slope = _slope(place, series)
+    start = float(np.median(series - slope * place))
+    middle = (len(series) + 1) // 2
+    halves = [_slope(place[part], series[part]) for part in (slice(middle), slice(middle, None))]
+    low, high = float(values.min()), float(values.max())
     return Trend(
-        slope * len(series) / count,
-        float(np.clip(middle, series.min(), series.max())),
-        float(np.clip(middle + slope * (len(series) - 1), series.min(), series.max())),
+        slope,
+        min(max(start, low), high),
+        min(max(start + slope * (len(values) - 1), low), high),
         _chance(series),
-        all(part * np.sign(slope) > HALF_AS_STEEP * abs(slope) for part in halves),
+        all(half * np.sign(slope) > HALF_AS_STEEP * abs(slope) for half in halves),
     )
 
 
-def _slope(series: Floats) -> float:
+def _slope(place: Floats, series: Floats) -> float:
+    """The median slope of all pairs; 0 without one."""
     low, high = np.triu_indices(len(series), 1)
-    return float(np.median((series[high] - series[low]) / (high - low)))
+    return float(np.median((series[high] - series[low]) / (place[high] - place[low]))) if len(low) else 0.0
 
 
 def _chance(series: Floats) -> float:

@@ -90,6 +90,12 @@ KERNEL_PACE = TableSpec(
         ),
         Column("alike", pa.float64(), "share", "part of it of kernels within 1.15 times of that median"),
         Column(
+            "steady",
+            pa.bool_(),
+            None,
+            "they get slower all the time, as work that grows does, and not from some moment on",
+        ),
+        Column(
             "larger",
             pa.float64(),
             "share",
