@@ -31,8 +31,8 @@ METRICS = (
     _metric("dram", rf"{_MEMORY} (?:Read|Write) (?:Bandwidth|Throughput)\b", whole=False),
     _metric("pcie_in", r"^PCIe (?:RX|Read) (?:Throughput|Bandwidth)\b"),
     _metric("pcie_out", r"^PCIe (?:TX|Write) (?:Throughput|Bandwidth)\b"),
-    _metric("nvlink_in", r"^NVLink RX (?:Bandwidth|Throughput)\b"),
-    _metric("nvlink_out", r"^NVLink TX (?:Bandwidth|Throughput)\b"),
+    _metric("nvlink_in", r"^NVLink (?:RX (?:Bandwidth|Throughput)|bytes received)\b"),
+    _metric("nvlink_out", r"^NVLink (?:TX (?:Bandwidth|Throughput)|bytes transmitted)\b"),
     _metric("nvlink_in", r"^NVLink RX (?:Requests|Responses)\b", whole=False),
     _metric("nvlink_out", r"^NVLink TX (?:Requests|Responses)\b", whole=False),
 )
