@@ -91,6 +91,11 @@ EXPECTED: dict[str, dict[str, Any]] = {
     },
     "multirank/pipeline_bubble.fixed": {"every": ["COM006"]},
     "multirank/slow_link.slow": {"first": ["COM004"], "bound_by": "communication"},
+    "captured/growing_history.json.gz": {"every": ["STP002"], "never": ["STP003"], "bound_by": "host"},
+    "captured/longer_inputs.json.gz": {"every": ["STP002"], "never": ["STP003"]},
+    # The same work takes a tenth of the time in blocks of 16 by 16 threads.
+    "captured/small_blocks.json.gz": {"first": ["KRN006"], "only": ["KRN006"], "bound_by": "compute"},
+    "captured/square_blocks.json.gz": {"never": ["KRN006"], "only": [], "bound_by": "compute"},
     "captured/lstm.json.gz": {"first": ["LCH001"], "bound_by": "launch"},
     "captured/feed_named.json.gz": {"first": ["INP001"], "names": "get_batch", "bound_by": "input"},
     "captured/feed_unnamed.json.gz": {
@@ -156,6 +161,8 @@ LITTLE = 0.05
 
 # What no fixture shows: health, which tests make up file by file, and faults of which there is no real trace.
 NO_FIXTURE = {"COM003", "COM007", "CPY006", "OPR001", "OPR002", "OPR005", "REC001", "SYN002"}
+# Sampled metrics and clocks are in made-up traces; a real capture with samples, in the corpus, is healthy.
+NO_FIXTURE |= {"MET001", "MET002", "MET003", "STP003"}
 NO_FIXTURE |= {f"TRC{n:03}" for n in (1, 2, 3, 5, 6, 7, 9)}
 
 

@@ -201,6 +201,29 @@ def test_one_row_a_compute_kernel(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("gpu", "block", "warp", "lanes", "words"),
+    [
+        ("NVIDIA H100 80GB HBM3", [4, 4, 1], 32, 0.5, "4 × 4"),
+        ("NVIDIA H100 80GB HBM3", [33, 1, 1], 32, 33 / 64, "33"),
+        ("NVIDIA H100 80GB HBM3", [16, 16, 1], 32, 1.0, "16 × 16"),
+        ("NVIDIA H100 80GB HBM3", [1, 1, 8], 32, 0.25, "1 × 1 × 8"),
+        ("AMD Instinct MI250X", [32, 1, 1], 64, 0.5, "32"),
+        ("AMD Radeon RX 7900 XTX", [32, 1, 1], 32, 1.0, "32"),
+        ("Intel Data Center GPU Max 1550", [16, 1, 1], None, None, "16"),
+        ("NVIDIA H100 80GB HBM3", None, 32, None, None),
+    ],
+)
+def test_lanes_of_warps_that_a_block_fills(tmp_path, gpu, block, warp, lanes, words):
+    trace = KinetoTrace().op(0, 10, name="fan", grid=[5, 2, 2], **({"block": block} if block else {}))
+    trace.op(20, 30, name="fan")
+    trace.metadata["deviceProperties"] = [{"id": 0, "name": gpu, "numSms": 100}]
+    kernels = Catalog(ta.load(trace.write(tmp_path / "trace.json"))).table("kernels").to_pylist()
+    assert [kernels[0][column] for column in ("warp", "lanes", "block")] == [warp, lanes, words]
+    assert [kernel["runs"] for kernel in kernels] == [2, 2]
+    assert (kernels[1]["threads"], kernels[1]["lanes"], kernels[1]["block"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
     ("gpu", "expected"),
     [
         ({"computeMajor": 9, "computeMinor": 0, "name": "NVIDIA H100 80GB HBM3"}, True),

@@ -20,12 +20,6 @@ REPORTS = CORPUS / "reports"
 TRUTH: dict[str, dict[str, Any]] = (
     yaml.safe_load((REPORTS / "TRUTH.yaml").read_text()) if (REPORTS / "TRUTH.yaml").is_file() else {}
 )
-LATER = {
-    "F13_steps_grow": "STP002 growing-steps",
-    "blocks_of_16_threads_no_finding": "KRN006 small-blocks",
-    "gpu_metrics_9pct_sm_no_finding": "MET001 busy-but-empty",
-}
-"""Those that need a rule or table that is not there yet, and which."""
 
 
 def input_of(name: str) -> Path:
@@ -48,13 +42,7 @@ def predicted(findings: list[Finding]) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=LATER[name])) if name in LATER else name
-        for name in TRUTH
-    ],
-)
+@pytest.mark.parametrize("name", TRUTH)
 def test_report(name: str) -> None:
     want, path = TRUTH[name], input_of(name)
     result = ta.analyze(ta.load(path))

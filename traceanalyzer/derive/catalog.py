@@ -19,11 +19,13 @@ from traceanalyzer.derive.clocks import clocks, launches
 from traceanalyzer.derive.copies import copies
 from traceanalyzer.derive.copy_bursts import copy_bursts
 from traceanalyzer.derive.gaps import gaps
+from traceanalyzer.derive.gpu_metrics import gpu_metrics
 from traceanalyzer.derive.health import health
 from traceanalyzer.derive.host import INPUT_PATTERNS, Host, waits
 from traceanalyzer.derive.host_stats import operator_stats, sync_stats
 from traceanalyzer.derive.idle_places import IdlePlaces
 from traceanalyzer.derive.kernel_chains import kernel_chains
+from traceanalyzer.derive.kernel_pace import kernel_pace
 from traceanalyzer.derive.kernels import kernel_stats, kernels
 from traceanalyzer.derive.late import late_names, late_work
 from traceanalyzer.derive.launch_calls import launch_calls
@@ -37,6 +39,7 @@ from traceanalyzer.derive.program import program
 from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
 from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
+from traceanalyzer.derive.step_growth import step_growth
 from traceanalyzer.derive.step_ledger import step_ledger
 from traceanalyzer.derive.steps import host_steps, step_calls, step_ops, step_stats
 from traceanalyzer.derive.tables.communication import (
@@ -192,6 +195,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "own_intervals": (own_intervals, ("ledger_intervals", "communication")),
     "waited_intervals": (waited_intervals, ("ledger_intervals", "communication")),
     "step_ledger": (step_ledger, ("step_stats", "ledger_intervals", "gaps")),
+    "step_growth": (step_growth, ("step_ledger", "ledger_ops", "step_ops", "gaps")),
     "step_ops": (step_ops, ("host_steps", "step_calls")),
     "work_units": (work_units, ("step_ledger", "ledger_ops", "ledger_intervals", "step_ops")),
     "work_ops": (work_ops, ("work_units", "ledger_ops", "step_ops", "step_ledger")),
@@ -199,8 +203,10 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "work_shapes": (work_shapes, ("host_ranges", "host_steps")),
     "memory_stats": (memory_stats, ("memory_events", "devices")),
     "memory_growth": (memory_growth, ("memory_events", "devices", "host_steps", "callers")),
+    "gpu_metrics": (gpu_metrics, ("counters", "ledger_ops", "windows")),
     "kernel_stats": (kernel_stats, ("ledger_ops",)),
-    "kernels": (kernels, ("ledger_ops", "devices", "launches", "host")),
+    "kernels": (kernels, ("ledger_ops", "devices", "launches", "host", "program")),
+    "kernel_pace": (kernel_pace, ("kernels", "counters")),
     "kernel_chains": (kernel_chains, ("ledger_ops", "step_stats")),
     "attention_blocks": (attention_blocks, ("ledger_ops", "launches", "host", "step_stats")),
     "program": (
@@ -230,6 +236,7 @@ NEEDS = {
     "steps": ("steps", "the trace marks no steps"),
     "step_ledger": ("step_stats", _NO_STEPS),
     "step_stats": ("step_stats", _NO_STEPS),
+    "step_growth": ("step_stats", _NO_STEPS),
     "copies": ("copies", "the trace holds no memory copies"),
     "copy_bursts": ("copies", "the trace holds no memory copies"),
     "readbacks": ("copies", "the trace holds no memory copies"),
@@ -242,16 +249,19 @@ NEEDS = {
     "collective_waits": ("communication", "the trace holds no communication kernels"),
     "collectives": ("collectives", "the trace describes no collectives"),
     "counters": ("counters", "the trace holds no counters"),
+    "gpu_metrics": ("gpu_metrics", "the trace holds no samples of the GPU's own metrics (SMs, memory, links)"),
     "memory_events": _NO_MEMORY,
     "memory_stats": _NO_MEMORY,
     "memory_growth": ("memory_growth", "the trace holds no memory events within known steps"),
     "kernel_stats": ("kernel_stats", "the trace holds no kernels"),
     "kernels": ("kernels", "the trace holds no compute kernels"),
+    "kernel_pace": ("kernels", "the trace holds no compute kernels"),
     "kernel_chains": ("kernels", "the trace holds no compute kernels"),
     "attention_blocks": ("kernels", "the trace holds no compute kernels"),
 }
 # Needed table -> how the profiler that writes a format records it, for those to whom that is news.
 RECORDED_WITH = {
+    "gpu_metrics": {"nsys": "nsys records them with --gpu-metrics-devices=cuda-visible"},
     "memory_events": {
         "kineto": "torch.profiler records them with profile_memory=True",
         "nsys": "nsys records them with --cuda-memory-usage=true",

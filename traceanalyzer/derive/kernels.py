@@ -22,6 +22,11 @@ UNNAMED = Kernel("other")
 _WITHOUT_TENSOR_CORES = re.compile(r"GTX 16|\bMX\d|T[4-6]00\b|T1000", re.IGNORECASE)
 # Whose operators rules ask for, beside conversions. Looking them up for every kernel would cost more than all else here.
 _WITH_OPERATOR = ("matmul", "convolution")
+WARPS = {"nvidia": 32, "amd": 64}
+"""Threads that run in step, by vendor: a warp (CUDA C++ Programming Guide, SIMT architecture), a wavefront of CDNA and GCN (HIP's
+hardware model)."""
+RDNA_WARP = 32
+_RDNA = re.compile(r"Radeon (?:RX|PRO W)|\bgfx1\d", re.IGNORECASE)
 
 
 def by_name(ops: pa.Table, read: Callable[[Kernel], Any], kind: type = object) -> npt.NDArray[Any]:
@@ -35,15 +40,19 @@ def is_compute(ops: pa.Table) -> frames.Flags:
     return frames.equals(ops, "kind", "kernel") & frames.equals(ops, "class", "compute")
 
 
-def kernels(ledger_ops: pa.Table, devices: pa.Table, launches: pa.Table, host: Host) -> pa.Table:
+def kernels(ledger_ops: pa.Table, devices: pa.Table, launches: pa.Table, host: Host, program: pa.Table) -> pa.Table:
     """One row per compute kernel on the ledger, sorted by (rank, device, start)."""
     gpus = {(r["rank"], r["device"]): r for r in devices.to_pylist()}
+    vendors = set(program["name"].to_pylist()) & WARPS.keys()
     calls = frames.by_device(launches)
-    tables = [_device_kernels(ops, gpus.get(key, {}), calls[key], host) for key, ops in frames.split(ledger_ops)]
+    tables = [
+        _device_kernels(ops, gpu := gpus.get(key, {}), calls[key], host, _warp(gpu, vendors))
+        for key, ops in frames.split(ledger_ops)
+    ]
     return frames.stack(KERNELS, [table for table in tables if table.num_rows])
 
 
-def _device_kernels(ops: pa.Table, gpu: dict[str, Any], launches: pa.Table, host: Host) -> pa.Table:
+def _device_kernels(ops: pa.Table, gpu: dict[str, Any], launches: pa.Table, host: Host, warp: int) -> pa.Table:
     found = ops.filter(pa.array(is_compute(ops)))
     count = found.num_rows
     if not count:
@@ -52,7 +61,10 @@ def _device_kernels(ops: pa.Table, gpu: dict[str, Any], launches: pa.Table, host
     family = by_name(found, lambda kernel: kernel.family)
     tensor_cores = by_name(found, lambda kernel: kernel.tensor_cores)
     capability = _capability(gpu)
-    blocks, sms = _blocks(found), gpu.get("sm_count") or 0
+    grid, sms = blocks(found), gpu.get("sm_count") or 0
+    block = _sizes(found, "block")
+    threads = _product(block)
+    unknown = (threads == frames.NULL) | (not warp)
     converts = _converts(found, family, end - start)
     asked = np.isin(family, _WITH_OPERATOR) | converts
     operators = launching_ranges(frames.ints(found, "row")[asked], launches, host)
@@ -66,9 +78,14 @@ def _device_kernels(ops: pa.Table, gpu: dict[str, Any], launches: pa.Table, host
             "compiler_fused": by_name(found, lambda kernel: kernel.compiler_fused, bool),
             "converts": converts,
             "operator": operators.take(pa.array(np.cumsum(asked) - 1, mask=~asked)),
-            "blocks": frames.numbers(blocks),
+            "blocks": frames.numbers(grid),
             "sm_count": pa.array(np.full(count, sms), mask=np.full(count, not sms)),
-            "fill": pa.array(blocks / max(sms, 1), mask=(blocks == frames.NULL) | (not sms)),
+            "fill": pa.array(grid / max(sms, 1), mask=(grid == frames.NULL) | (not sms)),
+            "block": _shapes(block, threads),
+            "threads": frames.numbers(threads),
+            "warp": pa.array(np.full(count, warp), mask=np.full(count, not warp)),
+            "lanes": pa.array(threads / np.maximum(-(-threads // max(warp, 1)) * warp, 1), mask=unknown),
+            "runs": _runs(found),
             "alone": end - start - _shared(ops, start, end),
             "compute_capability": pa.array(np.full(count, capability), mask=np.full(count, not capability)),
             "gpu_has_tensor_cores": pa.repeat(
@@ -109,12 +126,49 @@ def _has_tensor_cores(gpu: dict[str, Any], capability: int, used: npt.NDArray[An
     return capability >= 70 and not _WITHOUT_TENSOR_CORES.search(gpu.get("name") or "")
 
 
-def _blocks(ops: pa.Table) -> Array:
+def _warp(gpu: dict[str, Any], vendors: set[str]) -> int:
+    """Threads of a warp of this GPU; 0 where nothing says whose GPU it is."""
+    if vendors == {"amd"} and _RDNA.search(gpu.get("name") or ""):
+        return RDNA_WARP
+    return WARPS[vendors.pop()] if len(vendors) == 1 else 0
+
+
+def blocks(ops: pa.Table) -> Array:
     """Blocks of each kernel's grid, `NULL` where the grid was not recorded."""
-    grid = ops["grid"].combine_chunks()
-    sizes = grid.flatten() if not grid.null_count else grid.fill_null([0, 0, 0]).flatten()
-    blocks = np.prod(sizes.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, 3).astype(np.int64), axis=1)
-    return np.where(blocks > 0, blocks, frames.NULL)
+    return _product(_sizes(ops, "grid"))
+
+
+def _sizes(ops: pa.Table, column: str) -> Array:
+    """A grid or block of each kernel by (kernel, axis), 0 where it was not recorded."""
+    sizes = ops[column].combine_chunks()
+    flat = sizes.flatten() if not sizes.null_count else sizes.fill_null([0, 0, 0]).flatten()
+    axes: Array = flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, 3).astype(np.int64)
+    return axes
+
+
+def _product(sizes: Array) -> Array:
+    """How many there are in all, `NULL` where that was not recorded."""
+    product = np.prod(sizes, axis=1)
+    return np.where(product > 0, product, frames.NULL)
+
+
+def _shapes(sizes: Array, known: Array) -> pa.DictionaryArray:
+    """Sizes as people write them, without trailing ones: 16 × 16; null where `known` is `NULL`."""
+    code = frames.dense(*sizes.T)
+    first = np.unique(code, return_index=True)[1]
+    words = [" × ".join(map(str, _without_ones(axes))) for axes in sizes[first].tolist()]
+    return frames.names(np.where(known == frames.NULL, frames.NULL, code), words)
+
+
+def _without_ones(axes: list[int]) -> list[int]:
+    last = max((at for at, size in enumerate(axes) if size != 1), default=0)
+    return axes[: last + 1]
+
+
+def _runs(found: pa.Table) -> Array:
+    """For each kernel how many of its name there are."""
+    code, names = frames.codes(found, "name")
+    return np.bincount(code, minlength=len(names))[code]
 
 
 def _shared(ops: pa.Table, start: Array, end: Array) -> Array:

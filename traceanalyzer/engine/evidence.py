@@ -15,7 +15,7 @@ from traceanalyzer.engine.rows import GPU_KEYS, TableRows
 from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import Evidence
 from traceanalyzer.result.vocabulary import cause_words, line_words, way
-from traceanalyzer.units import format_bytes, format_duration
+from traceanalyzer.units import format_bytes, format_duration, format_share
 
 LONGEST_LABEL = 120
 # Leaves room in a label for a range and an operation beside each other.
@@ -136,6 +136,20 @@ def _step(row: Row) -> str:
     return f"{what}, {format_duration(row['excess'])} more, mostly {row['reason']}"
 
 
+def _steps(row: Row) -> str:
+    return f"{row['steps']:,} steps, from {format_duration(row['first'])} to {format_duration(row['last'])}"
+
+
+def _metric(row: Row) -> str:
+    who = _part(row["name"]) if row["name"] else "all kernels" if row["ran"] == "compute" else "anything"
+    mean = "" if row["mean"] is None else f" {format_share(row['mean'])} on average"
+    return f"{who}: {row['recorded']}{mean} in {row['samples']:,} samples"
+
+
+def _pace(row: Row) -> str:
+    return f"{format_duration(row['duration'])} in which the same kernels take {row['ratio']:.2f} times as long"
+
+
 def _memory(row: Row) -> str:
     used = row["peak_allocated"]
     return f"{format_bytes(row['peak_reserved'])} reserved" + ("" if used is None else f", {format_bytes(used)} in use")
@@ -177,6 +191,9 @@ _LABELS: dict[str, Callable[[Row], str]] = {
     "kernel_chains": _chain,
     "attention_blocks": _attention,
     "step_ledger": _step,
+    "step_growth": _steps,
+    "kernel_pace": _pace,
+    "gpu_metrics": _metric,
     "memory_stats": _memory,
     "memory_growth": _growth,
     "recordings": _recording,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS, COMMUNICATION, PROCESS_GROUPS
 from traceanalyzer.derive.tables.copies import COPIES, COPY_BURSTS, READBACKS
-from traceanalyzer.derive.tables.kernels import ATTENTION_BLOCKS, KERNEL_CHAINS, KERNEL_STATS, KERNELS
+from traceanalyzer.derive.tables.counters import GPU_METRICS
+from traceanalyzer.derive.tables.kernels import ATTENTION_BLOCKS, KERNEL_CHAINS, KERNEL_PACE, KERNEL_STATS, KERNELS
 from traceanalyzer.derive.tables.ledger import (
     CLOCKS,
     GAPS,
@@ -19,7 +20,7 @@ from traceanalyzer.derive.tables.memory import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.derive.tables.operators import OPERATOR_SHAPES, OPERATOR_STATS, PATTERNS, SYNC_STATS
 from traceanalyzer.derive.tables.program import PROGRAM
 from traceanalyzer.derive.tables.recording import RECORDINGS
-from traceanalyzer.derive.tables.steps import STEP_LEDGER, STEP_STATS
+from traceanalyzer.derive.tables.steps import STEP_GROWTH, STEP_LEDGER, STEP_STATS
 from traceanalyzer.model.schema import TableSpec
 
 DERIVED_TABLES: dict[str, TableSpec] = {
@@ -42,13 +43,16 @@ DERIVED_TABLES: dict[str, TableSpec] = {
         COLLECTIVE_WAITS,
         KERNEL_STATS,
         KERNELS,
+        KERNEL_PACE,
         KERNEL_CHAINS,
         ATTENTION_BLOCKS,
         STEP_STATS,
         STEP_LEDGER,
+        STEP_GROWTH,
         RECORDINGS,
         MEMORY_STATS,
         MEMORY_GROWTH,
+        GPU_METRICS,
         PROGRAM,
     )
 }

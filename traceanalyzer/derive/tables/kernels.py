@@ -57,9 +57,55 @@ KERNELS = TableSpec(
         count("blocks", "blocks of its grid; null when not recorded"),
         count("sm_count", "streaming multiprocessors of its GPU; null when not recorded"),
         Column("fill", pa.float64(), "share", "blocks over streaming multiprocessors, can exceed 1; null when unknown"),
+        Column("block", NAME, None, "threads of a block in x, y, z, such as 16 × 16; null when not recorded"),
+        count("threads", "threads of a block; null when not recorded"),
+        count("warp", "threads of its GPU that run in step: a warp or wavefront; null when the vendor is not known"),
+        Column(
+            "lanes",
+            pa.float64(),
+            "share",
+            "threads of a block over the lanes of the warps that it takes; null when unknown",
+        ),
+        count("runs", "compute kernels of this name on the GPU"),
         ns("alone", "time in which no other kernel ran on the GPU"),
         count("compute_capability", "of the GPU, times ten (90 for sm_90); null when not recorded"),
         Column("gpu_has_tensor_cores", pa.bool_(), None, "whether the GPU has tensor cores; null when nothing says"),
+    ),
+)
+
+KERNEL_PACE = TableSpec(
+    "kernel_pace",
+    "how long the same kernels (name, grid and block) take in the later part of a run, where they are slowest, against before; the "
+    "span is that part",
+    (
+        RANK,
+        DEVICE,
+        *SPAN,
+        ns("before", "length of the part before it"),
+        count("names", "kernel names that are compared: alone on the GPU, three times or more in either part"),
+        count("slower_names", "of them those that take at least 1.1 times as long"),
+        Column("ratio", pa.float64(), None, "how many times as long they take, the median by time"),
+        Column(
+            "slower", pa.float64(), "share", "part of the compared time that is of kernels at least 1.1 times as long"
+        ),
+        Column("alike", pa.float64(), "share", "part of it of kernels within 1.15 times of that median"),
+        Column(
+            "steady",
+            pa.bool_(),
+            None,
+            "they get slower all the time, as work that grows does, and not from some moment on",
+        ),
+        Column(
+            "larger",
+            pa.float64(),
+            "share",
+            "part of the time of kernels, by name, whose grids are larger in the later part",
+        ),
+        ns("lost", "by how much the kernels of the later part would be shorter at the pace of before"),
+        Column(
+            "clock_before", pa.float64(), None, "mean sampled clock of the GPU before, in MHz; null when not sampled"
+        ),
+        Column("clock_after", pa.float64(), None, "and in the later part"),
     ),
 )
 

@@ -67,6 +67,25 @@ STEP_LEDGER = TableSpec(
     ),
 )
 
+STEP_GROWTH = TableSpec(
+    "step_growth",
+    "how the steps of one GPU get longer or shorter from the first to the last; the span is that of the steps that are compared",
+    (
+        RANK,
+        DEVICE,
+        *SPAN,
+        count("steps", "steps that are compared: complete ones after warm-up"),
+        ns("slope", "by how much a step is longer than the one before it, by a robust line through all"),
+        ns("first", "length of the first step on that line"),
+        ns("last", "length of the last step on that line"),
+        Column("chance", pa.float64(), "share", "probability of so clear a trend among steps in no particular order"),
+        Column("steady", pa.bool_(), None, "the trend holds in the first half and in the second one"),
+        Column("line", NAME, None, "ledger line of which the last steps have most more than the first ones"),
+        Column("reason", NAME, None, "that in words, with the kernel, the copies or the place that grows"),
+        Column("larger", pa.bool_(), None, "as many kernels have larger grids, about as the steps got longer"),
+    ),
+)
+
 UNPROFILED_STEPS = TableSpec(
     "unprofiled_steps",
     "one GPU whose steps can be told without what recording cost; means, from the end of one step to the end of the next",
