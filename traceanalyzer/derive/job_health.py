@@ -12,7 +12,7 @@ from traceanalyzer.derive.frames import Key
 from traceanalyzer.derive.recordings import File, around, missing, repeated
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input, file_names
-from traceanalyzer.units import format_duration
+from traceanalyzer.units import format_duration, format_share
 
 MOST_NAMED = 8
 """Stretches of ranks, files and other things that one message names, and doubled ranks that have messages of their own."""
@@ -121,7 +121,19 @@ def _models(part: Sequence[File]) -> Rows:
 def _shared(groups: Iterable[Sequence[Key]], files: dict[int, File]) -> Rows:
     for group in groups:
         who = _called([files[ordinal] for ordinal in sorted({ordinal for ordinal, _ in group})])
-        yield _row("info", f"{who} used one GPU at the same time: its idle time is shared", len(group))
+        yield _row("info", f"{who} used one GPU at the same time: it is idle when none of them uses it", len(group))
+
+
+def apart_on_one_gpu(inputs: Sequence[Input], group: Sequence[Key], common: float) -> pa.Table:
+    """A row of TRC006: users of one GPU of which too little was recorded at the same time, `common` of it, from 0 to 1."""
+    names = file_names(inputs)
+    users = {ordinal for ordinal, _ in group}
+    files = [File(one.ordinal, one.rank, names[one.ordinal], None, None) for one in inputs if one.ordinal in users]
+    message = (
+        f"{_called(files)} used one GPU, and only {format_share(common)} of that time was recorded of all of them: "
+        "when it was idle is not known"
+    )
+    return pa.Table.from_pylist([_row("high", message, len(group))], schema=HEALTH.schema)
 
 
 def _called(files: Sequence[File]) -> str:

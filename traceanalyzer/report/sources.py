@@ -35,7 +35,7 @@ def title(names: list[str]) -> str:
 
 def rank_namer(result: Result) -> Callable[[int], str]:
     """What to say before "GPU n" for a rank of the tables, which is a number of the file's own when the job's rank is not known."""
-    known = {device.rank for device in result.devices if device.rank is not None}
+    known = {rank for device in result.devices for rank in device.used_by}
     files = _files(result) if len(result.inputs) > 1 else {}
     return lambda rank: f"rank {rank} · " if rank in known else f"{files[rank]} · " if rank in files else ""
 
@@ -81,7 +81,7 @@ def timeline_ranks(result: Result, timeline: Layout | None) -> str | None:
     """Which ranks the timeline shows, for example "8 of 512 ranks: 0-6, 300"; None when it shows all of them."""
     if timeline is None:
         return None
-    known = {device.rank for device in result.devices if device.rank is not None}
+    known = {rank for device in result.devices for rank in device.used_by}
     every, shown = len(result.inputs), {group.rank for group in timeline.groups}
     if known:
         every, shown = len(known), shown & known
