@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traceanalyzer as ta
-from tests.nsys.nsys_export import Tables, facts, kernel, make_export, memcpy, runtime
+from tests.nsys.nsys_export import Tables, kernel, make_export, runtime
 from traceanalyzer.analysis import analyze
 from traceanalyzer.derive.busy import Busy
 from traceanalyzer.derive.shared import KINDS, Use, common_share, divided, moved
@@ -110,6 +110,7 @@ def test_two_ranks_on_one_gpu(tmp_path: Path) -> None:
     assert all(one.saving.predicted_speedup is None for one in result.findings)
     assert sum(one.saving.recoverable_ns or 0 for one in result.findings) <= gpu.window_ns
     assert "No GPU work was recorded" not in render_text(result)
+    assert "GPU 0 of ranks 0, 1 (NVIDIA H100): window 98 ms" in render_text(result)
 
 
 def test_clocks_that_began_at_other_times(tmp_path: Path) -> None:
@@ -127,6 +128,26 @@ def test_captures_at_different_times_are_not_shared(tmp_path: Path) -> None:
     result = result_of(tmp_path)
     assert [gpu.users for gpu in result.devices] == [1, 1]
     assert not shown(result)
+
+
+def test_files_without_a_clock_give_no_idle_time(tmp_path: Path) -> None:
+    busy = [(at * MS, (at + 10) * MS) for at in range(10, 100, 20)]
+    export(tmp_path, 0, busy)
+    export(tmp_path, 1, busy, clock=False)
+    result = result_of(tmp_path)
+    (note,) = shown(result)
+    assert note.startswith("ranks 0-1 used one GPU, and their files do not all say when their clocks began")
+    assert result.verdict.headline == f"Could not judge: {note}."
+
+
+def test_recordings_that_hardly_overlap_give_no_idle_time(tmp_path: Path) -> None:
+    busy = [(at * MS, (at + 10) * MS) for at in range(10, 100, 20)]
+    export(tmp_path, 0, busy)
+    export(tmp_path, 1, busy, at=EPOCH + 50 * MS)
+    result = result_of(tmp_path)
+    assert [gpu.users for gpu in result.devices] == [1, 1]
+    assert any("was recorded of all of them" in note for note in shown(result))
+    assert result.verdict.headline.startswith("Could not judge: ranks 0-1 used one GPU, and only 36%")
 
 
 def test_instances_of_a_gpu_are_not_shared(tmp_path: Path) -> None:

@@ -22,14 +22,20 @@ Recordings = Sequence[Sequence[File]]
 
 
 def health(
-    inputs: Sequence[Input], files: Sequence[File], jobs: Sequence[Recordings], shared: Iterable[Sequence[Key]]
+    inputs: Sequence[Input],
+    files: Sequence[File],
+    jobs: Sequence[Recordings],
+    shared: Iterable[Sequence[Key]],
+    unplaced: Iterable[Sequence[Key]] = (),
 ) -> pa.Table:
-    """Rows of TRC006, without a rank where they are about a whole job. `jobs` has the recordings of each, `shared` as `shared_gpus`."""
+    """Rows of TRC006, without a rank where they are about a whole job. `jobs` has the recordings of each, `shared` as `shared_gpus`,
+    `unplaced` as `unplaced_gpus`."""
     parts = [sorted(chain(*recordings), key=lambda file: (file.silence, file.ordinal)) for recordings in jobs]
     rows = [*_copies(inputs), *_named_ranks(inputs), *_several_jobs(parts)]
     for part, recordings in zip(parts, jobs, strict=True):
         rows += [*_times(recordings), *chain(*map(_doubled, recordings)), *_missing(part), *_models(part)]
-    rows += _shared(shared, {file.ordinal: file for file in files})
+    by_ordinal = {file.ordinal: file for file in files}
+    rows += [*_shared(shared, by_ordinal), *_unplaced(unplaced, by_ordinal)]
     return pa.Table.from_pylist(rows, schema=HEALTH.schema)
 
 
@@ -122,6 +128,15 @@ def _shared(groups: Iterable[Sequence[Key]], files: dict[int, File]) -> Rows:
     for group in groups:
         who = _called([files[ordinal] for ordinal in sorted({ordinal for ordinal, _ in group})])
         yield _row("info", f"{who} used one GPU at the same time: it is idle when none of them uses it", len(group))
+
+
+def _unplaced(groups: Iterable[Sequence[Key]], files: dict[int, File]) -> Rows:
+    for group in groups:
+        who = _called([files[ordinal] for ordinal in sorted({ordinal for ordinal, _ in group})])
+        message = (
+            f"{who} used one GPU, and their files do not all say when their clocks began: when it was idle is not known"
+        )
+        yield _row("high", message, len(group))
 
 
 def apart_on_one_gpu(inputs: Sequence[Input], group: Sequence[Key], common: float) -> pa.Table:

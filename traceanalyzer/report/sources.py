@@ -12,8 +12,8 @@ from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.lanes import RankName, table_or_none
 from traceanalyzer.report.timeline import Layout
 from traceanalyzer.report.words import gpu_label
-from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.result.document import Device, Result
+from traceanalyzer.result.gpus import gpu_namer, shared_name
 from traceanalyzer.result.ranks import rank_list
 from traceanalyzer.units import format_count
 
@@ -46,11 +46,12 @@ def gpu_labels(result: Result, tables: Tables | None, rank_name: RankName) -> li
     ledger = None if tables is None else table_or_none(tables, "ledger")
     numbers = [] if ledger is None else zip(*(integers(ledger, c).tolist() for c in ("rank", "device")), strict=True)
     labels = [f"{rank_name(rank)}GPU {device}" for rank, device in numbers]
-    return (
-        labels
-        if len(labels) == len(result.devices)
-        else [gpu_label(device.rank, device.device) for device in result.devices]
-    )
+    return labels if len(labels) == len(result.devices) else [_gpu_label(device) for device in result.devices]
+
+
+def _gpu_label(device: Device) -> str:
+    shared = device.users > 1
+    return shared_name(device.device, device.ranks, device.users) if shared else gpu_label(device.rank, device.device)
 
 
 def gpu_names(result: Result, labels: list[str]) -> list[str]:
