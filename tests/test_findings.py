@@ -160,7 +160,7 @@ LITTLE = 0.05
 """What a rule may still recover in a program without its fault, as a share of the window."""
 
 # What no fixture shows: health, which tests make up file by file, and faults of which there is no real trace.
-NO_FIXTURE = {"COM003", "COM007", "CPY006", "OPR001", "OPR002", "OPR005", "REC001", "SYN002"}
+NO_FIXTURE = {"COM003", "COM007", "CPY006", "HST005", "OPR001", "OPR002", "OPR005", "REC001", "SYN002"}
 # Sampled metrics and clocks are in made-up traces; a real capture with samples, in the corpus, is healthy.
 NO_FIXTURE |= {"MET001", "MET002", "MET003", "STP003"}
 NO_FIXTURE |= {f"TRC{n:03}" for n in (1, 2, 3, 5, 6, 7, 9)}

@@ -353,7 +353,7 @@ def test_shared_gpus() -> None:
     devices = pa.Table.from_pylist(rows, schema=DEVICES.schema)
     found = jobs(inputs, windows(*inputs), devices)
     assert found.shared_gpus == (((0, 0), (1, 0)),)
-    message = "ranks 0-1 used one GPU at the same time: its idle time is shared"
+    message = "ranks 0-1 used one GPU at the same time: it is idle when none of them uses it"
     assert said(found) == [("info", message, 2, None)]
     later = {1: (150 * MS, 200 * MS)}
     assert jobs(inputs, windows(*inputs, at=later), devices).shared_gpus == ()

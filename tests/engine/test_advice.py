@@ -21,7 +21,7 @@ PYTHON = re.compile(
 CUDA = re.compile(
     r"\bcuda[A-Z]\w*|CUDA|\bnsys\b|\bncu\b|\bNCCL\b(?!_)|nvidia-smi|[cC][uU](?:BLAS|DNN|blas)|NVLink|\bNVTX\b|tensor cores"
 )
-OF_NSYS = {"TRC008", "TRC009"}
+OF_NSYS = {"TRC008", "TRC009", "HST005"}
 """What only exports of Nsight Systems have, which records no GPU of AMD."""
 NATIVE = {
     "C++": {"cpp", "nvidia"},

@@ -19,6 +19,7 @@ import pyarrow as pa
 from traceanalyzer.analysis.examine import Examination, claims_in_units, examine, rules_for
 from traceanalyzer.analysis.join import Brief, join
 from traceanalyzer.analysis.parts import Part, parts_of
+from traceanalyzer.analysis.sharing import devices_in_use, uses, with_shared_gpus
 from traceanalyzer.analysis.shown import Shown
 from traceanalyzer.analysis.survey import survey
 from traceanalyzer.analysis.whole import job_tables, run_job_rules, whole
@@ -87,6 +88,11 @@ def analyze_parts(
     rules = rules_for(config)
     surveys = map_parts(executor, partial(survey, config=config), parts, counting("looking at ranks"), _name)
     joined = join(surveys)
+    if joined.jobs.shared_gpus:
+        inputs = [one.input for one in surveys]
+        sharing = [(parts[at], devices) for at, devices in devices_in_use(joined, inputs)]
+        found = map_parts(executor, partial(uses, config=config), sharing, name=_name_of_task)
+        joined = with_shared_gpus(joined, inputs, found)
     tasks = list(zip(parts, joined.briefs, strict=True))
     # Workers read the rules themselves, once each, from a current folder of their own.
     seen = replace(config, rules=tuple(path.absolute() for path in config.rules))
@@ -109,5 +115,5 @@ def _name(part: Part) -> str:
     return part.input.path
 
 
-def _name_of_task(task: tuple[Part, Brief]) -> str:
+def _name_of_task(task: tuple[Part, object]) -> str:
     return _name(task[0])

@@ -22,6 +22,7 @@ from traceanalyzer.engine.unit_claims import UNIT_CLAIMS, unit_claims
 from traceanalyzer.model.trace import Input
 from traceanalyzer.result.document import Finding, RuleOutcome
 
+NOT_PLAYED = "No prediction: other processes used the GPU at the same time, whose files are not played again"
 JOB_TABLES = ("collective_waits", "health")
 """Rules that read these are about the whole job; every other rule is about one rank."""
 SMALL_TABLES = (
@@ -81,17 +82,26 @@ def _of_this_part(found: Finding, source: Input) -> Finding:
     return replace(found, scope=replace(found.scope, rank=source.ordinal))
 
 
+def _unplayed(found: Finding, brief: Brief) -> Finding:
+    """Without a prediction where the finding is about a GPU that other files used too."""
+    if (found.scope.rank, found.scope.device) not in brief.portions or not found.saving.recoverable_ns:
+        return found
+    return replace(found, saving=replace(found.saving, prediction_note=NOT_PLAYED, predicted_speedup_range=None))
+
+
 def examine(
     part: Part, brief: Brief, config: Config, rules: Sequence[Rule] | None = None, also: Sequence[str] = ()
 ) -> Examination:
     """`rules` are those of `rules_for`, read again without them; `also` names tables that are wanted beside the usual ones."""
     catalog = part.catalog(config)
+    catalog.share(brief.portions)
     # The survey has found the kernels; a part that is read again need not look for them again.
     catalog.give({"communication_kernels": brief.kernels, "matches": brief.matches, "late_windows": brief.late_windows})
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
     engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")
-    predicted = with_predictions(engine.findings, engine.claims, catalog.table("what_if"), catalog.table("idle_places"))
+    alone = [_unplayed(found, brief) for found in engine.findings]
+    predicted = with_predictions(alone, engine.claims, catalog.table("what_if"), catalog.table("idle_places"))
     found = Examination(
         input=part.input,
         findings=[_of_this_part(found, part.input) for found in with_sources(predicted, catalog.table("host_ranges"))],

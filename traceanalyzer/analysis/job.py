@@ -16,8 +16,9 @@ from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Para
 
 def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job | None:
     """None for a single GPU that does not communicate. `ranks` are the job's by the tables'."""
-    communication, gpus = tables.table("communication"), tables.table("ledger").num_rows
-    if gpus < 2 and not communication.num_rows:
+    communication, users = tables.table("communication"), tables.table("ledger").num_rows
+    gpus = users - sum(len(gpu.users) - 1 for gpu in join.shared)
+    if users < 2 and not communication.num_rows:
         return None
     # Only jobs that communicate pay for what this imports.
     from traceanalyzer.derive.side_by_side import collective_stats, late_ranks, step_matrix

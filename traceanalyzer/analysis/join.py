@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from traceanalyzer.analysis.survey import Survey
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.jobs import Jobs, jobs
+from traceanalyzer.derive.shared import Portion, SharedGpu
 from traceanalyzer.derive.tables.communication import LATE_WINDOWS, MATCHES
 from traceanalyzer.derive.tables.offsets import CLOCK_OFFSETS
 from traceanalyzer.model.schema import HEALTH
@@ -34,23 +35,27 @@ class GpuName:
 @dataclass(frozen=True)
 class Brief:
     """What a part is told: its `kernels` as they were surveyed, their rows of `matches`, the windows of `late_windows` in which others
-    waited for it, what only all parts together say of its `health`, and its name."""
+    waited for it, what only all parts together say of its `health`, its name, and what other files leave to it of GPUs that they share.
+    """
 
     kernels: pa.Table
     matches: pa.Table
     late_windows: pa.Table
     health: pa.Table
     name: GpuName
+    portions: Mapping[frames.Key, Portion] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Join:
-    """One brief a part, in order; `health` is what is true of no single rank, `offsets` as of `clock_offsets`."""
+    """One brief a part, in order; `health` is what is true of no single rank, `offsets` as of `clock_offsets`; `shared` are the GPUs of
+    which several parts have portions."""
 
     briefs: list[Brief]
     jobs: Jobs
     health: pa.Table
     offsets: pa.Table
+    shared: tuple[SharedGpu, ...] = ()
 
 
 def join(surveys: Sequence[Survey]) -> Join:

@@ -24,4 +24,6 @@ class Survey:
 
 def survey(part: Part, config: Config) -> Survey:
     catalog: Catalog = part.catalog(config)
+    # A part that stays in memory may have been of another analysis.
+    catalog.share({})
     return Survey(part.input, *(catalog.table(name) for name in ("communication_kernels", "windows", "devices")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.derive.health import softened
 from traceanalyzer.derive.program import described
+from traceanalyzer.derive.shared import SharedGpu
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
 from traceanalyzer.derive.unprofiled import together
 from traceanalyzer.engine.advice import fitting
@@ -42,10 +43,16 @@ from traceanalyzer.result.document import (
     Scope,
     Steps,
 )
+from traceanalyzer.result.gpus import shared_name
 from traceanalyzer.result.outside_words import with_outside
-from traceanalyzer.result.verdict import judge
+from traceanalyzer.result.verdict import Split, judge, one_gpu
 from traceanalyzer.version import VERSION
 
+_SUMMED = (
+    *("exposed_communication", "exposed_memcpy", "exposed_memset", "idle", "gpu_op_count", "kernel_count"),
+    *(f"idle_{cause}" for cause in IDLE_CAUSES),
+)
+"""Columns of `ledger` that the portions of one GPU add up to its own."""
 Unprofiled = dict[frames.Key, dict[str, int]]
 """Rows of `unprofiled_steps`."""
 
@@ -98,14 +105,14 @@ def whole(
             for i in inputs
         ],
         health=health,
-        devices=[_device(ranks, row) for row in ledger],
+        devices=[_device(ranks, *row) for row in _by_gpu(ledger, join.shared)],
         recordings=_recordings(ranks, tables),
         steps=_steps(ranks, tables.table("step_ledger"), ledger, unprofiled),
         findings=[_with_job_ranks(ranks, _in_words_of(traits, recorded, finding)) for finding in findings],
         rules=_in_order(outcomes, rules),
         job=job_of(tables, join, ranks),
         program=described(tables.table("program")),
-        verdict=judge(splits(told, _describe(parts)), hidden=_hidden(health)),
+        verdict=judge(_once_each(splits(told, _describe(parts)), ledger, join, ranks), hidden=_hidden(health)),
     )
     return replace(result, verdict=with_outside(result.verdict, result.recordings, result.findings))
 
@@ -132,7 +139,43 @@ def _hidden(health: list[Health]) -> str | None:
     return f"Could not judge: {grave[0].message}." if grave else None
 
 
-def _device(ranks: dict[int, int | None], row: dict[str, Any]) -> Device:
+def _by_gpu(
+    ledger: list[dict[str, Any]], shared: Sequence[SharedGpu]
+) -> Iterator[tuple[dict[str, Any], Sequence[frames.Key]]]:
+    """One row a GPU in the order of the ledger, and the (ordinal, device) of its users where several files have portions of it."""
+    rows = {(row["rank"], row["device"]): row for row in ledger}
+    first = {gpu.users[0]: gpu for gpu in shared}
+    rest = {key for gpu in shared for key in gpu.users[1:]}
+    for key, row in rows.items():
+        if gpu := first.get(key):
+            portions = [rows[user] for user in gpu.users]
+            summed = {name: sum(portion[name] for portion in portions) for name in _SUMMED}
+            figures = {name: getattr(gpu, name) for name in ("busy", "compute", "communication", "memcpy", "max_gap")}
+            yield {**row, **summed, **figures, "duration": gpu.window}, gpu.users
+        elif key not in rest:
+            yield row, ()
+
+
+def _once_each(
+    found: Sequence[Split], ledger: list[dict[str, Any]], join: Join, ranks: dict[int, int | None]
+) -> list[Split]:
+    """The splits, which are in the order of the ledger, with one for each GPU that several files have portions of."""
+    by_user = {(row["rank"], row["device"]): split for row, split in zip(ledger, found, strict=True)}
+    result = []
+    for row, users in _by_gpu(ledger, join.shared):
+        own = by_user[row["rank"], row["device"]]
+        if users:
+            name = shared_name(row["device"], _ranks(ranks, users), len(users))
+            own = one_gpu([by_user[user] for user in users], name, row["duration"])
+        result.append(own)
+    return result
+
+
+def _ranks(ranks: dict[int, int | None], users: Sequence[frames.Key]) -> list[int]:
+    return sorted({rank for ordinal, _ in users if (rank := ranks[ordinal]) is not None})
+
+
+def _device(ranks: dict[int, int | None], row: dict[str, Any], users: Sequence[frames.Key]) -> Device:
     plain = (
         *("busy", "compute", "communication", "exposed_communication", "memcpy", "exposed_memcpy", "exposed_memset"),
         *("idle", "max_gap"),
@@ -145,6 +188,8 @@ def _device(ranks: dict[int, int | None], row: dict[str, Any]) -> Device:
         idle_by_cause_ns={cause: row[f"idle_{cause}"] for cause in IDLE_CAUSES},
         gpu_op_count=row["gpu_op_count"],
         kernel_count=row["kernel_count"],
+        users=max(len(users), 1),
+        ranks=_ranks(ranks, users),
         **{f"{name}_ns": row[name] for name in plain},
     )
 

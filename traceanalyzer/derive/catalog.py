@@ -18,6 +18,7 @@ from traceanalyzer.derive.classes import gpu_ops
 from traceanalyzer.derive.clocks import clocks, launches
 from traceanalyzer.derive.copies import copies
 from traceanalyzer.derive.copy_bursts import copy_bursts
+from traceanalyzer.derive.frames import Key
 from traceanalyzer.derive.gaps import gaps
 from traceanalyzer.derive.gpu_metrics import gpu_metrics
 from traceanalyzer.derive.health import health
@@ -39,6 +40,7 @@ from traceanalyzer.derive.program import program
 from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
 from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
+from traceanalyzer.derive.shared import Portion
 from traceanalyzer.derive.step_growth import step_growth
 from traceanalyzer.derive.step_ledger import step_ledger
 from traceanalyzer.derive.steps import host_steps, step_calls, step_ops, step_stats
@@ -132,12 +134,22 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
             *("cpu_samples", "thread_runs"),
         ),
     ),
-    "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls")),
+    "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls", "portions")),
     "gaps": (
         gaps,
-        ("ledger_ops", "launches", "api_calls", "stream_events", "page_faults", "host", "host_steps", "windows"),
+        (
+            "ledger_ops",
+            "launches",
+            "api_calls",
+            "stream_events",
+            "page_faults",
+            "host",
+            "host_steps",
+            "windows",
+            "portions",
+        ),
     ),
-    "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
+    "ledger_intervals": (ledger_intervals, ("busy", "gaps", "portions")),
     "call_trees": (
         call_trees,
         (
@@ -153,7 +165,10 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "step_calls": (step_calls, ("steps", "launches", "ledger_ops")),
     "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
     "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows")),
-    "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "gaps", "launches", "step_stats", "windows")),
+    "ledger": (
+        ledger,
+        ("ledger_ops", "busy", "ledger_intervals", "gaps", "launches", "step_stats", "windows", "portions"),
+    ),
     "copies": (copies, ("ledger_ops", "busy", "launches", "host", "devices", "host_ranges")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies", "api_calls")),
     "callers": (Callers, ("host_ranges",)),
@@ -291,6 +306,7 @@ class Catalog:
             "inputs": trace.inputs,
             "recorded_health": trace.table("health"),
             "recorded_ops": trace.table("gpu_ops"),
+            "portions": {},
         }
         self.give(given or {})
 
@@ -302,6 +318,16 @@ class Catalog:
         """Give back the memory of all derived and given tables but these. Others that are asked for are derived anew, of the trace
         alone."""
         self._made = {name: made for name, made in self._made.items() if name in names or name not in DERIVED}
+
+    def share(self, portions: Mapping[Key, Portion]) -> None:
+        """What other files on the same GPUs leave to this one; all that is made of the windows is made anew."""
+        if not portions and not self._made["portions"]:
+            return
+        stale = {"portions"}
+        while more := {name for name, (_, inputs) in DERIVED.items() if stale.intersection(inputs)} - stale:
+            stale |= more
+        self._made = {name: made for name, made in self._made.items() if name not in stale}
+        self._made["portions"] = portions
 
     def table(self, name: str) -> pa.Table:
         """An event or derived table. Raises KeyError for an unknown name."""

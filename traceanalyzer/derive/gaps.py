@@ -6,6 +6,7 @@ starts is host time; the rest is the launch itself. If the launch call had retur
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from traceanalyzer.derive.host import Host, Thread
 from traceanalyzer.derive.launches import call_of, crowded
 from traceanalyzer.derive.partners import has_partner
 from traceanalyzer.derive.samples import OTHERS, THREAD
+from traceanalyzer.derive.shared import Portion
 from traceanalyzer.derive.steps import steps_at
 from traceanalyzer.derive.tables.ledger import GAPS, IDLE_CAUSES
 from traceanalyzer.intervals import Array, Spans, complement, join, latest, pieces
@@ -44,9 +46,13 @@ def gaps(
     host: Host,
     host_steps: pa.Table,
     windows: pa.Table,
+    portions: Mapping[frames.Key, Portion],
 ) -> pa.Table:
-    """The parts of all gaps, sorted by (rank, device, start); the parts of one gap tile it."""
-    idle = _Idle.of(ledger_ops, launches, api_calls, page_faults, windows)
+    """The parts of all gaps, sorted by (rank, device, start); the parts of one gap tile it.
+
+    On a GPU that other files used too, a gap begins where all of them had fallen idle, and those that one of them ended are its own.
+    """
+    idle = _Idle.of(ledger_ops, launches, api_calls, page_faults, windows, portions)
     if not len(idle.start):
         return GAPS.empty()
     held = np.append(held_by_event(stream_events, launches, api_calls), False)[idle.call]
@@ -125,9 +131,15 @@ class _Idle:
 
     @classmethod
     def of(
-        cls, ops: pa.Table, launches: pa.Table, api_calls: pa.Table, page_faults: pa.Table, windows: pa.Table
+        cls,
+        ops: pa.Table,
+        launches: pa.Table,
+        api_calls: pa.Table,
+        page_faults: pa.Table,
+        windows: pa.Table,
+        portions: Mapping[frames.Key, Portion],
     ) -> _Idle:
-        start, end, op, before, tail = _idle_spans(ops, windows)
+        start, end, op, before, tail, behind_others = _idle_spans(ops, windows, portions)
         rank, device, process = (frames.ints(ops, c)[op] for c in ("rank", "device", "process"))
         call = call_of(frames.ints(ops, "row")[op], launches)
         thread, call_start, call_end = (frames.ints_at(launches, c, call) for c in ("thread", "start_ns", "end_ns"))
@@ -143,6 +155,8 @@ class _Idle:
             (_latest_before(ops, op_end, columns)[op] == start) & ~tail
             for columns in (("process", "context", "stream"), ("process", "correlation"))
         )
+        # The hardware hands over from one process to another as well.
+        same_stream |= behind_others & ~tail
         return cls(
             rank,
             device,
@@ -163,12 +177,14 @@ class _Idle:
         )
 
 
-def _idle_spans(ops: pa.Table, windows: pa.Table) -> tuple[Array, Array, Array, Array, frames.Flags]:
-    """The idle stretches of all windows: start, end, and `op`, `before` and `tail` of `_Idle`."""
+def _idle_spans(
+    ops: pa.Table, windows: pa.Table, portions: Mapping[frames.Key, Portion]
+) -> tuple[Array, Array, Array, Array, frames.Flags, frames.Flags]:
+    """The idle stretches of all windows: start, end, `op`, `before` and `tail` of `_Idle`, whether others' work came before."""
     op_start, op_end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
     keys = zip(*(windows[c].to_pylist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True)
     window = {(rank, device): (start, end) for rank, device, start, end in keys}
-    found = [np.empty((5, 0), np.int64)]
+    found = [np.empty((6, 0), np.int64)]
     for key, rows in frames.groups(ops):
         first, until = window[key]
         reach = np.maximum.accumulate(op_end[rows])
@@ -179,9 +195,22 @@ def _idle_spans(ops: pa.Table, windows: pa.Table) -> tuple[Array, Array, Array, 
         next_start = np.append(op_start[rows], until)
         at = np.flatnonzero(next_start > done)
         tail = at == len(reach)
-        found.append(np.stack((done[at], next_start[at], rows.start + at - tail, last[at], tail)))
-    start, end, op, before, tail = np.concatenate(found, axis=1)
-    return start, end, op, before, tail.astype(bool)
+        begin, until_then = done[at], next_start[at]
+        if key in portions:
+            begin, until_then = _of_portion(begin, until_then, portions[key].idle)
+        some = until_then > begin
+        columns = (begin, until_then, rows.start + at - tail, last[at], tail, begin > done[at])
+        found.append(np.stack([column[some] for column in columns]))
+    start, end, op, before, tail, raised = np.concatenate(found, axis=1)
+    return start, end, op, before, tail.astype(bool), raised.astype(bool)
+
+
+def _of_portion(start: Array, end: Array, idle: Spans) -> tuple[Array, Array]:
+    """What the file has of its own gaps: of each, the stretch at its end in which nobody ran anything; nothing where others did."""
+    at = np.searchsorted(idle[0], end, side="left") - 1
+    low, high = (np.append(column, 0)[at] for column in idle)
+    low, high = np.maximum(start, low), np.minimum(end, high)
+    return np.where(at >= 0, low, start), np.where(at >= 0, high, start)
 
 
 def _at(values: Array, index: Array) -> Array:

@@ -155,12 +155,13 @@ def _profiler_time(overheads: pa.Table, low: int, high: int) -> tuple[int, int]:
 
 def softened(notes: pa.Table, recorded: Iterable[int]) -> pa.Table:
     """Health rows. What a rank without any GPU work, which are all but `recorded`, says of that hides nothing of the others' work; nor
-    does one that shows too little, beside others that show enough."""
+    does one that shows too little, beside others that show enough. What is said without a rank is of all."""
     severity, rank = notes["severity"], notes["rank"]
     grave = pc.equal(severity, "high")
     little = pc.and_(grave, pc.equal(notes["code"], "TRC010"))
     working = set(recorded)
-    hides_nothing = pc.invert(pc.is_in(rank, pa.array(sorted(working), pa.int32())))
+    absent = pc.invert(pc.is_in(rank, pa.array(sorted(working), pa.int32())))
+    hides_nothing = pc.and_(pc.is_valid(rank), absent)
     if working - set(rank.filter(little).to_pylist()):
         hides_nothing = pc.or_(hides_nothing, little)
     severity = pc.if_else(pc.and_(hides_nothing, grave), "low", severity)

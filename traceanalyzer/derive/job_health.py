@@ -12,7 +12,7 @@ from traceanalyzer.derive.frames import Key
 from traceanalyzer.derive.recordings import File, around, missing, repeated
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input, file_names
-from traceanalyzer.units import format_duration
+from traceanalyzer.units import format_duration, format_share
 
 MOST_NAMED = 8
 """Stretches of ranks, files and other things that one message names, and doubled ranks that have messages of their own."""
@@ -22,14 +22,20 @@ Recordings = Sequence[Sequence[File]]
 
 
 def health(
-    inputs: Sequence[Input], files: Sequence[File], jobs: Sequence[Recordings], shared: Iterable[Sequence[Key]]
+    inputs: Sequence[Input],
+    files: Sequence[File],
+    jobs: Sequence[Recordings],
+    shared: Iterable[Sequence[Key]],
+    unplaced: Iterable[Sequence[Key]] = (),
 ) -> pa.Table:
-    """Rows of TRC006, without a rank where they are about a whole job. `jobs` has the recordings of each, `shared` as `shared_gpus`."""
+    """Rows of TRC006, without a rank where they are about a whole job. `jobs` has the recordings of each, `shared` as `shared_gpus`,
+    `unplaced` as `unplaced_gpus`."""
     parts = [sorted(chain(*recordings), key=lambda file: (file.silence, file.ordinal)) for recordings in jobs]
     rows = [*_copies(inputs), *_named_ranks(inputs), *_several_jobs(parts)]
     for part, recordings in zip(parts, jobs, strict=True):
         rows += [*_times(recordings), *chain(*map(_doubled, recordings)), *_missing(part), *_models(part)]
-    rows += _shared(shared, {file.ordinal: file for file in files})
+    by_ordinal = {file.ordinal: file for file in files}
+    rows += [*_shared(shared, by_ordinal), *_unplaced(unplaced, by_ordinal)]
     return pa.Table.from_pylist(rows, schema=HEALTH.schema)
 
 
@@ -121,7 +127,28 @@ def _models(part: Sequence[File]) -> Rows:
 def _shared(groups: Iterable[Sequence[Key]], files: dict[int, File]) -> Rows:
     for group in groups:
         who = _called([files[ordinal] for ordinal in sorted({ordinal for ordinal, _ in group})])
-        yield _row("info", f"{who} used one GPU at the same time: its idle time is shared", len(group))
+        yield _row("info", f"{who} used one GPU at the same time: it is idle when none of them uses it", len(group))
+
+
+def _unplaced(groups: Iterable[Sequence[Key]], files: dict[int, File]) -> Rows:
+    for group in groups:
+        who = _called([files[ordinal] for ordinal in sorted({ordinal for ordinal, _ in group})])
+        message = (
+            f"{who} used one GPU, and their files do not all say when their clocks began: when it was idle is not known"
+        )
+        yield _row("high", message, len(group))
+
+
+def apart_on_one_gpu(inputs: Sequence[Input], group: Sequence[Key], common: float) -> pa.Table:
+    """A row of TRC006: users of one GPU of which too little was recorded at the same time, `common` of it, from 0 to 1."""
+    names = file_names(inputs)
+    users = {ordinal for ordinal, _ in group}
+    files = [File(one.ordinal, one.rank, names[one.ordinal], None, None) for one in inputs if one.ordinal in users]
+    message = (
+        f"{_called(files)} used one GPU, and only {format_share(common)} of that time was recorded of all of them: "
+        "when it was idle is not known"
+    )
+    return pa.Table.from_pylist([_row("high", message, len(group))], schema=HEALTH.schema)
 
 
 def _called(files: Sequence[File]) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive import job_health
 from traceanalyzer.derive.frames import Key
-from traceanalyzer.derive.recordings import by_job, by_time, files_of, missing, repeated, shared_gpus
+from traceanalyzer.derive.recordings import by_job, by_time, files_of, missing, repeated, shared_gpus, unplaced_gpus
 from traceanalyzer.model.trace import Input
 
 
@@ -43,9 +43,11 @@ def jobs(inputs: Sequence[Input], ledger: pa.Table, devices: pa.Table | None = N
         twice = repeated(recording)
         doubled |= twice
         job |= {file.ordinal: None if file.rank in twice else number for file in recording}
-    shared = () if devices is None else shared_gpus([file for file in files if job[file.ordinal] is not None], devices)
+    compared = [file for file in files if job[file.ordinal] is not None]
+    shared = () if devices is None else shared_gpus(compared, devices)
+    unplaced = () if devices is None else unplaced_gpus(compared, devices)
     return Jobs(
-        health=job_health.health(inputs, files, recordings, shared),
+        health=job_health.health(inputs, files, recordings, shared, unplaced),
         job=job,
         world_size=parts[0][0].size if parts else None,
         missing=missing(parts[0]) if parts else (),

@@ -5,6 +5,7 @@ window = compute + exposed_communication + exposed_memcpy + exposed_memset + idl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,17 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.busy import Busy
+from traceanalyzer.derive.shared import Portion
 from traceanalyzer.derive.tables.ledger import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
 from traceanalyzer.intervals import complement, total
 
 
-def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table) -> pa.Table:
-    """The tiles of every window, sorted by (rank, device, start)."""
+def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table, portions: Mapping[frames.Key, Portion]) -> pa.Table:
+    """The tiles of every window, or of the portion that the file has of it, sorted by (rank, device, start)."""
     tables = []
     idle = frames.by_device(gaps)
     for key, unions in busy.items():
-        lines = unions.exposed()
+        lines = portions[key].lines if key in portions else unions.exposed()
         start = np.concatenate([spans[0] for spans in lines.values()])
         end = np.concatenate([spans[1] for spans in lines.values()])
         line = np.repeat(np.arange(len(lines)), [len(spans[0]) for spans in lines.values()])
@@ -57,13 +59,17 @@ def ledger(
     launches: pa.Table,
     step_stats: pa.Table,
     windows: pa.Table,
+    portions: Mapping[frames.Key, Portion],
 ) -> pa.Table:
-    """One row per (rank, device) with GPU work."""
+    """One row per (rank, device) with GPU work. Of a GPU that other files used too, the lines are those of the file's portion."""
     ops, tiles, idle, calls, steps = (
         frames.by_device(table) for table in (ledger_ops, ledger_intervals, gaps, launches, step_stats)
     )
     rows = [
-        {**window, **_row(window, ops[key], busy[key], tiles[key], idle[key], calls[key], steps[key])}
+        {
+            **window,
+            **_row(window, ops[key], busy[key], tiles[key], idle[key], calls[key], steps[key], portions.get(key)),
+        }
         for window in windows.to_pylist()
         for key in [(window["rank"], window["device"])]
     ]
@@ -78,6 +84,7 @@ def _row(
     idle_parts: pa.Table,
     launches: pa.Table,
     step_stats: pa.Table,
+    portion: Portion | None,
 ) -> dict[str, Any]:
     steps, whole = step_stats.num_rows, step_stats.filter(step_stats["complete"])
     start, end = window["start_ns"], window["end_ns"]
@@ -85,7 +92,7 @@ def _row(
     sums = np.zeros(len(lines), np.int64)
     np.add.at(sums, line, frames.duration(tiles))
     by_line = {n: int(v) for n, v in zip(lines, sums, strict=True) if n is not None}
-    gaps = complement(busy.everything, start, end)
+    gaps = portion.idle if portion else complement(busy.everything, start, end)
     kernels = int(frames.equals(ops, "kind", "kernel").sum())
     calls = int(launches["first"].to_numpy().sum())
     idle = {f"idle_{cause}": by_line.get(f"idle.{cause}", 0) for cause in IDLE_CAUSES}

@@ -143,9 +143,26 @@ def shared_gpus(files: Sequence[File], devices: pa.Table) -> tuple[tuple[Key, ..
     for row in devices.select(["rank", "device", "uuid"]).to_pylist():
         key = (row["rank"], row["device"])
         if row["uuid"] and key in windows:
-            users[row["uuid"].lower().removeprefix("gpu-")].add(key)
+            users[_plain(row["uuid"])].add(key)
     groups = [part for same in users.values() for part in _overlapping({key: windows[key] for key in same})]
     return tuple(sorted(group for group in groups if len(group) > 1))
+
+
+def unplaced_gpus(files: Sequence[File], devices: pa.Table) -> tuple[tuple[Key, ...], ...]:
+    """Groups of (ordinal, device) that are one GPU of several ranks, of which nobody can tell whether they used it at the same time: at
+    least one file does not say when its clock began. Files without a rank may as well be captures one after another."""
+    worked = {(file.ordinal, device): file for file in files if file.rank is not None for device in file.models}
+    users: defaultdict[str, dict[Key, File]] = defaultdict(dict)
+    for row in devices.select(["rank", "device", "uuid"]).to_pylist():
+        key = (row["rank"], row["device"])
+        if row["uuid"] and key in worked:
+            users[_plain(row["uuid"])][key] = worked[key]
+    several = (same for same in users.values() if len({file.rank for file in same.values()}) > 1)
+    return tuple(sorted(tuple(sorted(same)) for same in several if any(not file.windows for file in same.values())))
+
+
+def _plain(uuid: str) -> str:
+    return uuid.lower().removeprefix("gpu-")
 
 
 def _overlapping(windows: dict[Key, Span]) -> Iterator[tuple[Key, ...]]:

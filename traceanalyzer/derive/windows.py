@@ -10,6 +10,7 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.launch_calls import first_unfinished
+from traceanalyzer.derive.shared import Portion
 from traceanalyzer.derive.tables.ledger import LEDGER
 from traceanalyzer.model.markers import bounds_window
 
@@ -22,13 +23,14 @@ def windows(
     devices: pa.Table,
     steps: pa.Table,
     launch_calls: pa.Table,
+    portions: Mapping[frames.Key, Portion],
 ) -> pa.Table:
     """rank, device, name, start_ns and end_ns of `ledger`, which are known before the rest of it.
 
     A loader or a preprocessing function before the first operation of the first step costs what it costs in the second: the window
     begins with the first marked step of the processes that use the GPU and ends with the last one that was recorded whole, where these
     reach beyond the operations. Only names that say so bound a window (`bounds_window`); steps that are found by repetition, which
-    are not in the event table `steps`, move no border.
+    are not in the event table `steps`, move no border. A GPU of which the file has a portion has the window of all its users.
     """
     names = {(r["rank"], r["device"]): r["name"] for r in devices.to_pylist()}
     steps = steps.filter(pa.array(frames.where(steps, "name", bounds_window)))
@@ -39,6 +41,8 @@ def windows(
         for process in np.unique(frames.ints(ops, "process")).tolist():
             start, end = marked.get((key[0], process), (low, high))
             low, high = min(low, start), max(high, end)
+        if key in portions:
+            low, high = portions[key].window
         rows.append({"rank": key[0], "device": key[1], "name": names.get(key), "start_ns": low, "end_ns": high})
     return pa.Table.from_pylist(rows, schema=LEDGER.schema).select(["rank", "device", "name", "start_ns", "end_ns"])
 

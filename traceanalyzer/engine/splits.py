@@ -19,7 +19,7 @@ from traceanalyzer.result.document import Finding
 from traceanalyzer.result.verdict import CAUSES, Culprit, Pace, Split
 
 # Rules that say of a loss what its cause says already.
-GENERAL = ("INP001", "HST001", "LCH001", "SYN001", "MEM001", "GAP001", "CPY001", "COM001")
+GENERAL = ("INP001", "HST001", "HST005", "LCH001", "SYN001", "MEM001", "GAP001", "CPY001", "COM001")
 WHOLES = {"launch_copies": "launch"}
 """Causes that the ledger does not tell apart from another."""
 LEAK = "MEM005"

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from traceanalyzer.result.document import Device, Result, Steps
-from traceanalyzer.result.gpus import SIDE_BY_SIDE, gpu_namer, ledger_lines, notable_gpus, spread, steps_of_gpus
+from traceanalyzer.result.gpus import (
+    SIDE_BY_SIDE,
+    gpu_namer,
+    ledger_lines,
+    notable_gpus,
+    shared_name,
+    spread,
+    steps_of_gpus,
+)
 from traceanalyzer.result.unprofiled_words import steps_without_profiler
 from traceanalyzer.result.vocabulary import line_words
 from traceanalyzer.units import format_count, format_duration, format_share
@@ -40,11 +48,17 @@ def gpu_words(rank: int | None, device: int | None) -> str:
     return ", ".join(words)
 
 
+def device_words(device: Device) -> str:
+    """The same of a row of the result, which may be a GPU that several files used."""
+    shared = device.users > 1
+    return shared_name(device.device, device.ranks, device.users) if shared else gpu_words(device.rank, device.device)
+
+
 def _ledger(device: Device, steps: Steps | None) -> list[str]:
     """One GPU: time, share and a bar a line."""
     name = f" ({device.name})" if device.name else ""
     work = f"{format_count(device.gpu_op_count)} operations, {format_count(device.kernel_count)} kernels"
-    lines = [f"{gpu_words(device.rank, device.device)}{name}: window {format_duration(device.window_ns)}, {work}"]
+    lines = [f"{device_words(device)}{name}: window {format_duration(device.window_ns)}, {work}"]
     for line, ns in ledger_lines(device).items():
         if ns:
             share = ns / device.window_ns if device.window_ns else 0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_rules
-from traceanalyzer.render.ledgers import Gpus, beside, gpu_words, gpus_of, spread_rows
+from traceanalyzer.render.ledgers import Gpus, beside, device_words, gpus_of, spread_rows
 from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clipped, code, details, table, text
 from traceanalyzer.result.document import Finding, Result, Steps
 from traceanalyzer.result.gpus import ledger_lines
@@ -93,7 +93,7 @@ def _right(columns: int) -> list[str]:
 
 def _one_gpu(result: Result) -> str:
     device = result.devices[0]
-    name = gpu_words(device.rank, device.device) + (f" ({device.name})" if device.name else "")
+    name = device_words(device) + (f" ({device.name})" if device.name else "")
     rows = []
     for line, ns in ledger_lines(device).items():
         if ns:

@@ -12,8 +12,8 @@ from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.lanes import RankName, table_or_none
 from traceanalyzer.report.timeline import Layout
 from traceanalyzer.report.words import gpu_label
-from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.result.document import Device, Result
+from traceanalyzer.result.gpus import gpu_namer, shared_name
 from traceanalyzer.result.ranks import rank_list
 from traceanalyzer.units import format_count
 
@@ -35,7 +35,7 @@ def title(names: list[str]) -> str:
 
 def rank_namer(result: Result) -> Callable[[int], str]:
     """What to say before "GPU n" for a rank of the tables, which is a number of the file's own when the job's rank is not known."""
-    known = {device.rank for device in result.devices if device.rank is not None}
+    known = {rank for device in result.devices for rank in device.used_by}
     files = _files(result) if len(result.inputs) > 1 else {}
     return lambda rank: f"rank {rank} · " if rank in known else f"{files[rank]} · " if rank in files else ""
 
@@ -46,11 +46,12 @@ def gpu_labels(result: Result, tables: Tables | None, rank_name: RankName) -> li
     ledger = None if tables is None else table_or_none(tables, "ledger")
     numbers = [] if ledger is None else zip(*(integers(ledger, c).tolist() for c in ("rank", "device")), strict=True)
     labels = [f"{rank_name(rank)}GPU {device}" for rank, device in numbers]
-    return (
-        labels
-        if len(labels) == len(result.devices)
-        else [gpu_label(device.rank, device.device) for device in result.devices]
-    )
+    return labels if len(labels) == len(result.devices) else [_gpu_label(device) for device in result.devices]
+
+
+def _gpu_label(device: Device) -> str:
+    shared = device.users > 1
+    return shared_name(device.device, device.ranks, device.users) if shared else gpu_label(device.rank, device.device)
 
 
 def gpu_names(result: Result, labels: list[str]) -> list[str]:
@@ -81,7 +82,7 @@ def timeline_ranks(result: Result, timeline: Layout | None) -> str | None:
     """Which ranks the timeline shows, for example "8 of 512 ranks: 0-6, 300"; None when it shows all of them."""
     if timeline is None:
         return None
-    known = {device.rank for device in result.devices if device.rank is not None}
+    known = {rank for device in result.devices for rank in device.used_by}
     every, shown = len(result.inputs), {group.rank for group in timeline.groups}
     if known:
         every, shown = len(known), shown & known

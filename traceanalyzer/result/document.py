@@ -80,7 +80,11 @@ class Recording:
 
 @dataclass(frozen=True)
 class Device:
-    """The ledger of one GPU. window = compute + exposed_communication + exposed_memcpy + exposed_memset + idle, exactly."""
+    """The ledger of one GPU. window = compute + exposed_communication + exposed_memcpy + exposed_memset + idle, exactly.
+
+    A GPU that several files used at the same time is one, idle when none of them uses it: `rank` and `device` are those of the first,
+    `users` is how many there are, and `ranks` are theirs as far as they are known.
+    """
 
     rank: int | None
     device: int
@@ -98,6 +102,13 @@ class Device:
     idle_by_cause_ns: dict[str, int]
     gpu_op_count: int
     kernel_count: int
+    users: int = 1
+    ranks: list[int] = field(default_factory=list)
+
+    @property
+    def used_by(self) -> set[int]:
+        """The ranks that used it, as far as they are known."""
+        return {*self.ranks, *([] if self.rank is None else [self.rank])}
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,10 @@ def _ranks(ranks: list[int]) -> str:
 
 
 def _without_gpu_work(result: Result, job: Job) -> list[int]:
-    return sorted({one.rank for one in result.inputs if one.rank is not None} - {one.rank for one in result.devices})
+    return sorted(
+        {one.rank for one in result.inputs if one.rank is not None}
+        - {rank for one in result.devices for rank in one.used_by}
+    )
 
 
 def _size(job: Job, silent: int) -> str:

@@ -198,6 +198,18 @@ def together(splits: Sequence[Split]) -> Split:
     )
 
 
+def one_gpu(portions: Sequence[Split], name: str, window: int) -> Split:
+    """The portions that several files have of one GPU's ledger as that GPU, whose window is `window` ns long.
+
+    Where several compute at once that is one time of the GPU: it computes in all of its window that is nothing else.
+    """
+    every = together(portions)
+    others = {cause: ns for cause, ns in every.by_cause.items() if cause != "compute"}
+    return replace(
+        every, name=name, window=window, by_cause={"compute": window - sum(others.values()), **others}, gpus=1
+    )
+
+
 def _added(items: Iterable[tuple[Key, int]]) -> list[tuple[Key, int]]:
     """The sums by key, the largest first."""
     sums: Counter[Key] = Counter()

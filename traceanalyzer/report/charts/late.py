@@ -92,7 +92,7 @@ def arrivals_chart(result: Result, tables: Tables, rank_name: RankName, ahead: M
     time_scale, time_name = time_unit(float(found.began[-1] - found.began[0]))
     starts = np.arange(0, count, run)
     x = rounded(found.began[starts] - found.began[0], time_scale, 6)
-    namer, known = gpu_namer(result.devices), {one.rank for one in result.devices}
+    namer, known = gpu_namer(result.devices), {rank for one in result.devices for rank in one.used_by}
     names = [
         namer(rank, device) if rank in known else f"{rank_name(rank)}GPU {device}"
         for rank, device in (found.gpus[number] for number in named)
