@@ -1,0 +1,88 @@
+"""Calls of MPI as parts of what ranks do together, and who waited for whom in them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from traceanalyzer.derive.tables.columns import DEVICE, PROCESS, RANK, SPAN, count, ns
+from traceanalyzer.model.schema import NAME, Column, TableSpec
+
+_THREAD = Column("thread", pa.int64(), None, "host thread")
+_NAME = Column("name", NAME, None, "function name")
+
+MPI_PARTS = TableSpec(
+    "mpi_parts",
+    "one message or collective on one rank, with the call in which it is waited for; of a call of which nothing is told, the call itself",
+    (
+        RANK,
+        PROCESS,
+        _THREAD,
+        *SPAN,
+        _NAME,
+        ns("posted_ns", "when the rank took part: the call's start, or that of the call that returned at once"),
+        Column("kind", NAME, None, "all-reduce, broadcast, ..., send or receive; null for others"),
+        Column(
+            "group",
+            NAME,
+            None,
+            "communicator: the same on all ranks where it is recorded; else # and its place in the order in which the rank used them",
+        ),
+        count("group_size", "ranks in it; null when not recorded"),
+        Column("group_rank", pa.int64(), None, "rank of the caller in it; null when not recorded"),
+        Column("peer", pa.int64(), None, "rank in it on the other side of a send or receive"),
+        Column("tag", pa.int64(), None, "tag of a send or receive"),
+        Column("root", pa.int64(), None, "rank in it that a collective starts from or ends at"),
+        Column("bytes", pa.int64(), "bytes", "size; null when not recorded"),
+        Column("whole", pa.bool_(), None, "all calls of the process were recorded, from the first one on"),
+    ),
+)
+
+_WAIT = (
+    Column("instance", pa.int64(), None, "number of the message or collective that it waits for longest; null unmatched"),
+    Column("certainty", NAME, None, "medium: the communicator is recorded; low: told by order alone; null unmatched"),
+    ns("wait", "until the rank that comes last took part: not longer than the call; null unmatched"),
+    ns("transfer", "the rest of the call; null unmatched"),
+    ns("spread", "how far apart ranks leave such collectives after aligning the clocks; null where nothing tells"),
+    Column("late_rank", pa.int32(), None, "rank that came last; null unmatched"),
+    Column("late_device", pa.int32(), None, "its GPU"),
+    ns("late_start_ns", "from when on others waited for that rank, on its own clock; null unmatched"),
+    ns("late_end_ns", "when it came"),
+)
+
+MPI_MATCHES = TableSpec(
+    "mpi_matches",
+    "one call of MPI: what only the calls of other ranks tell of it; the span is the call",
+    (RANK, PROCESS, *SPAN, _NAME, Column("kind", NAME, None, "what it waits for longest"), *_WAIT),
+)
+
+MPI_CALL_WAITS = TableSpec(
+    "mpi_call_waits",
+    "one call of MPI and one GPU of its process; the span is the call",
+    (
+        RANK,
+        DEVICE,
+        *(column for column in MPI_MATCHES.columns if column.name not in ("rank", "process")),
+        ns("exposed", "idle time of the GPU that lies in the call"),
+        ns("exposed_wait", "part of that in which it waits; null unmatched"),
+    ),
+)
+
+MPI_WAITS = TableSpec(
+    "mpi_waits",
+    "one call of MPI in which a GPU is idle; the span is its wait for the rank that comes last or, where that is not told, the call",
+    (
+        *MPI_CALL_WAITS.columns,
+        Column("late", NAME, None, "name of the rank that came last or, when the trace does not say ranks, of its GPU"),
+        Column("late_line", NAME, None, "ledger line on which it spent most of the time in which others waited"),
+        Column("late_doing", NAME, None, "kernel or place on the host that took most of its time on that line"),
+        Column(
+            "late_cause",
+            NAME,
+            None,
+            "ledger line on which it spends most time a step beyond the median rank, else late_line",
+        ),
+        Column("late_why", NAME, None, "that in words: how much, and on what; null when nothing stands out"),
+        ns("sooner", "part of its exposed wait that would be gone had the last rank come with the one before it"),
+        ns("job_window", "windows of all GPUs, added up"),
+    ),
+)
