@@ -29,6 +29,8 @@ from traceanalyzer.derive.launch_calls import launch_calls
 from traceanalyzer.derive.launches import links
 from traceanalyzer.derive.ledger import ledger, ledger_intervals
 from traceanalyzer.derive.memory import memory_growth, memory_stats
+from traceanalyzer.derive.mpi_exposed import mpi_call_waits
+from traceanalyzer.derive.mpi_parts import mpi_parts
 from traceanalyzer.derive.outside import outside_work, recordings
 from traceanalyzer.derive.patterns import operator_shapes, patterns
 from traceanalyzer.derive.profiler_cost import ProfilerCost
@@ -45,6 +47,7 @@ from traceanalyzer.derive.tables.communication import (
     MATCHES,
     PROCESS_GROUPS,
 )
+from traceanalyzer.derive.tables.mpi import MPI_MATCHES, MPI_WAITS
 from traceanalyzer.derive.unprofiled import unprofiled_steps
 from traceanalyzer.derive.waited import own_intervals, waited_intervals
 from traceanalyzer.derive.whatif import WhatIf
@@ -92,6 +95,30 @@ def _collective_waits(communication: pa.Table, *others: Any) -> pa.Table:
     from traceanalyzer.derive.waits import collective_waits
 
     return collective_waits(communication, *others)
+
+
+def _mpi_matches(mpi_parts: pa.Table, *others: Any) -> pa.Table:
+    if not mpi_parts.num_rows:
+        return MPI_MATCHES.empty()
+    from traceanalyzer.derive.mpi_matches import mpi_matches
+
+    return mpi_matches(mpi_parts, *others)
+
+
+def _mpi_late_windows(mpi_matches: pa.Table) -> pa.Table:
+    if not mpi_matches.num_rows:
+        return LATE_WINDOWS.empty()
+    from traceanalyzer.derive.mpi_matches import late_windows
+
+    return late_windows(mpi_matches)
+
+
+def _mpi_waits(mpi_call_waits: pa.Table, *others: Any) -> pa.Table:
+    if not mpi_call_waits.num_rows:
+        return MPI_WAITS.empty()
+    from traceanalyzer.derive.mpi_waits import mpi_waits
+
+    return mpi_waits(mpi_call_waits, *others)
 
 
 def _process_groups(communication: pa.Table) -> pa.Table:
@@ -175,8 +202,18 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         _collective_waits,
         ("communication", "matches", "late_work", "late_names", "extra_work", "excess", "ledger", "inputs"),
     ),
-    "own_intervals": (own_intervals, ("ledger_intervals", "communication")),
-    "waited_intervals": (waited_intervals, ("ledger_intervals", "communication")),
+    "mpi_parts": (mpi_parts, ("mpi_calls", "host_ranges")),
+    "mpi_matches": (_mpi_matches, ("mpi_parts", "inputs", "windows")),
+    "mpi_late_windows": (_mpi_late_windows, ("mpi_matches",)),
+    "mpi_call_waits": (mpi_call_waits, ("mpi_matches", "ledger_intervals")),
+    "mpi_late_work": (late_work, ("mpi_late_windows", "ledger_intervals", "mpi_call_waits")),
+    "mpi_late_names": (late_names, ("mpi_late_windows", "ledger_intervals", "ledger_ops", "gaps")),
+    "mpi_waits": (
+        _mpi_waits,
+        ("mpi_call_waits", "mpi_late_work", "mpi_late_names", "extra_work", "excess", "ledger", "inputs"),
+    ),
+    "own_intervals": (own_intervals, ("ledger_intervals", "communication", "mpi_call_waits")),
+    "waited_intervals": (waited_intervals, ("ledger_intervals", "communication", "mpi_call_waits")),
     "step_ledger": (step_ledger, ("step_stats", "ledger_intervals", "gaps")),
     "step_ops": (step_ops, ("host_steps", "step_calls")),
     "work_units": (work_units, ("step_ledger", "ledger_ops", "ledger_intervals", "step_ops")),
@@ -226,6 +263,7 @@ NEEDS = {
     "communication": ("communication", "the trace holds no communication kernels"),
     "process_groups": ("communication", "the trace holds no communication kernels"),
     "collective_waits": ("communication", "the trace holds no communication kernels"),
+    "mpi_waits": ("mpi_call_waits", "no GPU is idle in a call of MPI, or none was recorded"),
     "collectives": ("collectives", "the trace describes no collectives"),
     "counters": ("counters", "the trace holds no counters"),
     "memory_events": _NO_MEMORY,

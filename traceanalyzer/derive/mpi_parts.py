@@ -81,13 +81,10 @@ def _requests(calls: pa.Table) -> tuple[Array, Array]:
     order = np.lexsort((waits[used], start[used], of))
     used, of = used[order], of[order]
     posts = np.flatnonzero(~waits[used])
-    # What lies between a post and the next one of that number.
-    until = np.append(posts[1:], len(used))
-    last = until - 1
-    found = (last > posts) & (of[np.minimum(last, len(of) - 1)] == of[posts]) if len(posts) else np.zeros(0, bool)
-    # The next post may be of another number, and then waits of that number lie in between.
-    ends = np.searchsorted(of, of[posts], side="right") - 1
-    last = np.minimum(last, ends)
+    # What lies between a post and the next one, or the last of the same number.
+    last = np.minimum(np.append(posts[1:], len(used)) - 1, np.searchsorted(of, of[posts], side="right") - 1)[
+        : len(posts)
+    ]
     found = last > posts
     return used[posts[found]], used[last[found]]
 

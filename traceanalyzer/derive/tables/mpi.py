@@ -12,7 +12,7 @@ _NAME = Column("name", NAME, None, "function name")
 
 MPI_PARTS = TableSpec(
     "mpi_parts",
-    "one message or collective on one rank, with the call in which it is waited for; of a call of which nothing is told, the call itself",
+    "one message or collective on one rank, with the call in which it is waited for; where nothing is told of a call, the call itself",
     (
         RANK,
         PROCESS,
@@ -38,7 +38,9 @@ MPI_PARTS = TableSpec(
 )
 
 _WAIT = (
-    Column("instance", pa.int64(), None, "number of the message or collective that it waits for longest; null unmatched"),
+    Column(
+        "instance", pa.int64(), None, "number of the message or collective that it waits for longest; null unmatched"
+    ),
     Column("certainty", NAME, None, "medium: the communicator is recorded; low: told by order alone; null unmatched"),
     ns("wait", "until the rank that comes last took part: not longer than the call; null unmatched"),
     ns("transfer", "the rest of the call; null unmatched"),
@@ -82,7 +84,6 @@ MPI_WAITS = TableSpec(
             "ledger line on which it spends most time a step beyond the median rank, else late_line",
         ),
         Column("late_why", NAME, None, "that in words: how much, and on what; null when nothing stands out"),
-        ns("sooner", "part of its exposed wait that would be gone had the last rank come with the one before it"),
         ns("job_window", "windows of all GPUs, added up"),
     ),
 )
