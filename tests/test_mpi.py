@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -45,7 +46,7 @@ def test_a_rank_with_more_to_compute_is_late(tmp_path):
     result = analyzed(ranks, tmp_path)
     found = stall(result)
     assert found.scope.rank == 2
-    assert "rank 2 is late at MPI_Allreduce" in found.message
+    assert "Rank 2 is late at MPI_Allreduce" in found.message
     assert "because it computes" in found.message
     # Three ranks wait 4 ms each time; what ends a wait of theirs for the GPU is not idle time in MPI.
     assert found.saving.recoverable_ns == pytest.approx(3 * ITERATIONS * 4 * MS, rel=0.02)
@@ -241,7 +242,7 @@ def test_ranges_that_are_called_like_calls_count_as_calls(tmp_path):
         for one in ranks:
             one.host(end - one.now, "MPI_Allreduce")
     found = stall(analyzed(ranks, tmp_path))
-    assert (found.scope.rank, found.saving.confidence) == (1, "low")
+    assert (found.scope.rank, found.confidence) == (1, "low")
 
 
 def test_arguments_ranks_and_communicators_are_read(tmp_path):
@@ -284,6 +285,48 @@ def test_several_ranks_in_one_file_are_not_judged_together(tmp_path):
     )
     found = read(files([one], tmp_path)[0])
     assert any("several ranks of MPI in one file" in said for _, _, said, *_ in found.messages)
+
+
+def exchange(one: Process, peer: int, staged: bool, size: int = 1 << 20) -> None:
+    """A halo to a peer and back; `staged` by the program, else by the library within its calls."""
+    if staged:
+        one.copy(True, 1 << 20, 200 * US)
+    more = {"commHandle": WORLD, "tag": 3, "remoteRank": peer, "size": size}
+    for name, request in (("MPI_Irecv", 1), ("MPI_Isend", 2)):
+        one.call("MPI_P2P_EVENTS", name, one.now + 2 * US, requestHandle=request, **more)
+    begun = one.now
+    if not staged:
+        one.copy(True, 1 << 20, 200 * US)
+    one.now += 100 * US
+    if not staged:
+        one.copy(False, 1 << 20, 200 * US)
+    for request in (1, 2):
+        one.add("MPI_START_WAIT_EVENTS", "MPI_Waitall", begun, one.now, requestHandle=request)
+    if staged:
+        one.copy(False, 1 << 20, 200 * US)
+
+
+def iterated(tmp_path: Path, **how: Any) -> Result:
+    one = Process(0)
+    for _ in range(ITERATIONS):
+        one.compute(1 * MS)
+        exchange(one, 1, **how)
+    return analyzed([one], tmp_path)
+
+
+def test_halos_that_the_program_copies_to_the_host_are_staged(tmp_path):
+    result = iterated(tmp_path, staged=True)
+    (found,) = [finding for finding in result.findings if finding.rule == "MPI002"]
+    assert found.saving.recoverable_ns == 2 * ITERATIONS * 200 * US
+    assert found.confidence == "medium"
+    assert "20 times a copy to the host, MPI_Waitall and a copy back to the GPU, 40 MiB in all" in found.message
+    assert "Pass pointers of the GPU" in str(found.recommend)
+    assert not any(finding.rule == "CPY006" for finding in result.findings)
+
+
+@pytest.mark.parametrize("how", [{"staged": False}, {"staged": True, "size": 8}])
+def test_what_a_library_copies_or_what_is_not_sent_is_not_staged(tmp_path, how):
+    assert not any(finding.rule == "MPI002" for finding in iterated(tmp_path, **how).findings)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.nsys.nsys_export import STRINGS, Row, Tables, global_id, kernel, make_export, nvtx, runtime
+from tests.nsys.nsys_export import STRINGS, Row, Tables, global_id, kernel, make_export, memcpy, nvtx, runtime
 
 US, MS = 1_000, 1_000_000
 FUNCTIONS = (
@@ -50,6 +50,19 @@ class Process:
         own = self.now + self.ahead
         self.tables.setdefault("NVTX_EVENTS", []).append(nvtx(own, own + duration, name))
         self.now += duration
+
+    def copy(self, down: bool, size: int, takes: int) -> None:
+        """A copy whose call returns when it is done."""
+        self.calls += 1
+        own = self.now + self.ahead
+        self.tables["CUPTI_ACTIVITY_KIND_RUNTIME"].append(
+            runtime(own, own + takes + 6 * US, correlation=self.calls, name=4)
+        )
+        sides = {"kind": 2, "src": 2, "dst": 1} if down else {"kind": 1, "src": 1, "dst": 2}
+        self.tables.setdefault("CUPTI_ACTIVITY_KIND_MEMCPY", []).append(
+            memcpy(own + 3 * US, own + 3 * US + takes, **sides) | {"bytes": size, "correlationId": self.calls}
+        )
+        self.now += takes + 6 * US
 
     def add(self, table: str, name: str, start: int, end: int, **arguments: Any) -> None:
         row: Row = {"start": start + self.ahead, "end": end + self.ahead, "globalTid": global_id(7, 8)}

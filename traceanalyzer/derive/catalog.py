@@ -38,6 +38,7 @@ from traceanalyzer.derive.program import program
 from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
 from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
+from traceanalyzer.derive.staged import staged_messages
 from traceanalyzer.derive.step_ledger import step_ledger
 from traceanalyzer.derive.steps import host_steps, step_calls, step_ops, step_stats
 from traceanalyzer.derive.tables.communication import (
@@ -214,6 +215,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     ),
     "own_intervals": (own_intervals, ("ledger_intervals", "communication", "mpi_call_waits")),
     "waited_intervals": (waited_intervals, ("ledger_intervals", "communication", "mpi_call_waits")),
+    "staged_messages": (staged_messages, ("copies", "mpi_parts", "own_intervals")),
     "step_ledger": (step_ledger, ("step_stats", "ledger_intervals", "gaps")),
     "step_ops": (step_ops, ("host_steps", "step_calls")),
     "work_units": (work_units, ("step_ledger", "ledger_ops", "ledger_intervals", "step_ops")),
@@ -264,6 +266,7 @@ NEEDS = {
     "process_groups": ("communication", "the trace holds no communication kernels"),
     "collective_waits": ("communication", "the trace holds no communication kernels"),
     "mpi_waits": ("mpi_call_waits", "no GPU is idle in a call of MPI, or none was recorded"),
+    "staged_messages": ("mpi_parts", "the trace holds no calls of MPI"),
     "collectives": ("collectives", "the trace describes no collectives"),
     "counters": ("counters", "the trace holds no counters"),
     "memory_events": _NO_MEMORY,

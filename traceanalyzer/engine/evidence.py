@@ -129,6 +129,11 @@ def _mpi(row: Row) -> str:
     )
 
 
+def _staged(row: Row) -> str:
+    sizes = f"{format_bytes(row['down'])} to the host, {_part(row['name'])}, {format_bytes(row['up'])} to the GPU"
+    return f"{format_duration(row['duration'])}: {sizes}"
+
+
 def _late(row: Row) -> str:
     doing = f", {line_words(row['late_cause']).removeprefix('idle: ')}" if row["late_cause"] else ""
     detail = f": {_part(row['late_doing'])}" if row["late_doing"] else ""
@@ -184,6 +189,7 @@ _LABELS: dict[str, Callable[[Row], str]] = {
     "communication": _communication,
     "collective_waits": _waiting,
     "mpi_waits": _mpi,
+    "staged_messages": _staged,
     "launches": _launch,
     "kernel_chains": _chain,
     "attention_blocks": _attention,

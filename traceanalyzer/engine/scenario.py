@@ -174,6 +174,9 @@ def _defaults(table: str, row: Row, number: int) -> Row:
         defaults["spread"] = 0
     if table == "communication":
         defaults["exposed_transfer"] = row.get("exposed", duration) - row.get("exposed_wait", 0)
+    if table == "staged_messages":
+        in_mpi = row.get("in_mpi", 0)
+        defaults |= {"in_mpi": in_mpi, "exposed": duration - in_mpi}
     if table in ("copy_bursts", "readbacks"):
         idle = row.get("idle", 0)
         defaults |= {"idle": idle, "exposed": duration - idle}
@@ -204,6 +207,14 @@ def _copies_and_idle(row: Row) -> list[Stretch]:
     ]
 
 
+def _copies_and_mpi(row: Row) -> list[Stretch]:
+    middle = row["start_ns"] + row["exposed"]
+    return [
+        (row["rank"], row["device"], "exposed_memcpy", row["start_ns"], middle),
+        (row["rank"], row["device"], "idle.mpi", middle, middle + row["in_mpi"]),
+    ]
+
+
 _LINES: dict[str, Callable[[Row], list[Stretch]]] = {
     "gaps": _gap_stretch,
     "copies": _exposed_stretch("exposed_memcpy"),
@@ -212,6 +223,7 @@ _LINES: dict[str, Callable[[Row], list[Stretch]]] = {
     "communication": _exposed_stretch("exposed_communication"),
     "collective_waits": _exposed_stretch("exposed_communication", "exposed_wait", "exposed_likely_wait"),
     "mpi_waits": _exposed_stretch("idle.mpi", "exposed_wait"),
+    "staged_messages": _copies_and_mpi,
 }
 
 

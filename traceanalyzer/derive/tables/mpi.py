@@ -87,3 +87,21 @@ MPI_WAITS = TableSpec(
         ns("job_window", "windows of all GPUs, added up"),
     ),
 )
+
+STAGED_MESSAGES = TableSpec(
+    "staged_messages",
+    "one exchange of data of a GPU through the host: copies down, calls of MPI, copies up; the span is all of it",
+    (
+        RANK,
+        DEVICE,
+        *SPAN,
+        Column("name", NAME, None, "call of MPI that takes longest in it"),
+        count("copies", "copies down and up"),
+        Column("down", pa.int64(), "bytes", "copied to the host"),
+        Column("up", pa.int64(), "bytes", "copied to the GPU"),
+        Column("sent", pa.int64(), "bytes", "sent in the calls; null where not all sizes were recorded"),
+        Column("fits", pa.bool_(), None, "about as much is sent as came down; null where what is sent is not known"),
+        ns("exposed", "time of the copies that no kernel covers"),
+        ns("in_mpi", "idle time of the GPU in the calls that is not waiting for a late rank"),
+    ),
+)
