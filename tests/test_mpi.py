@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import traceanalyzer as ta
-from tests.nsys.nsys_export import global_id, read
-from tests.support.made_up_mpi import MS, OTHER, US, WORLD, Process, describe, files, meet
+from tests.nsys.nsys_export import global_id, make_export, read
+from tests.support.made_up_mpi import MS, NAMES, OTHER, US, WORLD, Process, describe, files, meet
 from traceanalyzer.model import mpi_names
 from traceanalyzer.result.document import Finding, Result
 
@@ -273,18 +273,59 @@ def test_communicators_that_are_not_described_are_noted(tmp_path):
     )
 
 
-def test_several_ranks_in_one_file_are_not_judged_together(tmp_path):
-    one = Process(0)
-    one.compute(1 * MS)
-    one.tables["MPI_RANKS"].append({"globalPid": global_id(9), "rank": 1})
-    one.tables["CUPTI_ACTIVITY_KIND_KERNEL"].append(
-        {**one.tables["CUPTI_ACTIVITY_KIND_KERNEL"][0], "globalPid": global_id(9)}
-    )
-    one.tables["CUPTI_ACTIVITY_KIND_RUNTIME"].append(
-        {**one.tables["CUPTI_ACTIVITY_KIND_RUNTIME"][0], "globalTid": global_id(9, 9)}
-    )
-    found = read(files([one], tmp_path)[0])
-    assert any("several ranks of MPI in one file" in said for _, _, said, *_ in found.messages)
+def merged(ranks: Sequence[Process], folder: Path, gpus: Sequence[int]) -> Path:
+    """All ranks in one export, as nsys around mpirun makes it."""
+    for one in ranks:
+        one.compute(1 * MS)
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for one in ranks:
+        pid = 7 + one.rank
+        for name, rows in one.tables.items():
+            for row in rows if name != "TARGET_INFO_SESSION_START_TIME" or not one.rank else []:
+                own = dict(row)
+                own |= {"globalPid": global_id(pid)} if "globalPid" in row else {}
+                own |= {"globalTid": global_id(pid, pid)} if "globalTid" in row else {}
+                own |= {"deviceId": gpus[one.rank]} if "deviceId" in row else {}
+                tables.setdefault(name, []).append(own)
+    return make_export(folder / "all.sqlite", tables, NAMES)
+
+
+def uneven(tmp_path: Path, gpus: Sequence[int]) -> Result:
+    ranks = processes(3)
+    for _ in range(ITERATIONS):
+        for one in ranks:
+            one.compute(4 * MS if one.rank == 1 else 1 * MS)
+        meet(ranks)
+    return ta.analyze(ta.load(merged(ranks, tmp_path, gpus)))
+
+
+def test_ranks_of_one_file_are_judged_by_their_gpus(tmp_path):
+    result = uneven(tmp_path, [2, 0, 1])
+    found = stall(result)
+    assert (found.scope.rank, found.scope.device) == (None, 0)
+    assert "GPU 0 is late at MPI_Allreduce" in found.message
+    assert found.saving.recoverable_ns == pytest.approx(2 * ITERATIONS * 3 * MS, rel=0.02)
+    assert any("several ranks of MPI in one file" in note.message for note in result.health)
+
+
+def test_ranks_of_one_file_that_share_a_gpu_are_not(tmp_path):
+    assert judged(uneven(tmp_path, [0, 0, 0])) in ("could_not_judge", "clean")
+
+
+def test_halos_alone_need_clocks_that_agree(tmp_path):
+    """Without collectives nothing aligns the clocks; messages that arrive before they are sent show that they do not fit."""
+    for ahead, told in ((0, True), (1 * MS, False)):
+        ranks = [Process(0), Process(1, ahead), Process(2)]
+        describe(ranks)
+        for _ in range(ITERATIONS):
+            for one in ranks:
+                one.compute(4 * MS if one.rank == 1 else 1 * MS)
+            halo(ranks)
+        folder = tmp_path / str(ahead)
+        folder.mkdir()
+        result = analyzed(ranks, folder)
+        noted = any("before they are sent" in note.message for note in result.health)
+        assert (any(f.rule == "MPI001" and f.confidence == "low" for f in result.findings), noted) == (told, not told)
 
 
 def exchange(one: Process, peer: int, staged: bool, size: int = 1 << 20) -> None:
@@ -334,7 +375,7 @@ def test_what_a_library_copies_or_what_is_not_sent_is_not_staged(tmp_path, how):
     [
         ("MPI_Send", "send", None, False),
         ("PMPI_Issend", "send", None, True),
-        ("mpi_irecv_", "other", None, False),
+        ("mpi_irecv_", "receive", None, True),
         ("MPI_Imrecv", "receive", None, True),
         ("MPI_Iallreduce", "collective", "all-reduce", True),
         ("MPI_Ibcast", "collective", "broadcast", True),
@@ -360,6 +401,6 @@ def test_tables_of_no_calls_are_empty():
     from traceanalyzer.derive.mpi_parts import mpi_parts
     from traceanalyzer.model.schema import EVENT_TABLES
 
-    empty = mpi_parts(EVENT_TABLES["mpi_calls"].empty(), EVENT_TABLES["host_ranges"].empty())
+    empty = mpi_parts(*(EVENT_TABLES[name].empty() for name in ("mpi_calls", "host_ranges", "gpu_ops")))
     assert isinstance(empty, pa.Table)
     assert empty.num_rows == 0

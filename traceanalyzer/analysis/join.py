@@ -117,12 +117,12 @@ def join(surveys: Sequence[Survey]) -> Join:
 
 def _mpi(surveys: Sequence[Survey]) -> JoinedCalls | None:
     """What the calls of MPI of one job tell together; None without any."""
-    parts, windows = (frames.concatenated([getattr(one, name) for one in surveys]) for name in ("mpi_parts", "windows"))
+    parts = frames.concatenated([one.mpi_parts for one in surveys])
     if not parts.num_rows:
         return None
     from traceanalyzer.derive.mpi_matches import joined_calls
 
-    return joined_calls(parts, [one.input for one in surveys], windows)
+    return joined_calls(parts, [one.input for one in surveys])
 
 
 def _mpi_windows(matches: pa.Table) -> pa.Table:

@@ -19,13 +19,15 @@ def mpi_call_waits(mpi_matches: pa.Table, ledger_intervals: pa.Table) -> pa.Tabl
     for key, tiles in frames.split(ledger_intervals) if calls else ():
         idle = tiles.filter(pa.array(frames.equals(tiles, "line", IN_MPI)))
         own = calls[key[0]]
+        gpu = frames.ints(own, "device")
+        own = own.filter(pa.array((gpu == NULL) | (gpu == key[1])))
         spans = frames.ints(idle, "start_ns"), frames.ints(idle, "end_ns")
         start, end, wait = (frames.ints(own, c) for c in ("start_ns", "end_ns", "wait"))
         exposed = covered(start, end, spans)
         waited = np.where(wait == NULL, NULL, covered(start, start + np.maximum(wait, 0), spans))
         rows = np.flatnonzero(exposed > 0)
         own = own.take(pa.array(rows))
-        same = {c: own[c] for c in MPI_CALL_WAITS.schema.names if c in own.column_names}
+        same = {c: own[c] for c in MPI_CALL_WAITS.schema.names if c in own.column_names and c != "device"}
         more = {"device": np.full(len(rows), key[1]), "exposed": exposed[rows]}
         tables.append(frames.build(MPI_CALL_WAITS, same | more | {"exposed_wait": frames.numbers(waited[rows])}))
     return frames.stack(MPI_CALL_WAITS, tables)

@@ -56,9 +56,9 @@ class JoinedCalls:
     health: pa.Table
 
 
-def mpi_matches(mpi_parts: pa.Table, inputs: Sequence[Input], windows: pa.Table) -> pa.Table:
+def mpi_matches(mpi_parts: pa.Table, inputs: Sequence[Input]) -> pa.Table:
     """As `MPI_MATCHES`, from the parts of all ranks, which are at least one."""
-    return joined_calls(mpi_parts, inputs, windows).matches
+    return joined_calls(mpi_parts, inputs).matches
 
 
 def late_windows(matches: pa.Table) -> pa.Table:
@@ -70,9 +70,12 @@ def late_windows(matches: pa.Table) -> pa.Table:
     return frames.build(LATE_WINDOWS, {**late, "instance": matches["instance"].take(rows)})
 
 
-def joined_calls(parts: pa.Table, inputs: Sequence[Input], windows: pa.Table) -> JoinedCalls:
-    """What the calls of all ranks, which are at least one, tell together. `windows` has their GPUs; the first of each is named."""
-    parts = parts.combine_chunks()
+def joined_calls(parts: pa.Table, inputs: Sequence[Input]) -> JoinedCalls:
+    """What the calls of all ranks, which are at least one, tell together.
+
+    A file may hold several ranks; each has its own GPU then, or nothing is told of it.
+    """
+    parts = _with_own_gpus(parts.combine_chunks())
     told = _Collectives(parts, inputs)
     depends = [*told.depends(), *_messages(parts, inputs, told)]
     offsets, health = [CLOCK_OFFSETS.empty()], [HEALTH.empty(), told.health()]
@@ -80,7 +83,7 @@ def joined_calls(parts: pa.Table, inputs: Sequence[Input], windows: pa.Table) ->
         offsets.append(told.offsets)
     wrong = [one.health for one in depends if one.health is not None]
     return JoinedCalls(
-        _table(parts, told, depends, _first_gpus(windows)),
+        _table(parts, told, depends),
         frames.concatenated(offsets),
         pa.concat_tables([*health, *wrong]),
     )
@@ -186,12 +189,11 @@ def _absolute(parts: pa.Table, column: str, inputs: Sequence[Input]) -> tuple[Ar
 
 def _job_ranks(parts: pa.Table, inputs: Sequence[Input]) -> Array:
     """The rank in the job of each part, NULL where no file says it."""
-    ordinal = frames.ints(parts, "rank")
-    result = np.full(len(ordinal), NULL)
+    ordinal, world = frames.ints(parts, "rank"), frames.ints(parts, "world_rank")
+    rank = np.full(max((one.ordinal for one in inputs), default=0) + 1, NULL)
     for one in inputs:
-        if one.rank is not None:
-            result[ordinal == one.ordinal] = one.rank
-    return result
+        rank[one.ordinal] = NULL if one.rank is None else one.rank
+    return np.where(_several(parts) | (rank[ordinal] == NULL), world, rank[ordinal])
 
 
 def _by_order(parts: pa.Table) -> Flags:
@@ -233,8 +235,8 @@ def _as_kernels(parts: pa.Table, rows: Array, shift: Array, inputs: Sequence[Inp
     """Collectives as rows of `communication_kernels`, for what is matched in the same way."""
     own = parts.take(pa.array(rows))
     size = frames.ints(own, "group_size")
-    ranks = [one.rank for one in inputs if one.rank is not None]
-    job = max([len(inputs), *(one.world_size or 0 for one in inputs), *(rank + 1 for rank in ranks)])
+    most = int(_job_ranks(parts, inputs).max(initial=-1)) + 1
+    job = max([len(inputs), most, *(one.world_size or 0 for one in inputs)])
     size = np.where((size == NULL) & _by_order(own), job, size)
     given = {c: own[c] for c in ("rank", "process", "kind", "bytes", "name", "group")}
     given |= {f"{c}_ns": pa.array(frames.ints(own, f"{c}_ns") + shift[rows]) for c in ("start", "end")}
@@ -315,12 +317,26 @@ def _peers(parts: pa.Table, job: Array) -> Array:
     return result
 
 
-def _first_gpus(windows: pa.Table) -> dict[int, int]:
-    rank, device = (frames.ints(windows, c) for c in ("rank", "device"))
-    return {one: int(device[rows].min()) for (one,), rows in frames.together(rank)}
+def _several(parts: pa.Table) -> Flags:
+    """Which parts are of files that hold several processes."""
+    rank = frames.ints(parts, "rank")
+    pairs = {pair for pair, _ in frames.together(rank, frames.ints(parts, "process"))}
+    count = np.bincount([one for one, _ in pairs], minlength=int(rank.max()) + 1)
+    found: Flags = count[rank] > 1
+    return found
 
 
-def _table(parts: pa.Table, told: _Collectives, depends: Sequence[_Depends], gpus: dict[int, int]) -> pa.Table:
+def _with_own_gpus(parts: pa.Table) -> pa.Table:
+    """The parts, of which those are of no kind whose GPU cannot be told from those of other processes of their file."""
+    unknown = _several(parts) & ((frames.ints(parts, "device") == NULL) | (frames.ints(parts, "world_rank") == NULL))
+    if not unknown.any():
+        return parts
+    at = parts.schema.get_field_index("kind")
+    kind, kinds = frames.codes(parts, "kind")
+    return parts.set_column(at, parts.schema.field(at), frames.names(np.where(unknown, NULL, kind), kinds))
+
+
+def _table(parts: pa.Table, told: _Collectives, depends: Sequence[_Depends]) -> pa.Table:
     """One row a call: what it waits for longest."""
     call = frames.dense(*(frames.ints(parts, c) for c in ("rank", "process", "thread", "start_ns", "end_ns")))
     nothing = np.empty(0, np.int64)
@@ -342,18 +358,21 @@ def _table(parts: pa.Table, told: _Collectives, depends: Sequence[_Depends], gpu
     late = np.where(known, on[at] if len(on) else 0, 0)
     most = pd.Series(waited).groupby(of).transform("max").to_numpy() if len(of) else waited
     took = frames.ints(parts, "posted_ns")[late]
-    certain = np.where(known, np.where(_by_order(parts)[shown], 0, 1), 2)
+    # Without collectives nothing tells how well the clocks agree.
+    certain = np.where(known, np.where(_by_order(parts)[shown] | (told.spread() == NULL), 0, 1), 2)
     own = parts.take(pa.array(shown))
     mask = ~known
-    whose = frames.ints(parts, "rank")[late]
-    device = frames.numbers(np.where(known, np.array([gpus.get(int(one), NULL) for one in whose], np.int64), NULL))
     return frames.build(
         MPI_MATCHES,
         {c: own[c] for c in ("rank", "process", "start_ns", "end_ns", "name", "kind")}
+        | {"device": frames.numbers(np.where(_several(parts)[shown], frames.ints(own, "device"), NULL))}
         | {"instance": frames.numbers(of), "certainty": frames.names(certain, ["low", "medium", None])}
         | {"wait": frames.numbers(waited)}
         | {"transfer": frames.numbers(np.where(waited == NULL, NULL, frames.duration(own) - waited))}
         | {"spread": frames.numbers(np.where(known, told.spread(), NULL))}
-        | {"late_rank": parts["rank"].take(pa.array(late, mask=mask)), "late_device": device}
+        | {
+            "late_rank": parts["rank"].take(pa.array(late, mask=mask)),
+            "late_device": parts["device"].take(pa.array(late, mask=mask)),
+        }
         | {"late_start_ns": pa.array(took - most, mask=mask), "late_end_ns": pa.array(took, mask=mask)},
     )

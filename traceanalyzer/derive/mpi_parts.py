@@ -19,7 +19,7 @@ from traceanalyzer.model.schema import MPI_CALLS
 _RANGES = ("mpi", "nvtx", "annotation")
 
 
-def mpi_parts(mpi_calls: pa.Table, host_ranges: pa.Table) -> pa.Table:
+def mpi_parts(mpi_calls: pa.Table, host_ranges: pa.Table, ledger_ops: pa.Table) -> pa.Table:
     """From `mpi_calls` or, in a trace without any, from ranges that are called like calls of MPI, which have no arguments."""
     calls = mpi_calls if mpi_calls.num_rows else _named_ranges(host_ranges)
     if not calls.num_rows:
@@ -33,7 +33,7 @@ def mpi_parts(mpi_calls: pa.Table, host_ranges: pa.Table) -> pa.Table:
     order = np.lexsort((frames.ints(calls, "start_ns")[row], frames.ints(calls, "start_ns")[span]))
     row, span, kind = row[order], span[order], kind[order]
     at, of = pa.array(row), pa.array(span)
-    same = ("group_size", "group_rank", "peer", "tag", "root", "bytes")
+    same = ("group_size", "group_rank", "peer", "tag", "root", "bytes", "world_rank")
     return frames.build(
         MPI_PARTS,
         {c: calls[c].take(at) for c in ("rank", "process", *same)}
@@ -41,8 +41,23 @@ def mpi_parts(mpi_calls: pa.Table, host_ranges: pa.Table) -> pa.Table:
         | {"name": frames.names(name[span], names), "kind": frames.names(kind, kinds)}
         | {"posted_ns": calls["start_ns"].take(at)}
         | {"group": _groups(calls).take(at)}
-        | {"whole": pa.array(_whole(calls)[row])},
+        | {"device": frames.numbers(_devices(calls, ledger_ops)[row]), "whole": pa.array(_whole(calls)[row])},
     )
+
+
+def _devices(calls: pa.Table, ledger_ops: pa.Table) -> Array:
+    """The first GPU of each call's process, NULL where it has none, or another process of the file has it too."""
+    used = [frames.ints(ledger_ops, c) for c in ("rank", "process", "device")]
+    owner: dict[tuple[int, int], set[int]] = {}
+    users: dict[tuple[int, int], set[int]] = {}
+    for (rank, process, device), _ in frames.together(*used):
+        owner.setdefault((rank, process), set()).add(device)
+        users.setdefault((rank, device), set()).add(process)
+    result = np.full(calls.num_rows, NULL)
+    for (rank, process), rows in frames.together(*(frames.ints(calls, c) for c in ("rank", "process"))):
+        alone = [one for one in owner.get((rank, process), ()) if len(users[rank, one]) == 1]
+        result[rows] = min(alone, default=NULL)
+    return result
 
 
 def _message(name: str) -> str | None:

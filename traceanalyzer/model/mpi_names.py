@@ -30,7 +30,7 @@ _SUFFIX = re.compile(r"(?<=gather)v$|(?<=scatter)v$|(?<=alltoall)[vw]$")
 def function(name: str) -> str | None:
     """The function in small letters, without its prefix: "iallreduce" of "PMPI_Iallreduce"; None for what is no name of MPI."""
     found = _NAME.match(name)
-    return re.sub(r"_c$", "", found[1].lower()) if found else None
+    return re.sub(r"(?:_c|_f08(?:ts)?)?_*$", "", found[1].lower()) if found else None
 
 
 def does(name: str) -> str:

@@ -33,6 +33,13 @@ MPI_PARTS = TableSpec(
         Column("tag", pa.int64(), None, "tag of a send or receive"),
         Column("root", pa.int64(), None, "rank in it that a collective starts from or ends at"),
         Column("bytes", pa.int64(), "bytes", "size; null when not recorded"),
+        Column("world_rank", pa.int32(), None, "rank of the caller in MPI_COMM_WORLD; null when not recorded"),
+        Column(
+            "device",
+            pa.int32(),
+            None,
+            "first GPU that its process uses; null where it shares that one with others, or uses none",
+        ),
         Column("whole", pa.bool_(), None, "all calls of the process were recorded, from the first one on"),
     ),
 )
@@ -54,7 +61,15 @@ _WAIT = (
 MPI_MATCHES = TableSpec(
     "mpi_matches",
     "one call of MPI: what only the calls of other ranks tell of it; the span is the call",
-    (RANK, PROCESS, *SPAN, _NAME, Column("kind", NAME, None, "what it waits for longest"), *_WAIT),
+    (
+        RANK,
+        PROCESS,
+        Column("device", pa.int32(), None, "GPU of the process where the file holds several processes; else null"),
+        *SPAN,
+        _NAME,
+        Column("kind", NAME, None, "what it waits for longest"),
+        *_WAIT,
+    ),
 )
 
 MPI_CALL_WAITS = TableSpec(
@@ -63,7 +78,7 @@ MPI_CALL_WAITS = TableSpec(
     (
         RANK,
         DEVICE,
-        *(column for column in MPI_MATCHES.columns if column.name not in ("rank", "process")),
+        *(column for column in MPI_MATCHES.columns if column.name not in ("rank", "process", "device")),
         ns("exposed", "idle time of the GPU that lies in the call"),
         ns("exposed_wait", "part of that in which it waits; null unmatched"),
     ),
