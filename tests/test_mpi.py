@@ -305,6 +305,8 @@ def test_ranks_of_one_file_are_judged_by_their_gpus(tmp_path):
     assert (found.scope.rank, found.scope.device) == (None, 0)
     assert "GPU 0 is late at MPI_Allreduce" in found.message
     assert found.saving.recoverable_ns == pytest.approx(2 * ITERATIONS * 3 * MS, rel=0.02)
+    # Of the time of all three GPUs, the late one among them.
+    assert found.saving.recoverable_share == pytest.approx(0.48, abs=0.01)
     assert any("several ranks of MPI in one file" in note.message for note in result.health)
 
 

@@ -265,7 +265,7 @@ NEEDS = {
     "communication": ("communication", "the trace holds no communication kernels"),
     "process_groups": ("communication", "the trace holds no communication kernels"),
     "collective_waits": ("communication", "the trace holds no communication kernels"),
-    "mpi_waits": ("mpi_call_waits", "no GPU is idle in a call of MPI, or none was recorded"),
+    "mpi_waits": ("mpi_call_waits", "the trace holds no calls of MPI"),
     "staged_messages": ("mpi_parts", "the trace holds no calls of MPI"),
     "collectives": ("collectives", "the trace describes no collectives"),
     "counters": ("counters", "the trace holds no counters"),

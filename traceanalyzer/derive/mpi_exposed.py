@@ -25,7 +25,9 @@ def mpi_call_waits(mpi_matches: pa.Table, ledger_intervals: pa.Table) -> pa.Tabl
         start, end, wait = (frames.ints(own, c) for c in ("start_ns", "end_ns", "wait"))
         exposed = covered(start, end, spans)
         waited = np.where(wait == NULL, NULL, covered(start, start + np.maximum(wait, 0), spans))
-        rows = np.flatnonzero(exposed > 0)
+        # Also calls in which nothing is lost: their GPUs are those of the job.
+        low, high = frames.ints(tiles, "start_ns").min(), frames.ints(tiles, "end_ns").max()
+        rows = np.flatnonzero((end > low) & (start < high))
         own = own.take(pa.array(rows))
         same = {c: own[c] for c in MPI_CALL_WAITS.schema.names if c in own.column_names and c != "device"}
         more = {"device": np.full(len(rows), key[1]), "exposed": exposed[rows]}

@@ -24,7 +24,7 @@ def mpi_waits(
     ledger: pa.Table,
     inputs: Sequence[Input],
 ) -> pa.Table:
-    """Every call in which a GPU is idle, of all ranks. Who was late because it waited itself is not to blame: the one waited for is."""
+    """Every call in the window of a GPU, of all ranks. Who was late because it waited itself is not to blame: the one waited for is."""
     calls = mpi_call_waits
     instance = frames.ints(calls, "instance")
     blamed = late_work.take(rows_of([frames.ints(late_work, "instance")], [roots(instance, late_work)]))

@@ -172,7 +172,7 @@ class _Reading:
             message = "several processes and no word of their ranks: GPUs are told apart by their device number"
             if known:
                 message = (
-                    "several ranks of MPI in one file: GPUs stand for ranks, and who waits for whom is told only where each has a GPU of its "
-                    "own; one report a rank says more (nsys started under mpirun or srun)"
+                    "several ranks of MPI in one file: GPUs stand for ranks, and who waits for whom is told only where each has a GPU "
+                    "of its own; one report a rank says more (nsys started under mpirun or srun)"
                 )
             sink.health("TRC006", "low" if known else "info", message, len(processes))
