@@ -86,7 +86,7 @@ MPI_CALL_WAITS = TableSpec(
 
 MPI_WAITS = TableSpec(
     "mpi_waits",
-    "one call of MPI within the window of a GPU; the span is its wait for the rank that comes last or, where that is unknown, all of it",
+    "one call of MPI within the window of a GPU; the span is its wait for the last rank or, where that is unknown, all of it",
     (
         *MPI_CALL_WAITS.columns,
         Column("late", NAME, None, "name of the rank that came last or, when the trace does not say ranks, of its GPU"),
