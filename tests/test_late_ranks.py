@@ -19,7 +19,8 @@ from traceanalyzer.derive.side_by_side import step_matrix
 from traceanalyzer.derive.tables.communication import LATE_WORK
 from traceanalyzer.derive.tables.ledger import LEDGER_INTERVALS, LEDGER_LINES
 from traceanalyzer.derive.tables.steps import STEP_LEDGER
-from traceanalyzer.derive.waits import _called, _roots
+from traceanalyzer.derive.waits import called
+from traceanalyzer.derive.waits import roots as roots_of
 
 
 def test_what_a_late_rank_computes_is_not_what_it_communicates_meanwhile(tmp_path):
@@ -47,7 +48,7 @@ def roots(via: dict[int, int | None], *wanted: int) -> list[int]:
     """Where the blame for some collectives ends, when who was late to one waited itself in the one that `via` says."""
     columns = {"instance": pa.array(via), "via": pa.array(via.values(), pa.int64())}
     missing = {c.name: pa.nulls(len(via), c.type) for c in LATE_WORK.columns}
-    return _roots(np.array(wanted), frames.build(LATE_WORK, missing | columns)).tolist()
+    return roots_of(np.array(wanted), frames.build(LATE_WORK, missing | columns)).tolist()
 
 
 def test_blame_goes_on_to_where_a_chain_of_waits_began():
@@ -62,8 +63,8 @@ def test_waits_in_a_circle_have_no_beginning():
 def test_gpus_of_two_files_without_ranks_have_two_names():
     inputs = [replace(one, path=f"node{one.ordinal}.sqlite", rank=None) for one in inputs_of(2)]
     late = {"rank": pa.chunked_array([[0, 1, None]]), "device": pa.chunked_array([[3, 3, None]])}
-    assert _called(late, inputs).to_pylist() == ["GPU 3 of node0.sqlite", "GPU 3 of node1.sqlite", None]
-    assert _called(late, inputs[:1])[0].as_py() == "GPU 3"
+    assert called(late, inputs).to_pylist() == ["GPU 3 of node0.sqlite", "GPU 3 of node1.sqlite", None]
+    assert called(late, inputs[:1])[0].as_py() == "GPU 3"
 
 
 @pytest.mark.parametrize(("size", "schedule"), [(4, "2 micro-batches a step in 4 stages"), (None, None)])

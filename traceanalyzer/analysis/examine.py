@@ -23,7 +23,7 @@ from traceanalyzer.model.trace import Input
 from traceanalyzer.result.document import Finding, RuleOutcome
 
 NOT_PLAYED = "No prediction: other processes used the GPU at the same time, whose files are not played again"
-JOB_TABLES = ("collective_waits", "health")
+JOB_TABLES = ("collective_waits", "mpi_waits", "health")
 """Rules that read these are about the whole job; every other rule is about one rank."""
 SMALL_TABLES = (
     *(
@@ -39,6 +39,7 @@ SMALL_TABLES = (
     ),
     "unprofiled_steps",
     *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
+    *("mpi_call_waits", "mpi_late_work", "mpi_late_names"),
 )
 SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals", "copies")
 """What the report shows of a part besides its event tables and what is soon made; a part in memory keeps no more."""
@@ -97,6 +98,7 @@ def examine(
     catalog.share(brief.portions)
     # The survey has found the kernels; a part that is read again need not look for them again.
     catalog.give({"communication_kernels": brief.kernels, "matches": brief.matches, "late_windows": brief.late_windows})
+    catalog.give({"mpi_matches": brief.mpi_matches, "mpi_late_windows": brief.mpi_late_windows})
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
     engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,13 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.jobs import Jobs, jobs
 from traceanalyzer.derive.shared import Portion, SharedGpu
 from traceanalyzer.derive.tables.communication import LATE_WINDOWS, MATCHES
+from traceanalyzer.derive.tables.mpi import MPI_MATCHES
 from traceanalyzer.derive.tables.offsets import CLOCK_OFFSETS
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input, file_names
+
+if TYPE_CHECKING:
+    from traceanalyzer.derive.mpi_matches import JoinedCalls
 
 
 @dataclass(frozen=True)
@@ -34,13 +39,16 @@ class GpuName:
 
 @dataclass(frozen=True)
 class Brief:
-    """What a part is told: its `kernels` as they were surveyed, their rows of `matches`, the windows of `late_windows` in which others
-    waited for it, what only all parts together say of its `health`, its name, and what other files leave to it of GPUs that they share.
+    """What a part is told: its `kernels` as they were surveyed, their rows of `matches`, its calls as of `mpi_matches`, the windows in
+    which others waited for it in either, what only all parts together say of its `health`, its name, and what other files leave to it
+    of GPUs that they share.
     """
 
     kernels: pa.Table
     matches: pa.Table
     late_windows: pa.Table
+    mpi_matches: pa.Table
+    mpi_late_windows: pa.Table
     health: pa.Table
     name: GpuName
     portions: Mapping[frames.Key, Portion] = field(default_factory=dict)
@@ -66,12 +74,21 @@ def join(surveys: Sequence[Survey]) -> Join:
     )
     matches = {at: MATCHES.empty() for at in range(len(surveys))}
     windows, offsets, health = [LATE_WINDOWS.empty()], [CLOCK_OFFSETS.empty()], [who.health]
-    count = 0
+    mpi_calls, mpi_windows = [MPI_MATCHES.empty()], [LATE_WINDOWS.empty()]
+    count = mpi_count = 0
     for group in _comparable(inputs, who):
         kernels = _of_whole_groups(
             frames.concatenated([surveys[at].kernels for at in group]), [inputs[at] for at in group]
         )
+        calls = _mpi([surveys[at] for at in group])
+        if calls is not None:
+            found = _numbered_from(mpi_count, calls.matches)
+            mpi_count += 2 * sum(surveys[at].mpi_parts.num_rows for at in group)
+            mpi_calls.append(found)
+            mpi_windows.append(_mpi_windows(found))
+            health.append(calls.health)
         if not kernels.num_rows:
+            offsets += [calls.offsets] if calls is not None else []
             continue
         # Only jobs that communicate pay for what this imports.
         from traceanalyzer.derive.matches import joined, late_windows
@@ -88,17 +105,36 @@ def join(surveys: Sequence[Survey]) -> Join:
         offsets.append(told.offsets)
         health.append(told.health)
     asked, notes, names = _by_rank(frames.concatenated(windows)), _by_rank(pa.concat_tables(health)), gpu_names(inputs)
+    mpi_told, mpi_asked = _by_rank(frames.concatenated(mpi_calls)), _by_rank(frames.concatenated(mpi_windows))
     briefs = [
         Brief(
             surveys[at].kernels,
             matches[at],
             asked.get(one.ordinal, LATE_WINDOWS.empty()),
+            mpi_told.get(one.ordinal, MPI_MATCHES.empty()),
+            mpi_asked.get(one.ordinal, LATE_WINDOWS.empty()),
             notes.get(one.ordinal, HEALTH.empty()),
             names[one.ordinal],
         )
         for at, one in enumerate(inputs)
     ]
     return Join(briefs, who, notes.get(frames.NULL, HEALTH.empty()), frames.concatenated(offsets))
+
+
+def _mpi(surveys: Sequence[Survey]) -> JoinedCalls | None:
+    """What the calls of MPI of one job tell together; None without any."""
+    parts = frames.concatenated([one.mpi_parts for one in surveys])
+    if not parts.num_rows:
+        return None
+    from traceanalyzer.derive.mpi_matches import joined_calls
+
+    return joined_calls(parts, [one.input for one in surveys])
+
+
+def _mpi_windows(matches: pa.Table) -> pa.Table:
+    from traceanalyzer.derive.mpi_matches import late_windows
+
+    return late_windows(matches)
 
 
 def _of_whole_groups(kernels: pa.Table, inputs: Sequence[Input]) -> pa.Table:

@@ -1,4 +1,5 @@
-"""The first look at a part: what the join needs to know of it, and nothing that grows with its trace but its collectives."""
+"""The first look at a part: what the join needs to know of it, and nothing that grows with its trace but its collectives
+and calls of MPI."""
 
 from __future__ import annotations
 
@@ -14,16 +15,18 @@ from traceanalyzer.model.trace import Input
 
 @dataclass(frozen=True)
 class Survey:
-    """`kernels` as of `communication_kernels`, `windows` and `devices` as of those tables."""
+    """`kernels` as of `communication_kernels`, `windows`, `devices` and `mpi_parts` as of those tables."""
 
     input: Input
     kernels: pa.Table
     windows: pa.Table
     devices: pa.Table
+    mpi_parts: pa.Table
 
 
 def survey(part: Part, config: Config) -> Survey:
     catalog: Catalog = part.catalog(config)
     # A part that stays in memory may have been of another analysis.
     catalog.share({})
-    return Survey(part.input, *(catalog.table(name) for name in ("communication_kernels", "windows", "devices")))
+    names = "communication_kernels", "windows", "devices", "mpi_parts"
+    return Survey(part.input, *(catalog.table(name) for name in names))

@@ -33,6 +33,8 @@ from traceanalyzer.derive.launch_calls import launch_calls
 from traceanalyzer.derive.launches import links
 from traceanalyzer.derive.ledger import ledger, ledger_intervals
 from traceanalyzer.derive.memory import memory_growth, memory_stats
+from traceanalyzer.derive.mpi_exposed import mpi_call_waits
+from traceanalyzer.derive.mpi_parts import mpi_parts
 from traceanalyzer.derive.outside import outside_work, recordings
 from traceanalyzer.derive.patterns import operator_shapes, patterns
 from traceanalyzer.derive.profiler_cost import ProfilerCost
@@ -41,6 +43,7 @@ from traceanalyzer.derive.rank_work import excess, extra_work, rank_work
 from traceanalyzer.derive.readbacks import readbacks
 from traceanalyzer.derive.replay import timelines
 from traceanalyzer.derive.shared import Portion
+from traceanalyzer.derive.staged import staged_messages
 from traceanalyzer.derive.step_growth import step_growth
 from traceanalyzer.derive.step_ledger import step_ledger
 from traceanalyzer.derive.steps import host_steps, step_calls, step_ops, step_stats
@@ -51,6 +54,7 @@ from traceanalyzer.derive.tables.communication import (
     MATCHES,
     PROCESS_GROUPS,
 )
+from traceanalyzer.derive.tables.mpi import MPI_MATCHES, MPI_WAITS
 from traceanalyzer.derive.unprofiled import unprofiled_steps
 from traceanalyzer.derive.waited import own_intervals, waited_intervals
 from traceanalyzer.derive.whatif import WhatIf
@@ -98,6 +102,30 @@ def _collective_waits(communication: pa.Table, *others: Any) -> pa.Table:
     from traceanalyzer.derive.waits import collective_waits
 
     return collective_waits(communication, *others)
+
+
+def _mpi_matches(mpi_parts: pa.Table, *others: Any) -> pa.Table:
+    if not mpi_parts.num_rows:
+        return MPI_MATCHES.empty()
+    from traceanalyzer.derive.mpi_matches import mpi_matches
+
+    return mpi_matches(mpi_parts, *others)
+
+
+def _mpi_late_windows(mpi_matches: pa.Table) -> pa.Table:
+    if not mpi_matches.num_rows:
+        return LATE_WINDOWS.empty()
+    from traceanalyzer.derive.mpi_matches import late_windows
+
+    return late_windows(mpi_matches)
+
+
+def _mpi_waits(mpi_call_waits: pa.Table, *others: Any) -> pa.Table:
+    if not mpi_call_waits.num_rows:
+        return MPI_WAITS.empty()
+    from traceanalyzer.derive.mpi_waits import mpi_waits
+
+    return mpi_waits(mpi_call_waits, *others)
 
 
 def _process_groups(communication: pa.Table) -> pa.Table:
@@ -207,8 +235,19 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         _collective_waits,
         ("communication", "matches", "late_work", "late_names", "extra_work", "excess", "ledger", "inputs"),
     ),
-    "own_intervals": (own_intervals, ("ledger_intervals", "communication")),
-    "waited_intervals": (waited_intervals, ("ledger_intervals", "communication")),
+    "mpi_parts": (mpi_parts, ("mpi_calls", "host_ranges", "ledger_ops")),
+    "mpi_matches": (_mpi_matches, ("mpi_parts", "inputs")),
+    "mpi_late_windows": (_mpi_late_windows, ("mpi_matches",)),
+    "mpi_call_waits": (mpi_call_waits, ("mpi_matches", "ledger_intervals")),
+    "mpi_late_work": (late_work, ("mpi_late_windows", "ledger_intervals", "mpi_call_waits")),
+    "mpi_late_names": (late_names, ("mpi_late_windows", "ledger_intervals", "ledger_ops", "gaps")),
+    "mpi_waits": (
+        _mpi_waits,
+        ("mpi_call_waits", "mpi_late_work", "mpi_late_names", "extra_work", "excess", "ledger", "inputs"),
+    ),
+    "own_intervals": (own_intervals, ("ledger_intervals", "communication", "mpi_call_waits")),
+    "waited_intervals": (waited_intervals, ("ledger_intervals", "communication", "mpi_call_waits")),
+    "staged_messages": (staged_messages, ("copies", "mpi_parts", "own_intervals")),
     "step_ledger": (step_ledger, ("step_stats", "ledger_intervals", "gaps")),
     "step_growth": (step_growth, ("step_ledger", "ledger_ops", "step_ops", "gaps")),
     "step_ops": (step_ops, ("host_steps", "step_calls")),
@@ -262,6 +301,8 @@ NEEDS = {
     "communication": ("communication", "the trace holds no communication kernels"),
     "process_groups": ("communication", "the trace holds no communication kernels"),
     "collective_waits": ("communication", "the trace holds no communication kernels"),
+    "mpi_waits": ("mpi_call_waits", "the trace holds no calls of MPI"),
+    "staged_messages": ("mpi_parts", "the trace holds no calls of MPI"),
     "collectives": ("collectives", "the trace describes no collectives"),
     "counters": ("counters", "the trace holds no counters"),
     "gpu_metrics": ("gpu_metrics", "the trace holds no samples of the GPU's own metrics (SMs, memory, links)"),

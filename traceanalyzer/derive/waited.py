@@ -11,37 +11,60 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.tables.ledger import LEDGER_INTERVALS
 from traceanalyzer.intervals import EMPTY, Spans, intersect, subtract, union
 
+COMMUNICATION, IN_MPI = "exposed_communication", "idle.mpi"
+"""The lines in which a GPU may wait for another rank."""
 
-def own_intervals(ledger_intervals: pa.Table, communication: pa.Table) -> pa.Table:
+
+def own_intervals(ledger_intervals: pa.Table, communication: pa.Table, mpi_call_waits: pa.Table) -> pa.Table:
     """The tiles without the time in which a GPU waits for another rank: what rules about one rank may claim."""
-    return _cut(ledger_intervals, communication, subtract)
+    waits = _waits(communication, mpi_call_waits)
+    return _cut(ledger_intervals, waits, subtract) if waits else ledger_intervals
 
 
-def waited_intervals(ledger_intervals: pa.Table, communication: pa.Table) -> pa.Table:
-    """The rest of the tiles: exposed communication that is waiting for another rank, for rules about the whole job."""
-    tiles = ledger_intervals.filter(pa.array(frames.equals(ledger_intervals, "line", "exposed_communication")))
-    return _cut(tiles, communication, intersect)
+def waited_intervals(ledger_intervals: pa.Table, communication: pa.Table, mpi_call_waits: pa.Table) -> pa.Table:
+    """The rest of the tiles: communication and calls of MPI that are waiting for another rank, for rules about the whole job."""
+    tiles = ledger_intervals.filter(pa.array(frames.equals(ledger_intervals, "line", COMMUNICATION, IN_MPI)))
+    return _cut(tiles, _waits(communication, mpi_call_waits), intersect)
 
 
-def _cut(tiles: pa.Table, communication: pa.Table, how: Callable[[Spans, Spans], Spans]) -> pa.Table:
-    """The tiles in their order, those of exposed communication cut by their GPU's waits; the others as they are."""
-    wait = np.maximum(*(frames.ints(communication, c) for c in ("wait", "likely_wait")))
-    waited, wait = communication.filter(pa.array(wait > 0)), wait[wait > 0]
-    start = frames.ints(waited, "start_ns")
-    waits = {key: union(start[rows], start[rows] + wait[rows]) for key, rows in frames.groups(waited)}
-    if not waits and how is subtract:
-        return tiles
+Waits = dict[tuple[str, frames.Key], Spans]
+"""By ledger line and (rank, device)."""
+
+
+def _waits(communication: pa.Table, mpi_call_waits: pa.Table) -> Waits:
+    likely = np.maximum(*(frames.ints(communication, c) for c in ("wait", "likely_wait")))
+    found: Waits = {}
+    for line, table, wait in (
+        (COMMUNICATION, communication, likely),
+        (IN_MPI, mpi_call_waits, frames.ints(mpi_call_waits, "wait")),
+    ):
+        start = frames.ints(table, "start_ns")
+        for key, rows in frames.groups(table):
+            own = np.arange(len(wait))[rows]
+            own = own[wait[own] > 0]
+            if len(own):
+                found[line, key] = union(start[own], start[own] + wait[own])
+    return found
+
+
+def _cut(tiles: pa.Table, waits: Waits, how: Callable[[Spans, Spans], Spans]) -> pa.Table:
+    """The tiles in their order, those of communication and MPI cut by their GPU's waits; the others as they are."""
     tables = []
     for key, mine in frames.split(tiles):
-        communicates = frames.equals(mine, "line", "exposed_communication")
-        exposed = mine.filter(pa.array(communicates))
-        spans = how((frames.ints(exposed, "start_ns"), frames.ints(exposed, "end_ns")), waits.get(key, EMPTY))
-        cut = frames.build(
-            LEDGER_INTERVALS,
-            {"rank": np.full(len(spans[0]), key[0]), "device": np.full(len(spans[0]), key[1])}
-            | {"line": pa.repeat("exposed_communication", len(spans[0]))}
-            | {"start_ns": spans[0], "end_ns": spans[1]},
-        )
-        both = pa.concat_tables([mine.filter(pa.array(~communicates)), cut]).unify_dictionaries().combine_chunks()
+        cut = [mine.filter(pa.array(~frames.equals(mine, "line", COMMUNICATION, IN_MPI)))]
+        for line in (COMMUNICATION, IN_MPI):
+            own = mine.filter(pa.array(frames.equals(mine, "line", line)))
+            spans = how((frames.ints(own, "start_ns"), frames.ints(own, "end_ns")), waits.get((line, key), EMPTY))
+            cut.append(_tiles(key, line, spans))
+        both = pa.concat_tables(cut).unify_dictionaries().combine_chunks()
         tables.append(both.take(pa.array(np.argsort(frames.ints(both, "start_ns"), kind="stable"))))
     return frames.stack(LEDGER_INTERVALS, tables)
+
+
+def _tiles(key: frames.Key, line: str, spans: Spans) -> pa.Table:
+    return frames.build(
+        LEDGER_INTERVALS,
+        {"rank": np.full(len(spans[0]), key[0]), "device": np.full(len(spans[0]), key[1])}
+        | {"line": pa.repeat(line, len(spans[0]))}
+        | {"start_ns": spans[0], "end_ns": spans[1]},
+    )

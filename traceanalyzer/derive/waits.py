@@ -61,16 +61,13 @@ def collective_waits(
     start = frames.ints(communication, "start_ns")
     wait = np.maximum(*(np.maximum(frames.ints(communication, c), 0) for c in ("wait", "likely_wait")))
     instance, keys = frames.ints(communication, "instance"), [frames.ints(late_work, "instance")]
-    direct = late_work.take(_rows_of(keys, [instance]))
+    direct = late_work.take(rows_of(keys, [instance]))
     stages = pipeline(communication)
     bubble = bubbles(communication, direct["line"], stages)
-    blamed = late_work.take(_rows_of(keys, [np.where(bubble, instance, _roots(instance, late_work))]))
+    blamed = late_work.take(rows_of(keys, [np.where(bubble, instance, roots(instance, late_work))]))
     late = {c: pc.coalesce(blamed[c], communication[f"late_{c}"]) for c in ("rank", "device")}
     gpu = [frames.ints(pa.table(late), c) for c in late]
-    more = excess.take(_rows_of(_gpus(excess), gpu))
-    cause = pc.coalesce(*(column.cast(pa.string()) for column in (more["line"], blamed["line"])))
-    doing = late_names["name"].take(_rows_of(*_by_line(late_names, gpu, cause)))
-    extra = extra_work.take(_rows_of(_gpus(extra_work), gpu))
+    reasons = late_reasons(gpu, blamed["line"], late_names, extra_work, excess, ledger.num_rows)
     same = (
         "rank",
         "device",
@@ -91,9 +88,8 @@ def collective_waits(
         | {f"late_{c}": values for c, values in late.items()}
         | {f"late_{c}": pc.coalesce(blamed[c], matches[f"late_{c}"]) for c in ("start_ns", "end_ns")}
         | {c: matches[c] for c in ("imbalance", "score")}
-        | {"end_ns": start + wait, "late": _called(late, inputs), "sooner": _sooner(communication)}
-        | {"late_line": blamed["line"], "late_doing": doing}
-        | {"late_cause": cause, "late_why": _why(cause, more, extra, doing, ledger.num_rows)}
+        | {"end_ns": start + wait, "late": called(late, inputs), "sooner": _sooner(communication)}
+        | {"late_line": blamed["line"], **reasons}
         | {"bubble": pa.array(bubble)}
         | {c: frames.numbers(np.full(len(start), getattr(stages, c))) for c in ("stages", "micro_batches")}
         | {"schedule": pa.array([stages.schedule] * len(start), pa.string())}
@@ -101,7 +97,21 @@ def collective_waits(
     )
 
 
-def _roots(instance: Array, late_work: pa.Table) -> Array:
+def late_reasons(
+    gpu: list[Array], line: pa.Array, late_names: pa.Table, extra_work: pa.Table, excess: pa.Table, gpus: int
+) -> dict[str, pa.Array]:
+    """Why each of these GPUs, (rank, device), was late: the columns `late_cause`, `late_doing` and `late_why`.
+
+    `line` is what they spent most of the time on in which others waited; `gpus` counts those of the job.
+    """
+    more = excess.take(rows_of(gpus_of(excess), gpu))
+    cause = pc.coalesce(*(column.cast(pa.string()) for column in (more["line"], line)))
+    doing = late_names["name"].take(rows_of(*_by_line(late_names, gpu, cause)))
+    extra = extra_work.take(rows_of(gpus_of(extra_work), gpu))
+    return {"late_cause": cause, "late_doing": doing, "late_why": _why(cause, more, extra, doing, gpus)}
+
+
+def roots(instance: Array, late_work: pa.Table) -> Array:
     """For each collective the one in which what made its last rank late began: itself, or that in which this rank waited."""
     own, via = (frames.ints(late_work, c) for c in ("instance", "via"))
     before = np.arange(max(instance.max(initial=0), own.max(initial=0)) + 2)
@@ -114,7 +124,8 @@ def _roots(instance: Array, late_work: pa.Table) -> Array:
     return root[np.where(instance == NULL, len(before) - 1, instance)]
 
 
-def _gpus(table: pa.Table) -> list[Array]:
+def gpus_of(table: pa.Table) -> list[Array]:
+    """The columns (rank, device)."""
     return [frames.ints(table, c) for c in ("rank", "device")]
 
 
@@ -122,10 +133,10 @@ def _by_line(names: pa.Table, gpu: list[Array], line: pa.Array) -> tuple[list[Ar
     """Keys of `late_names`, and those that are wanted: a GPU and a line."""
     both = pa.chunked_array([*names["line"].cast(pa.string()).chunks, *line.chunks], pa.string()).combine_chunks()
     code = both.dictionary_encode().indices.fill_null(-1).cast(pa.int64()).to_numpy()
-    return [*_gpus(names), code[: names.num_rows]], [*gpu, code[names.num_rows :]]
+    return [*gpus_of(names), code[: names.num_rows]], [*gpu, code[names.num_rows :]]
 
 
-def _called(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -> pa.Array:
+def called(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -> pa.Array:
     """The name of each late rank or, where the trace does not say ranks, of its GPU."""
     names = rank_names(inputs)
     of = {ordinal: f" of {file}" for ordinal, file in file_names(inputs).items()} if len(inputs) > 1 else {}
@@ -192,7 +203,7 @@ def _sooner(communication: pa.Table) -> Array:
     return sooner
 
 
-def _rows_of(keys: Sequence[Array], wanted: Sequence[Array]) -> pa.Array:
+def rows_of(keys: Sequence[Array], wanted: Sequence[Array]) -> pa.Array:
     """For each wanted combination its row among `keys`, which hold each once; null where they do not."""
     code = frames.dense(*(np.concatenate(pair) for pair in zip(keys, wanted, strict=True)))
     row = np.full(int(code.max(initial=0)) + 1, -1)

@@ -40,7 +40,7 @@ def evidence(table: str, rows: TableRows, order_by: Expression | None, limit: in
     label = _LABELS.get(table, _event)
     found: list[Evidence] = []
     for row in rows.records(best):
-        if table == "collective_waits" and row["late"]:
+        if table in ("collective_waits", "mpi_waits") and row["late"]:
             late = _shown(row["late_rank"], row["late_device"], row["late_start_ns"], row["late_end_ns"], _late(row))
             found += [late] if late not in found else []
         row["duration"] = row["end_ns"] - row["start_ns"]
@@ -119,6 +119,21 @@ def _waiting(row: Row) -> str:
     return what + (f" in {row['kind']}" if row["kind"] else "")
 
 
+def _mpi(row: Row) -> str:
+    if row["wait"] is None:
+        return f"{format_duration(row['duration'])} in {_part(row['name'])}"
+    return (
+        f"waiting: {format_duration(row['duration'])}"
+        + (f" for {row['late']}" if row["late"] else "")
+        + f" in {_part(row['name'])}"
+    )
+
+
+def _staged(row: Row) -> str:
+    sizes = f"{format_bytes(row['down'])} to the host, {_part(row['name'])}, {format_bytes(row['up'])} to the GPU"
+    return f"{format_duration(row['duration'])}: {sizes}"
+
+
 def _late(row: Row) -> str:
     doing = f", {line_words(row['late_cause']).removeprefix('idle: ')}" if row["late_cause"] else ""
     detail = f": {_part(row['late_doing'])}" if row["late_doing"] else ""
@@ -187,6 +202,8 @@ _LABELS: dict[str, Callable[[Row], str]] = {
     "patterns": _pattern,
     "communication": _communication,
     "collective_waits": _waiting,
+    "mpi_waits": _mpi,
+    "staged_messages": _staged,
     "launches": _launch,
     "kernel_chains": _chain,
     "attention_blocks": _attention,

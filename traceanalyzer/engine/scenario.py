@@ -155,24 +155,28 @@ _WHOLE = {
     "kernels": ("alone",),
     "kernel_chains": ("busy",),
     "collective_waits": ("wait", "exposed_wait"),
+    "mpi_waits": ("wait", "exposed_wait", "exposed"),
 }
-_NUMBERED = {"gaps": "gap", "collective_waits": "instance"}
+_NUMBERED = {"gaps": "gap", "collective_waits": "instance", "mpi_waits": "instance"}
 
 
 def _defaults(table: str, row: Row, number: int) -> Row:
     """What follows from the rest of a row."""
-    if table == "collective_waits" and "late" not in row:
-        return {}
     duration = row["end_ns"] - row["start_ns"]
+    if table in ("collective_waits", "mpi_waits") and "late" not in row:
+        return {"exposed": duration} if table == "mpi_waits" else {}
     defaults: Row = dict.fromkeys(_WHOLE.get(table, ()), duration)
     if table in _NUMBERED:
         defaults[_NUMBERED[table]] = number
     if table == "gaps":
         defaults["earlier_work"] = False
-    if table == "collective_waits":
+    if table in ("collective_waits", "mpi_waits"):
         defaults["spread"] = 0
     if table == "communication":
         defaults["exposed_transfer"] = row.get("exposed", duration) - row.get("exposed_wait", 0)
+    if table == "staged_messages":
+        in_mpi = row.get("in_mpi", 0)
+        defaults |= {"in_mpi": in_mpi, "exposed": duration - in_mpi}
     if table in ("copy_bursts", "readbacks"):
         idle = row.get("idle", 0)
         defaults |= {"idle": idle, "exposed": duration - idle}
@@ -203,6 +207,14 @@ def _copies_and_idle(row: Row) -> list[Stretch]:
     ]
 
 
+def _copies_and_mpi(row: Row) -> list[Stretch]:
+    middle = row["start_ns"] + row["exposed"]
+    return [
+        (row["rank"], row["device"], "exposed_memcpy", row["start_ns"], middle),
+        (row["rank"], row["device"], "idle.mpi", middle, middle + row["in_mpi"]),
+    ]
+
+
 _LINES: dict[str, Callable[[Row], list[Stretch]]] = {
     "gaps": _gap_stretch,
     "copies": _exposed_stretch("exposed_memcpy"),
@@ -210,6 +222,8 @@ _LINES: dict[str, Callable[[Row], list[Stretch]]] = {
     "readbacks": _copies_and_idle,
     "communication": _exposed_stretch("exposed_communication"),
     "collective_waits": _exposed_stretch("exposed_communication", "exposed_wait", "exposed_likely_wait"),
+    "mpi_waits": _exposed_stretch("idle.mpi", "exposed_wait"),
+    "staged_messages": _copies_and_mpi,
 }
 
 

@@ -27,6 +27,8 @@ STEADY = 0.3
 """Steps of which nearly all are at most this much longer than their median are alike."""
 SAME = 0.05
 """A place of a finding that holds as much, to this share, is the same one."""
+TOGETHER = ("exposed_communication", "idle.mpi")
+"""Lines in which ranks meet."""
 MOSTLY_STEPS = 0.5
 """Where steps cover less than this of the window, what takes its time is not told by the step."""
 Row = dict[str, Any]
@@ -69,7 +71,7 @@ def splits(told: Told, describe: Describe) -> list[Split]:
                 waste=_waste(mine, found[gpu]),
                 sharper=_sharper(mine, titles),
                 waited=_waited(mine, said),
-                explained=sum(claim["ns_sum"] for claim in mine if claim["line"] == "exposed_communication"),
+                explained=sum(claim["ns_sum"] for claim in mine if claim["line"] in TOGETHER),
                 culprits=tuple(_culprit(one, found[gpu]) for one in guilty[gpu] if one["level"] > WHOLE),
                 pace=_pace(steps[gpu], row["duration"]),
                 beside=_beside(found[gpu]),

@@ -227,8 +227,16 @@ MPI_CALLS = TableSpec(
             "communicator",
             pa.int64(),
             None,
-            "identity of the communicator within its process; null where none is named",
+            "handle of the communicator within its process; null where none is named",
         ),
+        Column(
+            "group",
+            NAME,
+            None,
+            "name of the communicator that is the same on all of its ranks; null when not recorded",
+        ),
+        Column("group_size", pa.int32(), "count", "ranks in the communicator; null when not recorded"),
+        Column("group_rank", pa.int32(), None, "rank of the caller in the communicator; null when not recorded"),
         Column("world_rank", pa.int32(), None, "rank of the caller in MPI_COMM_WORLD; null when not recorded"),
         Column(
             "peer",

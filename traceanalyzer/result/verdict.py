@@ -104,8 +104,8 @@ class Split:
     `waste` is what could be saved of computing, in ns, and what for: the title of the finding that says so. `sharper` are findings
     that say more of a loss than its cause does: by name of the cause, ns and title, the largest first. `waited` is how long the
     GPU communicates only to wait for others, in ns, and the sentence, without its stop, that explains it; `explained` is how much of
-    its communication any finding explains, in ns. `beside` is what a finding says that no time can be given for: a leak. `unseen` is
-    the idle time in which work from before the recording may have been running.
+    its communication and calls of MPI any finding explains, in ns. `beside` is what a finding says that no time can be given for: a
+    leak. `unseen` is the idle time in which work from before the recording may have been running.
     """
 
     name: str
@@ -236,9 +236,9 @@ def _of_the_job(split: Split) -> str | None:
     """What all GPUs together say, where they lose most to waiting for one another."""
     name, ns = split.main_loss()
     waited, sentence = split.waited or (0, "")
-    largest = CAUSES[name].bound_by == "communication" and split.share(waited) >= WORTH_A_SENTENCE
+    largest = CAUSES[name].bound_by in ("communication", "mpi") and split.share(waited) >= WORTH_A_SENTENCE
     least = MOST * ns if split.explained > waited / MOST else SOME * ns
-    idle = split.main_loss(idle=True)[1]
+    idle = 0 if CAUSES[name].idle else split.main_loss(idle=True)[1]
     return sentence if largest and waited >= max(least, NEARLY * idle) else None
 
 

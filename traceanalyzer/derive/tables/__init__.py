@@ -17,6 +17,7 @@ from traceanalyzer.derive.tables.ledger import (
     LEDGER_INTERVALS,
 )
 from traceanalyzer.derive.tables.memory import MEMORY_GROWTH, MEMORY_STATS
+from traceanalyzer.derive.tables.mpi import MPI_WAITS, STAGED_MESSAGES
 from traceanalyzer.derive.tables.operators import OPERATOR_SHAPES, OPERATOR_STATS, PATTERNS, SYNC_STATS
 from traceanalyzer.derive.tables.program import PROGRAM
 from traceanalyzer.derive.tables.recording import RECORDINGS
@@ -41,6 +42,8 @@ DERIVED_TABLES: dict[str, TableSpec] = {
         COMMUNICATION,
         PROCESS_GROUPS,
         COLLECTIVE_WAITS,
+        MPI_WAITS,
+        STAGED_MESSAGES,
         KERNEL_STATS,
         KERNELS,
         KERNEL_PACE,

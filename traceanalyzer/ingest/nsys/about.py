@@ -159,21 +159,6 @@ def read_processes(database: Database, seen: set[int], host: str | None) -> list
     return [pa.table(columns)] if order else []
 
 
-def mpi_rank(database: Database, process: int) -> int | None:
-    """The rank of a process in MPI_COMM_WORLD, if the file says it of that process alone."""
-    sql = tables.select(
-        database, tables.MPI_RANKS, "owner is not null and rank between 0 and 2147483647", "owner, rank"
-    )
-    found = database.table(sql) if sql else None
-    owners = processes(found["owner"].combine_chunks()).to_pylist() if found else []
-    ranks = (
-        {rank for owner, rank in zip(owners, found["rank"].to_pylist(), strict=True) if owner == process}
-        if found
-        else set()
-    )
-    return ranks.pop() if len(ranks) == 1 else None
-
-
 def read_threads(database: Database, strings: Strings, seen: set[int]) -> list[pa.Table]:
     """The table `threads`: named threads of those processes; of several names the one with the highest priority."""
     sql = tables.select(

@@ -75,13 +75,16 @@ class Host:
             unended = pa.array(np.full(len(columns["start"]), last is not None))
             yield pa.table(place | described(self._texts(columns)) | self._domains.of(columns) | {"open": unended})
 
-    def mpi_calls(self, last: int | None = None) -> Iterator[pa.Table]:
-        """Batches of `host_ranges` of processes that start GPU work, each call once; `last` as for `api_calls`."""
-        # A call that waits for several requests has a row for each of them.
+    def mpi_calls(self, last: int | None = None) -> Iterator[tuple[Table, Columns, pa.Table]]:
+        """The rows of MPI's tables, of processes that start GPU work, and batches of `host_ranges` with each call once.
+
+        A call that waits for several requests has a row for each of them. `last` as for `api_calls`.
+        """
         for table in tables.MPI_CALLS:
             for columns in self._rows(table, last):
                 own = among(integers(_ids(columns, "caller")) >> _OF_PROCESS, self.launching >> _OF_PROCESS)
-                yield self._calls("mpi", _once(kept(columns, pa.array(own))))
+                rows = kept(columns, pa.array(own))
+                yield table, rows, self._calls("mpi", _once(rows))
 
     def os_calls(self, last: int | None = None) -> Iterator[pa.Table]:
         """Batches of `host_ranges` of threads that start GPU work: the many waits of all others hold up no launch."""
@@ -95,10 +98,13 @@ class Host:
             return pa.repeat(True, len(columns["start"]))
         return pa.array(among(integers(_ids(columns, "caller")), self.launching))
 
+    def called(self, columns: Columns) -> dict[str, pa.Array]:
+        """Where and when calls were, and their names."""
+        return self.placed(columns) | {"name": self._strings.names(_ids(columns, "name"), "unknown call")}
+
     def _calls(self, category: str, columns: Columns) -> pa.Table:
-        names = self._strings.names(_ids(columns, "name"), "unknown call")
-        kind = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(names), np.int32)), pa.array([category]))
-        return pa.table(self.placed(columns) | {"name": names, "category": kind})
+        kind = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(columns["start"]), np.int32)), pa.array([category]))
+        return pa.table(self.called(columns) | {"category": kind})
 
     def _see(self, columns: Columns, kinds: pa.DictionaryArray) -> None:
         """Note which threads made calls of these classes that start GPU work."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
-from traceanalyzer.ingest.nsys import about, faults, program, samples, stacks, stream_events, switches, tables
+from traceanalyzer.ingest.nsys import about, faults, mpi, program, samples, stacks, stream_events, switches, tables
 from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.coverage import Coverage
 from traceanalyzer.ingest.nsys.database import Database, open_database
@@ -106,14 +106,15 @@ class _Reading:
 
         self._stream("api_calls", host.api_calls(), seen.see_api_calls)
         self._stream("host_ranges", host.ranges(), seen.see_ranges)
-        self._stream("host_ranges", host.mpi_calls())
+        calls = mpi.Calls(database, host)
+        self._stream_mpi(calls, None)
         self._stream("host_ranges", host.os_calls())
         self._stream("host_ranges", Directives(reader, strings, repairs, host).read())
         self._stream("gpu_ops", GpuOps(strings, devices, kinds, repairs).read(reader), seen.see_gpu_ops)
         last = seen.last_ns or 0
         self._stream("api_calls", host.api_calls(last), seen.see_api_calls)
         self._stream("host_ranges", host.ranges(last), seen.see_ranges)
-        self._stream("host_ranges", host.mpi_calls(last))
+        self._stream_mpi(calls, last)
         self._stream("host_ranges", host.os_calls(last))
         users = host.using_gpu | {process for process, _ in seen.places if process is not None}
         self._stream("cpu_samples", stacks.read_samples(reader, database, strings, users, host.launching, seen.samples))
@@ -134,16 +135,17 @@ class _Reading:
         self._stream("processes", described)
         self._stream("threads", about.read_threads(database, strings, processes))
         self._meter.finish()
-        self._report(facts, strings, devices, processes)
+        calls.report(self._sink)
+        self._report(facts, strings, devices, processes, calls.world)
 
         single = len(processes) == 1
-        by_mpi = about.mpi_rank(database, min(processes)) if single and facts.rank is None else None
+        by_mpi = calls.world.rank_of(min(processes)) if single and facts.rank is None else None
         names = [name for batch in described for name in batch["name"].to_pylist()]
         return FileFacts(
             producer=f"Nsight Systems {facts.version or ''}".strip(),
             process=min(processes) if single else None,
             rank=(facts.rank if by_mpi is None else by_mpi) if single else None,
-            world_size=facts.world_size if single else None,
+            world_size=(facts.world_size or calls.world.size) if single else None,
             clock_base_ns=facts.clock_base_ns,
             rank_source="content"
             if by_mpi is not None
@@ -166,7 +168,12 @@ class _Reading:
                 see(batch)
                 self._sink.add(table, batch)
 
-    def _report(self, facts: About, strings: Strings, devices: Devices, processes: set[int]) -> None:
+    def _stream_mpi(self, calls: mpi.Calls, last: int | None) -> None:
+        for ranges, arguments in calls.read(last):
+            self._stream("host_ranges", [ranges])
+            self._stream("mpi_calls", [arguments])
+
+    def _report(self, facts: About, strings: Strings, devices: Devices, processes: set[int], world: mpi.World) -> None:
         """Say what was met and what it means for the rules."""
         sink, seen = self._sink, self._coverage
         facts.report(sink)
@@ -184,5 +191,11 @@ class _Reading:
             message = "ids of the string table stand for several strings: names that have them may be wrong"
             sink.health("TRC001", "low", message, strings.doubled)
         if len(processes) > 1:
+            known = [rank for process in processes if (rank := world.rank_of(process)) is not None]
             message = "several processes and no word of their ranks: GPUs are told apart by their device number"
-            sink.health("TRC006", "info", message, len(processes))
+            if known:
+                message = (
+                    "several ranks of MPI in one file: GPUs stand for ranks, and who waits for whom is told only where each has a GPU "
+                    "of its own; one report a rank says more (nsys started under mpirun or srun)"
+                )
+            sink.health("TRC006", "low" if known else "info", message, len(processes))

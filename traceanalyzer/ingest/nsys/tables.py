@@ -164,10 +164,6 @@ GPU_FAULTS = Table(
     ),
     ("start",),
 )
-MPI_CALLS = tuple(
-    Table((f"MPI_{kind}_EVENTS",), (*_HOST_CALL, Field("name", ("textId", "nameId"))), ("start", "caller"))
-    for kind in ("P2P", "COLLECTIVES", "START_WAIT", "OTHER")
-)
 _CONSTRUCT = (
     *(*_HOST_CALL, Field("name", ("nameId",))),
     *(Field("line", ("lineNo",)), Field("file", ("srcFile",)), Field("function", ("funcName",))),
@@ -189,6 +185,26 @@ OPENMP = {
     )
 }
 CALLBACKS = Table(("CUDA_HOST_CALLBACK",), (*_HOST_CALL, Field("name", ("nameId",))), ("start", "caller"))
+_MPI_CALL = (*_HOST_CALL, Field("name", ("textId", "nameId")))
+_OF_MPI = {
+    "communicator": Field("communicator", ("commHandle",)),
+    "tag": Field("tag", ("tag",)),
+    "peer": Field("peer", ("remoteRank",)),
+    "root": Field("root", ("rootRank",)),
+    "size": Field("size", ("size",)),
+    "received": Field("received", ("recvSize",)),
+    "request": Field("request", ("requestHandle",)),
+}
+
+
+def _mpi(kind: str, *names: str) -> Table:
+    return Table((f"MPI_{kind}_EVENTS",), (*_MPI_CALL, *(_OF_MPI[name] for name in names)), ("start", "caller"))
+
+
+MPI_MESSAGES = _mpi("P2P", "communicator", "tag", "peer", "size", "request")
+MPI_COLLECTIVES = _mpi("COLLECTIVES", "communicator", "root", "size", "received", "request")
+MPI_WAITS = _mpi("START_WAIT", "request")
+MPI_CALLS = (MPI_MESSAGES, MPI_COLLECTIVES, MPI_WAITS, _mpi("OTHER"))
 OVERHEAD = Table(
     ("PROFILER_OVERHEAD",),
     (OWNER, CALLER, START, END, Field("name", ("nameId",))),
@@ -261,6 +277,19 @@ CUDA_DEVICE = Table(
 )
 MPI_RANKS = Table(
     ("MPI_RANKS",), (Field("owner", ("globalPid", "globalTid")), Field("rank", ("rank",))), ("owner", "rank")
+)
+MPI_COMMUNICATORS = Table(
+    ("MPI_COMMUNICATORS",),
+    (
+        Field("rank", ("rank",)),
+        Field("made", ("timestamp",)),
+        Field("communicator", ("commHandle",)),
+        Field("own", ("localRank",)),
+        Field("size", ("localSize",)),
+        Field("root", ("groupRoot",)),
+        Field("number", ("groupRootUid",)),
+    ),
+    ("communicator",),
 )
 PROCESSES = Table(("PROCESSES",), (OWNER, Field("name", ("name",), TEXT)), ("owner",))
 THREADS = Table(
