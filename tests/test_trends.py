@@ -135,7 +135,7 @@ def test_larger_inputs_are_told_from_growth(tmp_path):
     assert row["larger"] and row["reason"].startswith("the size of kernels: 64 blocks at first and 244 at last")
     (finding,) = fired(trace, tmp_path)
     assert finding.severity == "info"
-    assert "As many kernels have ever larger grids" in finding.message
+    assert "Its kernels have ever larger grids" in finding.message
 
 
 def test_kernels_of_one_size_that_take_longer(tmp_path):

@@ -27,11 +27,13 @@ SLOWER = 1.1
 """From so many times as long on a kernel counts as slower; single kernels vary by a few percent."""
 ALIKE = 1.15
 """Clocks slow all kernels down about alike: within so many times the median of all."""
+WORTH = 0.05
+"""Medians are looked at from this part on by which kernels take longer on average."""
 _CLOCK = re.compile(r"^(?:GPC|SM|Graphics|GPU)\b.*\bClock", re.IGNORECASE)
 
 
 def kernel_pace(kernels: pa.Table, counters: pa.Table) -> pa.Table:
-    """One row per GPU on which kernels of the same name, grid and block ran often enough to be compared."""
+    """One row per GPU on which kernels of the same name, grid and block ran often in either part, and took longer in the later one."""
     clocks = dict(_clocks(counters)) if counters.num_rows else {}
     rows = [row for key, mine in frames.split(kernels) if (row := _device(key, mine, clocks.get(key))) is not None]
     return pa.Table.from_pylist(rows, schema=KERNEL_PACE.schema)
@@ -56,7 +58,10 @@ def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[
     same = frames.dense(name, *(frames.ints(kernels, column) for column in ("blocks", "threads")))
     low, high = int(start.min()), int(frames.ints(kernels, "end_ns").max())
     sums, time = _pace(same, start, length, low, high)
-    later = (start - low) * PARTS // (high - low) >= _best_cut(sums, time)
+    cut, more = _best_cut(sums, time)
+    if more < WORTH:
+        return None
+    later = (start - low) * PARTS // (high - low) >= cut
     before, after, weight, first = _medians(same, later, length)
     if not len(before):
         return None
@@ -64,14 +69,14 @@ def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[
     middle = _weighted_median(ratio, weight)
     slower = ratio >= SLOWER
     alike = np.maximum(ratio / middle, middle / ratio) <= ALIKE
-    cut = int(start[later].min())
-    speeds = [None, None] if clock is None else [_mean(clock, low, cut), _mean(clock, cut, high)]
+    since = int(start[later].min())
+    speeds = [None, None] if clock is None else [_mean(clock, low, since), _mean(clock, since, high)]
     return {
         "rank": key[0],
         "device": key[1],
-        "start_ns": cut,
+        "start_ns": since,
         "end_ns": high,
-        "before": cut - low,
+        "before": since - low,
         "names": len(np.unique(name[first])),
         "slower_names": len(np.unique(name[first[slower]])),
         "ratio": middle,
@@ -86,23 +91,25 @@ def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[
 
 
 def _pace(same: Array, start: Array, length: Array, low: int, high: int) -> tuple[Floats, Floats]:
-    """By part of the run how much longer than the median of their kind kernels take, as logarithms weighted by time, and that time.
+    """By part of the run how much longer than others of their kind kernels take, as logarithms weighted by time, and that time.
 
     What is short varies most and matters least.
     """
-    share = np.clip(np.log(length / _median_of_each(same, length)), -1, 1)
+    taken = np.log(length)
+    share = np.clip(taken - (np.bincount(same, taken) / np.bincount(same))[same], -1, 1)
     part = (start - low) * PARTS // (high - low)
     sums, time = np.bincount(part, share * length, PARTS), np.bincount(part, length, PARTS)
     return sums.astype(float), time.astype(float)
 
 
-def _best_cut(sums: Floats, time: Floats) -> int:
-    """The part of the run from which on kernels take longest, against those of their kind before it."""
+def _best_cut(sums: Floats, time: Floats) -> tuple[int, float]:
+    """The part of the run from which on kernels take longest, against those of their kind before it, and the logarithm of how long."""
     cuts = np.arange(int(LEAST * PARTS), PARTS - int(LEAST * PARTS) + 1)
     sums, time = np.cumsum(sums), np.cumsum(time)
     done, left = time[cuts - 1], time[-1] - time[cuts - 1]
     more = (sums[-1] - sums[cuts - 1]) / np.maximum(left, 1) - sums[cuts - 1] / np.maximum(done, 1)
-    return int(cuts[np.argmax(np.where((done > 0) & (left > 0), more, -np.inf))])
+    more = np.where((done > 0) & (left > 0), more, -np.inf)
+    return int(cuts[np.argmax(more)]), float(more.max())
 
 
 def _median_of_each(group: Array, value: Array) -> Floats:

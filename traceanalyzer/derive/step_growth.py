@@ -27,6 +27,7 @@ MORE = 1.1
 ALIKE = 0.5
 """Grids that have grown by this part of what the steps have say that these have more to compute."""
 LONGEST = 60
+OF_OPS = ["row", "kind", "class", "name", "start_ns", "end_ns", "grid", "bytes"]
 
 
 def step_growth(step_ledger: pa.Table, ledger_ops: pa.Table, step_ops: pa.Table, gaps: pa.Table) -> pa.Table:
@@ -43,17 +44,12 @@ def step_growth(step_ledger: pa.Table, ledger_ops: pa.Table, step_ops: pa.Table,
 def _device(
     key: frames.Key, steps: pa.Table, ops: pa.Table, members: pa.Table, gaps: pa.Table
 ) -> dict[str, object] | None:
+    """The row of one GPU. What grows is looked up only where something does."""
     compared = np.flatnonzero(steps["excess"].is_valid().to_numpy())
     if len(compared) < LEAST:
         return None
     found = trend(frames.duration(steps)[compared].astype(float))
-    part = max(2, len(compared) // 4)
-    ends = _Ends(steps.num_rows, compared, compared[:part], compared[-part:])
-    lines = np.stack([frames.ints(steps, line.replace(".", "_")) for line in LEDGER_LINES], axis=1)
-    line = LEDGER_LINES[int(np.argmax(ends.more(lines)))]
-    work = _work(ends, ops, members)
-    larger = line == "compute" and work.larger(found.last / max(found.first, 1.0))
-    return {
+    row: dict[str, object] = {
         "rank": key[0],
         "device": key[1],
         "start_ns": int(frames.ints(steps, "start_ns")[compared[0]]),
@@ -64,10 +60,16 @@ def _device(
         "last": round(found.last),
         "chance": found.chance,
         "steady": found.steady,
-        "line": line,
-        "reason": _reason(line, ends, steps, work, gaps, larger),
-        "larger": larger,
     }
+    if not found.steady or found.last <= found.first:
+        return row
+    part = max(2, len(compared) // 4)
+    ends = _Ends(steps.num_rows, compared, compared[:part], compared[-part:])
+    lines = np.stack([frames.ints(steps, line.replace(".", "_")) for line in LEDGER_LINES], axis=1)
+    line = LEDGER_LINES[int(np.argmax(ends.more(lines)))]
+    work = _work(ends, ops.select(OF_OPS), members)
+    larger = line == "compute" and work.larger(found.last / max(found.first, 1.0))
+    return row | {"line": line, "reason": _reason(line, ends, steps, work, gaps, larger), "larger": larger}
 
 
 @dataclass(frozen=True)

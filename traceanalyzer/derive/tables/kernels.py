@@ -75,8 +75,8 @@ KERNELS = TableSpec(
 
 KERNEL_PACE = TableSpec(
     "kernel_pace",
-    "how long the same kernels (name, grid and block) take in the later part of a run, where they are slowest, against before; the "
-    "span is that part",
+    "a GPU on which the same kernels (name, grid and block) take longer in the later part of a run, where they are slowest, than "
+    "before; the span is that part",
     (
         RANK,
         DEVICE,

@@ -80,9 +80,16 @@ STEP_GROWTH = TableSpec(
         ns("last", "length of the last step on that line"),
         Column("chance", pa.float64(), "share", "probability of so clear a trend among steps in no particular order"),
         Column("steady", pa.bool_(), None, "the trend holds in the first half and in the second one"),
-        Column("line", NAME, None, "ledger line of which the last steps have most more than the first ones"),
-        Column("reason", NAME, None, "that in words, with the kernel, the copies or the place that grows"),
-        Column("larger", pa.bool_(), None, "as many kernels have larger grids, about as the steps got longer"),
+        Column(
+            "line",
+            NAME,
+            None,
+            "ledger line of which the last steps have most more than the first ones; null where steps do not grow",
+        ),
+        Column(
+            "reason", NAME, None, "that in words, with the kernel, the copies or the place that grows; null likewise"
+        ),
+        Column("larger", pa.bool_(), None, "kernels have larger grids, about as the steps got longer; null likewise"),
     ),
 )
 
