@@ -128,7 +128,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "windows": (windows, ("ledger_ops", "devices", "steps", "launch_calls")),
     "gaps": (gaps, ("ledger_ops", "launches", "api_calls", "stream_events", "host", "host_steps", "windows")),
     "ledger_intervals": (ledger_intervals, ("busy", "gaps")),
-    "outside_work": (outside_work, ("windows", "launches", "host")),
+    "outside_work": (outside_work, ("windows", "launches", "api_calls", "host")),
     "recordings": (
         recordings,
         ("inputs", "windows", "outside_work", "ledger_ops", "api_calls", "host_ranges"),
