@@ -17,6 +17,7 @@ from traceanalyzer.derive.classes import gpu_ops
 from traceanalyzer.derive.clocks import clocks, launches
 from traceanalyzer.derive.copies import copies
 from traceanalyzer.derive.copy_bursts import copy_bursts
+from traceanalyzer.derive.default_stream import held_work
 from traceanalyzer.derive.gaps import gaps
 from traceanalyzer.derive.health import health
 from traceanalyzer.derive.host import INPUT_PATTERNS, Host, waits
@@ -138,6 +139,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows")),
     "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "gaps", "launches", "step_stats", "windows")),
     "copies": (copies, ("ledger_ops", "busy", "launches", "host", "devices", "host_ranges")),
+    "held_work": (held_work, ("ledger_ops", "launches", "stream_events", "api_calls", "devices", "program")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies", "api_calls")),
     "callers": (Callers, ("host_ranges",)),
     "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
@@ -217,6 +219,7 @@ NEEDS = {
     "step_ledger": ("step_stats", _NO_STEPS),
     "step_stats": ("step_stats", _NO_STEPS),
     "copies": ("copies", "the trace holds no memory copies"),
+    "held_work": ("launches", "no GPU operation can be linked to a launching API call"),
     "copy_bursts": ("copies", "the trace holds no memory copies"),
     "readbacks": ("copies", "the trace holds no memory copies"),
     "operator_shapes": ("operator_shapes", "the trace holds no input shapes of operators"),

@@ -1,4 +1,4 @@
-"""The calls in which a process creates its CUDA context. None of the runtime is named after that: the first one that needs it does it."""
+"""The calls in which a process creates its CUDA context. None is named after that: the first one that needs a context makes it."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ STREAMED = (
     tables.OS_CALLS,
     tables.SYNCHRONIZATIONS,
     tables.CUDA_EVENTS,
+    tables.STREAMS,
     tables.OVERHEAD,
     tables.CUPTI_OVERHEAD,
     tables.GPU_METRICS,
@@ -102,6 +103,7 @@ class _Reading:
         self._stream("host_ranges", host.os_calls(last))
         self._stream("overheads", host.overheads(last))
         self._stream("stream_events", stream_events.read(reader, devices))
+        self._stream("stream_events", stream_events.kinds(reader))
         self._stream("memory_events", samples.read_memory_events(reader, devices, kinds, repairs, nameless))
         self._stream("counters", samples.read_counters(reader, database, devices, repairs))
         processes = seen.processes or ({nameless} if seen.gpu_ops else set())
