@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.nsys.nsys_export import STRINGS, Row, Tables, global_id, kernel, make_export, runtime
+from tests.nsys.nsys_export import STRINGS, Row, Tables, global_id, kernel, make_export, memcpy, runtime
 from traceanalyzer.analysis import analyze
 from traceanalyzer.ingest.pipeline import ingest
 from traceanalyzer.result.document import Finding
@@ -107,6 +107,37 @@ def test_without_the_kinds_of_streams_the_number_tells(tmp_path):
 )
 def test_guards(tmp_path, tables):
     assert found(tmp_path, tables) is None
+
+
+def test_what_runs_on_beside_the_default_stream_is_not_kept_in_line(tmp_path):
+    """As recorded with streams that do not block, where nothing else tells what they are."""
+    tables = two_streams()
+    first, second = (tables["CUPTI_ACTIVITY_KIND_KERNEL"][n::2] for n in (0, 1))
+    for one, other, between in zip(first, second, tables["CUPTI_ACTIVITY_KIND_MEMSET"], strict=True):
+        between |= {"start": one["start"] + 4_000, "end": one["start"] + 6_000}
+        other |= {"start": one["start"] + 9_000, "end": one["start"] + 9_000 + MS}
+    assert found(tmp_path, tables) is None
+
+
+def test_no_more_is_promised_than_the_busiest_stream_leaves(tmp_path):
+    """Copies on a blocking stream between kernels on the default one: each could run beside the one before it or the one behind it."""
+    kernels, copies, calls = [], [], []
+    at = MS
+    for n in range(60):
+        calls.append(runtime(100_000 + 10_000 * n, 102_000 + 10_000 * n, correlation=n + 1))
+        if n % 3 == 1:
+            copies.append(memcpy(at, at + MS, src=1, streamId=FIRST, correlationId=n + 1))
+        else:
+            kernels.append(kernel(at, at + MS, correlation=n + 1) | {"streamId": DEFAULT})
+        at += MS + 2_000
+    tables = {
+        "CUPTI_ACTIVITY_KIND_KERNEL": kernels,
+        "CUPTI_ACTIVITY_KIND_MEMCPY": copies,
+        "CUPTI_ACTIVITY_KIND_RUNTIME": calls,
+    }
+    finding = found(tmp_path, tables | streams())
+    assert finding is not None
+    assert finding.metrics["beside"].value == pytest.approx(20 * MS, rel=0.01)
 
 
 def test_a_wait_for_an_event_explains_the_order(tmp_path):

@@ -120,20 +120,30 @@ class _Lanes:
         told = (last >= 0) & (could >= LEAST_NS)
         after = self.start - self.end[last]
         asked = np.searchsorted(waits, self.called) > np.searchsorted(waits, self.called[earliest])
-        in_line = told & (after >= 0) & (after <= HANDOVER_NS) & ~asked
-        rows = np.flatnonzero(told & ~asked)
+        # What runs on while the default stream does its part is of no stream that it keeps in line.
         between = np.where(self.role == DEFAULT, every, default)
+        in_turn = (over_other == 0) | (self.start[between] >= self.end[before])
+        in_line = told & (after >= 0) & (after <= HANDOVER_NS) & ~asked & in_turn
+        rows = np.flatnonzero(told & ~asked)
         ops = self.ops.take(pa.array(rows))
         return frames.build(
             HELD_WORK,
             {
                 **{name: ops[name] for name in ("rank", "device", "process", "stream", "start_ns", "end_ns", "name")},
-                "beside": could[rows],
+                "beside": self._at_most(could, in_line)[rows],
                 "in_line": in_line[rows],
                 "default_op": self.ops["name"].take(pa.array(between[rows])),
                 "known": np.full(len(rows), bool(known.all())),
             },
         )
+
+    def _at_most(self, could: Array, in_line: frames.Flags) -> Array:
+        """No more in all than if only the busiest stream were left: of three in a row the middle one runs beside one neighbour or the
+        other."""
+        length = self.end - self.start
+        of_stream = np.bincount(frames.dense(self.stream), length)
+        bound, asked = float(length.sum() - of_stream.max()), float(could[in_line].sum())
+        return (could * min(bound / asked, 1.0)).astype(np.int64) if asked else could
 
     def _before(self) -> tuple[Array, Array]:
         """For each operation the last one before it on the default stream, and the last one of another blocking stream before that (or,
