@@ -135,6 +135,9 @@ def test_no_more_is_promised_than_the_busiest_stream_leaves(tmp_path):
         "CUPTI_ACTIVITY_KIND_MEMCPY": copies,
         "CUPTI_ACTIVITY_KIND_RUNTIME": calls,
     }
+    result = analyze(ingest([make_export(tmp_path / "b.sqlite", tables | streams(), STRINGS)]))
+    copying = next(finding for finding in result.findings if finding.rule == "CPY001")
+    assert "another stream alone changes nothing" in copying.message
     finding = found(tmp_path, tables | streams())
     assert finding is not None
     assert finding.metrics["beside"].value == pytest.approx(20 * MS, rel=0.01)

@@ -138,7 +138,10 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "host_steps": (host_steps, ("steps", "step_calls", "ledger_ops")),
     "step_stats": (step_stats, ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows")),
     "ledger": (ledger, ("ledger_ops", "busy", "ledger_intervals", "gaps", "launches", "step_stats", "windows")),
-    "copies": (copies, ("ledger_ops", "busy", "launches", "host", "devices", "host_ranges")),
+    "copies": (
+        copies,
+        ("ledger_ops", "busy", "launches", "host", "devices", "host_ranges", "stream_events", "program"),
+    ),
     "held_work": (held_work, ("ledger_ops", "launches", "stream_events", "api_calls", "devices", "program")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies", "api_calls")),
     "callers": (Callers, ("host_ranges",)),

@@ -17,6 +17,7 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.launches import call_of
 from traceanalyzer.derive.tables.default_stream import HELD_WORK
+from traceanalyzer.derive.transfers import computes
 from traceanalyzer.intervals import Array
 
 HANDOVER_NS = 50_000
@@ -91,6 +92,16 @@ def roles(ledger_ops: pa.Table, stream_events: pa.Table, program: pa.Table) -> t
         guessed = np.where(stream == default, DEFAULT, np.where(stream == NULL, OTHER, BLOCKING))
         role = np.where(sure | described, role, guessed)
     return role, sure
+
+
+def kept_in_line(ledger_ops: pa.Table, role: Array) -> frames.Flags:
+    """Which operations the default stream keeps in line with compute kernels of their process: one of the two is on it, the other on a
+    stream that waits for it. `role` as `roles` gives it."""
+    owner = frames.dense(*(frames.ints(ledger_ops, column) for column in ("rank", "device", "process")))
+    compute = computes(ledger_ops)
+    with_default, with_blocking = (np.isin(owner, owner[compute & (role == which)]) for which in (DEFAULT, BLOCKING))
+    kept: frames.Flags = ((role == BLOCKING) & with_default) | ((role == DEFAULT) & with_blocking)
+    return kept
 
 
 class _Lanes:

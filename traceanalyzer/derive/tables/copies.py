@@ -36,6 +36,12 @@ COPIES = TableSpec(
             "compute kernels run on the same stream, so this copy can never overlap them",
         ),
         Column(
+            "kept_in_line",
+            pa.bool_(),
+            None,
+            "it or compute kernels of its process are on the legacy default stream, the other on one that waits for that: they never overlap",
+        ),
+        Column(
             "round_trip",
             pa.bool_(),
             None,
