@@ -39,7 +39,7 @@ COPIES = TableSpec(
             "kept_in_line",
             pa.bool_(),
             None,
-            "it or compute kernels of its process are on the legacy default stream, the other on one that waits for that: they never overlap",
+            "it or the compute kernels are on the legacy default stream, the others on one that waits for it: they never overlap",
         ),
         Column(
             "round_trip",
