@@ -117,7 +117,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "pairs/batch1_convnet.slow.json.xz": {"first": ["LCH001"], "bound_by": "launch"},
     "pairs/batch1_convnet.fixed.json.xz": {"little": ["LCH001"]},
     "pairs/bias_zero_grad.slow.json.xz": {"every": ["OPR003", "OPR004"], "bound_by": "compute"},
-    "pairs/cold_start.slow.json.xz": {"every": ["HST003"], "bound_by": "host"},
+    "pairs/cold_start.slow.json.xz": {"first": ["REC002"], "never": ["HST003"], "bound_by": "host"},
     "pairs/eval_pass.slow.json.xz": {"first": ["LCH001", "HST001"], "every": ["STP001", "SYN001"]},
     "pairs/few_rows.slow.json.xz": {"first": ["KRN004"]},
     "pairs/few_rows.fixed.json.xz": {"little": ["KRN004"], "only": ["KRN005"]},

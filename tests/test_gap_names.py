@@ -172,14 +172,28 @@ def test_a_first_launch_that_loads_code_is_no_launch_storm(tmp_path):
     found = [r["activity"] for r in Catalog(ta.load(path)).table("gaps").to_pylist() if r["gap_duration"] > 30_000_000]
     assert "first_use" in found
     result = ta.analyze(ta.load(path))
-    assert (result.findings[0].rule, result.findings[0].severity) == ("HST003", "low")
-    assert "a first use" in result.findings[0].message
-    assert result.verdict.bound_by == "host"
-    assert "launching" not in result.verdict.headline
+    assert (result.findings[0].rule, result.findings[0].severity) == ("REC002", "low")
+    assert "paid once" in result.findings[0].message
+    assert result.verdict.headline.startswith(
+        "35 ms of the 50 ms judged are start-up, which is paid once; in the 15 ms left, GPU 0 is idle 6.9% of the time"
+    )
+    assert result.verdict.bound_by == "compute"
 
 
 def test_a_slow_launch_of_what_ran_before_is_not_a_first_use(tmp_path):
     assert not [r for r in rows(cold_start(name="gemm"), tmp_path) if r["activity"]]
+
+
+def test_the_first_call_of_an_operator_that_sets_something_up_is_start_up(tmp_path):
+    trace = KinetoTrace().op(0, 100, launch=(-5, -2))
+    at = 100
+    for length in (40_000, 120, 110, 130):
+        trace.range("aten::addmm", at + 10, at + length, category="cpu_op")
+        trace.op(at + length, at + length + 50, launch=(at + length - 9, at + length - 5))
+        at += length + 60
+    found = [r for r in rows(trace, tmp_path) if r["operator"] == "aten::addmm"]
+    assert {r["activity"] for r in found if r["start_ns"] < 40_000_000} == {"first_use"}
+    assert {r["activity"] for r in found if r["start_ns"] > 40_100_000} == {None}
 
 
 def test_a_synchronous_memset_that_drains_the_gpu_is_a_wait(tmp_path):

@@ -16,6 +16,7 @@ from traceanalyzer.ingest.pipeline import ingest
 from traceanalyzer.result.document import Result
 
 PYTHON = re.compile(r"\bPython\b|NumPy|DataLoader|\bgc\.|torch|\.py\b")
+SYSTEM = {"write": 70, "poll": 71}
 COMMAND = "nsys profile --trace=cuda,nvtx,osrt,mpi"
 
 
@@ -53,6 +54,15 @@ def analysed(path: Path) -> Result:
         ("./md", "void Kokkos::Impl::launch<Force>(Force)", ["C++"], ["Kokkos"]),
         ("python3", "cupy_add__float32_float32_float32", ["Python"], ["CuPy"]),
         ("trtexec", "trt_volta_h884cudnn", [], ["TensorRT"]),
+        ("./md", "void RAJA::policy::cuda::impl::forall_cuda_kernel<256ul, Body>(Body)", ["C++"], ["RAJA"]),
+        ("./pic", "void alpaka::detail::gpuKernel<Move, int>(int)", ["C++"], ["alpaka"]),
+        ("./fft", "typeinfo name for app::Transform", ["C++"], ["SYCL"]),
+        ("./sum", "void cub::DeviceReduceKernel<Policy, float*, Add>(float*)", ["C++"], ["CUB"]),
+        ("./sum", "void thrust::cuda_cub::core::_kernel_agent<Agent, cub::Sum>(int)", ["C++"], ["Thrust"]),
+        ("python3", "cudapy::__main__::kernel[abi:v1](Array<float>)", ["Python"], ["Numba"]),
+        ("python3", "loop_add_convert_fusion_3", ["Python"], ["JAX"]),
+        ("python3", "void tensorflow::functor::Fill<float>(float*)", ["Python"], ["TensorFlow"]),
+        ("julia", "gpu_broadcast_kernel_linear(CompilerMetadata)", ["Julia"], []),
         ("VLLM::EngineCore", "void vllm::rms_norm<float>(float*)", ["Python"], ["PyTorch", "vLLM"]),
         (None, "f", [], []),
     ],
@@ -173,15 +183,24 @@ def test_one_hardware_queue_is_told_by_what_waits_without_being_asked(
         (20_000, [], 1 << 24, True),
         (900_000, [], 1 << 24, False),
         (20_000, ["MPI_Sendrecv"], 1 << 24, False),
+        (20_000, ["write"], 1 << 24, False),
+        (20_000, ["poll"], 1 << 24, True),
         (20_000, [], 1 << 23, False),
     ],
-    ids=["at once", "after the host had the time to change it", "after another rank had it", "another size"],
+    ids=[
+        "at once",
+        "after the host had the time to change it",
+        "after another rank had it",
+        "after it was written out",
+        "a wait",
+        "another size",
+    ],
 )
 def test_a_round_trip_is_data_that_nobody_used(
     tmp_path: Path, work: int, between: list[str], returned: int, told: bool
 ) -> None:
     """`work` ns on the host, and `between` ranges, from the end of each copy down to the start of the next copy up."""
-    kernels, copies, calls, ranges = [], [], [], []
+    kernels, copies, calls, ranges, system = [], [], [], [], []
     at, number = 1_000_000, 0
     for _ in range(10):
         for kind, size, length in ((1, returned, 1_000_000), (0, 0, 100_000), (2, 1 << 24, 1_000_000)):
@@ -192,16 +211,23 @@ def test_a_round_trip_is_data_that_nobody_used(
             else:
                 kernels.append(kernel(at, at + length, correlation=number))
             at += length + 10_000
-        ranges += [nvtx(at, at + 1_000, name) for name in between]
+        for name in between:
+            if name in SYSTEM:
+                system.append({"start": at, "end": at + 1_000, "globalTid": global_id(7, 8), "nameId": SYSTEM[name]})
+            else:
+                ranges.append(nvtx(at, at + 1_000, name))
         at += work
     tables: Tables = {
         "CUPTI_ACTIVITY_KIND_KERNEL": kernels,
         "CUPTI_ACTIVITY_KIND_MEMCPY": copies,
         "CUPTI_ACTIVITY_KIND_RUNTIME": calls,
         "NVTX_EVENTS": ranges,
+        "OSRT_API": system,
         "PROCESSES": [{"globalPid": global_id(7), "pid": 7, "name": "./jacobi"}],
     }
-    path = make_export(tmp_path / "a.sqlite", tables, {**STRINGS, 1: "__omp_offloading_10_abc_main_l42"})
+    tables = {name: rows for name, rows in tables.items() if rows}
+    names = {**STRINGS, 1: "__omp_offloading_10_abc_main_l42", **{number: name for name, number in SYSTEM.items()}}
+    path = make_export(tmp_path / "a.sqlite", tables, names)
     found = {finding.rule: finding for finding in analysed(path).findings}
     assert ("CPY006" in found) is told
     if told:

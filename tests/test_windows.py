@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import traceanalyzer as ta
-from tests.nsys.nsys_export import facts, kernel, make_export, nvtx, runtime
+from tests.nsys.nsys_export import STRINGS, facts, global_id, kernel, make_export, nvtx, runtime
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.model.markers import bounds_window
@@ -97,7 +97,7 @@ def test_names_that_bound_a_window(name, bounds):
     assert bounds_window(name) == bounds
 
 
-def recorded(tmp_path, tables, start=9_000_000_000):
+def recorded(tmp_path, tables, names=None, start=9_000_000_000):
     """A recording of 10 s of which the GPU works for the last one but 1 ms, analysed."""
     tables = {
         "ANALYSIS_DETAILS": [{"globalVid": 1, "duration": 10_000_000_000, "startTime": 0, "stopTime": 10_000_000_000}],
@@ -110,7 +110,7 @@ def recorded(tmp_path, tables, start=9_000_000_000):
         ],
         **tables,
     }
-    return ta.analyze(ta.load(make_export(tmp_path / "export.sqlite", tables)))
+    return ta.analyze(ta.load(make_export(tmp_path / "export.sqlite", tables, {**STRINGS, **(names or {})})))
 
 
 def test_what_lies_outside_of_the_window_is_in_the_result_and_said_first(tmp_path):
@@ -144,6 +144,23 @@ def test_the_first_call_that_takes_long_makes_the_context(tmp_path):
     first = {"CUPTI_ACTIVITY_KIND_RUNTIME": calls}
     (recording,) = recorded(tmp_path, first).recordings
     assert [(work.name, work.ns) for work in recording.did] == [("creating the CUDA context", 1_999_999_900)]
+
+
+@pytest.mark.parametrize(
+    ("before", "told"), [("cuModuleGetLoadingMode", True), ("cudaGetDeviceCount_v3020", True), ("cuMemAlloc_v2", False)]
+)
+def test_what_needs_no_context_may_come_before_the_call_that_makes_it(tmp_path, before, told):
+    calls = [runtime(100, 1_100, name=60, correlation=98), runtime(2_000, 250_002_000, name=61, correlation=99)]
+    calls.append(runtime(8_990_000_000, 8_990_010_000))
+    names = {60: before, 61: "cudaEventCreate_v3020"}
+    result = recorded(tmp_path, {"CUPTI_ACTIVITY_KIND_RUNTIME": calls}, names)
+    assert ("creating the CUDA context" in {work.name for work in result.recordings[0].did}) is told
+
+
+def test_the_profilers_own_start_is_named(tmp_path):
+    overhead = {"start": 1_000, "end": 3_000_001_000, "globalTid": global_id(7, 8), "nameId": 60}
+    result = recorded(tmp_path, {"PROFILER_OVERHEAD": [overhead]}, {60: "CUDA profiling initialization"})
+    assert [(work.name, work.ns) for work in result.recordings[0].did] == [("starting the profiler", 3_000_000_000)]
 
 
 def test_a_kineto_recording_is_the_profilers_own_span(tmp_path):

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from traceanalyzer.functors import lambda_of, launched, split, without_wrappers
+
 LONGEST = 90
 _LAMBDA = re.compile(r"\([^()]*\)(?:::(?:operator ?\(\)\(\) const::)?[{\[]lambda\([^()]*\)[^}\]]*[}\]])+")
 # Every word ends in a space or the bracket: with two ways to split a word, a name without the bracket would take forever.
@@ -23,7 +25,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _IDS = re.compile(r"(?i)\b((?:seq|sequence|op_id|id|correlation)\s*[=:]\s*)\d+")
 _SUFFIX = re.compile(r"_\d+$")
 # Not the digits of a type such as int64 or float8_e4m3.
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:u?l{0,2}|[a-z]?)\b")
+_NUMBER = re.compile(r"(?<![\w.])(?<!lambda )-?\d+(?:u?l{0,2}|[a-z]?)\b")
 
 
 @lru_cache(maxsize=4096)
@@ -32,17 +34,17 @@ def readable_name(name: str, longest: int = LONGEST) -> str:
 
     Return type, argument list, anonymous namespaces, PyTorch's `at::native` and the namespaces of template arguments go:
     "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int, …)"
-    becomes "vectorized_elementwise_kernel<4, FillFunctor<float>>".
+    becomes "vectorized_elementwise_kernel<4, FillFunctor<float>>". A launch template of Kokkos, Thrust, CUB, RAJA or alpaka is named
+    after the functor that it runs: "md::Force (Kokkos parallel_for)", or the functor alone where both are too long.
     """
     text = " ".join(name.split())
-    short = _demangled(text) if text.startswith("_Z") else text
-    if "::" in short or "<" in short or short.startswith("void "):
-        short = _without_arguments(_ANONYMOUS.sub("", short).removeprefix("void "))
-        head, bracket, rest = short.partition("<")
-        if head:
-            rest = _POINTERS.sub("", _NAMESPACES.sub("", _CAST.sub("", _without_lambdas(rest))))
-            short = head.removeprefix("at::native::") + bracket + _SPACES.sub("", rest)
-    short = short or text
+    if found := launched(_ANONYMOUS.sub("", text)):
+        functor, what = _plain(found[0]), found[1]
+        if len(functor) + len(what) + 3 <= longest:
+            return f"{functor} ({what})" if functor else what
+        short = functor or what
+    else:
+        short = _plain(text)
     return short if len(short) <= longest else short[: longest - 1].rstrip() + "…"
 
 
@@ -58,6 +60,27 @@ def alike_name(name: str) -> str:
         return _SUFFIX.sub("_#", text)
     head, bracket, arguments = text.partition("<")
     return head + bracket + _NUMBER.sub("#", arguments)
+
+
+def _plain(text: str) -> str:
+    short = _demangled(text) if text.startswith("_Z") else text
+    if "::" in short or "<" in short or short.startswith("void "):
+        short = _without_arguments(_ANONYMOUS.sub("", short).removeprefix("void "))
+        head, bracket, rest = _with_named_lambdas(short).partition("<")
+        if head:
+            rest = _POINTERS.sub("", _NAMESPACES.sub("", _CAST.sub("", _without_lambdas(rest))))
+            short = head.removeprefix("at::native::") + bracket + _SPACES.sub("", rest)
+    return short or text
+
+
+def _with_named_lambdas(text: str) -> str:
+    """With "lambda 2 in f" in place of a lambda that is a template argument. PyTorch's are told apart by the function around them, and
+    lose theirs."""
+    text = without_wrappers(text)
+    if "lambda" in text and not re.search(r"\b(?:at|c10)::", text):
+        for one in split(text)[1]:
+            text = text.replace(one, lambda_of(one) or one, 1)
+    return text
 
 
 def _without_lambdas(text: str) -> str:

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 FIRST_USE_NS = 200_000
 """A call that may load code the first time, and takes this long, did so: warm, it takes a few microseconds, under a profiler tens."""
 
+FIRST_OPERATOR_NS, FIRST_OPERATOR = 2_000_000, 20
+"""The first call of an operator set something up where it takes at least this long, and so many times as long as the later ones on the
+average: ordinary ones vary by a few times."""
+
 
 @dataclass(frozen=True)
 class Activity:
@@ -68,7 +72,10 @@ ACTIVITIES = (
     ),
     Activity(
         "first_use",
-        named=r".*cudnn_?find.*algorithm.*|(?:.*[^a-z])?lazy[ _-]?(?:init\w*|load\w*)(?:[^a-z].*)?",
+        named=(
+            r".*cudnn_?find.*algorithm.*|(?:.*[^a-z])?lazy[ _-]?(?:init\w*|load\w*)(?:[^a-z].*)?"
+            r"|(?:cu|roc|hip)(?:blas|dnn|solver|sparse|fft|rand)\w*?_?(?:Create|create_handle|Init)(?:_v\d+)?|ncclCommInit\w*"
+        ),
         overheads=r".*(?:lazy function loading|module loading).*",
         calls=r"(?:cu|cuda|hip)(?:Module|Library)Load\w*",
         long_calls=(

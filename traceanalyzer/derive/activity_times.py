@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.activities import ACTIVITIES, FIRST_USE_NS, Matcher
+from traceanalyzer.derive.activities import ACTIVITIES, FIRST_OPERATOR, FIRST_OPERATOR_NS, FIRST_USE_NS, Matcher
+from traceanalyzer.derive.start_up import context_calls
 from traceanalyzer.intervals import EMPTY, Array, Spans, join, subtract, union
 
 _KEYS = ("rank", "process", "thread", "start_ns", "end_ns")
@@ -36,7 +37,7 @@ class ActivityTimes:
         for kind, categories in _KINDS.items():
             of_kind = frames.equals(host_ranges, "category", *categories)
             found.append(_matching(host_ranges, kind, of_kind & real))
-        found.append(_first_launches(launches, gpu_ops))
+        found += [_first_launches(launches, gpu_ops), _context_creation(api_calls), _first_operators(host_ranges)]
         *keys, self._start, self._end, self._activity = (np.concatenate(column) for column in zip(*found, strict=True))
         # What the profiler lists as overhead may have no owner; then it is everybody's.
         self._of = frames.OfThreads(*keys)
@@ -76,6 +77,32 @@ def _matching(table: pa.Table, kind: str, which: frames.Flags | None = None) -> 
     rows = np.flatnonzero((of_row >= 0) if which is None else (of_row >= 0) & which)
     found = table.take(pa.array(rows)) if len(rows) else table.slice(0, 0)
     return [*(frames.ints(found, column) for column in _KEYS), of_row[rows]]
+
+
+def _first_operators(host_ranges: pa.Table) -> list[Array]:
+    """First calls of operators that took very much longer than all later ones of the same name: they set up what those find ready, such
+    as the handle of a library."""
+    length = frames.duration(host_ranges)
+    setting_up = frames.where(host_ranges, "name", lambda name: "::" in name)
+    code = frames.codes(host_ranges, "name")[0]
+    rows = np.flatnonzero(frames.equals(host_ranges, "category", "operator") & setting_up)
+    rows = rows[np.isin(code[rows], code[rows[length[rows] >= FIRST_OPERATOR_NS]])]
+    if not len(rows):
+        return [np.empty(0, np.int64)] * (len(_KEYS) + 1)
+    group = frames.dense(*(frames.ints(host_ranges, column)[rows] for column in ("rank", "process")), code[rows])
+    order = np.lexsort((frames.ints(host_ranges, "start_ns")[rows], group))
+    begin = np.flatnonzero(np.diff(group[order], prepend=-1))
+    first = rows[order[begin]]
+    later = np.diff(begin, append=len(order)) - 1
+    spent = np.add.reduceat(length[rows[order]], begin) - length[first]
+    slow = (length[first] >= FIRST_OPERATOR_NS) & (later > 0) & (length[first] * later >= FIRST_OPERATOR * spent)
+    found = host_ranges.take(pa.array(first[slow]))
+    return [*(frames.ints(found, column) for column in _KEYS), np.full(found.num_rows, _FIRST_USE, np.int64)]
+
+
+def _context_creation(api_calls: pa.Table) -> list[Array]:
+    found = api_calls.take(pa.array(context_calls(api_calls)))
+    return [*(frames.ints(found, column) for column in _KEYS), np.full(found.num_rows, _FIRST_USE, np.int64)]
 
 
 def _first_launches(launches: pa.Table, gpu_ops: pa.Table) -> list[Array]:

@@ -18,6 +18,7 @@ from traceanalyzer.derive.classes import gpu_ops
 from traceanalyzer.derive.clocks import clocks, launches
 from traceanalyzer.derive.copies import copies
 from traceanalyzer.derive.copy_bursts import copy_bursts
+from traceanalyzer.derive.default_stream import held_work
 from traceanalyzer.derive.frames import Key
 from traceanalyzer.derive.gaps import gaps
 from traceanalyzer.derive.gpu_metrics import gpu_metrics
@@ -185,7 +186,7 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
             "threads",
         ),
     ),
-    "outside_work": (outside_work, ("windows", "launches", "host")),
+    "outside_work": (outside_work, ("windows", "launches", "api_calls", "host")),
     "recordings": (
         recordings,
         ("inputs", "windows", "outside_work", "ledger_ops", "api_calls", "host_ranges"),
@@ -197,7 +198,11 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         ledger,
         ("ledger_ops", "busy", "ledger_intervals", "gaps", "launches", "step_stats", "windows", "portions"),
     ),
-    "copies": (copies, ("ledger_ops", "busy", "launches", "host", "devices", "host_ranges")),
+    "copies": (
+        copies,
+        ("ledger_ops", "busy", "launches", "host", "devices", "host_ranges", "stream_events", "program"),
+    ),
+    "held_work": (held_work, ("ledger_ops", "launches", "stream_events", "api_calls", "devices", "program")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies", "api_calls")),
     "callers": (Callers, ("host_ranges",)),
     "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
@@ -292,6 +297,7 @@ NEEDS = {
     "step_stats": ("step_stats", _NO_STEPS),
     "step_growth": ("step_stats", _NO_STEPS),
     "copies": ("copies", "the trace holds no memory copies"),
+    "held_work": ("launches", "no GPU operation can be linked to a launching API call"),
     "copy_bursts": ("copies", "the trace holds no memory copies"),
     "readbacks": ("copies", "the trace holds no memory copies"),
     "operator_shapes": ("operator_shapes", "the trace holds no input shapes of operators"),

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.busy import Busy
+from traceanalyzer.derive.default_stream import OTHER, kept_in_line, roles
 from traceanalyzer.derive.host import Host
 from traceanalyzer.derive.launches import launching_ranges
 from traceanalyzer.derive.pinned import pinned_time
@@ -25,6 +26,8 @@ def copies(
     host: Host,
     devices: pa.Table,
     host_ranges: pa.Table,
+    stream_events: pa.Table,
+    program: pa.Table,
 ) -> pa.Table:
     """Every copy on the ledger, in the order of gpu_ops."""
     which = frames.equals(ledger_ops, "kind", "memcpy")
@@ -52,6 +55,7 @@ def copies(
         "src_memory",
         "dst_memory",
     )
+    role, known = roles(ledger_ops, stream_events, program)
     return frames.build(
         COPIES,
         {
@@ -61,6 +65,7 @@ def copies(
             "exposed": uncovered,
             "bandwidth": pa.array(rate, mask=np.isnan(rate)),
             "compute_stream": on_compute_stream(ledger_ops)[which],
+            "kept_in_line": kept_in_line(ledger_ops, np.where(known, role, OTHER))[which],
             "round_trip": round_trips(found, host_ranges),
             "range_name": launching_ranges(frames.ints(found, "row"), launches, host),
         },

@@ -12,23 +12,24 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.host import Host, Thread
+from traceanalyzer.derive.start_up import context_calls
 from traceanalyzer.derive.tables.recording import OUTSIDE_WORK, RECORDINGS
-from traceanalyzer.intervals import Array, join
+from traceanalyzer.intervals import Array, clip, join, total
 from traceanalyzer.model.trace import Input
+from traceanalyzer.result.vocabulary import CONTEXT, MODULES
 
 MOST_NAMES = 8
 """So many names of each side are kept, those of most time."""
 LEAST_SHARE = 0.02
 """What takes less of its side explains nothing."""
-FIRST_CALL_NS = 20_000_000
-"""The first CUDA call of a process makes the context; one that takes this long did."""
 _WEEK = 7 * 24 * 3600 * 10**9
 _CALLS = {
-    "creating the CUDA context": re.compile(r"CtxCreate|PrimaryCtx|^cuInit|cudaSetDevice|cudaInitDevice"),
-    "loading CUDA modules": re.compile(r"Module(Load|Get|EnumerateFunctions)|Library(Load|Get)|^cuLink|FuncLoad"),
+    CONTEXT: re.compile(r"CtxCreate|PrimaryCtx|^cuInit|cudaSetDevice|cudaInitDevice"),
+    MODULES: re.compile(r"Module(Load|Get|EnumerateFunctions)|Library(Load|Get)|^cuLink|FuncLoad"),
     "allocating memory": re.compile(r"Malloc|MemAlloc|HostAlloc|HostRegister|MemCreate|MemMap|MemPool"),
 }
 """What the calls of start-up do."""
+_PROFILER = {"before": "starting the profiler", "after": "writing the profiler's records"}
 Row = dict[str, Any]
 
 
@@ -57,29 +58,40 @@ def recordings(
     return pa.Table.from_pylist(rows, schema=RECORDINGS.schema)
 
 
-def outside_work(windows: pa.Table, launches: pa.Table, host: Host) -> pa.Table:
+def outside_work(windows: pa.Table, launches: pa.Table, api_calls: pa.Table, host: Host) -> pa.Table:
     """What the thread that launched first did before the windows, and the one that launched last after them; for each rank sorted by
     time, the most first."""
     rows: list[Row] = []
     calls = dict(_by_rank(launches))
+    contexts = api_calls.take(pa.array(context_calls(api_calls)))
     for rank, (start, end) in _extents(windows).items():
         own = calls.get(rank)
         if own is None:
             continue
         op_start, op_end = (frames.ints(own, column) for column in ("op_start_ns", "op_end_ns"))
         found = [
-            *_side(rank, "before", int(op_start.argmin()), own, host, (start - _WEEK, start)),
-            *_side(rank, "after", int(op_end.argmax()), own, host, (end, end + _WEEK)),
+            *_side(rank, "before", int(op_start.argmin()), own, host, (start - _WEEK, start), contexts),
+            *_side(rank, "after", int(op_end.argmax()), own, host, (end, end + _WEEK), contexts),
         ]
         rows += sorted(found, key=lambda row: -row["duration"])
     return pa.Table.from_pylist(rows, schema=OUTSIDE_WORK.schema)
 
 
-def _side(rank: int, side: str, at: int, launches: pa.Table, host: Host, span: tuple[int, int]) -> list[Row]:
+def _side(
+    rank: int, side: str, at: int, launches: pa.Table, host: Host, span: tuple[int, int], contexts: pa.Table
+) -> list[Row]:
     process, thread = (int(frames.ints(launches, column)[at]) for column in ("process", "thread"))
     lane = host.thread(rank, process, thread)
+    own = np.logical_and.reduce(
+        [
+            frames.ints(contexts, column) == value
+            for column, value in (("rank", rank), ("process", process), ("thread", thread))
+        ]
+    )
     named = [(name, ns, False) for name, ns in _ranges(lane, host, *span)]
-    named += [(name, ns, True) for name, ns in _calls(lane, host, *span)]
+    named += [(name, ns, True) for name, ns in _calls(lane, host, *span, frames.ints(contexts, "start_ns")[own])]
+    if profiler := int(total(clip(lane.profiler, *span))):
+        named.append((_PROFILER[side], profiler, True))
     named += [(name, ns, False) for name, ns in _samples(lane, host, *span)]
     reach = max((ns for _, ns, _ in named), default=0)
     kept = [one for one in named if one[1] >= LEAST_SHARE * reach]
@@ -96,18 +108,19 @@ def _ranges(lane: Thread, host: Host, low: int, high: int) -> Iterator[tuple[str
 
 def _samples(lane: Thread, host: Host, low: int, high: int) -> Iterator[tuple[str, int]]:
     """The functions that CPU samples tell where neither a range nor a call does."""
-    name, ns = lane.samples.spent((low, high), join(lane.work.cover, lane.calls.cover))
+    name, ns = lane.samples.spent((low, high), join(join(lane.work.cover, lane.calls.cover), lane.profiler))
     yield from zip(host.texts(name).to_pylist(), ns.tolist(), strict=True)
 
 
-def _calls(lane: Thread, host: Host, low: int, high: int) -> Iterator[tuple[str, int]]:
-    """The time of CUDA calls by what they do, each once: a driver call inside a runtime call is no other time."""
+def _calls(lane: Thread, host: Host, low: int, high: int, contexts: Array) -> Iterator[tuple[str, int]]:
+    """The time of CUDA calls by what they do, each once: a driver call inside a runtime call is no other time. Those that begin at
+    `contexts` created one."""
     calls = lane.calls
     here = (calls.start < high) & (calls.end > low)
     start, end, names = calls.start[here], calls.end[here], host.named(calls.name[here]).to_pylist()
     kinds = [next((kind for kind, pattern in _CALLS.items() if name and pattern.search(name)), None) for name in names]
-    if len(start) and len(calls.start) and start[0] == calls.start[0] and end[0] - start[0] >= FIRST_CALL_NS:
-        kinds[0] = next(iter(_CALLS))
+    for at in np.flatnonzero(np.isin(start, contexts)).tolist():
+        kinds[at] = CONTEXT
     yield from _by_name(start, end, kinds, low, high)
 
 

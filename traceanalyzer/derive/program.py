@@ -30,7 +30,7 @@ _REGION = (
 # By names of host ranges, kernels, API calls and process groups.
 _SIGNS = {
     "pytorch": rf"^aten::|\bat::native\b|^autograd::|^c10d::|\bc10::|ProfilerStep#|^torch/|^nn\.Module: |{_INDUCTOR}|{_REGION}",
-    "jax": r"^jit[(_]|^XlaModule|^TfrtCpu|xla::|^PjitFunction|^PjRt|^jax/",
+    "jax": r"^jit[(_]|hlo_module=jit_|^TfrtCpu|^PjitFunction|^PjRt|^jax/",
     "tensorflow": r"\btensorflow::|^tensorflow/",
     "cupy": r"^cupy_|^cupyx_|\bcupy::|^cupy/",
     "numba": r"\bcudapy::|_ZN6cudapy|^numba/",
@@ -40,16 +40,21 @@ _SIGNS = {
     "fsdp": r"^FSDP::|\bFullyShardedDataParallel\b|torch/distributed/fsdp/|torch/distributed/_composable/fsdp/",
     "ddp": r"\bDistributedDataParallel\b",
     "tensorrt": r"^trt_|^TensorRT\b|\bnvinfer1::|^__my[el]l|ExecutionContext::(?:enqueue|execute)",
-    "julia": r"\bCuKernelContext\b|\bCuDeviceArray\b|\bROCDeviceArray\b|^julia_|^CUDA\.jl\b|\bKernelAbstractions\b",
+    "julia": r"\bCu(?:KernelContext|DeviceArray)\b|\bROCDeviceArray\b|\bCompilerMetadata\b|^julia_|^CUDA\.jl\b|\bKernelAbstractions\b",
     "fortran": r"_QM\w+P\w|_QQmain|\b__\w+_MOD_\w",
     "kokkos": r"\bKokkos::",
     "raja": r"\bRAJA::",
+    "alpaka": r"\balpaka::",
+    "sycl": r"\bsycl::|^_ZTS|^typeinfo name for ",
     "thrust": r"\bthrust::",
+    "cub": r"\bcub::",
     "openacc": r"_\d+_gpu(?:__red)?$|^(?:Compute Construct|Enter Data|Exit Data|Enqueue (?:Upload|Download|Launch))(?:@|: )",
     "openmp": r"__omp_offloading_|^nvkernel_\w+_F\d+L\d+|[$_]omp_fn",
     "mpi": r"^MPI_[A-Z]\w+$",
     "amd": r"^hip[A-Z]\w+$|^Cijk_|__amd_rocclr|\brocblas|^rccl|\bmiopen",
 }
+# XLA's own names: JAX's, unless something else tells of TensorFlow or PyTorch.
+_XLA = re.compile(r"^XlaModule|^Thunk:#|\bxla::|^(?:loop|input)_\w*fusion(?:_\d+)?$|^gemm_fusion_\w+$")
 _BY_NAME = {trait: re.compile(sign) for trait, sign in _SIGNS.items()}
 _GPU_NAMES = {
     "nvidia": re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN|\b[AVHBL]\d{2,3}\b", re.I),
@@ -82,8 +87,10 @@ def program(
         kernels = _names(gpu_ops.filter(pa.array(frames.equals(gpu_ops, "kind", "kernel"))), "name")
         traits |= {language for language, sign in _BY_KERNEL.items() if any(map(sign.search, kernels))}
     if traits & {"pytorch", "cupy", "tensorflow", "jax"}:
-        # Their own kernels are made with Thrust, and use none of its calls.
-        traits -= {"thrust", *({"cpp"} if not traits & {"kokkos", "raja"} else ())}
+        # Their own kernels are made with Thrust and CUB, and use none of their calls.
+        traits -= {"thrust", "cub", *({"cpp"} if not traits & {"kokkos", "raja", "alpaka", "sycl"} else ())}
+    if "thrust" in traits:
+        traits -= {"cub"}  # which it is made of
     traits |= _vendors(traits, inputs, devices)
     if _compiled(gpu_ops, host_ranges):
         traits |= {COMPILED}
@@ -108,7 +115,10 @@ def described(table: pa.Table) -> Program:
 def _by_names(*tables: pa.Table) -> frozenset[str]:
     names = {name for table in tables for name in _names(table, "name")}
     names |= _names(tables[-1], "description") | _names(tables[-1], "group")
-    return frozenset(trait for trait, sign in _BY_NAME.items() if any(map(sign.search, names)))
+    told = {trait for trait, sign in _BY_NAME.items() if any(map(sign.search, names))}
+    if not told & {"jax", "tensorflow", "pytorch"} and any(map(_XLA.search, names)):
+        told.add("jax")
+    return frozenset(told)
 
 
 def _names(table: pa.Table, column: str) -> set[str]:

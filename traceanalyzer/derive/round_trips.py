@@ -18,7 +18,12 @@ LEAST_BYTES = 64 << 10
 """What is smaller is parameters and results, of which many have one size."""
 TOUCHED = 0.25
 """A host that reads or changes data takes about as long as a copy of it does; in less than this share of both copies it did neither."""
-_SENT = re.compile(r"^MPI_(?!Wtime|Comm_|Init|Barrier)")
+_USED = re.compile(r"^MPI_(?!Wtime|Comm_|Init|Barrier)")
+"""Calls that send or receive what the host has."""
+_FILES = re.compile(
+    r"^(?:f?write|f?read|p?writev?|p?readv?|pwrite64|pread64|f(?:data)?sync|send\w*|recv\w*|fputs|fgets|f?printf)$"
+)
+"""Calls of the operating system that write out or read in."""
 
 
 def round_trips(copies: pa.Table, host_ranges: pa.Table) -> frames.Flags:
@@ -38,9 +43,11 @@ def round_trips(copies: pa.Table, host_ranges: pa.Table) -> frames.Flags:
     between = np.maximum(start[last] - end[first], 0)
     busy = covered(end[first], np.maximum(start[last], end[first]), union(start, end))
     quick = between - busy <= TOUCHED * (end[first] - start[first] + end[last] - start[last])
-    calls = host_ranges.filter(pa.array(frames.where(host_ranges, "name", lambda name: _SENT.match(name) is not None)))
-    sent = np.sort(frames.ints(calls, "start_ns"))
-    quick &= np.searchsorted(sent, start[last]) == np.searchsorted(sent, start[first])
+    used = frames.where(host_ranges, "name", lambda name: _USED.match(name) is not None)
+    system = frames.equals(host_ranges, "category", "os")
+    used |= system & frames.where(host_ranges, "name", lambda name: _FILES.match(name) is not None)
+    when = np.sort(frames.ints(host_ranges, "start_ns")[used])
+    quick &= np.searchsorted(when, start[last]) == np.searchsorted(when, start[first])
     marked[first[quick]] = marked[last[quick]] = True
     return marked
 

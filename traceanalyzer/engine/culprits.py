@@ -18,7 +18,7 @@ from traceanalyzer.derive.places import frame_text
 from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
 from traceanalyzer.intervals import Array, covered, union
 from traceanalyzer.names import readable_name
-from traceanalyzer.result.verdict import CAUSES, MOST
+from traceanalyzer.result.verdict import CAUSES, MOST, START_UP
 
 CULPRITS = pa.schema(
     [
@@ -120,7 +120,9 @@ class _Gpu:
         for family in dict.fromkeys(CAUSES[cause].bound_by for cause in np.unique(self.cause) if cause in CAUSES):
             if family == "unknown":
                 continue
-            names = [name for name, cause in CAUSES.items() if cause.bound_by == family and cause.idle]
+            names = [
+                name for name, cause in CAUSES.items() if cause.bound_by == family and cause.idle and name != START_UP
+            ]
             rows = np.isin(self.cause, names)
             name = max(names, key=lambda one: int(self.length[self.cause == one].sum()))
             for level, (subject, ns) in enumerate(self._subjects(name, rows), WHOLE + 1):

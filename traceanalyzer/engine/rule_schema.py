@@ -23,7 +23,7 @@ Schema = dict[str, Any]
 STATUSES = ("preview", "stable", "deprecated")
 CATEGORIES = (
     *("compute", "communication", "memcpy", "input", "host", "launch", "synchronization", "memory_management"),
-    *("dependency", "queued", "mpi", "os", "gaps", "recording", "health"),
+    *("dependency", "queued", "mpi", "os", "start_up", "gaps", "recording", "health"),
 )
 EVIDENCE_LIMIT, MOST_EVIDENCE = 20, 1000
 MOST_METRICS, MOST_TESTS = 200, 100

@@ -24,7 +24,10 @@ FRAMEWORKS = {
     "tensorrt": "TensorRT",
     "kokkos": "Kokkos",
     "raja": "RAJA",
+    "alpaka": "alpaka",
+    "sycl": "SYCL",
     "thrust": "Thrust",
+    "cub": "CUB",
     "openacc": "OpenACC",
     "openmp": "OpenMP",
     "mpi": "MPI",
@@ -49,7 +52,10 @@ _IMPLIED = {
     "pytorch": ("python",),
     "kokkos": ("cpp",),
     "raja": ("cpp",),
+    "alpaka": ("cpp",),
+    "sycl": ("cpp",),
     "thrust": ("cpp",),
+    "cub": ("cpp",),
 }
 
 
@@ -81,7 +87,10 @@ _FILES = {
     "vllm": _program("vllm") + r"|^VLLM::",
     "deepspeed": _program("deepspeed"),
     "tensorrt": "|".join((_program("trtexec"), _library("libnvinfer"))),
+    "kokkos": _library("libkokkoscore"),
+    "sycl": _library("libsycl", "libacpp-rt"),
     "openacc": _library("libaccdevice", "libacchost", "libaccn"),
+    "openmp": _library("libomptarget", r"libgomp-plugin-\w+"),
     "mpi": _library("libmpi", "libmpich", "libmpi_cray"),
 }
 _TOLD = {trait: re.compile(pattern, re.MULTILINE) for trait, pattern in _FILES.items()}

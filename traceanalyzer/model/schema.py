@@ -164,14 +164,20 @@ OVERHEADS = TableSpec(
 
 STREAM_EVENTS = TableSpec(
     "stream_events",
-    "one CUDA event that a stream was told to record, or to wait for",
+    "one CUDA event that a stream was told to record, or to wait for; or what kind of stream one is",
     (
         _rank(),
         _process(),
         Column("time_ns", pa.int64(), "ns", "when the host told it so; null when not recorded"),
         _device(),
         Column("stream", pa.int64(), None, "stream that was told"),
-        Column("kind", NAME, None, "record or wait"),
+        Column(
+            "kind",
+            NAME,
+            None,
+            "record or wait; of a stream: default (the legacy default stream), blocking (created without flags, waits for that one) or "
+            "non-blocking",
+        ),
         Column("correlation", pa.int64(), None, "links to the call that told it, within the process"),
         Column("event", pa.int64(), None, "id of the event within the process; null when not recorded"),
         Column(

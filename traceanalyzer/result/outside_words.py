@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from traceanalyzer.result.document import Finding, Recording, Verdict
+from traceanalyzer.result.verdict import within
+from traceanalyzer.result.vocabulary import CONTEXT, MODULES
 from traceanalyzer.units import format_duration
 
 MOSTLY_OUTSIDE = "REC001"
@@ -13,8 +15,11 @@ MOSTLY_OUTSIDE = "REC001"
 WORTH_A_LINE = 0.25
 """Below this share of a recording, what is outside is the profiler starting and stopping."""
 MOST_LINES = 4
+STARTING = (CONTEXT, MODULES)
 MOST = 0.5
 """What takes this share of the time outside stands for it."""
+START_UP = 0.25
+"""Start-up is named from this share of the time outside on: nobody could tell it from the program's own work."""
 
 
 def with_outside(verdict: Verdict, recordings: Sequence[Recording], findings: Sequence[Finding]) -> Verdict:
@@ -25,7 +30,7 @@ def with_outside(verdict: Verdict, recordings: Sequence[Recording], findings: Se
         return verdict
     worst = max(apart, key=lambda one: one.outside_share)
     judged = worst.end_ns - worst.start_ns - (worst.before_ns or 0) - (worst.after_ns or 0)
-    headline = f"{_outside(worst)}; in the {format_duration(judged)} judged, {clause_of(verdict.headline)}"
+    headline = f"{_outside(worst)}; in the {format_duration(judged)} judged, {within(verdict.headline)}"
     return replace(verdict, headline=headline)
 
 
@@ -51,11 +56,6 @@ def _line(one: Recording) -> str:
     return f"{format_duration(one.end_ns - one.start_ns)}, of which {' and '.join(parts)} are not judged"
 
 
-def clause_of(sentence: str) -> str:
-    """A sentence within another; one that begins with a name or an abbreviation keeps its capitals."""
-    return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
-
-
 def _outside(one: Recording) -> str:
     length, before, after = one.end_ns - one.start_ns, one.before_ns or 0, one.after_ns or 0
     side, ns, where = max(
@@ -68,4 +68,7 @@ def _outside(one: Recording) -> str:
     else:
         text = f"{format_duration(ns)} of the {format_duration(length)} recorded lie {where} GPU work"
     did = [work for work in one.did if work.side == side and work.ns >= MOST * ns]
-    return f"{text}, {format_duration(did[0].ns)} of it in {did[0].name}" if did else text
+    if not did and side == "before":
+        did = [work for work in one.did if work.side == side and work.name in STARTING and work.ns >= START_UP * ns]
+    once = ", which is paid once" if did and did[0].name in STARTING else ""
+    return f"{text}, {format_duration(did[0].ns)} of it in {did[0].name}{once}" if did else text

@@ -45,6 +45,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "mpi": Cause("mpi", "MPI calls cost {much}"),
     "os": Cause("os", "system calls of the launching thread cost {much}"),
+    "start_up": Cause("host", "start-up, which is paid once, costs {much}"),
     "unattributed": Cause("unknown", "for {much} the trace does not record what was launched when"),
     "profiler": Cause("unknown", "the profiler itself costs {much}"),
     "communication": Cause("communication", "communication that no computation covers", idle=False),
@@ -62,6 +63,9 @@ MIXED = {
     "host": ("host_untraced", "the host between launches costs {much}, {part} of it without a recorded call or range"),
 }
 """By `bound_by`: the other cause of its family, and what is said where both are large."""
+START_UP = "start_up"
+START_UP_FIRST = 0.25
+"""From this share of the window on, start-up is said first, and the rest is judged without it: a longer run pays it no second time."""
 MOST = 0.5
 """A finding that explains this share of a loss stands for it in the sentence; a place that causes it, too."""
 SOME = 0.25
@@ -165,8 +169,34 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
     if not timed:
         return Verdict("unknown", NO_DURATION)
     job = together(timed)
+    started = job.by_cause.get(START_UP, 0)
+    if job.share(started) < START_UP_FIRST:
+        return _judged(timed, job)
+    part, whole = (format_duration(ns / job.gpus) for ns in (started, job.window))
+    said = f"{part} of the {whole} judged are start-up, which is paid once"
+    warm = [one for one in map(_without_start_up, timed) if one.window]
+    if not warm:
+        return Verdict("host", f"{said}.")
+    left = _judged(warm, together(warm))
+    length = format_duration(sum(one.window for one in warm) // len(warm))
+    return Verdict(left.bound_by, f"{said}; in the {length} left, {within(left.headline)}")
+
+
+def _judged(timed: Sequence[Split], job: Split) -> Verdict:
     bound_by = "compute" if job.compute >= 0.5 else CAUSES[job.main_loss()[0]].bound_by
     return Verdict(bound_by, f"{_of_the_job(job) or _sentence(_standing_out(timed, job) or job)}.")
+
+
+def _without_start_up(split: Split) -> Split:
+    started = split.by_cause.get(START_UP, 0)
+    return replace(
+        split,
+        window=split.window - started,
+        idle=split.idle - started,
+        by_cause={**split.by_cause, START_UP: 0},
+        sharper=tuple(one for one in split.sharper if one[0] != START_UP),
+        pace=None,
+    )
 
 
 def together(splits: Sequence[Split]) -> Split:
@@ -249,7 +279,7 @@ def _sentence(split: Split) -> str:
     computes = f"{split.does('computes', 'compute')} {format_share(split.compute)} of the time"
     if split.waste and split.waste[0] >= max(ns, WASTE_WORTH_A_SENTENCE * split.window):
         saved, title = split.waste
-        return f"{computes}; about {split.much(saved)} could be saved: {_clause_of(title)}"
+        return f"{computes}; about {split.much(saved)} could be saved: {within(title)}"
     if share < WORTH_A_SENTENCE:
         return f"{computes}; {split.beside or f'nothing else takes as much as {WORTH_A_SENTENCE:.0%}'}"
     if cause.idle:
@@ -257,7 +287,7 @@ def _sentence(split: Split) -> str:
     words, title = _words(split, cause, ns), (_sharper(split, cause, ns) or (0, ""))[1]
     # "Communication that is queued behind computation" says all that "communication that no computation covers" does.
     if title.split(" ")[0].lower() == words.split(" ")[0]:
-        words, title = _clause_of(title), ""
+        words, title = within(title), ""
     if split.share(split.idle) > max(share, split.compute):
         largest, lost = split.main_loss(idle=True)
         return f"{_idle(split, CAUSES[largest], lost)}, and {format_share(share)} of the time goes to {words}"
@@ -265,7 +295,7 @@ def _sentence(split: Split) -> str:
         told = f"{computes}, and {format_share(share)} ({split.much(ns)}) goes to {words}"
     else:
         told = f"{split.does('spends', 'spend')} {format_share(share)} of the time ({split.much(ns)}) on {words}"
-    return f"{told}: {_clause_of(title)}" if title else told
+    return f"{told}: {within(title)}" if title else told
 
 
 def _idle(split: Split, cause: Cause, ns: int) -> str:
@@ -285,7 +315,7 @@ def _idle(split: Split, cause: Cause, ns: int) -> str:
         return f"{first.subject} leaves {split.name} idle {split.much(first.ns, first.step)}"
     idle = f"{split.does('is', 'are')} idle {share} of the time"
     if title := _sharper(split, cause, ns):
-        return f"{idle}; {_clause_of(title[1])}: {split.much(title[0])}"
+        return f"{idle}; {within(title[1])}: {split.much(title[0])}"
     part = format_share(split.by_cause.get("host_untraced", 0) / ns)
     return f"{idle}; {_words(split, cause, ns).format(much=split.much(ns), part=part)}"
 
@@ -308,6 +338,6 @@ def _words(split: Split, cause: Cause, ns: int) -> str:
     return words if other and mixed else cause.words
 
 
-def _clause_of(title: str) -> str:
-    """A title within a sentence; one that begins with a name or an abbreviation keeps its capitals."""
-    return title if title[1:2].isupper() else title[:1].lower() + title[1:]
+def within(sentence: str) -> str:
+    """A sentence within another; one that begins with a name or an abbreviation keeps its capitals."""
+    return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]

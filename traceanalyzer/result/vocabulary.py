@@ -42,6 +42,8 @@ LINES = {
     **{f"idle.{cause}": f"idle: {words}" for cause, words in IDLE.items()},
 }
 """Lines of the ledger."""
+CONTEXT, MODULES = "creating the CUDA context", "loading CUDA modules"
+"""What a process does once, before its first work on a GPU."""
 BOUND_BY = {"memcpy": "copies", "memory_management": "memory management", "mpi": "MPI", "os": "system calls"}
 """What `bound_by` says, where its name is not the word."""
 COPIES = {

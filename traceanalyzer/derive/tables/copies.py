@@ -36,6 +36,12 @@ COPIES = TableSpec(
             "compute kernels run on the same stream, so this copy can never overlap them",
         ),
         Column(
+            "kept_in_line",
+            pa.bool_(),
+            None,
+            "it or the compute kernels are on the legacy default stream, the others on one that waits for it: they never overlap",
+        ),
+        Column(
             "round_trip",
             pa.bool_(),
             None,

@@ -33,6 +33,7 @@ STREAMED = (
     tables.CALLBACKS,
     tables.SYNCHRONIZATIONS,
     tables.CUDA_EVENTS,
+    tables.STREAMS,
     tables.OVERHEAD,
     tables.CUPTI_OVERHEAD,
     tables.SAMPLES,
@@ -125,6 +126,7 @@ class _Reading:
         self._stream("collectives", nccl.read())
         nccl.report(self._sink)
         self._stream("stream_events", stream_events.read(reader, devices))
+        self._stream("stream_events", stream_events.kinds(reader))
         self._stream("memory_events", samples.read_memory_events(reader, devices, kinds, repairs, nameless))
         self._stream("counters", samples.read_counters(reader, database, devices, repairs))
         self._stream("counters", read_network_counters(reader, database, repairs))

@@ -1,4 +1,4 @@
-"""Streams that were told to record an event, or to wait for one: the table `stream_events`."""
+"""Streams that were told to record an event, or to wait for one, and what kind of stream each is: the table `stream_events`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,25 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.ingest.nsys import tables
-from traceanalyzer.ingest.nsys.lookups import Devices, integers, masked, nulls, processes
+from traceanalyzer.ingest.nsys.lookups import Devices, integers, masked, named, nulls, processes
 from traceanalyzer.ingest.nsys.rows import EventReader
+from traceanalyzer.ingest.nsys.tables import PID_BITS
 
 _NONE = (1 << 32) - 1
 """Stands for no stream, and for no event: waits of the host name only one of the two."""
+_KINDS = {1: "blocking", 2: "non-blocking", 3: "default"}
+"""CUPTI's flags of a stream; 0 is unknown."""
+
+
+def kinds(reader: EventReader) -> Iterator[pa.Table]:
+    """A row for each stream that the file describes, in batches."""
+    for columns in reader.read(tables.STREAMS):
+        rows = len(columns["stream"])
+        hw, vm = (integers(columns.get(name, pa.nulls(rows, pa.int64())), 0) & 0xFF for name in ("hw", "vm"))
+        pid = integers(columns["pid"], 0) & PID_BITS
+        process = masked((hw << 32) | (vm << 24) | pid, nulls(columns["pid"]))
+        batch = pa.table({"process": process, "stream": columns["stream"], "kind": named(columns["flag"], _KINDS.get)})
+        yield batch.filter(pa.array(~nulls(batch["stream"].combine_chunks()) & ~nulls(batch["kind"].combine_chunks())))
 
 
 def read(reader: EventReader, devices: Devices) -> Iterator[pa.Table]:

@@ -138,6 +138,17 @@ SYNCHRONIZATIONS = Table(
     ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",), (*_STREAM_EVENT, START), ("start", "stream", "event", "correlation")
 )
 CUDA_EVENTS = Table(("CUPTI_ACTIVITY_KIND_CUDA_EVENT",), _STREAM_EVENT, ("stream", "event", "correlation"))
+STREAMS = Table(
+    ("TARGET_INFO_CUDA_STREAM",),
+    (
+        Field("stream", ("streamId",)),
+        Field("pid", ("processId",)),
+        Field("hw", ("hwId",)),
+        Field("vm", ("vmId",)),
+        Field("flag", ("flag",)),
+    ),
+    ("stream", "pid", "flag"),
+)
 _HOST_CALL = (OWNER, CALLER, START, END)
 OS_CALLS = Table(("OSRT_API",), (*_HOST_CALL, Field("name", ("nameId",))), ("start", "caller"))
 _FRAMES = (

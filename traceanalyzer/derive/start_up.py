@@ -1,0 +1,30 @@
+"""The calls in which a process creates its CUDA context. None is named after that: the first one that needs a context makes it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.intervals import Array
+
+FIRST_CALL_NS = 20_000_000
+"""A call that takes this long made the context; with one that is there already, an ordinary call takes microseconds."""
+_NEEDS_NONE = re.compile(
+    r"GetLoadingMode|GetVersion|DriverVersion|RuntimeVersion|GetDevice|DeviceGet|DeviceCanAccessPeer|SetDeviceFlags|GetProcAddress"
+    r"|GetExportTable|GetError|GetLastError|PeekAtLastError|Profiler|^cuInit|^hipInit"
+)
+
+
+def context_calls(api_calls: pa.Table) -> Array:
+    """Rows of the first call of each process that needs a context, where it took long enough to have created it."""
+    needs = np.flatnonzero(frames.where(api_calls, "name", lambda name: _NEEDS_NONE.search(name) is None))
+    if not len(needs):
+        return needs
+    process = frames.dense(*(frames.ints(api_calls, column)[needs] for column in ("rank", "process")))
+    start = frames.ints(api_calls, "start_ns")[needs]
+    order = np.lexsort((start, process))
+    first = needs[order[np.flatnonzero(np.diff(process[order], prepend=-1))]]
+    return first[frames.duration(api_calls)[first] >= FIRST_CALL_NS]
