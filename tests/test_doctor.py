@@ -186,11 +186,14 @@ def test_migrations_of_unified_memory_are_started_by_no_call(tmp_path):
 def test_steps_in_nsys_are_marked_in_the_program_and_bound_the_recording(tmp_path):
     tables = {"CUPTI_ACTIVITY_KIND_KERNEL": [kernel()], "CUPTI_ACTIVITY_KIND_RUNTIME": [runtime()]}
     bare = examined(make_export(tmp_path / "bare.sqlite", tables))
-    assert settings(bare) == ["osrt", "steps", "samples", "memory", "counters"]
+    assert settings(bare) == ["osrt", "steps", "samples", "switches", "memory", "counters"]
     assert "nvtxRangePushA(name);  // missing so far" in bare.next_time.snippets[0].text
     assert "--capture-range=cudaProfilerApi" in bare.next_time.snippets[1].text
     marked = examined(make_export(tmp_path / "marked.sqlite", {**tables, "NVTX_EVENTS": [nvtx(1, 900, "step_0")]}))
-    assert (settings(marked), marked.contents.first_step) == (["osrt", "samples", "memory", "counters"], "step_0")
+    assert (settings(marked), marked.contents.first_step) == (
+        ["osrt", "samples", "switches", "memory", "counters"],
+        "step_0",
+    )
     assert "--capture-range" not in code(marked)
 
 

@@ -23,6 +23,7 @@ from tests.nsys.nsys_export import (
 from tests.nsys.test_host_calls import NAMES as CALL_NAMES
 from tests.nsys.test_host_calls import US, os_call, two_kernels
 from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.ingest import spool
 
 MAIN, OTHER = 8, 9
 NAMES = CALL_NAMES | {
@@ -260,3 +261,16 @@ def test_samples_name_what_lies_before_the_gpu_work(tmp_path):
     catalog = Catalog(ta.load(make_export(tmp_path / "a.sqlite", tables, NAMES)))
     (row,) = catalog.table("outside_work").to_pylist()
     assert (row["side"], row["name"], row["duration"], row["in_calls"]) == ("before", "load_mesh", 10_000 * US, False)
+
+
+def test_many_samples_are_sorted_in_few_blocks(tmp_path, monkeypatch):
+    """A block for each id would take for ever."""
+    count, written = 6000, []
+    tables = sampled([*range(count)])
+    monkeypatch.setattr(
+        spool,
+        "_write",
+        lambda path, table, cuts, write=spool._write: written.append(len(cuts)) or write(path, table, cuts),
+    )
+    assert len(stacks(tables, tmp_path)) == count
+    assert 0 < max(written) < 10

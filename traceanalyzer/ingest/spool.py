@@ -38,9 +38,13 @@ _ARRIVAL = "arrival"
 
 
 class Spool:
-    """Takes the rows of one table and gives them back sorted. `folder` is a private one for its files."""
+    """Takes the rows of one table and gives them back sorted. `folder` is a private one for its files.
 
-    def __init__(self, spec: TableSpec, keys: tuple[Key, ...], folder: Path) -> None:
+    The keys before the first time name threads or GPUs, of which there are few; without `lanes` they are any numbers.
+    """
+
+    def __init__(self, spec: TableSpec, keys: tuple[Key, ...], folder: Path, lanes: bool = True) -> None:
+        self._lanes = lanes
         self._spec, self._keys, self._folder = spec, (*keys, Key(_ARRIVAL)), folder
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._waiting_bytes = self._arrived = self._files = 0
@@ -104,7 +108,7 @@ class Spool:
         """
         changes = np.zeros(run.rows.num_rows, bool)
         changes[::BLOCK_ROWS] = True
-        columns = zip(run.columns, self._keys, strict=True)
+        columns = zip(run.columns, self._keys, strict=True) if self._lanes else ()
         for column, _ in takewhile(lambda pair: not pair[1].column.endswith("_ns"), columns):
             changes[1:] |= column[1:] != column[:-1]
         for start, stop in pairwise([*np.flatnonzero(changes).tolist(), len(changes)]):

@@ -71,7 +71,7 @@ def read_samples(
         if not is_sample and tables.find(database, stacks) is None:
             continue
         with tempfile.TemporaryDirectory(prefix="traceanalyzer-") as folder:
-            spool = Spool(_ROWS, _KEYS, Path(folder))
+            spool = Spool(_ROWS, _KEYS, Path(folder), lanes=False)
             own = 0
             for columns in reader.read(samples):
                 caller = columns["caller"]
