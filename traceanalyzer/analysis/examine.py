@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.analysis.join import Brief
 from traceanalyzer.analysis.locations import with_sources
@@ -22,6 +23,7 @@ from traceanalyzer.engine.unit_claims import UNIT_CLAIMS, unit_claims
 from traceanalyzer.model.trace import Input
 from traceanalyzer.result.document import Finding, RuleOutcome
 
+MEETING = "No prediction: the processes that use the GPU wait for each other in calls of MPI, which is not played again"
 NOT_PLAYED = "No prediction: other processes used the GPU at the same time, whose files are not played again"
 JOB_TABLES = ("collective_waits", "mpi_waits", "health")
 """Rules that read these are about the whole job; every other rule is about one rank."""
@@ -83,11 +85,23 @@ def _of_this_part(found: Finding, source: Input) -> Finding:
     return replace(found, scope=replace(found.scope, rank=source.ordinal))
 
 
-def _unplayed(found: Finding, brief: Brief) -> Finding:
-    """Without a prediction where the finding is about a GPU that other files used too."""
-    if (found.scope.rank, found.scope.device) not in brief.portions or not found.saving.recoverable_ns:
+def _unplayed(found: Finding, brief: Brief, meeting: set[int]) -> Finding:
+    """Without a prediction where the finding is about a GPU that other files used too, or one of those on which processes of this file
+    are `meeting`."""
+    shared = (found.scope.rank, found.scope.device) in brief.portions
+    if not (shared or found.scope.device in meeting) or not found.saving.recoverable_ns:
         return found
-    return replace(found, saving=replace(found.saving, prediction_note=NOT_PLAYED, predicted_speedup_range=None))
+    note = NOT_PLAYED if shared else MEETING
+    return replace(found, saving=replace(found.saving, prediction_note=note, predicted_speedup_range=None))
+
+
+def _meeting(mpi_parts: pa.Table, ledger_ops: pa.Table) -> set[int]:
+    """The GPUs that several processes use which call MPI."""
+    if not mpi_parts.num_rows:
+        return set()
+    calling = ledger_ops.filter(pc.is_in(ledger_ops["process"], mpi_parts["process"].unique()))
+    users = calling.group_by(["device", "process"]).aggregate([]).group_by("device").aggregate([("process", "count")])
+    return set(users.filter(pc.greater(users["process_count"], 1))["device"].to_pylist())
 
 
 def examine(
@@ -102,7 +116,8 @@ def examine(
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
     engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")
-    alone = [_unplayed(found, brief) for found in engine.findings]
+    meeting = _meeting(catalog.table("mpi_parts"), catalog.table("ledger_ops"))
+    alone = [_unplayed(found, brief, meeting) for found in engine.findings]
     predicted = with_predictions(alone, engine.claims, catalog.table("what_if"), catalog.table("idle_places"))
     found = Examination(
         input=part.input,

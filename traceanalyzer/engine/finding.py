@@ -162,7 +162,9 @@ class GroupRun:
     def _saving(self, rows: TableRows, recoverable: int, window: int, gpus: list[tuple[int, int]]) -> Saving:
         if not self.rule.saving and self.rule.category != "health":
             return Saving(None, None, None, None)
-        steps = self.windows.value(*gpus[0], "step_count").as_py() if len(gpus) == 1 else None
+        # What is paid once is no cost of a step.
+        repeats = len(gpus) == 1 and self.rule.category != "start_up"
+        steps = self.windows.value(*gpus[0], "step_count").as_py() if repeats else None
         saving = Saving(
             recoverable_ns=recoverable,
             recoverable_share=round(recoverable / window, 6) if window else 0.0,

@@ -284,7 +284,7 @@ def _sentence(split: Split) -> str:
         return f"{computes}; {split.beside or f'nothing else takes as much as {WORTH_A_SENTENCE:.0%}'}"
     if cause.idle:
         return _idle(split, cause, ns)
-    words, title = _words(split, cause, ns), (_sharper(split, cause, ns) or (0, ""))[1]
+    words, title = _words(split, cause, ns), (_sharper(split, cause, ns) or ("", 0, ""))[2]
     # "Communication that is queued behind computation" says all that "communication that no computation covers" does.
     if title.split(" ")[0].lower() == words.split(" ")[0]:
         words, title = within(title), ""
@@ -314,16 +314,19 @@ def _idle(split: Split, cause: Cause, ns: int) -> str:
         first = min(guilty, key=lambda one: (one.level, -one.ns))
         return f"{first.subject} leaves {split.name} idle {split.much(first.ns, first.step)}"
     idle = f"{split.does('is', 'are')} idle {share} of the time"
-    if title := _sharper(split, cause, ns):
-        return f"{idle}; {within(title[1])}: {split.much(title[0])}"
-    part = format_share(split.by_cause.get("host_untraced", 0) / ns)
-    return f"{idle}; {_words(split, cause, ns).format(much=split.much(ns), part=part)}"
+    if told := _sharper(split, cause, ns):
+        name, part, title = told
+        # What is paid once is no cost of a step.
+        whole = replace(split, pace=None) if name == START_UP else split
+        return f"{idle}; {within(title)}: {whole.much(part)}"
+    untraced = format_share(split.by_cause.get("host_untraced", 0) / ns)
+    return f"{idle}; {_words(split, cause, ns).format(much=split.much(ns), part=untraced)}"
 
 
-def _sharper(split: Split, cause: Cause, ns: int) -> tuple[int, str] | None:
-    """The finding that explains most of a loss, and how much: ns and title."""
+def _sharper(split: Split, cause: Cause, ns: int) -> tuple[str, int, str] | None:
+    """The finding that explains most of a loss, and how much: name of the cause, ns and title."""
     found = (
-        (part, title)
+        (name, part, title)
         for name, part, title in split.sharper
         if CAUSES[name].bound_by == cause.bound_by and part >= MOST * ns
     )
