@@ -57,9 +57,12 @@ class Details {
     ];
   }
 
-  /** The other names inside a merged slice, as far as the page has them. */
+  /** The other names inside a merged slice, as far as the page has them; those that are searched for first. */
   othersLine(row, i) {
-    const others = namesInside(row, i).map((name) => cutAt(shortName(this.timeline.data.names[name]), OTHER_NAME));
+    const { matches } = this.timeline.search;
+    const inside = [...namesInside(row, i)];
+    if (matches) inside.sort((a, b) => matches[b] - matches[a]);
+    const others = inside.map((name) => cutAt(shortName(this.timeline.data.names[name]), OTHER_NAME));
     if (!others.length) return null;
     const more = others.length - OTHERS_NAMED;
     return `also in it: ${others.slice(0, OTHERS_NAMED).join(", ")}${more > 0 ? ` and ${formatCount(more, "other name")}` : ""}`;
