@@ -229,7 +229,7 @@ def test_names_of_paths_are_redacted():
     assert "alice" in render_html(result, with_trees, redact=False).decode()
 
 
-@pytest.mark.parametrize(("step_time", "steps"), [(99, 10), (50, 0), (None, 0)])
+@pytest.mark.parametrize(("step_time", "steps"), [(96, 10.416667), (50, 0), (None, 0)])
 def test_a_step_is_said_where_the_window_consists_of_steps(step_time, steps):
     ledger = rows("ledger", rank=[0], device=0, duration=1_000, step_count=10, step_time=step_time)
     header, _ = decoded(view_of(call_trees(1), ledger=ledger).blob)

@@ -33,11 +33,11 @@ from traceanalyzer.report.trees.words import KIND_CODES, KIND_LABELS, legend_ent
 
 @dataclass(frozen=True)
 class Whole:
-    """What the times of a part are held against: its window in ns and the steps that it consists of; 0 where there is none."""
+    """What the times of a part are held against: its window in ns, and how many steps that is; 0 where there is none."""
 
     label: str
     window_ns: int = 0
-    steps: int = 0
+    steps: float = 0
 
 
 WholeOf = Callable[[Part], Whole]

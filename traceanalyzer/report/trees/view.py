@@ -92,14 +92,14 @@ def _label(part: Part, rank_name: RankName) -> str:
     return rank.removesuffix(" · ") or "the host"
 
 
-def _windows(tables: Tables) -> Mapping[tuple[int, int | None], tuple[int, int]]:
-    """For each rank and GPU its window in ns, and how many steps that consists of: 0 where much of it is in none."""
+def _windows(tables: Tables) -> Mapping[tuple[int, int | None], tuple[int, float]]:
+    """For each rank and GPU its window in ns, and how many steps of the mean length that is: 0 where much of it is in none."""
     table = table_or_none(tables, "ledger")
     if table is None:
         return {}
     columns = [integers(table, column).tolist() for column in ("rank", "device", "duration", "step_count", "step_time")]
     return {
-        (rank, device): (window, steps if step > 0 and steps * step >= COVERED * window else 0)
+        (rank, device): (window, round(window / step, 6) if step > 0 and steps * step >= COVERED * window else 0)
         for rank, device, window, steps, step in zip(*columns, strict=True)
     }
 
