@@ -8,6 +8,7 @@ from __future__ import annotations
 from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS, COMMUNICATION, PROCESS_GROUPS
 from traceanalyzer.derive.tables.copies import COPIES, COPY_BURSTS, READBACKS
 from traceanalyzer.derive.tables.counters import GPU_METRICS
+from traceanalyzer.derive.tables.host import OTHER_THREADS
 from traceanalyzer.derive.tables.kernels import ATTENTION_BLOCKS, KERNEL_CHAINS, KERNEL_PACE, KERNEL_STATS, KERNELS
 from traceanalyzer.derive.tables.ledger import (
     CLOCKS,
@@ -34,6 +35,7 @@ DERIVED_TABLES: dict[str, TableSpec] = {
         COPIES,
         COPY_BURSTS,
         READBACKS,
+        OTHER_THREADS,
         OPERATOR_SHAPES,
         OPERATOR_STATS,
         SYNC_STATS,
