@@ -45,7 +45,7 @@ WAITING = re.compile(
     r"|communicate|synchronize|item)_*"
 )
 """Functions that wait for something else than the lock, and release it."""
-_BUILTIN = re.compile(r"<built-in (?:method|function) (\S+)")
+_BUILTIN = re.compile(r"<built-in (?:method|function) ([^\s>]+)")
 
 
 def side_threads(host_ranges: pa.Table, launches: pa.Table) -> pa.Table:
@@ -61,30 +61,29 @@ def side_threads(host_ranges: pa.Table, launches: pa.Table) -> pa.Table:
 def other_threads(gaps: pa.Table, host: Host, host_ranges: pa.Table, side_threads: pa.Table) -> pa.Table:
     """The pieces of idle time, sorted by (rank, device, start); see OTHER_THREADS."""
     mates: dict[tuple[int, int], list[ThreadKey]] = defaultdict(list)
-    for key in zip(*(side_threads[c].to_pylist() for c in ("rank", "process", "thread")), strict=True):
-        mates[key[:2]].append(key)
+    for who in zip(*(side_threads[c].to_pylist() for c in ("rank", "process", "thread")), strict=True):
+        mates[who[:2]].append(who)
     if not mates:
         return OTHER_THREADS.empty()
     lanes = _Lanes(host, host_ranges)
     parts = gaps.filter(pa.array(frames.equals(gaps, "cause", "host_work", "host_untraced")))
     start, end = frames.ints(parts, "start_ns"), frames.ints(parts, "end_ns")
-    of = [frames.ints(parts, c) for c in ("rank", "process", "thread")]
-    launching = {who: rows for who, rows in frames.together(*of) if who[:2] in mates and who[2] != NULL}
-    waits: list[tuple[Array, _Waits]] = []
-    for process in dict.fromkeys(who[:2] for who in launching):
-        mine = {who: rows for who, rows in launching.items() if who[:2] == process}
-        found = [lanes.silent(who, mates[process]) for who in mine]
-        for rows, one in zip(mine.values(), _proven(found), strict=True):
-            waits.append((rows, one))
-    cut = [(rows, one, *overlaps(start[rows], end[rows], (one.start, one.end))) for rows, one in waits]
-    row = np.concatenate([np.empty(0, np.int64), *(rows[at] for rows, _, at, *_ in cut)])
-    if not len(row):
+    launching: dict[tuple[int, int], dict[ThreadKey, Array]] = defaultdict(dict)
+    for (rank, process, thread), rows in frames.together(
+        *(frames.ints(parts, c) for c in ("rank", "process", "thread"))
+    ):
+        if (rank, process) in mates and thread != NULL:
+            launching[rank, process][rank, process, thread] = rows
+    found: list[tuple[Array, ...]] = []
+    for key, mine in launching.items():
+        silent = [lanes.silent(who, mates[key]) for who in mine]
+        for rows, one in zip(mine.values(), _proven(silent), strict=True):
+            part, wait, low, high = overlaps(start[rows], end[rows], (one.start, one.end))
+            names = (column[wait] for column in (one.other, one.frame, one.place, one.turns))
+            found.append((rows[part], low, high, *names))
+    if not found:
         return OTHER_THREADS.empty()
-    low, high = (np.concatenate([piece[place] for piece in cut]) for place in (4, 5))
-    other, frame, place, turns = (
-        np.concatenate([getattr(one, name)[piece] for _, one, _, piece, *_ in cut])
-        for name in ("other", "frame", "place", "turns")
-    )
+    row, low, high, other, frame, place, turns = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.lexsort((low, *(frames.ints(parts, c)[row] for c in ("device", "rank"))))
     some = parts.take(pa.array(row[order]))
     return frames.build(
@@ -115,18 +114,25 @@ class _Waits:
     turns: Array
 
     def take(self, rows: Flags, turns: Array) -> _Waits:
-        columns = (self.start, self.end, self.place, self.in_python, self.other, self.frame)
-        return _Waits(*(column[rows] for column in columns), turns[rows])
+        return _Waits(
+            self.start[rows],
+            self.end[rows],
+            self.place[rows],
+            self.in_python[rows],
+            self.other[rows],
+            self.frame[rows],
+            turns[rows],
+        )
 
 
 def _proven(found: list[_Waits]) -> list[_Waits]:
     """Of the stretches of the threads of one process those that are waits for the lock; none where that is not certain."""
     length = np.concatenate([one.end - one.start for one in found])
-    single = length[length <= (1 + LATE) * TURN_NS]
-    turn = int(np.median(single)) if len(single) else TURN_NS
-    turns = np.maximum((length + turn // 2) // turn, 1)
-    whole = np.abs(length - turns * turn) <= SPREAD_NS * np.sqrt(turns)
+    turns = length // TURN_NS
     few = turns <= FEW_TURNS
+    each = (length // turns)[few]
+    turn = np.median(each[each <= (1 + LATE) * TURN_NS]) if (each <= (1 + LATE) * TURN_NS).any() else TURN_NS
+    whole = np.abs(length - turns * turn) <= SPREAD_NS * np.sqrt(turns)
     places = np.unique(np.concatenate([one.place for one in found])[whole & few])
     told = int((whole & few).sum())
     certain = told >= LEAST_STRETCHES and len(places) >= LEAST_PLACES and told >= NEARLY * few.sum()
