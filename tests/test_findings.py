@@ -120,6 +120,9 @@ EXPECTED: dict[str, dict[str, Any]] = {
     # The same work takes a tenth of the time in blocks of 16 by 16 threads.
     "captured/small_blocks.json.gz": {"first": ["KRN006"], "only": ["KRN006"], "bound_by": "compute"},
     "captured/square_blocks.json.gz": {"never": ["KRN006"], "only": [], "bound_by": "compute"},
+    # A thread that encodes records in Python beside the step, or only sleeps.
+    "captured/other_thread.slow.json.gz": {"first": ["HST004"], "names": "encode", "bound_by": "host"},
+    "captured/other_thread.fixed.json.gz": {"never": ["HST004"], "bound_by": "host"},
     "captured/lstm.json.gz": {"first": ["LCH001"], "bound_by": "launch"},
     "captured/feed_named.json.gz": {"first": ["INP001"], "names": "get_batch", "bound_by": "input"},
     "captured/feed_unnamed.json.gz": {

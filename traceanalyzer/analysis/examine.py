@@ -125,7 +125,8 @@ def examine(
         outcomes=engine.outcomes,
         claimed=claimed(engine.claims),
         culprits=culprits(
-            catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")
+            *(catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")),
+            catalog.table("other_threads"),
         ),
         tables={name: catalog.table(name) for name in (*SMALL_TABLES, *also)},
         unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),

@@ -36,6 +36,7 @@ from traceanalyzer.derive.ledger import ledger, ledger_intervals
 from traceanalyzer.derive.memory import memory_growth, memory_stats
 from traceanalyzer.derive.mpi_exposed import mpi_call_waits
 from traceanalyzer.derive.mpi_parts import mpi_parts
+from traceanalyzer.derive.other_threads import other_threads, side_threads
 from traceanalyzer.derive.outside import outside_work, recordings
 from traceanalyzer.derive.patterns import operator_shapes, patterns
 from traceanalyzer.derive.profiler_cost import ProfilerCost
@@ -205,6 +206,8 @@ DERIVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "held_work": (held_work, ("ledger_ops", "launches", "stream_events", "api_calls", "devices", "program")),
     "copy_bursts": (copy_bursts, ("ledger_ops", "ledger_intervals", "copies", "api_calls")),
     "callers": (Callers, ("host_ranges",)),
+    "side_threads": (side_threads, ("host_ranges", "launches")),
+    "other_threads": (other_threads, ("gaps", "host", "host_ranges", "side_threads")),
     "readbacks": (readbacks, ("ledger_ops", "busy", "launches", "gaps", "host", "callers")),
     "operator_shapes": (operator_shapes, ("host_ranges",)),
     "operator_stats": (operator_stats, ("host_ranges", "api_calls", "launches")),
@@ -300,6 +303,7 @@ NEEDS = {
     "held_work": ("launches", "no GPU operation can be linked to a launching API call"),
     "copy_bursts": ("copies", "the trace holds no memory copies"),
     "readbacks": ("copies", "the trace holds no memory copies"),
+    "other_threads": ("side_threads", "the trace holds Python frames of no thread but those that launch"),
     "operator_shapes": ("operator_shapes", "the trace holds no input shapes of operators"),
     "operator_stats": ("host_ranges", _NO_RANGES),
     "sync_stats": ("api_calls", _NO_CALLS),
@@ -327,6 +331,12 @@ RECORDED_WITH = {
     "memory_events": {
         "kineto": "torch.profiler records them with profile_memory=True",
         "nsys": "nsys records them with --cuda-memory-usage=true",
+    },
+    "side_threads": {
+        "kineto": (
+            "torch.profiler records them with with_stack=True and "
+            "experimental_config=torch._C._profiler._ExperimentalConfig(profile_all_threads=True)"
+        ),
     },
     "operator_shapes": {"kineto": "torch.profiler records them with record_shapes=True"},
 }

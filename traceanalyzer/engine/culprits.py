@@ -51,6 +51,8 @@ DOING = {
     "memory_management": "Allocating and freeing memory in ",
 }
 """What is done in a place where the cause is not the place itself."""
+LOCK = "HST004"
+"""The rule that claims the time in which another thread holds Python's lock."""
 BY_PLACE = ("os", "mpi")
 """Causes whose place is the call and the range or frame around it, which says more than either."""
 TORCH_LOADER = "enumerate(DataLoader)"
@@ -59,20 +61,43 @@ LONGEST = 80
 _FRAME = re.compile(r"(?P<at>[^ ]+:\d+) \((?P<function>.*)\)", re.DOTALL)
 
 
-def culprits(gaps: pa.Table, claims: pa.Table, host_ranges: pa.Table, launches: pa.Table) -> pa.Table:
+def culprits(
+    gaps: pa.Table, claims: pa.Table, host_ranges: pa.Table, launches: pa.Table, other_threads: pa.Table
+) -> pa.Table:
     """As CULPRITS; `claims` as in CLAIMS_SCHEMA."""
     idle = claims.filter(pc.starts_with(claims["line"].cast(pa.string()), "idle."))
     around = _Around(host_ranges, launches)
     rows = [
         {"rank": rank, "device": device, **found}
         for (rank, device), mine in frames.split(gaps)
-        for found in _Gpu(mine, _of(idle, rank, device), around).culprits()
+        for found in (
+            *_Gpu(mine, _of(idle, rank, device), around).culprits(),
+            *_lock(_of(other_threads, rank, device), _of(idle, rank, device)),
+        )
     ]
     return pa.Table.from_pylist(rows, CULPRITS)
 
 
 def _of(table: pa.Table, rank: int, device: int) -> pa.Table:
     return table.filter(pc.and_(pc.equal(table["rank"], rank), pc.equal(table["device"], device)))
+
+
+def _lock(waits: pa.Table, claims: pa.Table) -> Iterator[dict[str, object]]:
+    """The thread that holds Python's lock for most of what was claimed of the waits for it, and what it runs."""
+    lost = int(frames.duration(claims)[frames.equals(claims, "rule", LOCK)].sum())
+    if not lost:
+        return
+    other, others = frames.codes(waits, "other")
+    frame, names = frames.codes(waits, "frame")
+    length = frames.duration(waits)
+    (who, what), ns = max(
+        ((key, int(length[rows].sum())) for key, rows in frames.together(other, frame)), key=lambda one: one[1]
+    )
+    running = names[what]
+    code = f"runs {_function_first(running)} and " if running else ""
+    thread = str(others[who])
+    subject = f"{thread[:1].upper()}{thread[1:]}, which {code}holds Python's lock,"
+    yield {"cause": "host", "level": WHOLE + 1, "subject": subject, "ns": min(ns, lost)}
 
 
 class _Around:

@@ -100,6 +100,12 @@ def _readback(row: Row) -> str:
     return f"{size}to the host{memory}, {format_duration(row['exposed'])} exposed{idle}{where}"
 
 
+def _lock(row: Row) -> str:
+    meanwhile = f" ran {_part(row['frame'])}" if row["frame"] else " ran Python"
+    where = f" in {_part(row['place'])}" if row["place"] else ""
+    return f"{format_duration(row['duration'])} waiting for Python's lock{where}; {row['other']}{meanwhile}"
+
+
 def _pattern(row: Row) -> str:
     what = f"{_part(row['operator'])} {row['detail'] or ''}".rstrip()
     times = f", {row['count']:,} times in {format_duration(row['duration'])}" if row["count"] > 1 else ""
@@ -199,6 +205,7 @@ _LABELS: dict[str, Callable[[Row], str]] = {
     "copies": _copy,
     "copy_bursts": _burst,
     "readbacks": _readback,
+    "other_threads": _lock,
     "patterns": _pattern,
     "communication": _communication,
     "collective_waits": _waiting,

@@ -215,11 +215,16 @@ def _copies_and_mpi(row: Row) -> list[Stretch]:
     ]
 
 
+def _idle_stretch(row: Row) -> list[Stretch]:
+    return [(row["rank"], row["device"], "idle.host_work", row["start_ns"], row["end_ns"])]
+
+
 _LINES: dict[str, Callable[[Row], list[Stretch]]] = {
     "gaps": _gap_stretch,
     "copies": _exposed_stretch("exposed_memcpy"),
     "copy_bursts": _copies_and_idle,
     "readbacks": _copies_and_idle,
+    "other_threads": _idle_stretch,
     "communication": _exposed_stretch("exposed_communication"),
     "collective_waits": _exposed_stretch("exposed_communication", "exposed_wait", "exposed_likely_wait"),
     "mpi_waits": _exposed_stretch("idle.mpi", "exposed_wait"),

@@ -9,6 +9,7 @@ from traceanalyzer.derive.tables.communication import COLLECTIVE_WAITS, COMMUNIC
 from traceanalyzer.derive.tables.copies import COPIES, COPY_BURSTS, READBACKS
 from traceanalyzer.derive.tables.counters import GPU_METRICS
 from traceanalyzer.derive.tables.default_stream import HELD_WORK
+from traceanalyzer.derive.tables.host import OTHER_THREADS
 from traceanalyzer.derive.tables.kernels import ATTENTION_BLOCKS, KERNEL_CHAINS, KERNEL_PACE, KERNEL_STATS, KERNELS
 from traceanalyzer.derive.tables.ledger import (
     CLOCKS,
@@ -37,6 +38,7 @@ DERIVED_TABLES: dict[str, TableSpec] = {
         COPY_BURSTS,
         READBACKS,
         HELD_WORK,
+        OTHER_THREADS,
         OPERATOR_SHAPES,
         OPERATOR_STATS,
         SYNC_STATS,
