@@ -75,10 +75,11 @@ def test_a_capture_of_pytorch_without_stacks():
     assert (held.shapes, held.memory_events, held.counters, held.framework) == (6000, 0, {}, "pytorch")
     assert (held.steps, held.step_method, held.first_step) == (4, "annotation", "ProfilerStep#3")
     assert found.health == [] and found.could_not_judge is None
-    assert found.rules.obstacles[:3] == [
+    assert found.rules.obstacles[:4] == [
+        Obstacle("not_applicable", NEEDS["mpi_waits"][1], ["MPI001", "MPI002"], [], False),
         Obstacle("not_applicable", NEEDS["copies"][1], family("copies"), [], True),
         Obstacle("not_applicable", NEEDS["communication"][1], family("communication"), [], True),
-        Obstacle("not_applicable", NEEDS["memory_events"][1], ["MEM003", "MEM004"], ["memory"], False),
+        Obstacle("not_applicable", NEEDS["other_threads"][1], ["HST004"], ["python_stacks"], False),
     ]
     lost = sum(len(obstacle.rules) for obstacle in found.rules.obstacles)
     assert (found.rules.total, found.rules.judged) == (len(RULES), len(RULES) - lost)
@@ -103,9 +104,9 @@ def test_graphs_recorded_as_a_whole_ask_for_their_kernels():
     assert [note.code for note in found.health if note.severity != "info"] == ["TRC008"]
     graph, counters = found.next_time.settings
     assert (graph.name, graph.option) == ("graph_kernels", "--cuda-graph-trace=node")
-    assert graph.needed_by == family("copies", "communication", "kernels")
+    assert set(graph.needed_by) == {*family("copies", "communication", "kernels"), "STP003"}
     assert {"CPY001", "COM001", "KRN001"} < set(graph.needed_by)
-    assert (counters.name, counters.needed_by) == ("counters", [])
+    assert (counters.name, counters.needed_by) == ("counters", ["MET001", "MET002", "MET003"])
     assert code(found) == (
         "nsys profile \\\n    --trace=cuda,nvtx \\\n    --sample=none \\\n    --cpuctxsw=none \\\n    --cuda-graph-trace=node \\\n"
         "    --cuda-memory-usage=true \\\n    --gpu-metrics-devices=cuda-visible \\\n    -o run \\\n    python main.py\n"
