@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.hardware_queues import free_from
 from traceanalyzer.derive.launches import call_of
 from traceanalyzer.derive.tables.default_stream import HELD_WORK
 from traceanalyzer.derive.transfers import computes
@@ -117,7 +118,7 @@ class _Lanes:
         self.copy = frames.equals(self.ops, "kind", "memcpy")
         self.direction = frames.codes(self.ops, "copy_kind")[0]
         self.leaves_room = ~self.kernel | (_threads(self.ops) <= sms * THREADS_OF_SM // 2)
-        self.ready = np.maximum(self.returned, _free_from(self.stream, self.start, self.end))
+        self.ready = np.maximum(self.returned, free_from(self.stream, self.start, self.end))
 
     def held(self, waits: Array, known: frames.Flags) -> pa.Table:
         """As HELD_WORK, of this process."""
@@ -200,12 +201,3 @@ def _threads(ops: pa.Table) -> Array:
         counts *= np.prod(flat.reshape(-1, 3).astype(np.int64), axis=1)
         counts[unknown] = 0
     return np.where(counts > 0, counts, np.iinfo(np.int64).max)
-
-
-def _free_from(stream: Array, start: Array, end: Array) -> Array:
-    """For each operation the end of the one before it on its stream; for the first one a time before everything."""
-    order = np.lexsort((start, stream))
-    before = np.full(len(start), np.iinfo(np.int64).min // 2)
-    same = stream[order][1:] == stream[order][:-1]
-    before[order[1:][same]] = end[order[:-1][same]]
-    return before

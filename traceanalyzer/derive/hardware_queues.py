@@ -49,7 +49,7 @@ def _of_gpu(
 ) -> tuple[frames.Flags, frames.Flags]:
     """Of one GPU: which kernels tell anything, and which of them held the next computation back."""
     start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-    free = _free_from(frames.streams(ops), start, end)
+    free = free_from(frames.streams(ops), start, end)
     compute = np.flatnonzero(computes(ops) & (called != frames.NULL))
     compute = compute[np.argsort(called[compute], kind="stable")]
     nothing = np.zeros(kernels.num_rows, bool)
@@ -72,7 +72,7 @@ def _of_gpu(
     return told, held
 
 
-def _free_from(stream: Array, start: Array, end: Array) -> Array:
+def free_from(stream: Array, start: Array, end: Array) -> Array:
     """For each operation the end of the one before it on its stream; for the first one a time before everything."""
     order = np.lexsort((start, stream))
     before = np.full(len(start), np.iinfo(np.int64).min // 2)
