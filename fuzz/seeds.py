@@ -53,6 +53,23 @@ def nsys() -> dict[str, bytes]:
                      gpu + "KERNEL": [export.kernel(700 + 50 * n, 720 + 50 * n) for n in range(1, 4)]},
         "copies": {gpu + "MEMCPY": [export.memcpy(10, 20)], "NVTX_EVENTS": [export.nvtx(1, 90, "step")]},
     }  # fmt: skip
+    thread, owner = {"globalTid": export.global_id(7, 8)}, {"globalPid": export.global_id(7)}
+    frame = {"module": 2, "unresolved": 0, "specialEntry": 0}
+    tables["host"] = tables["launches"] | {
+        "COMPOSITE_EVENTS": [{"id": n, "start": 400 + 30 * n, "cpu": 0} | thread for n in range(1, 7)],
+        "SAMPLING_CALLCHAINS": [
+            {"id": n, "symbol": 3 - depth, "stackDepth": depth} | frame for n in range(1, 7) for depth in (0, 1)
+        ],
+        "SCHED_EVENTS": [{"start": 300 + 90 * n, "cpu": 0, "isSchedIn": n % 2} | thread for n in range(1, 6)],
+        "OSRT_API": [{"start": 310, "end": 390, "nameId": 3, "callchainId": 0} | thread],
+        "CUDA_UM_CPU_PAGE_FAULT_EVENTS": [{"start": 320, "end": 330, "address": 4096} | owner],
+    }
+    sent = {"textId": 3, "commHandle": 1, "remoteRank": 1, "tag": 5, "size": 64, "requestHandle": 2}
+    tables["mpi"] = tables["launches"] | {
+        "MPI_P2P_EVENTS": [{"start": 100, "end": 110} | sent | thread],
+        "MPI_START_WAIT_EVENTS": [{"start": 120, "end": 450, "textId": 3, "requestHandle": 2} | thread],
+        "MPI_RANKS": [{"rank": 0} | owner],
+    }
     return {name: _database(content) for name, content in tables.items()}
 
 
