@@ -272,16 +272,21 @@ def _present(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns that hold something, in the types of `schema`."""
     held = [name for name in rows.column_names if rows[name].null_count < rows.num_rows]
     types = [schema.field(name) if name in schema.names else rows.schema.field(name) for name in held]
-    return rows.select(held).cast(pa.schema(types))
+    return pa.Table.from_arrays([_as(rows[field.name], field.type) for field in types], schema=pa.schema(types))
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns of `schema` in their order and types; absent ones are null."""
+    held = set(rows.column_names)
     columns = [
-        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        _as(rows[field.name], field.type) if field.name in held else pa.nulls(rows.num_rows, field.type)
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _as(column: pa.ChunkedArray, of: pa.DataType) -> pa.ChunkedArray:
+    return column if column.type == of else column.cast(of)
 
 
 def _place(columns: list[Ints], row: int) -> Position:
