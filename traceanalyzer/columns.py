@@ -64,8 +64,9 @@ def ascending(values: Ints) -> Ints:
     """The distinct of some numbers, ascending."""
     if not len(values) or (values == values[0]).all():  # as ids of processes and threads mostly are
         return values[:1].copy()
-    ordered: Ints = np.sort(values)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    ordered = np.sort(values)
+    new: Flags = np.append(True, ordered[1:] != ordered[:-1])
+    return ordered[new]
 
 
 def distinct(index: Ints, size: int) -> tuple[Ints, Ints]:
