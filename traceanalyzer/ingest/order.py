@@ -146,8 +146,9 @@ def sorted_order(rows: pa.Table, keys: tuple[Key, ...]) -> Ints | None:
 def only(rows: pa.Table, places: Ints, keys: tuple[Key, ...]) -> pa.Table:
     """A few rows, with the columns that keys look at."""
     wanted = {"category", *(key.column for key in keys)}
-    few = rows.select([name for name in rows.column_names if name in wanted])
-    return compacted(few.take(pa.array(places)))
+    # A table without columns has no rows.
+    held = [name for name in rows.column_names if name in wanted] or rows.column_names[:1]
+    return compacted(rows.select(held).take(pa.array(places)))
 
 
 def _ordered(columns: list[Ints]) -> bool:
