@@ -60,6 +60,15 @@ def compact(names: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(place, mask=place == len(used)), texts.take(pa.array(used)))
 
 
+def ascending(values: Ints) -> Ints:
+    """The distinct of some numbers, ascending."""
+    if not len(values) or (values == values[0]).all():  # as ids of processes and threads mostly are
+        return values[:1].copy()
+    ordered = np.sort(values)
+    new: Flags = np.append(True, ordered[1:] != ordered[:-1])
+    return ordered[new]
+
+
 def distinct(index: Ints, size: int) -> tuple[Ints, Ints]:
     """The distinct of some numbers from 0 to below `size`, ascending, and the place of each among them."""
     if len(index) < size:

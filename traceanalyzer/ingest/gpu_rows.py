@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import NULL, ints
+from traceanalyzer.columns import NULL, ascending, ints
 
 _SECOND = 1_000_000_000
 WEEK = 7 * 86_400 * _SECOND
@@ -79,7 +79,7 @@ class Extent:
         """Take rows with `start_ns` and `end_ns`."""
         start, end = ints(events, "start_ns"), ints(events, "end_ns")
         bucket = start >> _BUCKET_BITS
-        for one in np.unique(bucket).tolist():
+        for one in ascending(bucket).tolist():
             here = bucket == one
             sound = here & (end - start <= WEEK)
             count, first, last = self._buckets.get(one, (0, _FARTHEST, -_FARTHEST))

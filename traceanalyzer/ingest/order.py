@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns import compacted
+
 Ints = npt.NDArray[np.int64]
 _LAST = np.iinfo(np.int64).max
 
@@ -108,21 +110,57 @@ def key_columns(rows: pa.Table, keys: tuple[Key, ...]) -> list[Ints]:
     return [key.values(rows) for key in keys]
 
 
-def sorted_order(columns: list[Ints]) -> Ints | None:
-    """The positions of the rows in order; None when they are in order already."""
-    # A key that is the same for all rows, such as the only process, says nothing.
-    telling = [c for c in columns if len(c) and (c != c[0]).any()]
-    if not telling or _ordered(telling):
+def sorted_order(rows: pa.Table, keys: tuple[Key, ...]) -> Ints | None:
+    """The positions of the rows in order; None when they are in order already.
+
+    The keys up to the last time tell nearly all rows apart. The others are looked at for those rows alone that are left.
+    """
+    if rows.num_rows < 2:
         return None
-    return np.lexsort(telling[::-1])
+    times = [number for number, key in enumerate(keys, 1) if key.column.endswith("_ns")]
+    leading, others = keys[: max(times, default=len(keys))], keys[max(times, default=len(keys)) :]
+    # A key that is the same for all rows, such as the only process, says nothing.
+    columns = [column for column in key_columns(rows, leading) if (column != column[0]).any()]
+    order = None if _ordered(columns) else np.lexsort(columns[::-1])
+    if not others:
+        return order
+    same = np.ones(rows.num_rows - 1, bool)  # as the row above
+    for column in reversed(columns):
+        placed = column if order is None else column[order]
+        same &= placed[1:] == placed[:-1]
+        if not same.any():
+            return order
+    among = np.append(same, False) | np.append(False, same)
+    place = np.flatnonzero(among) if order is None else order[among]
+    rest = key_columns(only(rows, place, others), others)
+    group = np.cumsum(np.append(True, ~same))[among]
+    found = place[np.lexsort((*rest[::-1], group))]
+    if order is None:
+        if (found == place).all():
+            return None
+        order = np.arange(rows.num_rows)
+    order[among] = found
+    return order
+
+
+def only(rows: pa.Table, places: Ints, keys: tuple[Key, ...]) -> pa.Table:
+    """A few rows, with the columns that keys look at."""
+    wanted = {"category", *(key.column for key in keys)}
+    # A table without columns has no rows.
+    held = [name for name in rows.column_names if name in wanted] or rows.column_names[:1]
+    return compacted(rows.select(held).take(pa.array(places)))
 
 
 def _ordered(columns: list[Ints]) -> bool:
     """Whether no row comes before the one above it."""
-    undecided = np.ones(max(len(columns[0]) - 1, 0), bool)
+    undecided: npt.NDArray[np.bool_] | None = None
     for column in columns:
         above, below = column[:-1], column[1:]
-        if (undecided & (below < above)).any():
+        before = below < above
+        if (before if undecided is None else undecided & before).any():
             return False
-        undecided &= below == above
+        equal = below == above
+        undecided = equal if undecided is None else undecided & equal
+        if not undecided.any():
+            return True
     return True

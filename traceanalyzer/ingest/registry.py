@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import Importer
-from traceanalyzer.ingest.kineto.importer import KinetoImporter
-from traceanalyzer.ingest.nsys.importer import NsysImporter
 from traceanalyzer.ingest.sources import Source, explain_unknown
 
-# The most specific sniff first. A new format is one more line here.
-IMPORTERS: tuple[Importer, ...] = (NsysImporter(), KinetoImporter())
+
+def _importers() -> Iterator[Importer]:
+    """The most specific sniff first. A new format is two more lines here; those that come after what knows the file are not loaded."""
+    from traceanalyzer.ingest.nsys.importer import NsysImporter
+
+    yield NsysImporter()
+    from traceanalyzer.ingest.kineto.importer import KinetoImporter
+
+    yield KinetoImporter()
 
 
 def importer_of(source: Source) -> Importer:
     """The first importer that knows the content. Raises InputError that says what to do when there is none."""
-    for importer in IMPORTERS:
+    for importer in _importers():
         if importer.sniff(source):
             return importer
     raise InputError(explain_unknown(source))

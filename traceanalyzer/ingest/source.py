@@ -86,9 +86,10 @@ class Source:
         """Hex digest of the user's file as it lies on disk; of the archive for a member of one. Gives up when `stop` is set."""
         digest = hashlib.sha256()
         try:
+            block = memoryview(bytearray(HASH_BYTES))
             with self.origin.open("rb", buffering=0) as stream:
-                while (block := stream.read(HASH_BYTES)) and not stop.is_set():
-                    digest.update(block)
+                while (size := stream.readinto(block)) and not stop.is_set():
+                    digest.update(block[:size])
             return digest.hexdigest()
         except OSError as error:
             raise InputError(f"{self.path}: cannot be read ({error.strerror})") from error

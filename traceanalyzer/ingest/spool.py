@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, takewhile
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import SMALL_BYTES, compacted
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.order import Ints, Key, key_columns, sorted_order
+from traceanalyzer.ingest.order import Ints, Key, key_columns, only, sorted_order
 from traceanalyzer.model.schema import TableSpec
 
 RUN_ROWS = 1 << 15
@@ -70,13 +70,11 @@ class Spool:
         """All rows in order, in tables as `_even` cuts them; with `columns` alone, where any are given."""
         if self._waiting_rows:
             run = self._next_run()
-            self._runs.append([_Block(first, last, run.rows, at) for first, last, at in self._cuts(run)])
+            self._runs.append([_Block(first, last, run, at) for first, last, at in self._cuts(run)])
         while _most_overlapping(self._blocks()) > MOST_OPEN:
             some, self._runs = self._runs[:MOST_OPEN], self._runs[MOST_OPEN:]
             merged = _even(self._merged([block for run in some for block in run]))
-            self._runs.append(
-                [block for table in merged for block in self._store(_Run(table, key_columns(table, self._keys)))]
-            )
+            self._runs.append([block for table in merged for block in self._store(table)])
         schema = pa.schema([field for field in self._spec.schema if not columns or field.name in columns])
         needed = frozenset((*columns, *(key.column for key in self._keys))) if columns else None
         yield from (conform(table, schema) for table in _even(self._merged(self._blocks(), needed)))
@@ -85,7 +83,7 @@ class Spool:
     def _blocks(self) -> list[_Block]:
         return [block for run in self._runs for block in run]
 
-    def _next_run(self) -> _Run:
+    def _next_run(self) -> pa.Table:
         """The rows that have waited longest, as many as make a run, sorted."""
         rows = pa.concat_tables(self._waiting, promote_options="permissive")
         run, rest = rows.slice(0, RUN_ROWS), rows.slice(RUN_ROWS)
@@ -93,26 +91,32 @@ class Spool:
         self._waiting_rows, self._waiting_bytes = rest.num_rows, sum(table.nbytes for table in self._waiting)
         return _in_order([_present(run, self._spec.schema)], self._keys)
 
-    def _store(self, run: _Run) -> list[_Block]:
+    def _store(self, rows: pa.Table) -> list[_Block]:
         """Write sorted rows to a file; return its blocks."""
         path = self._folder / f"{self._spec.name}-{self._files}"
         self._files += 1
-        cuts = list(self._cuts(run))
-        _write(path, run.rows, [at for _, _, at in cuts])
+        cuts = list(self._cuts(rows))
+        _write(path, rows, [at for _, _, at in cuts])
         return [_Block(first, last, path, range(n, n + 1)) for n, (first, last, _) in enumerate(cuts)]
 
-    def _cuts(self, run: _Run) -> Iterator[tuple[Position, Position, range]]:
-        """Where to cut a run into blocks: (first place, last place, rows). A block is of one thread or GPU.
+    def _cuts(self, rows: pa.Table) -> list[tuple[Position, Position, range]]:
+        """Where to cut sorted rows into blocks: (first place, last place, rows). A block is of one thread or GPU.
 
         Else one that ends a thread and begins another would stay open while all other runs catch up.
         """
-        changes = np.zeros(run.rows.num_rows, bool)
+        changes = np.zeros(rows.num_rows, bool)
         changes[::BLOCK_ROWS] = True
-        columns = zip(run.columns, self._keys, strict=True) if self._lanes else ()
-        for column, _ in takewhile(lambda pair: not pair[1].column.endswith("_ns"), columns):
+        lanes = tuple(takewhile(lambda key: not key.column.endswith("_ns"), self._keys if self._lanes else ()))
+        for column in key_columns(rows, lanes):
             changes[1:] |= column[1:] != column[:-1]
-        for start, stop in pairwise([*np.flatnonzero(changes).tolist(), len(changes)]):
-            yield _place(run.columns, start), _place(run.columns, stop - 1), range(start, stop)
+        starts = np.flatnonzero(changes)
+        stops = np.append(starts[1:], rows.num_rows)
+        ends = np.stack((starts, stops - 1), axis=1).ravel()
+        columns = key_columns(only(rows, ends, self._keys), self._keys)
+        return [
+            (_place(columns, 2 * number), _place(columns, 2 * number + 1), range(start, stop))
+            for number, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True))
+        ]
 
     def _open(self, block: _Block, columns: frozenset[str] | None) -> _Reading:
         """Begin to read a block, with `columns` alone where they are given."""
@@ -138,15 +142,7 @@ class Spool:
             bound = min(block.last for block in reading)
             pieces = [block.take(bound) for block in reading]
             reading = [block for block in reading if block.left]
-            yield pieces[0] if len(pieces) == 1 else _in_order(pieces, self._keys).rows
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Sorted rows and their values of each key."""
-
-    rows: pa.Table
-    columns: list[Ints]
+            yield pieces[0] if len(pieces) == 1 else _in_order(pieces, self._keys)
 
 
 @dataclass(frozen=True)
@@ -261,13 +257,10 @@ def _text_bytes(rows: pa.Table) -> Ints:
     return size
 
 
-def _in_order(tables: list[pa.Table], keys: tuple[Key, ...]) -> _Run:
+def _in_order(tables: list[pa.Table], keys: tuple[Key, ...]) -> pa.Table:
     rows = _solid(pa.concat_tables(tables, promote_options="default"))
-    columns = key_columns(rows, keys)
-    order = sorted_order(columns)
-    if order is None:
-        return _Run(rows, columns)
-    return _Run(rows.take(pa.array(order)), [column[order] for column in columns])
+    order = sorted_order(rows, keys)
+    return rows if order is None else rows.take(pa.array(order))
 
 
 def _solid(table: pa.Table) -> pa.Table:
@@ -279,16 +272,21 @@ def _present(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns that hold something, in the types of `schema`."""
     held = [name for name in rows.column_names if rows[name].null_count < rows.num_rows]
     types = [schema.field(name) if name in schema.names else rows.schema.field(name) for name in held]
-    return rows.select(held).cast(pa.schema(types))
+    return pa.Table.from_arrays([_as(rows[field.name], field.type) for field in types], schema=pa.schema(types))
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns of `schema` in their order and types; absent ones are null."""
+    held = set(rows.column_names)
     columns = [
-        rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+        _as(rows[field.name], field.type) if field.name in held else pa.nulls(rows.num_rows, field.type)
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _as(column: pa.ChunkedArray, of: pa.DataType) -> pa.ChunkedArray:
+    return column if column.type == of else column.cast(of)
 
 
 def _place(columns: list[Ints], row: int) -> Position:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns import ascending
 from traceanalyzer.ingest.classify import api_class, map_names, plain_api_name
 from traceanalyzer.ingest.nsys import tables
 from traceanalyzer.ingest.nsys.domains import Domains
@@ -110,7 +111,8 @@ class Host:
         """Note which threads made calls of these classes that start GPU work."""
         if "caller" in columns:
             starts = np.array([kind in _STARTS for kind in kinds.dictionary.to_pylist()], bool)[integers(kinds.indices)]
-            self.launching = np.union1d(self.launching, integers(columns["caller"])[starts])
+            callers = ascending(integers(columns["caller"])[starts])
+            self.launching = np.union1d(self.launching, callers)
 
     def overheads(self, last: int) -> Iterator[pa.Table]:
         """Batches of `overheads`: what Nsight Systems and CUPTI say that they cost."""
