@@ -106,7 +106,8 @@ class Spool:
         """
         changes = np.zeros(rows.num_rows, bool)
         changes[::BLOCK_ROWS] = True
-        lanes = tuple(takewhile(lambda key: not key.column.endswith("_ns"), self._keys if self._lanes else ()))
+        before = tuple(takewhile(lambda key: not key.column.endswith("_ns"), self._keys))
+        lanes = before if self._lanes and len(before) < len(self._keys) else ()
         for column in key_columns(rows, lanes):
             changes[1:] |= column[1:] != column[:-1]
         starts = np.flatnonzero(changes)
