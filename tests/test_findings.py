@@ -99,7 +99,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "bound_by": "host",
     },
     "native/default_stream.sqlite.xz": {"every": ["STM001"], "bound_by": "compute"},
-    "native/streams.sqlite.xz": {"never": ["STM001"], "only": []},
+    "native/streams.sqlite.xz": {"never": ["STM001"], "only": [], "headline": "paid once: 967 us of 11.3 ms"},
     "native/empty_metrics.sqlite.xz": {"first": ["KRN004"], "every": ["MET001"], "bound_by": "compute"},
     "native/round_trip.sqlite.xz": {"first": ["CPY006"], "bound_by": "memcpy"},
     "native/thrust.sqlite.xz": {"first": ["MEM001"], "bound_by": "memory_management"},
