@@ -94,7 +94,7 @@ def baseline(export: Path, folder: Path) -> None:
     """Read the columns that the importer reads, as they lie, and write each table to Parquet."""
     import pyarrow.parquet as pq
 
-    from traceanalyzer.ingest.nsys import tables
+    from traceanalyzer.ingest.nsys import selects
     from traceanalyzer.ingest.nsys.database import open_database
     from traceanalyzer.ingest.nsys.importer import STREAMED
     from traceanalyzer.ingest.sources import find_sources
@@ -102,10 +102,10 @@ def baseline(export: Path, folder: Path) -> None:
     (source,) = find_sources([export])
     with open_database(source) as database:
         for table in STREAMED:
-            name = tables.find(database, table)
+            name = selects.find(database, table)
             if name is None:
                 continue
-            chosen = ", ".join(dict.fromkeys(tables.plain(database, table, name).values()))
+            chosen = ", ".join(dict.fromkeys(selects.plain(database, table, name).values()))
             writer = None
             for batch in database.batches(f'select {chosen} from "{name}"'):
                 writer = writer or pq.ParquetWriter(folder / f"{name}.parquet", batch.schema)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from traceanalyzer.ingest.contract import Sink
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.lookups import Devices, Strings, processes, threads
 from traceanalyzer.ingest.nsys.repairs import Repairs
@@ -109,7 +109,7 @@ class About:
 
 def read_devices(database: Database, devices: Devices, used: set[int], repairs: Repairs) -> list[pa.Table]:
     """The table `devices`: CUDA GPUs that the file describes; other display adapters only if something ran on them."""
-    sql = tables.select(database, tables.GPU, "device is not null", "device")
+    sql = selects.select(database, tables.GPU, "device is not null", "device")
     found = database.table(sql) if sql else None
     if found is None:
         return []
@@ -145,7 +145,7 @@ _DEVICES = pa.schema(
 
 def read_processes(database: Database, seen: set[int], host: str | None) -> list[pa.Table]:
     """The table `processes`: those with GPU or host events, of the hundreds on a machine."""
-    sql = tables.select(database, tables.PROCESSES, "owner is not null and name <> ''", "owner, name")
+    sql = selects.select(database, tables.PROCESSES, "owner is not null and name <> ''", "owner, name")
     found = database.table(sql) if sql else None
     ids = processes(found["owner"].combine_chunks()).to_pylist() if found else []
     names = dict(zip(ids, found["name"].to_pylist(), strict=True)) if found else {}
@@ -161,7 +161,7 @@ def read_processes(database: Database, seen: set[int], host: str | None) -> list
 
 def read_threads(database: Database, strings: Strings, seen: set[int]) -> list[pa.Table]:
     """The table `threads`: named threads of those processes; of several names the one with the highest priority."""
-    sql = tables.select(
+    sql = selects.select(
         database, tables.THREADS, "caller is not null and name is not null", "caller, priority desc, name"
     )
     found = database.table(sql) if sql else None
@@ -183,7 +183,7 @@ def read_threads(database: Database, strings: Strings, seen: set[int]) -> list[p
 
 
 def _pairs(database: Database, table: Table) -> list[tuple[str, str]]:
-    sql = tables.select(database, table, order="name, value")
+    sql = selects.select(database, table, order="name, value")
     found = database.table(sql) if sql else None
     return list(zip(found["name"].to_pylist(), found["value"].to_pylist(), strict=True)) if found else []
 
@@ -208,20 +208,20 @@ def _clock_base(database: Database, export: dict[str, str]) -> int | None:
     shift = _integer(export.get("EXPORT_PARAM_TIME_SHIFT", "")) or 0
     if export.get("EXPORT_PARAM_TIME_NORMALIZE", "").lower() in ("true", "1"):
         return -shift
-    sql = tables.select(database, tables.SESSION_START, "utc_ns > 0", "utc_ns")
+    sql = selects.select(database, tables.SESSION_START, "utc_ns > 0", "utc_ns")
     found = database.table(sql) if sql else None
     return int(found["utc_ns"][0].as_py()) - shift if found else None
 
 
 def _recorded(database: Database, export: dict[str, str]) -> tuple[int, int] | None:
     """From when to when was recorded, in the file's time, whose zero is the start of the recording unless the export was shifted."""
-    sql = tables.select(database, tables.ANALYSIS, "duration > 0", "duration desc")
+    sql = selects.select(database, tables.ANALYSIS, "duration > 0", "duration desc")
     found = database.table(sql) if sql else None
     if not found:
         return None
     start = _integer(export.get("EXPORT_PARAM_TIME_SHIFT", "")) or 0
     if export.get("EXPORT_PARAM_TIME_NORMALIZE", "").lower() in ("true", "1"):
-        begun = tables.select(database, tables.SESSION_START, "utc_ns > 0", "utc_ns")
+        begun = selects.select(database, tables.SESSION_START, "utc_ns > 0", "utc_ns")
         started = database.table(begun) if begun else None
         if not started:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from traceanalyzer.ingest.contract import Sink
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.lookups import Devices
 from traceanalyzer.ingest.nsys.tables import PID_BITS
@@ -24,7 +24,7 @@ class Contexts:
     def read(cls, database: Database, devices: Devices, start: int, end: int) -> Contexts:
         """Count them within [start, end]."""
         where = f"time between {start} and {end} and owner is not null and gpu is not null"
-        sql = tables.select(database, tables.CONTEXT_SWITCHES, where)
+        sql = selects.select(database, tables.CONTEXT_SWITCHES, where)
         if sql is None:
             return cls()
         pid = f"(owner >> 24) & {PID_BITS}"

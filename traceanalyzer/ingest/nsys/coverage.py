@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.ingest.contract import Sink
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.contexts import Contexts
 from traceanalyzer.ingest.nsys.database import Database
@@ -216,9 +216,9 @@ def _others(database: Database) -> list[str]:
 
 def _report_samples(seen: Seen, database: Database, used: bool, sink: Sink) -> None:
     """Say which CPU samples tell nothing, and why. `used` says that the file holds GPU work."""
-    stacks = tables.find(database, tables.SAMPLE_STACKS)
+    stacks = selects.find(database, tables.SAMPLE_STACKS)
     if not seen.samples:
-        if stacks is not None and tables.spelled(database, tables.SAMPLES) is None and database.has_rows(stacks):
+        if stacks is not None and selects.spelled(database, tables.SAMPLES) is None and database.has_rows(stacks):
             message = "the stacks of CPU samples are in the file, but not the samples; export again without --tables"
             sink.health("TRC009", "info", message)
     elif used and not seen.own:
@@ -231,8 +231,8 @@ def _report_samples(seen: Seen, database: Database, used: bool, sink: Sink) -> N
 
 def _report_unreadable(database: Database, table: Table, sink: Sink) -> None:
     """Say that a table with rows could not be read, because a column is missing."""
-    name = tables.spelled(database, table)
-    missing = tables.lacking(database, table, name) if name is not None else []
+    name = selects.spelled(database, table)
+    missing = selects.lacking(database, table, name) if name is not None else []
     if name is None or not missing or not database.has_rows(name):
         return
     message = "a table without a needed column was not read: what it holds is missing; export the report again"
@@ -268,8 +268,8 @@ def _why_no_calls(about: About) -> str:
 
 def _tells_graphs(database: Database) -> bool:
     """Whether this version of the export marks kernels inside of graphs."""
-    name = tables.find(database, tables.KERNEL)
-    return name is None or "graph_node" in tables.plain(database, tables.KERNEL, name)
+    name = selects.find(database, tables.KERNEL)
+    return name is None or "graph_node" in selects.plain(database, tables.KERNEL, name)
 
 
 def _count(names: pa.ChunkedArray, counts: Callable[[str], bool]) -> int:

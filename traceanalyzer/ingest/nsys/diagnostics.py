@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from traceanalyzer.ingest.contract import Sink
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import Database
 
 WARNING = 2
@@ -72,7 +72,7 @@ class Diagnostic:
 
 def read_diagnostics(database: Database) -> list[Diagnostic]:
     """All that is more than routine, those that differ in numbers only as one, the gravest first."""
-    sql = tables.select(database, tables.DIAGNOSTICS, "text <> ''")
+    sql = selects.select(database, tables.DIAGNOSTICS, "text <> ''")
     counted = f"select severity, text, count(*) as count from ({sql}) group by 1, 2 order by 1 desc, 3 desc, 2"
     found = database.table(f"{counted} limit {_MOST_TEXTS}") if sql else None
     said: dict[str, Diagnostic] = {}

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.lookups import Strings, integers, named, processes
 from traceanalyzer.ingest.nsys.rows import Columns
@@ -52,7 +52,7 @@ class Domains:
     def _names(self) -> dict[Key, str]:
         where = f"type in ({CATEGORY}, {DOMAIN}) and start is not null"
         # Of several names of one thing the first given counts.
-        sql = tables.select(self._database, tables.NVTX, where, "start, owner, text, text_id")
+        sql = selects.select(self._database, tables.NVTX, where, "start, owner, text, text_id")
         found = self._database.table(f"{sql} limit {_MOST}") if sql else None
         if found is None:
             return {}

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import Database
 
 Numbers = dict[int, int]
@@ -43,7 +43,7 @@ def gpu_numbers(database: Database, used: Iterable[tuple[int, int]]) -> Numbers:
 
 def _cuda_gpus(database: Database) -> list[dict[str, Any]]:
     """The GPUs that can run CUDA, one row each; other display adapters are no part of either order."""
-    sql = tables.select(database, tables.GPU, "device is not null and (sm_count > 0 or compute_major > 0)", "device")
+    sql = selects.select(database, tables.GPU, "device is not null and (sm_count > 0 or compute_major > 0)", "device")
     found = database.table(sql) if sql else None
     return list({row["device"]: row for row in found.to_pylist()}.values()) if found else []
 

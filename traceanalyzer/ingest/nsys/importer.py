@@ -7,7 +7,18 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
-from traceanalyzer.ingest.nsys import about, faults, mpi, program, samples, stacks, stream_events, switches, tables
+from traceanalyzer.ingest.nsys import (
+    about,
+    faults,
+    mpi,
+    program,
+    samples,
+    selects,
+    stacks,
+    stream_events,
+    switches,
+    tables,
+)
 from traceanalyzer.ingest.nsys.about import About
 from traceanalyzer.ingest.nsys.coverage import Coverage
 from traceanalyzer.ingest.nsys.database import Database, open_database
@@ -69,7 +80,7 @@ class _Meter:
     """Turns rows into bytes of the input: SQLite does not say where it reads."""
 
     def __init__(self, database: Database, size: int, progress: Progress) -> None:
-        found = (tables.find(database, table) for table in STREAMED)
+        found = (selects.find(database, table) for table in STREAMED)
         # No row takes less than a byte, whatever its number claims.
         self._rows = min(max(sum(database.row_estimate(name) for name in found if name is not None), 1), size)
         self._size, self._progress, self._done, self._told = size, progress, 0, 0
@@ -102,7 +113,7 @@ class _Reading:
         database, reader, repairs, seen = self._database, self._reader, self._repairs, self._coverage
         strings, devices, kinds = Strings(reader), Devices(database), Kinds.read(database)
         facts = About.read(database)
-        nameless = tables.only_process(database, _WITH_PROCESS)
+        nameless = selects.only_process(database, _WITH_PROCESS)
         host = Host(reader, strings, repairs, nameless, Domains(database, strings, nameless))
 
         self._stream("api_calls", host.api_calls(), seen.see_api_calls)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.gpu_numbers import gpu_numbers
 from traceanalyzer.ingest.nsys.rows import EventReader
@@ -129,7 +129,7 @@ class Devices:
     """
 
     def __init__(self, database: Database) -> None:
-        sql = tables.select(database, tables.CUDA_DEVICE, "cudaId is not null and pid is not null", "gpuId, uuid")
+        sql = selects.select(database, tables.CUDA_DEVICE, "cudaId is not null and pid is not null", "gpuId, uuid")
         found = database.table(sql) if sql else None
         rows = found.to_pylist() if found else []
         by_uuid = _by_uuid(database) if any(row["gpuId"] is None for row in rows) else {}
@@ -158,13 +158,13 @@ class Devices:
 
 
 def _gpu_count(database: Database) -> int:
-    sql = tables.select(database, tables.GPU, "device is not null")
+    sql = selects.select(database, tables.GPU, "device is not null")
     found = database.table(sql) if sql else None
     return len(set(found["device"].to_pylist())) if found else 0
 
 
 def _by_uuid(database: Database) -> dict[str, int]:
-    sql = tables.select(database, tables.GPU, "device is not null and uuid <> ''", "device desc")
+    sql = selects.select(database, tables.GPU, "device is not null and uuid <> ''", "device desc")
     found = database.table(sql) if sql else None
     return dict(zip(found["uuid"].to_pylist(), found["device"].to_pylist(), strict=True)) if found else {}
 
@@ -239,7 +239,7 @@ class Kinds:
 
 def _enumeration(database: Database, table: Table) -> list[tuple[int, str]]:
     """Rows (id, "NAME|label") of one enumeration table."""
-    sql = tables.select(database, table, where="id is not null", order="id")
+    sql = selects.select(database, table, where="id is not null", order="id")
     found = database.table(sql) if sql else None
     if found is None:
         return []

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from traceanalyzer.ingest.classify import map_names
 from traceanalyzer.ingest.contract import Sink
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.host import Host
 from traceanalyzer.ingest.nsys.lookups import Ints, integers, masked, nulls, present, processes
@@ -42,7 +42,7 @@ class Communicators:
     """What the file says of each: a row is one that a rank made, sorted by rank, handle and time."""
 
     def __init__(self, database: Database) -> None:
-        sql = tables.select(database, tables.MPI_COMMUNICATORS, "communicator is not null", "rank, communicator, made")
+        sql = selects.select(database, tables.MPI_COMMUNICATORS, "communicator is not null", "rank, communicator, made")
         found = database.table(sql) if sql else None
         names = [field.name for field in tables.MPI_COMMUNICATORS.fields]
         columns = {
@@ -135,7 +135,7 @@ class Calls:
 
 
 def _ranks(database: Database) -> dict[int, int]:
-    sql = tables.select(
+    sql = selects.select(
         database, tables.MPI_RANKS, f"owner is not null and rank between 0 and {_LARGEST}", "owner, rank"
     )
     found = database.table(sql) if sql else None

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.ingest.contract import Sink
-from traceanalyzer.ingest.nsys import payloads, tables
+from traceanalyzer.ingest.nsys import payloads, selects
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.lookups import Bools, Ints, Strings, integers, masked, processes, threads
 
@@ -74,7 +74,7 @@ class Nccl:
     def _payloads(self, label: str) -> Iterator[Batch]:
         """Columns of ranges whose payload has a number of this label, and all its numbers."""
         wanted = {key: schema for key, schema in self._schemas.items() if label in schema.fields}
-        sql = tables.payload_rows(self._database, payloads.MOST_BYTES) if wanted else None
+        sql = selects.payload_rows(self._database, payloads.MOST_BYTES) if wanted else None
         if sql is None:
             return
         for batch in self._database.batches(sql):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.lookups import integers, named
 from traceanalyzer.ingest.nsys.repairs import Repairs
@@ -62,6 +62,6 @@ class _Names:
 
 
 def _rows(database: Database, table: tables.Table, order: str) -> list[dict[str, Any]]:
-    sql = tables.select(database, table, order=order)
+    sql = selects.select(database, table, order=order)
     found = database.table(sql) if sql else None
     return found.to_pylist() if found else []

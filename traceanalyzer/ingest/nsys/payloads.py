@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.lookups import Ints
 
@@ -49,7 +49,7 @@ class Schema:
 
 def read_schemas(database: Database) -> dict[Key, Schema]:
     """The schemas that stand for one layout."""
-    sql = tables.select(database, tables.PAYLOAD_ENTRIES, order="domain, schema, place, name, type, offset, flags")
+    sql = selects.select(database, tables.PAYLOAD_ENTRIES, order="domain, schema, place, name, type, offset, flags")
     found = database.table(sql) if sql else None
     entries: dict[Key, dict[int, tuple[str, int, int, int]]] = {}
     torn: set[Key] = set()

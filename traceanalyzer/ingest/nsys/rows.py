@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import Sink
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import BATCH_ROWS, Database, quoted, stored
 from traceanalyzer.ingest.nsys.tables import Table
 
@@ -33,7 +33,7 @@ class EventReader:
 
     def read(self, table: Table) -> Iterator[Columns]:
         """All rows of a table in the order in which they lie in the file; none when it is absent or lacks a required column."""
-        name = tables.find(self._database, table)
+        name = selects.find(self._database, table)
         if name is None:
             return
         for columns, rows in self._batches(table, name):
@@ -42,17 +42,17 @@ class EventReader:
 
     def unended(self, table: Table) -> Iterator[Columns]:
         """The rows without an end, once more."""
-        name = tables.find(self._database, table)
+        name = selects.find(self._database, table)
         if name is None:
             return
-        known = tables.tolerant(self._database, table, name)
+        known = selects.tolerant(self._database, table, name)
         where = f" where {known['end']} is null" if "end" in known else ""
         for batch in self._database.batches(_select(known, name) + where, self._batch_rows(table, name)):
             yield _columns(batch, known)
 
     def _batches(self, table: Table, name: str) -> Iterator[tuple[Columns, int]]:
         done = 0
-        known = tables.plain(self._database, table, name)
+        known = selects.plain(self._database, table, name)
         size = self._batch_rows(table, name)
         try:
             for batch in self._database.batches(_select(known, name), size):
@@ -65,7 +65,7 @@ class EventReader:
                 return
         except InputError:
             pass  # Damage shows again below.
-        known = tables.tolerant(self._database, table, name)
+        known = selects.tolerant(self._database, table, name)
         for batch in self._database.batches(_select(known, name) + f" limit -1 offset {done}", size):
             yield _columns(batch, known), batch.num_rows
         self._report_misfits(table, name)
@@ -73,15 +73,15 @@ class EventReader:
     def _batch_rows(self, table: Table, name: str) -> int:
         """How many rows make a batch: fewer where texts are long. Raises InputError for a text that is too long."""
         if name not in self._sizes:
-            known = tables.plain(self._database, table, name)
+            known = selects.plain(self._database, table, name)
             texts = [known[field.name] for field in table.fields if field.kind == tables.TEXT and field.name in known]
             self._sizes[name] = min(BATCH_ROWS, _BATCH_BYTES // max(self._database.longest_text(name, texts), 1))
         return self._sizes[name]
 
     def _report_misfits(self, table: Table, name: str) -> None:
         """Say how many cells were made null."""
-        plain = tables.plain(self._database, table, name)
-        known = tables.tolerant(self._database, table, name)
+        plain = selects.plain(self._database, table, name)
+        known = selects.tolerant(self._database, table, name)
         misfits = ", ".join(
             f"sum({plain[field]} is not null and {known[field]} is null) as {quoted(field)}" for field in known
         )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.ingest.classify import map_names
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.lookups import Devices, Kinds, integers, named, nulls, processes
 from traceanalyzer.ingest.nsys.repairs import Repairs
@@ -88,7 +88,7 @@ def _metrics(
 
 
 def _metric_labels(database: Database) -> dict[tuple[int, int], str]:
-    sql = tables.select(database, tables.GPU_METRIC_NAMES, "typeId is not null and metricId is not null")
+    sql = selects.select(database, tables.GPU_METRIC_NAMES, "typeId is not null and metricId is not null")
     found = database.table(sql) if sql else None
     if found is None:
         return {}

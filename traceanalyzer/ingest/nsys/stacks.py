@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.ingest.classify import map_names
-from traceanalyzer.ingest.nsys import tables
+from traceanalyzer.ingest.nsys import selects, tables
 from traceanalyzer.ingest.nsys.database import Database
 from traceanalyzer.ingest.nsys.lookups import Bools, Ints, Strings, among, integers, processes, threads
 from traceanalyzer.ingest.nsys.repairs import kept
@@ -68,7 +68,7 @@ def read_samples(
     """
     for samples, stacks in ((tables.SAMPLES, tables.SAMPLE_STACKS), (tables.OS_STACK_IDS, tables.OS_STACKS)):
         is_sample = samples is tables.SAMPLES
-        if not is_sample and tables.find(database, stacks) is None:
+        if not is_sample and selects.find(database, stacks) is None:
             continue
         with tempfile.TemporaryDirectory(prefix="traceanalyzer-") as folder:
             spool = Spool(_ROWS, _KEYS, Path(folder), lanes=False)
