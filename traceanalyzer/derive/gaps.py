@@ -15,11 +15,11 @@ import pyarrow as pa
 from traceanalyzer.derive import activity_times, frames
 from traceanalyzer.derive.earlier_work import may_follow_earlier_work
 from traceanalyzer.derive.event_waits import held_by_event
-from traceanalyzer.derive.faults import faulting_threads
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.gap_names import NAMES, NUMBERS, by_samples, part_names
 from traceanalyzer.derive.host import Host, Thread
-from traceanalyzer.derive.launches import call_of, crowded
+from traceanalyzer.derive.idle import Idle
+from traceanalyzer.derive.launches import crowded
 from traceanalyzer.derive.partners import has_partner
 from traceanalyzer.derive.samples import OTHERS, THREAD
 from traceanalyzer.derive.shared import Portion
@@ -52,7 +52,7 @@ def gaps(
 
     On a GPU that other files used too, a gap begins where all of them had fallen idle, and those that one of them ended are its own.
     """
-    idle = _Idle.of(ledger_ops, launches, api_calls, page_faults, windows, portions)
+    idle = Idle.of(ledger_ops, launches, api_calls, page_faults, windows, portions)
     if not len(idle.start):
         return GAPS.empty()
     held = np.append(held_by_event(stream_events, launches, api_calls), False)[idle.call]
@@ -100,119 +100,6 @@ def gaps(
     )
 
 
-@dataclass(frozen=True)
-class _Idle:
-    """The gaps of all GPUs, sorted by (rank, device, start); `number` counts them on each.
-
-    `op` is the row in `ledger_ops` that ends a gap, `before` the one that ended last before it, `NULL` at the front of a window, and
-    `call` the row in `launches` that launched `op`, -1 where none is known. `thread`, `call_start` and `call_end` are of that call.
-    `same_stream` and `same_call` say that the gap began when what came before on the same stream, or from the same call, ended. No
-    operation ends the gap at the `tail` of a window: it is judged through the thread that launched the last one, as if that
-    launched another at the window's end. Nobody launches a migration of managed memory: `faulted` gaps end when a thread met a page
-    that was elsewhere, as if it had launched the migration then.
-    """
-
-    rank: Array
-    device: Array
-    number: Array
-    start: Array
-    end: Array
-    op: Array
-    before: Array
-    process: Array
-    call: Array
-    thread: Array
-    call_start: Array
-    call_end: Array
-    same_stream: frames.Flags
-    same_call: frames.Flags
-    tail: frames.Flags
-    faulted: frames.Flags
-
-    @classmethod
-    def of(
-        cls,
-        ops: pa.Table,
-        launches: pa.Table,
-        api_calls: pa.Table,
-        page_faults: pa.Table,
-        windows: pa.Table,
-        portions: Mapping[frames.Key, Portion],
-    ) -> _Idle:
-        start, end, op, before, tail, behind_others = _idle_spans(ops, windows, portions)
-        rank, device, process = (frames.ints(ops, c)[op] for c in ("rank", "device", "process"))
-        call = call_of(frames.ints(ops, "row")[op], launches)
-        thread, call_start, call_end = (frames.ints_at(launches, c, call) for c in ("thread", "start_ns", "end_ns"))
-        toucher = faulting_threads(ops, op, end, api_calls, page_faults)
-        faulted = (call < 0) & (toucher != NULL)
-        at_end = tail | faulted
-        new = np.flatnonzero(
-            np.concatenate((np.ones(min(len(op), 1), bool), (np.diff(rank) != 0) | (np.diff(device) != 0)))
-        )
-        number = np.arange(len(op)) - np.repeat(new, np.diff(new, append=len(op)))
-        op_end = frames.ints(ops, "end_ns")
-        same_stream, same_call = (
-            (_latest_before(ops, op_end, columns)[op] == start) & ~tail
-            for columns in (("process", "context", "stream"), ("process", "correlation"))
-        )
-        # The hardware hands over from one process to another as well.
-        same_stream |= behind_others & ~tail
-        return cls(
-            rank,
-            device,
-            number,
-            start,
-            end,
-            op,
-            before,
-            process,
-            call,
-            np.where(faulted, toucher, thread),
-            np.where(at_end, end, call_start),
-            np.where(at_end, end, call_end),
-            same_stream,
-            same_call,
-            tail,
-            faulted,
-        )
-
-
-def _idle_spans(
-    ops: pa.Table, windows: pa.Table, portions: Mapping[frames.Key, Portion]
-) -> tuple[Array, Array, Array, Array, frames.Flags, frames.Flags]:
-    """The idle stretches of all windows: start, end, `op`, `before` and `tail` of `_Idle`, whether others' work came before."""
-    op_start, op_end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-    keys = zip(*(windows[c].to_pylist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True)
-    window = {(rank, device): (start, end) for rank, device, start, end in keys}
-    found = [np.empty((6, 0), np.int64)]
-    for key, rows in frames.groups(ops):
-        first, until = window[key]
-        reach = np.maximum.accumulate(op_end[rows])
-        rising = np.where(op_end[rows] >= reach, np.arange(rows.start, rows.stop), 0)
-        # What is done before each operation, and before the end of the window.
-        done = np.concatenate(([first], reach))
-        last = np.concatenate(([NULL], np.maximum.accumulate(rising)))
-        next_start = np.append(op_start[rows], until)
-        at = np.flatnonzero(next_start > done)
-        tail = at == len(reach)
-        begin, until_then = done[at], next_start[at]
-        if key in portions:
-            begin, until_then = _of_portion(begin, until_then, portions[key].idle)
-        some = until_then > begin
-        columns = (begin, until_then, rows.start + at - tail, last[at], tail, begin > done[at])
-        found.append(np.stack([column[some] for column in columns]))
-    start, end, op, before, tail, raised = np.concatenate(found, axis=1)
-    return start, end, op, before, tail.astype(bool), raised.astype(bool)
-
-
-def _of_portion(start: Array, end: Array, idle: Spans) -> tuple[Array, Array]:
-    """What the file has of its own gaps: of each, the stretch at its end in which nobody ran anything; nothing where others did."""
-    at = np.searchsorted(idle[0], end, side="left") - 1
-    low, high = (np.append(column, 0)[at] for column in idle)
-    low, high = np.maximum(start, low), np.minimum(end, high)
-    return np.where(at >= 0, low, start), np.where(at >= 0, high, start)
-
-
 def _at(values: Array, index: Array) -> Array:
     """The values at these positions, `NULL` for `NULL`."""
     return np.append(values, NULL)[np.where(index == NULL, len(values), index)]
@@ -252,7 +139,7 @@ class _Parts:
 
 
 def _parts(
-    idle: _Idle, crowd: frames.Flags, partner: frames.Flags, host: Host
+    idle: Idle, crowd: frames.Flags, partner: frames.Flags, host: Host
 ) -> tuple[_Parts, dict[str, Array], Array]:
     """The parts of all gaps, in no particular order, their names, and for each gap the operator that launched what ends it.
 
@@ -302,15 +189,6 @@ def _parts(
             names[column].append(values)
         parts.append(own)
     return _Parts.joined(parts), {column: np.concatenate(found) for column, found in names.items()}, operator
-
-
-def _latest_before(ops: pa.Table, op_end: Array, columns: tuple[str, ...]) -> Array:
-    """For each operation the latest end among those of its GPU before it with the same columns, `NULL` for the first.
-
-    Nulls in the last column belong to nothing: an operation without it has no predecessor.
-    """
-    before = frames.latest_before(frames.dense(*(frames.ints(ops, c) for c in ("rank", "device", *columns))), op_end)
-    return np.where(frames.ints(ops, columns[-1]) == NULL, NULL, before)
 
 
 def _some(gap: Array, start: Array, end: Array, cause: str, asked: Array | None = None) -> _Parts:
