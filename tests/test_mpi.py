@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import traceanalyzer as ta
 from tests.nsys.nsys_export import global_id, make_export, read
 from tests.support.made_up_mpi import MS, NAMES, OTHER, US, WORLD, Process, describe, files, meet
+from traceanalyzer.ingest.nsys.mpi import latest_made
 from traceanalyzer.model import mpi_names
 from traceanalyzer.result.document import Finding, Result
 
@@ -406,3 +410,17 @@ def test_tables_of_no_calls_are_empty():
     empty = mpi_parts(*(EVENT_TABLES[name].empty() for name in ("mpi_calls", "host_ranges", "gpu_ops")))
     assert isinstance(empty, pa.Table)
     assert empty.num_rows == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 20)), max_size=12),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(0, 20)), max_size=12),
+)
+def test_the_communicator_of_a_call_is_the_last_one_made_before_it(made, calls):
+    made = sorted(made)
+    owner, caller = (np.array([row[:2] for row in rows], np.int64).reshape(-1, 2).T for rows in (made, calls))
+    times, when = (np.array([row[2] for row in rows], np.int64) for rows in (made, calls))
+    found = latest_made(owner, times, caller, when).tolist()
+    for (rank, handle, at), row in zip(calls, found, strict=True):
+        own = [n for n, one in enumerate(made) if one[:2] == (rank, handle)]
+        assert row == max([n for n in own if made[n][2] <= at] or own[:1], default=-1)

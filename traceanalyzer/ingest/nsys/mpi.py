@@ -60,15 +60,30 @@ class Communicators:
 
     def rows(self, rank: Ints, handle: Ints, when: Ints) -> Ints:
         """For each call the row of its communicator: the last one that its rank made before it; -1 without any."""
-        row = np.full(len(handle), -1)
-        for one in np.unique(handle[handle != _NONE]).tolist():
-            for whose in np.unique(rank[handle == one]).tolist():
-                made = np.flatnonzero((self.handle == one) & ((self.rank == whose) | (whose == _NONE)))
-                if len(made):
-                    calls = np.flatnonzero((handle == one) & (rank == whose))
-                    at = np.searchsorted(self.made[made], when[calls], side="right") - 1
-                    row[calls] = made[np.maximum(at, 0)]
-        return row
+        anyone = np.full(self.count, _NONE)
+        row = np.where(
+            rank == _NONE,
+            latest_made(np.stack((anyone, self.handle)), self.made, np.stack((rank, handle)), when),
+            latest_made(np.stack((self.rank, self.handle)), self.made, np.stack((rank, handle)), when),
+        )
+        return np.where(handle == _NONE, -1, row)
+
+
+def latest_made(owner: Ints, made: Ints, caller: Ints, when: Ints) -> Ints:
+    """For each call the row of the same owner (a column of ids each) that was made last before it, else its first; -1 without any."""
+    count = len(made)
+    _, ids = np.unique(np.concatenate((owner, caller), axis=1), axis=1, return_inverse=True)
+    ids = np.reshape(ids, -1)
+    order = np.lexsort((np.arange(len(ids)) >= count, np.concatenate((made, when)), ids))
+    rows = np.flatnonzero(order < count)
+    before = np.searchsorted(rows, np.arange(len(ids)), side="right") - 1
+    place = np.empty(len(ids), np.int64)
+    place[order] = np.arange(len(ids))
+    # The first row of an owner is also that of calls before it.
+    own = ids[order[rows]]
+    at = np.maximum(before[place[count:]], np.searchsorted(own, ids[count:]))
+    found = np.append(order[rows], -1)[np.minimum(at, len(rows))]
+    return np.where(np.append(ids[:count], -1)[found] == ids[count:], found, -1)
 
 
 class Calls:
@@ -98,10 +113,8 @@ class Calls:
         found = self._host.called(columns)
         count = len(columns["start"])
         kind = map_names(found["name"], _does)
-        process = integers(found["process"], _NONE)
-        rank = np.full(count, _NONE)
-        for one in np.unique(process).tolist():
-            rank[process == one] = self.world.ranks.get(one, _NONE)
+        process, which = np.unique(integers(found["process"], _NONE), return_inverse=True)
+        rank = np.array([self.world.ranks.get(one, _NONE) for one in process.tolist()], np.int64)[which]
         handle = _column(columns, "communicator", count)
         row = self._communicators.rows(rank, handle, integers(found["start_ns"]))
         self._nameless += int(((handle != _NONE) & (row < 0)).sum()) if self._communicators.count == 0 else 0

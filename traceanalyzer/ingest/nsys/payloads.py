@@ -78,17 +78,17 @@ def decode(texts: pa.Array, domains: Ints, schemas: Mapping[Key, Schema]) -> Ite
         data = np.frombuffer(joined, np.uint8).reshape(len(rows), size)
         domain, schema, own, whole = (_numbers(data, 8 * at, "<u8") for at in range(4))
         agrees = (domain == domains[rows]) & (own + HEADER_BYTES == whole) & (whole <= size)
-        for number in np.unique(schema[agrees]).tolist():
-            for where in np.unique(domain[agrees & (schema == number)]).tolist():
-                known = schemas.get((where, number))
-                here = agrees & (schema == number) & (domain == where)
-                if known is not None:
-                    here &= own >= known.size
-                    fields = {
-                        label: _numbers(data[here], HEADER_BYTES + at, kind)
-                        for label, (at, kind) in known.fields.items()
-                    }
-                    yield known, rows[here], fields
+        keys, which = np.unique(np.stack((domain, schema))[:, agrees], axis=1, return_inverse=True)
+        order = np.argsort(np.reshape(which, -1), kind="stable")
+        groups = np.split(np.flatnonzero(agrees)[order], np.cumsum(np.bincount(np.reshape(which, -1)))[:-1])
+        for (where, number), mine in zip(keys.T.tolist(), groups, strict=False):
+            known = schemas.get((where, number))
+            if known is not None:
+                here = mine[own[mine] >= known.size]
+                fields = {
+                    label: _numbers(data[here], HEADER_BYTES + at, kind) for label, (at, kind) in known.fields.items()
+                }
+                yield known, rows[here], fields
 
 
 def _plain(kind: int, offset: int, flags: int) -> bool:
