@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browsing import CHROMIUM, FLAGS, open_page
+from payloads import Block
 from playwright.sync_api import Browser, Page, sync_playwright
 from report_sample import sample
 
@@ -39,18 +37,8 @@ class Row:
 
 def decode(blob: str) -> tuple[dict[str, Any], list[Row]]:
     """Read the blob by its documented layout; independent of the encoder."""
-    data = gzip.decompress(base64.b64decode(blob))
-    size = int.from_bytes(data[:4], "little")
-    header = json.loads(data[4 : 4 + size])
-    offset = 4 + size
-
-    def read(dtype: str, n: int) -> np.ndarray:
-        nonlocal offset
-        offset = -(-offset // 8) * 8
-        array = np.frombuffer(data, dtype, n, offset)
-        offset += array.nbytes
-        return array
-
+    block = Block(blob)
+    header, read = block.header, block.read
     index = header["index"]
     names = np.array(header["names"], dtype=object)
     columns = [read(dtype, index["n"]) for dtype in ("<u4", "u1", "<f8", "<f8")]
@@ -79,7 +67,7 @@ def decode(blob: str) -> tuple[dict[str, Any], list[Row]]:
     for row, n in zip((row for row in rows if row.kind != "counter"), index["hidden"], strict=True):
         if n:
             row.hidden = list(zip(np.cumsum(read("<u4", n)).tolist(), names[read("<u4", n)].tolist(), strict=True))
-    assert offset == len(data)
+    assert block.is_read
     return header, rows
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 import re
 from collections import Counter
 from typing import Any
@@ -14,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from payloads import Block
 from report_sample import HOSTILE, Sample, rows, sample
 from trees_sample import Node, call_trees, tree_table, wide_tree
 
@@ -59,18 +57,8 @@ def paths_of(table: pa.Table) -> Paths:
 
 def decoded(blob: str) -> tuple[dict[str, Any], Paths]:
     """Read the payload by its documented layout; independent of the encoder."""
-    data = gzip.decompress(base64.b64decode(blob))
-    size = int.from_bytes(data[:4], "little")
-    header = json.loads(data[4 : 4 + size])
-    offset = 4 + size
-
-    def read(dtype: str, n: int) -> np.ndarray:
-        nonlocal offset
-        offset = -(-offset // 8) * 8
-        array = np.frombuffer(data, dtype, n, offset)
-        offset += array.nbytes
-        return array
-
+    block = Block(blob)
+    header, read = block.header, block.read
     name, kind, _ = read("<u4", header["frames"]), read("u1", header["frames"]), read("u1", header["frames"])
     words = {label: key for key, (_, label, _) in KINDS.items()}
     found: Paths = {}
@@ -87,7 +75,7 @@ def decoded(blob: str) -> tuple[dict[str, Any], Paths]:
             amounts = Counter({paths[i]: int(ns) for i, ns in zip(node.tolist(), own.tolist(), strict=True)})
             if +amounts:
                 found[part["rank"], part["device"], tree["key"]] = +amounts
-    assert offset == len(data)
+    assert block.is_read
     return header, found
 
 

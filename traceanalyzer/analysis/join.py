@@ -23,7 +23,7 @@ from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input, file_names
 
 if TYPE_CHECKING:
-    from traceanalyzer.derive.mpi_matches import JoinedCalls
+    from traceanalyzer.derive.matches import Joined
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def join(surveys: Sequence[Survey]) -> Join:
     return Join(briefs, who, notes.get(frames.NULL, HEALTH.empty()), frames.concatenated(offsets))
 
 
-def _mpi(surveys: Sequence[Survey]) -> JoinedCalls | None:
+def _mpi(surveys: Sequence[Survey]) -> Joined | None:
     """What the calls of MPI of one job tell together; None without any."""
     parts = frames.concatenated([one.mpi_parts for one in surveys])
     if not parts.num_rows:

@@ -20,14 +20,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
+from traceanalyzer.derive import frames, matches
 from traceanalyzer.derive.collective_names import ROOTED, SYNCHRONIZING
 from traceanalyzer.derive.collectives import absolute_ends, lanes, match
 from traceanalyzer.derive.frames import NULL, Flags
 from traceanalyzer.derive.instances import Matches
+from traceanalyzer.derive.matches import Joined
 from traceanalyzer.derive.offsets import clock_health, clock_offsets
-from traceanalyzer.derive.tables.communication import COMMUNICATION, LATE_WINDOWS
+from traceanalyzer.derive.tables.communication import COMMUNICATION
 from traceanalyzer.derive.tables.mpi import MPI_MATCHES
 from traceanalyzer.derive.tables.offsets import CLOCK_OFFSETS
 from traceanalyzer.intervals import Array
@@ -47,30 +49,17 @@ FAR_NS = 500_000_000
 _LATEST = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True)
-class JoinedCalls:
-    """`matches` as of `mpi_matches`, `offsets` as of `clock_offsets`, `health` has the schema of the event table."""
-
-    matches: pa.Table
-    offsets: pa.Table
-    health: pa.Table
-
-
 def mpi_matches(mpi_parts: pa.Table, inputs: Sequence[Input]) -> pa.Table:
     """As `MPI_MATCHES`, from the parts of all ranks, which are at least one."""
     return joined_calls(mpi_parts, inputs).matches
 
 
-def late_windows(matches: pa.Table) -> pa.Table:
+def late_windows(mpi_matches: pa.Table) -> pa.Table:
     """The messages and collectives for which others waited, one row each, under the rank that came last."""
-    start, end = (frames.ints(matches, f"late_{c}") for c in ("start_ns", "end_ns"))
-    waited = np.flatnonzero((frames.ints(matches, "wait") > 0) & (end > start))
-    rows = pa.array(waited[np.unique(frames.ints(matches, "instance")[waited], return_index=True)[1]])
-    late = {c: matches[f"late_{c}"].take(rows) for c in ("rank", "device", "start_ns", "end_ns")}
-    return frames.build(LATE_WINDOWS, {**late, "instance": matches["instance"].take(rows)})
+    return matches.late_windows(mpi_matches.filter(pc.greater(mpi_matches["wait"], 0)))
 
 
-def joined_calls(parts: pa.Table, inputs: Sequence[Input]) -> JoinedCalls:
+def joined_calls(parts: pa.Table, inputs: Sequence[Input]) -> Joined:
     """What the calls of all ranks, which are at least one, tell together.
 
     A file may hold several ranks; each has its own GPU then, or nothing is told of it.
@@ -82,7 +71,7 @@ def joined_calls(parts: pa.Table, inputs: Sequence[Input]) -> JoinedCalls:
     if told.kernels.num_rows:
         offsets.append(told.offsets)
     wrong = [one.health for one in depends if one.health is not None]
-    return JoinedCalls(
+    return Joined(
         _table(parts, told, depends),
         frames.concatenated(offsets),
         pa.concat_tables([*health, *wrong]),

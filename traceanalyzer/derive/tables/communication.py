@@ -42,6 +42,20 @@ _LIKELY = (
     ns("exposed_likely_wait", "part of that that no compute covers"),
 )
 
+LATE_REASONS = (
+    Column("late", NAME, None, "name of the rank that came last or, when the trace does not say ranks, of its GPU"),
+    Column("late_line", NAME, None, "ledger line on which it spent most of the time in which others waited"),
+    Column(
+        "late_doing", NAME, None, "kernel or place on the host that took most of its time on that line; null when none"
+    ),
+    Column(
+        "late_cause",
+        NAME,
+        None,
+        "ledger line on which it spends most time a step beyond the median rank, else late_line",
+    ),
+    Column("late_why", NAME, None, "that in words: how much, and on what; null when nothing stands out"),
+)
 _LATE = (
     ns("late_start_ns", "from when on the others waited for that rank, on its own clock; null unmatched"),
     ns("late_end_ns", "when it arrived"),
@@ -235,21 +249,7 @@ COLLECTIVE_WAITS = TableSpec(
         Column("kind", NAME, None, "all-reduce, all-gather, ...; null when not told"),
         *_MATCH,
         *_LIKELY,
-        Column("late", NAME, None, "name of that rank or, when the trace does not say ranks, of its GPU"),
-        Column("late_line", NAME, None, "ledger line on which it spent most of the time in which others waited"),
-        Column(
-            "late_doing",
-            NAME,
-            None,
-            "kernel or place on the host that took most of its time on that line; null when none",
-        ),
-        Column(
-            "late_cause",
-            NAME,
-            None,
-            "ledger line on which it spends most time a step beyond the median rank, else late_line",
-        ),
-        Column("late_why", NAME, None, "that in words: how much, and on what; null when nothing stands out"),
+        *LATE_REASONS,
         *_LATE,
         ns("sooner", "part of its exposed wait that would be gone had the last rank come with the one before it"),
         Column("parallelism", NAME, None, "what it serves, as in `communication`; null when that cannot be told"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.tables.columns import DEVICE, PROCESS, RANK, SPAN, count, ns
+from traceanalyzer.derive.tables.communication import LATE_REASONS
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 _THREAD = Column("thread", pa.int64(), None, "host thread")
@@ -89,16 +90,7 @@ MPI_WAITS = TableSpec(
     "one call of MPI within the window of a GPU; the span is its wait for the last rank or, where that is unknown, all of it",
     (
         *MPI_CALL_WAITS.columns,
-        Column("late", NAME, None, "name of the rank that came last or, when the trace does not say ranks, of its GPU"),
-        Column("late_line", NAME, None, "ledger line on which it spent most of the time in which others waited"),
-        Column("late_doing", NAME, None, "kernel or place on the host that took most of its time on that line"),
-        Column(
-            "late_cause",
-            NAME,
-            None,
-            "ledger line on which it spends most time a step beyond the median rank, else late_line",
-        ),
-        Column("late_why", NAME, None, "that in words: how much, and on what; null when nothing stands out"),
+        *LATE_REASONS,
         ns("job_window", "windows of all GPUs, added up"),
     ),
 )
