@@ -58,7 +58,7 @@ def health(
     """
     recorded, launched = _count(gpu_ops), _count(launch_calls)
     lost = _count(launch_calls.filter(pc.invert(pc.or_(launch_calls["answered"], launch_calls["queued"]))))
-    sound, costs = frames.by_rank(ledger_ops), frames.by_rank(overheads)
+    sound, costs, judged_windows = (frames.by_rank(table) for table in (ledger_ops, overheads, windows))
     little = too_little(ledger_ops, api_calls, host_ranges, steps, inputs)
     threads = _launching(launches)
     worst = "low" if sound else "high"
@@ -87,8 +87,9 @@ def health(
         # Where nothing can be judged, it is no matter that it is little or slow.
         if rank in sound and rank not in hidden and not _hides(rows, rank):
             rows += [_row(rank, *little[rank])] if rank in little else []
-            rows += _slowed(rank, sound[rank], costs[rank])
-            rows += _stacks(rank, sound[rank], threads[rank], profiler_cost)
+            judged = _judged(judged_windows[rank])
+            rows += _slowed(rank, judged, costs[rank])
+            rows += _stacks(rank, judged, threads[rank], profiler_cost)
     rows += [row for row in earlier_work_notes(gaps, windows) if not _hides(rows, row["rank"])]
     noted = softened(recorded_health, recorded.keys()) if sound else recorded_health
     return pa.concat_tables([noted, pa.Table.from_pylist(rows, schema=HEALTH.schema)])
@@ -105,9 +106,14 @@ def _count(table: pa.Table) -> Counter[int]:
     return Counter(dict(zip(ranks.tolist(), counts.tolist(), strict=True)))
 
 
-def _slowed(rank: int, ops: pa.Table, overheads: pa.Table) -> list[dict[str, object]]:
+def _judged(windows: pa.Table) -> tuple[int, int]:
+    """From the first to the last moment that is judged, of the windows of one rank."""
+    return int(frames.ints(windows, "start_ns").min()), int(frames.ints(windows, "end_ns").max())
+
+
+def _slowed(rank: int, judged: tuple[int, int], overheads: pa.Table) -> list[dict[str, object]]:
     """TRC004 of one rank, which has operations."""
-    low, high = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
+    low, high = judged
     window = high - low
     lost, count = _profiler_time(overheads, low, high)
     if not lost or lost < OVERHEAD_SHARE * window:
@@ -130,10 +136,10 @@ def _launching(launches: pa.Table) -> defaultdict[int, list[frames.ThreadKey]]:
 
 
 def _stacks(
-    rank: int, ops: pa.Table, threads: list[frames.ThreadKey], profiler_cost: ProfilerCost
+    rank: int, judged: tuple[int, int], threads: list[frames.ThreadKey], profiler_cost: ProfilerCost
 ) -> list[dict[str, object]]:
     """TRC004 of one rank whose Python stacks were recorded, which has operations."""
-    low, high = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
+    low, high = judged
     count = profiler_cost.frame_count(threads, low, high)
     cost = min(count * FRAME_NS, high - low)
     if not cost or cost < OVERHEAD_SHARE * (high - low):
