@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measure import milliseconds
-from traceanalyzer.derive.tables import DERIVED_TABLES
+from traceanalyzer.catalog.tables import DERIVED_TABLES
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.report.html import render_html
 from traceanalyzer.result.document import Result, Verdict

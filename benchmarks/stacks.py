@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from benchmarks.measure import milliseconds
 from benchmarks.page import CHROMIUM, FLAGS, Tables, no_result
-from traceanalyzer.derive.tables.trees import CALL_TREES
+from traceanalyzer.derive.trees.tables import CALL_TREES
 from traceanalyzer.report.html import render_html
 
 NODES, DEPTH, FRAMES = 100_000, 40, 5_000

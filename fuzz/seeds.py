@@ -10,7 +10,7 @@ from pathlib import Path
 import traceanalyzer as ta
 from tests.nsys import nsys_export as export
 from tests.support.chrome import AROUND, every_kind, random_run
-from traceanalyzer.engine.library import rule_files
+from traceanalyzer.engine.rules.library import rule_files
 from traceanalyzer.ingest.storing import ingest_to_store
 
 FOUND = Path(__file__).parent / "found"

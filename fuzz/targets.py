@@ -20,12 +20,12 @@ from traceanalyzer.analysis import parts_of
 from traceanalyzer.budgets.assertions import assertions
 from traceanalyzer.budgets.files import budgets_in
 from traceanalyzer.config import Config
-from traceanalyzer.engine.library import load_rules, shipped_ids
-from traceanalyzer.engine.lint import lint_rules
+from traceanalyzer.engine.rules.library import load_rules, shipped_ids
+from traceanalyzer.engine.rules.lint import lint_rules
 from traceanalyzer.errors import TraceAnalyzerError
-from traceanalyzer.ingest.kineto.decode import Events
-from traceanalyzer.ingest.kineto.opening import NoEventsError
-from traceanalyzer.ingest.kineto.splitter import Splitter
+from traceanalyzer.ingest.formats.kineto.text.decode import Events
+from traceanalyzer.ingest.formats.kineto.text.opening import NoEventsError
+from traceanalyzer.ingest.formats.kineto.text.splitter import Splitter
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.store import MANIFEST
 from traceanalyzer.result.document import Result

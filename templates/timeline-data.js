@@ -1,5 +1,5 @@
 "use strict";
-// The timeline's data: decoding of the inline blob (its layout is described in traceanalyzer/report/encoding.py), and what is asked of
+// The timeline's data: decoding of the inline blob (its layout is described in traceanalyzer/report/timeline/encoding.py), and what is asked of
 // its rows. Questions about a stretch of a row are answered from running sums, so that their cost does not grow with the stretch.
 
 const BLOCK = 64; // slices or points between two entries of a running sum by colour, or of extremes

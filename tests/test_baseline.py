@@ -18,9 +18,9 @@ from tests.support.places import FIXTURES
 from tests.test_cli import refused, run
 from traceanalyzer.analysis.baselines import baseline_of
 from traceanalyzer.errors import InputError, NotJudgedError
-from traceanalyzer.render.baseline_text import render_baseline
+from traceanalyzer.render.comparing.baseline_text import render_baseline
 from traceanalyzer.render.lines import WIDTH
-from traceanalyzer.result.baseline_file import baseline_bytes, is_baseline, read_baseline
+from traceanalyzer.result.captures.baseline_file import baseline_bytes, is_baseline, read_baseline
 
 ITEM_SYNC = FIXTURES / "kineto" / "item_sync.slow.pt.trace.json.gz"
 

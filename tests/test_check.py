@@ -17,8 +17,8 @@ from tests.test_cli import run
 from traceanalyzer.budgets.assertions import assertions
 from traceanalyzer.budgets.judge import Given, judged
 from traceanalyzer.config import Budgets, Entry
-from traceanalyzer.render import check_github, check_junit, check_markdown, check_text
-from traceanalyzer.result.check import Check
+from traceanalyzer.render.comparing import check_github, check_junit, check_markdown, check_text
+from traceanalyzer.result.captures.check import Check
 
 LOADER = FIXTURES / "captured" / "feed_named.json.gz"
 JOB = FIXTURES / "multirank" / "gpu_straggler.slow"

@@ -12,10 +12,10 @@ from traceanalyzer.budgets.expression import compile_comparison
 from traceanalyzer.budgets.files import budgets_in
 from traceanalyzer.budgets.judge import Given, baseline_for, judged
 from traceanalyzer.config import Budgets, Entry, find_config
-from traceanalyzer.engine.syntax import ExpressionError
+from traceanalyzer.engine.language.syntax import ExpressionError
 from traceanalyzer.errors import ConfigError
-from traceanalyzer.result.capture import Capture, Work
-from traceanalyzer.result.check import Check, Held
+from traceanalyzer.result.captures.capture import Capture, Work
+from traceanalyzer.result.captures.check import Check, Held
 
 RULES = ["INP001", "COM001", "COM002", "KRN005"]
 

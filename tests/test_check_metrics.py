@@ -8,8 +8,7 @@ import traceanalyzer as ta
 from tests.support.captures import capture
 from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
-from traceanalyzer.result.document import Result
-from traceanalyzer.result.metrics import (
+from traceanalyzer.result.captures.metrics import (
     RULE_FIGURES,
     figure,
     figure_names,
@@ -18,6 +17,7 @@ from traceanalyzer.result.metrics import (
     metrics_of,
     why_missing,
 )
+from traceanalyzer.result.document import Result
 from traceanalyzer.result.vocabulary import IDLE_ABOUT
 
 FILES = ("captured/feed_named.json.gz", "multirank/gpu_straggler.slow", "nsys/launch_storm.slow.sqlite")

@@ -10,9 +10,9 @@ from traceanalyzer.budgets.assertions import assertions
 from traceanalyzer.budgets.expression import compile_comparison
 from traceanalyzer.budgets.files import budgets_in
 from traceanalyzer.config import LEVELS
-from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
-from traceanalyzer.engine.library import shipped_ids
-from traceanalyzer.result.metrics import FIGURES, RULE_FIGURES, Figure
+from traceanalyzer.derive.ledger.tables import IDLE_CAUSES
+from traceanalyzer.engine.rules.library import shipped_ids
+from traceanalyzer.result.captures.metrics import FIGURES, RULE_FIGURES, Figure
 from traceanalyzer.result.vocabulary import IDLE_ABOUT
 from traceanalyzer.units import COUNT, NS, SHARE
 

@@ -516,5 +516,5 @@ def test_order_numbering_and_time_of_the_events_do_not_matter(tmp_path_factory, 
 @pytest.mark.parametrize("chunk_bytes", [64, 1000])
 def test_chunks_of_any_size_give_the_same_rows(read, monkeypatch, chunk_bytes):
     expected = tables(read(FULL))
-    monkeypatch.setattr("traceanalyzer.ingest.kineto.splitter.CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr("traceanalyzer.ingest.formats.kineto.text.splitter.CHUNK_BYTES", chunk_bytes)
     assert tables(read(FULL)) == expected

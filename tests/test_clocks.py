@@ -8,7 +8,7 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
 from traceanalyzer.analysis import analyze
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 
 
 def judged(trace: KinetoTrace, tmp_path):

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceanalyzer import intervals
-from traceanalyzer.ingest import spool
-from traceanalyzer.ingest.collector import Collector
 from traceanalyzer.ingest.contract import FileFacts
-from traceanalyzer.ingest.gpu_rows import Extent
+from traceanalyzer.ingest.rows import external_sort
+from traceanalyzer.ingest.rows.collector import Collector
+from traceanalyzer.ingest.rows.gpu_rows import Extent
 
 DAY = 86_400 * 10**9
 MS = 10**6
@@ -31,7 +31,7 @@ def collected(folder, tables: dict[str, pa.Table], process: int | None = None) -
 @pytest.fixture(scope="module", params=[2, 3, 1000], autouse=True)
 def block_rows(request):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spool, "RUN_ROWS", request.param)
+        patch.setattr(external_sort, "RUN_ROWS", request.param)
         yield
 
 

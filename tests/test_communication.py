@@ -12,8 +12,8 @@ from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
 from tests.test_truth_findings import check_slow, recovered, truth
 from traceanalyzer.analysis import analyze
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.collective_names import bus_factor, in_one_machine, kind_of, message_bytes, nvlink
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.ranks.collectives.collective_names import bus_factor, in_one_machine, kind_of, message_bytes, nvlink
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 STEP, TRANSFER = 10_000.0, 400.0

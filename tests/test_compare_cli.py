@@ -24,7 +24,7 @@ def baseline(tmp_path_factory) -> Path:
     from traceanalyzer.analysis.captures import opened_run
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.config import Config
-    from traceanalyzer.result.baseline_file import baseline_bytes
+    from traceanalyzer.result.captures.baseline_file import baseline_bytes
 
     with opened_run(SLOW, Config(), How()) as found:
         content = baseline_bytes(baseline_of(found.captures))

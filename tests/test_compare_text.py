@@ -9,14 +9,14 @@ import pytest
 
 from tests.support.comparisons import MS, US, capture, change, comparison, problem, refused, side
 from traceanalyzer.redaction.data import redaction_of
-from traceanalyzer.render.compare_markdown import render_comparison_markdown
-from traceanalyzer.render.compare_text import render_comparison
+from traceanalyzer.render.comparing.compare_markdown import render_comparison_markdown
+from traceanalyzer.render.comparing.compare_text import render_comparison
 from traceanalyzer.render.lines import WIDTH
 from traceanalyzer.render.md import LIMIT
 from traceanalyzer.result.comparing.alike import notes_on
-from traceanalyzer.result.comparison import Change, Noise, Note
-from traceanalyzer.result.comparison_gate import gate
-from traceanalyzer.result.comparison_words import advice, ledger_lines, moved, ratio_words, relative_words
+from traceanalyzer.result.comparing.comparison import Change, Noise, Note
+from traceanalyzer.result.comparing.gate import gate
+from traceanalyzer.result.comparing.words import advice, ledger_lines, moved, ratio_words, relative_words
 
 HOSTILE = "</script>|`x`\n\n# ::error::\x1b[2J @everyone #12 <img src=x>"
 

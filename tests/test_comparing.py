@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.support.comparisons import MS, capture
 from tests.support.pairs import captured_of
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
-from traceanalyzer.result.capture import MOST_NAMES, Problem, Samples, Unit, Work
+from traceanalyzer.result.captures.capture import MOST_NAMES, Problem, Samples, Unit, Work
 from traceanalyzer.result.comparing import compare
 from traceanalyzer.result.comparing.alike import unlike
 from traceanalyzer.result.comparing.changes import unit_change

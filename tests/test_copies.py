@@ -8,7 +8,7 @@ import pytest
 
 import traceanalyzer as ta
 from tests.support.kineto import MAIN, KinetoTrace
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 
 TO_DEVICE, TO_HOST = "Memcpy HtoD (Pageable -> Device)", "Memcpy DtoH (Device -> Pageable)"
 

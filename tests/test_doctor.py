@@ -13,13 +13,13 @@ from tests.nsys.nsys_export import kernel, make_export, memcpy, nvtx, runtime
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from tests.test_cli import refused, run
-from traceanalyzer.derive.catalog import NEEDS
+from traceanalyzer.catalog.catalog import NEEDS
 from traceanalyzer.doctor import diagnose
-from traceanalyzer.engine.library import load_rules
+from traceanalyzer.engine.rules.library import load_rules
 from traceanalyzer.errors import InputError
 from traceanalyzer.render.doctor import render_diagnosis
-from traceanalyzer.result.diagnosis import Duplicate, GpuWork, Obstacle, Recording
-from traceanalyzer.result.settings import GIVES, REMEDY, WAYS
+from traceanalyzer.result.recording.diagnosis import Duplicate, GpuWork, Obstacle, Recording
+from traceanalyzer.result.recording.recording_advice import GIVES, REMEDY, WAYS
 
 RULES = load_rules()
 """In claim order, in which `doctor` names them."""

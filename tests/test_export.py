@@ -24,7 +24,7 @@ from traceanalyzer.export.packing import packing
 from traceanalyzer.export.perfetto import Recording, write_trace
 from traceanalyzer.export.text import micros
 from traceanalyzer.export.tracks import layers
-from traceanalyzer.ingest.kineto.copies import copy_kind
+from traceanalyzer.ingest.formats.kineto.copies import copy_kind
 
 KINETO = FIXTURES / "kineto" / "dataloader.slow.pt.trace.json.gz"
 STREAMS = FIXTURES / "kineto" / "streams_overlap.slow.pt.trace.json.gz"

@@ -12,7 +12,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from traceanalyzer.analysis.examine import about_the_job
-from traceanalyzer.engine.library import load_rules
+from traceanalyzer.engine.rules.library import load_rules
 from traceanalyzer.errors import InputError
 from traceanalyzer.result.document import Result
 

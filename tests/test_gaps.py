@@ -8,7 +8,7 @@ import pytest
 
 import traceanalyzer as ta
 from tests.support.kineto import AUTOGRAD, KinetoTrace
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 
 
 def two_ops(launch: tuple[float, float] | None, **second: object) -> KinetoTrace:

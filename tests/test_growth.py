@@ -20,19 +20,21 @@ import traceanalyzer as ta
 from benchmarks.growing import DIMENSIONS
 from tests.support.kineto import KinetoTrace, steady
 from tests.test_sources import tarred, zipped
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import compact, compacted
-from traceanalyzer.derive import frames, launches
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.tables.steps import STEP_STATS
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.ledger import launches
+from traceanalyzer.derive.steps.tables import STEP_STATS
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest import archives, collector, limits, spool
-from traceanalyzer.ingest.collector import Collector
+from traceanalyzer.ingest.bytes import archives, limits
+from traceanalyzer.ingest.bytes.folders import natural
+from traceanalyzer.ingest.bytes.sources import find_sources
 from traceanalyzer.ingest.contract import FileFacts
-from traceanalyzer.ingest.folders import natural
-from traceanalyzer.ingest.kineto.columns import Vocabulary
-from traceanalyzer.ingest.order import KEYS
-from traceanalyzer.ingest.sources import find_sources
-from traceanalyzer.ingest.spool import Spool
+from traceanalyzer.ingest.formats.kineto.columns import Vocabulary
+from traceanalyzer.ingest.rows import collector, external_sort
+from traceanalyzer.ingest.rows.collector import Collector
+from traceanalyzer.ingest.rows.external_sort import Spool
+from traceanalyzer.ingest.rows.order import KEYS
 from traceanalyzer.model.schema import EVENT_TABLES
 
 RANGES = EVENT_TABLES["host_ranges"]
@@ -61,7 +63,7 @@ def test_a_compact_dictionary_has_what_its_rows_have(rows):
 
 def test_runs_and_blocks_are_bounded_in_bytes(tmp_path, monkeypatch):
     """However the rows came, the tables are the same, and each has no more names than it may."""
-    monkeypatch.setattr(spool, "RUN_BYTES", 50 * LONG)
+    monkeypatch.setattr(external_sort, "RUN_BYTES", 50 * LONG)
     found = []
     for size in (7, 100, 400):
         folder = tmp_path / str(size)
@@ -81,16 +83,16 @@ def test_runs_and_blocks_are_bounded_in_bytes(tmp_path, monkeypatch):
 
 
 def test_a_row_larger_than_a_block_is_a_block(tmp_path, monkeypatch):
-    monkeypatch.setattr(spool, "RUN_BYTES", LONG // 2)
+    monkeypatch.setattr(external_sort, "RUN_BYTES", LONG // 2)
     sorter = Spool(RANGES, KEYS["host_ranges"], tmp_path)
     sorter.add(ranges(0, 5, 5))
     assert [block.num_rows for block in sorter.blocks()] == [1] * 5
 
 
 def test_a_block_is_given_as_soon_as_its_texts_fill_it(monkeypatch):
-    monkeypatch.setattr(spool, "RUN_BYTES", 50 * LONG)
+    monkeypatch.setattr(external_sort, "RUN_BYTES", 50 * LONG)
     tables = iter([compacted(ranges(n, n + 1, 400)) for n in range(400)])
-    assert next(spool._even(tables)).num_rows <= 50 and len(list(tables)) > 300
+    assert next(external_sort._even(tables)).num_rows <= 50 and len(list(tables)) > 300
 
 
 def test_batches_that_carry_all_names_so_far_cost_what_they_use(tmp_path, monkeypatch):
@@ -112,7 +114,7 @@ def test_batches_that_carry_all_names_so_far_cost_what_they_use(tmp_path, monkey
 
 def test_few_rows_with_long_names_do_not_wait_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(collector, "_BATCH_BYTES", 20 * LONG)
-    monkeypatch.setattr(spool, "RUN_BYTES", 20 * LONG)
+    monkeypatch.setattr(external_sort, "RUN_BYTES", 20 * LONG)
     sink = Collector(tmp_path)
     for n in range(0, 200, 5):
         sink.add("host_ranges", ranges(0, 5, 5))
@@ -198,7 +200,7 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS)
 @pytest.mark.parametrize("key", ["anything", "deviceProperties", "distributedInfo"])
 def test_metadata_that_is_not_read_makes_no_objects(tmp_path, bomb, key, monkeypatch):
-    monkeypatch.setattr("traceanalyzer.ingest.kineto.surroundings._MOST_FACT_BYTES", 1 << 20)
+    monkeypatch.setattr("traceanalyzer.ingest.formats.kineto.text.surroundings._MOST_FACT_BYTES", 1 << 20)
     trace = steady(3)
     plain, least = loaded(trace.text(), tmp_path)
     padding = BOMBS[bomb]

@@ -8,7 +8,7 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace, steady
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from traceanalyzer.analysis import analyze
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 
 
 def health(trace: KinetoTrace, tmp_path) -> list[tuple[str, str, int]]:

@@ -36,9 +36,9 @@ from tests.support.forms import PACKINGS
 from tests.support.places import FIXTURES
 from tests.test_findings import inputs
 from tests.test_fuzz import write_case
-from traceanalyzer.ingest import spool
-from traceanalyzer.ingest.kineto import splitter
-from traceanalyzer.ingest.order import KEYS, key_columns
+from traceanalyzer.ingest.formats.kineto.text import splitter
+from traceanalyzer.ingest.rows import external_sort
+from traceanalyzer.ingest.rows.order import KEYS, key_columns
 from traceanalyzer.ingest.storing import ingest_to_store
 
 GENERATED = {"every kind": json.dumps({**AROUND, "traceEvents": every_kind()}).encode()} | {
@@ -329,7 +329,7 @@ def test_chunks_of_any_size_of_a_damaged_trace(tmp_path, monkeypatch, number):
 def test_runs_of_any_length(tmp_path, monkeypatch, name, run_rows):
     trace = load(tmp_path / "t", data_of(name))
     for constant, value in (("RUN_ROWS", run_rows), ("BLOCK_ROWS", 3), ("MOST_OPEN", 4)):
-        monkeypatch.setattr(spool, constant, value)
+        monkeypatch.setattr(external_sort, constant, value)
     same(trace, ta.load(tmp_path / "t"))
 
 

@@ -89,7 +89,7 @@ def test_clocks_and_collectives(straggler):
 def test_collectives_beyond_those_listed_are_counted(straggler, monkeypatch):
     every = job_of(straggler)
     assert (len(every.collectives), every.collectives_left, every.collectives_left_exposed_ns) == (2, 0, 0)
-    monkeypatch.setattr("traceanalyzer.derive.side_by_side.MOST_COLLECTIVES", 1)
+    monkeypatch.setattr("traceanalyzer.ranks.waits.side_by_side.MOST_COLLECTIVES", 1)
     fewer = job_of(analyze(ta.load(STRAGGLER)))
     assert fewer.collectives == every.collectives[:1]
     assert (fewer.collectives_left, fewer.collectives_left_exposed_ns) == (1, every.collectives[1].exposed_ns)

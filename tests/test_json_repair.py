@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
-from traceanalyzer.ingest.kineto.decode import Events
-from traceanalyzer.ingest.kineto.opening import NoEventsError
-from traceanalyzer.ingest.kineto.repair import Broken, Mended, Repair, mend
-from traceanalyzer.ingest.kineto.splitter import Splitter
+from traceanalyzer.ingest.formats.kineto.text.decode import Events
+from traceanalyzer.ingest.formats.kineto.text.opening import NoEventsError
+from traceanalyzer.ingest.formats.kineto.text.repair import Broken, Mended, Repair, mend
+from traceanalyzer.ingest.formats.kineto.text.splitter import Splitter
 
 DROPPED = "events that are no valid JSON and could not be mended were dropped"
 CUT = (
@@ -469,7 +469,7 @@ class TestHostileText:
             seen.append((found.resume if isinstance(found, Broken) else stop) - start)
             return found
 
-        monkeypatch.setattr("traceanalyzer.ingest.kineto.splitter.mend", counted)
+        monkeypatch.setattr("traceanalyzer.ingest.formats.kineto.text.splitter.mend", counted)
         data = b'{"traceEvents":[' + FIRST.encode() + b"," + text + b"," + LAST.encode() + b"]}"
         splitter = Splitter(io.BytesIO(data), Events, 10000)
         assert [e.name for chunk in splitter for e in chunk.events] == ["first", "last"]

@@ -6,7 +6,7 @@ import pytest
 
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 
 NAMES = ("gemm", "softmax", "norm", "gelu")
 

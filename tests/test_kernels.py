@@ -12,8 +12,8 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.kernel_names import FAMILIES, KERNEL_NAMES, kernel_of
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.derive.kernels.kernel_names import FAMILIES, KERNEL_NAMES, kernel_of
 from traceanalyzer.names import function_path
 
 ATEN = "void at::native::"

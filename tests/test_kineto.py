@@ -10,9 +10,9 @@ import pytest
 
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
-from traceanalyzer.ingest.kineto.decode import Events
-from traceanalyzer.ingest.kineto.opening import NoEventsError
-from traceanalyzer.ingest.kineto.splitter import Splitter
+from traceanalyzer.ingest.formats.kineto.text.decode import Events
+from traceanalyzer.ingest.formats.kineto.text.opening import NoEventsError
+from traceanalyzer.ingest.formats.kineto.text.splitter import Splitter
 
 
 def times(text: bytes) -> list[tuple[int, int]]:

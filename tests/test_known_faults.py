@@ -12,7 +12,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import AUTOGRAD, KinetoTrace, steady
 from traceanalyzer.analysis import analyze
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.report.html import render_html
 from traceanalyzer.result.document import Device, Result
 

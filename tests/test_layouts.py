@@ -245,8 +245,8 @@ class TestTimes:
 
 
 def test_more_names_than_a_vocabulary_holds(read, monkeypatch):
-    monkeypatch.setattr("traceanalyzer.ingest.kineto.columns.Vocabulary.LIMIT", 10)
-    monkeypatch.setattr("traceanalyzer.ingest.kineto.splitter.CHUNK_BYTES", 500)
+    monkeypatch.setattr("traceanalyzer.ingest.formats.kineto.columns.Vocabulary.LIMIT", 10)
+    monkeypatch.setattr("traceanalyzer.ingest.formats.kineto.text.splitter.CHUNK_BYTES", 500)
     trace = KinetoTrace()
     for n in range(60):
         trace.op(

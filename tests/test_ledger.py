@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.derive.ledger.tables import IDLE_CAUSES
 
 KINDS = {
     "kernel": "gemm",

@@ -14,14 +14,14 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.made_up_jobs import Job, inputs_of, kernels_of, made_up
 from tests.support.places import CORPUS, needs_corpus
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.collectives import match
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.derive.frames import NULL
-from traceanalyzer.derive.instances import Matches
-from traceanalyzer.derive.likely_waits import likely_waits
-from traceanalyzer.derive.offsets import clock_health, clock_offsets
-from traceanalyzer.derive.peers import peers
 from traceanalyzer.model.trace import Input
+from traceanalyzer.ranks.collectives.collectives import match
+from traceanalyzer.ranks.collectives.instances import Matches
+from traceanalyzer.ranks.collectives.offsets import clock_health, clock_offsets
+from traceanalyzer.ranks.collectives.peers import peers
+from traceanalyzer.ranks.waits.likely_waits import likely_waits
 
 US = 1_000
 TIE_NS = 5_000

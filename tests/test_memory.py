@@ -7,7 +7,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import MAIN, PROCESS, KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 
 MIB = 1 << 20
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import traceanalyzer as ta
 from tests.nsys.nsys_export import global_id, make_export, read
 from tests.support.made_up_mpi import MS, NAMES, OTHER, US, WORLD, Process, describe, files, meet
-from traceanalyzer.ingest.nsys.mpi import latest_made
+from traceanalyzer.ingest.formats.nsys.events.mpi import latest_made
 from traceanalyzer.model import mpi_names
 from traceanalyzer.result.document import Finding, Result
 
@@ -190,7 +190,7 @@ def test_clocks_that_differ_are_brought_together(tmp_path, ahead):
     offsets = [clock.offset_ns for clock in result.job.clocks]
     assert offsets[1] - offsets[0] == pytest.approx(ahead, abs=10 * US)
     matches = ta.load(sorted(tmp_path.glob("*.sqlite")))
-    from traceanalyzer.derive.catalog import Catalog
+    from traceanalyzer.catalog.catalog import Catalog
 
     waits = Catalog(matches).table("mpi_matches").to_pylist()
     waited = sum(row["wait"] or 0 for row in waits if row["rank"] == 0)
@@ -404,8 +404,8 @@ def test_names_say_what_calls_do(name, does, collective, at_once):
 
 
 def test_tables_of_no_calls_are_empty():
-    from traceanalyzer.derive.mpi_parts import mpi_parts
     from traceanalyzer.model.schema import EVENT_TABLES
+    from traceanalyzer.ranks.mpi.mpi_parts import mpi_parts
 
     empty = mpi_parts(*(EVENT_TABLES[name].empty() for name in ("mpi_calls", "host_ranges", "gpu_ops")))
     assert isinstance(empty, pa.Table)

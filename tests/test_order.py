@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceanalyzer.columns import ascending
-from traceanalyzer.ingest.order import KEYS, key_columns, sorted_order
+from traceanalyzer.ingest.rows.order import KEYS, key_columns, sorted_order
 
 FEW = st.integers(0, 2) | st.none()
 ROW = st.tuples(FEW, st.integers(0, 2), st.integers(3, 4), FEW, FEW, st.sampled_from(["memset", "kernel", None]))

@@ -9,7 +9,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import MAIN, KinetoTrace
 from tests.support.places import FIXTURES
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 
 OTHER = 529
 TURN, WORK = 5_130, 100

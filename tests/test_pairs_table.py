@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.pairs import SAME, SLOWER, captured_of, corpus_pair, corpus_pairs, truth
 from tests.support.places import needs_corpus
 from traceanalyzer.result.comparing import compare
-from traceanalyzer.result.comparison import Comparison
+from traceanalyzer.result.comparing.comparison import Comparison
 
 PAGE = Path(__file__).parent.parent / "docs" / "compare.md"
 START, END = "<!-- table -->\n", "<!-- end of table -->\n"

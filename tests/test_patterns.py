@@ -8,7 +8,7 @@ import pytest
 
 import traceanalyzer as ta
 from tests.support.kineto import AUTOGRAD, MAIN, KinetoTrace
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 
 HALF, FLOAT = "c10::Half", "float"
 

@@ -8,11 +8,11 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.test_whatif import analysed, measured_step, saving
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.replay import NOTHING, Change, Timeline
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
 from traceanalyzer.intervals import Spans
 from traceanalyzer.render.findings import gain as text_gain
-from traceanalyzer.report.gains import gain as page_gain
+from traceanalyzer.report.sections.gains import gain as page_gain
 from traceanalyzer.result.document import Finding, PlaceSaving, Result, Saving
 
 MS = 1_000

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import traceanalyzer as ta
 from tests.support.kineto import MAIN, KinetoTrace
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.profiler_cost import (
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.derive.replay.profiler_cost import (
     CALL_NS,
     FEW,
     FRAME_NS,
@@ -24,8 +24,8 @@ from traceanalyzer.derive.profiler_cost import (
     SLOWER,
     ProfilerCost,
 )
-from traceanalyzer.derive.tables.steps import UNPROFILED_STEPS
-from traceanalyzer.derive.unprofiled import together
+from traceanalyzer.derive.replay.unprofiled import together
+from traceanalyzer.derive.steps.tables import UNPROFILED_STEPS
 from traceanalyzer.intervals import EMPTY, Spans, covered, total
 from traceanalyzer.model.schema import API_CALLS, HOST_RANGES
 from traceanalyzer.model.trace import Input

@@ -14,12 +14,12 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
-from traceanalyzer.derive.jobs import Jobs, jobs
-from traceanalyzer.derive.tables.ledger import LEDGER
+from traceanalyzer.derive.ledger.tables import LEDGER
 from traceanalyzer.ingest.contract import FileFacts
-from traceanalyzer.ingest.ranks import ranks_in_names
+from traceanalyzer.ingest.rows.ranks import ranks_in_names
 from traceanalyzer.model.schema import DEVICES
 from traceanalyzer.model.trace import Input, file_names, rank_names
+from traceanalyzer.ranks.recordings.jobs import Jobs, jobs
 
 MS, S = 1_000_000, 1_000_000_000
 

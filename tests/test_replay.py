@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import traceanalyzer as ta
 from tests.support.places import FIXTURES
 from tests.test_findings import inputs
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.derive.frames import NULL
-from traceanalyzer.derive.replay import HANDOVER_NS, NOTHING, Change, Timeline
+from traceanalyzer.derive.replay.replay import HANDOVER_NS, NOTHING, Change, Timeline
 from traceanalyzer.intervals import EMPTY, Spans, clip, union
 
 TRACES = [FIXTURES / file for file in inputs(FIXTURES)]

@@ -10,12 +10,22 @@ import pytest
 
 from tests.support.places import FIXTURES
 from traceanalyzer.cli.app import main
-from traceanalyzer.derive.tables.ledger import LEDGER_LINES
-from traceanalyzer.engine.functions import AGGREGATES, ROW_FUNCTIONS
-from traceanalyzer.engine.message import FORMATS, TEXT_FORMATS
+from traceanalyzer.derive.ledger.tables import LEDGER_LINES
+from traceanalyzer.engine.language.functions import AGGREGATES, ROW_FUNCTIONS
+from traceanalyzer.engine.language.message import FORMATS, TEXT_FORMATS
 from traceanalyzer.engine.rows import TABLES
-from traceanalyzer.engine.rule_schema import ABSTAIN, EXPECT, PARAM, REQUIRED, REQUIRES, RULE, SAVING, SEVERITY, TEST
-from traceanalyzer.engine.scenarios import named_scenarios
+from traceanalyzer.engine.rules.rule_schema import (
+    ABSTAIN,
+    EXPECT,
+    PARAM,
+    REQUIRED,
+    REQUIRES,
+    RULE,
+    SAVING,
+    SEVERITY,
+    TEST,
+)
+from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.units import SUFFIXES
 
 PAGE = Path(__file__).parent.parent / "docs" / "rules.md"

@@ -15,7 +15,7 @@ import yaml
 
 import traceanalyzer as ta
 from tests.support.places import CORPUS, needs_corpus
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.result.document import Finding
 

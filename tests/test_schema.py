@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from tests.support.comparisons import baseline, capture, comparison, refused
-from traceanalyzer.result.baseline_file import baseline_bytes
-from traceanalyzer.result.capture import Baseline
-from traceanalyzer.result.check import Check
-from traceanalyzer.result.comparison import Comparison
+from traceanalyzer.result.captures.baseline_file import baseline_bytes
+from traceanalyzer.result.captures.capture import Baseline
+from traceanalyzer.result.captures.check import Check
+from traceanalyzer.result.comparing.comparison import Comparison
 from traceanalyzer.result.document import Result
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import traceanalyzer as ta
 from tests.nsys.nsys_export import Tables, kernel, make_export, runtime
 from traceanalyzer.analysis import analyze
-from traceanalyzer.derive.busy import Busy
-from traceanalyzer.derive.shared import KINDS, Use, common_share, divided, moved
+from traceanalyzer.derive.ledger.busy import Busy
+from traceanalyzer.derive.ledger.shared import KINDS, Use, common_share, divided, moved
 from traceanalyzer.intervals import Spans, join, total, union
 from traceanalyzer.render.text import render_text
 from traceanalyzer.result.document import Result

@@ -23,8 +23,8 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.doctor import diagnose
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest import limits, nsys_reports, sources
-from traceanalyzer.ingest.sources import Source, find_sources
+from traceanalyzer.ingest.bytes import limits, nsys_reports, sources
+from traceanalyzer.ingest.bytes.sources import Source, find_sources
 
 if sys.version_info >= (3, 14):
     from compression import zstd

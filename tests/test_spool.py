@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.ingest import spool
-from traceanalyzer.ingest.order import KEYS
-from traceanalyzer.ingest.spool import Spool
+from traceanalyzer.ingest.rows import external_sort
+from traceanalyzer.ingest.rows.external_sort import Spool
+from traceanalyzer.ingest.rows.order import KEYS
 from traceanalyzer.model.schema import EVENT_TABLES
 
 SPEC = EVENT_TABLES["host_ranges"]
@@ -42,9 +42,9 @@ def batch(rows: list[tuple], numbers: list[int]) -> pa.Table:
 @contextmanager
 def little_memory(run_rows: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spool, "RUN_ROWS", run_rows)
-        patch.setattr(spool, "BLOCK_ROWS", 2)
-        patch.setattr(spool, "MOST_OPEN", 3)
+        patch.setattr(external_sort, "RUN_ROWS", run_rows)
+        patch.setattr(external_sort, "BLOCK_ROWS", 2)
+        patch.setattr(external_sort, "MOST_OPEN", 3)
         yield
 
 

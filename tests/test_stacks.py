@@ -17,10 +17,10 @@ from tests.support.places import FIXTURES
 from tests.test_cli import run
 from traceanalyzer.analysis import parts_of
 from traceanalyzer.analysis.stacks import MOST, stacks
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.heavy_paths import heavy_paths
-from traceanalyzer.derive.tables.trees import CALL_TREES
+from traceanalyzer.derive.trees.heavy_paths import heavy_paths
+from traceanalyzer.derive.trees.tables import CALL_TREES
 from traceanalyzer.render.stacks_text import render_stacks
 
 CAPTURE = FIXTURES / "captured" / "log_metrics.json.gz"

@@ -8,8 +8,8 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.repetition import Launches, find
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.derive.steps.repetition import Launches, find
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.trace import Trace
 

@@ -9,7 +9,7 @@ import yaml
 
 import traceanalyzer as ta
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 
 FIGURES = (
     *(

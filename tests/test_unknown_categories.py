@@ -10,7 +10,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import PROCESS, KinetoTrace
 from traceanalyzer.doctor import diagnose
-from traceanalyzer.ingest.kineto import splitter
+from traceanalyzer.ingest.formats.kineto.text import splitter
 from traceanalyzer.result.gate import exit_code
 
 ON_GPU = {"device": 0, "stream": 7}

@@ -20,9 +20,9 @@ import yaml
 
 import traceanalyzer as ta
 from tests.support.places import CORPUS, needs_corpus
-from traceanalyzer.derive import profiler_cost
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.unprofiled import together, unprofiled_steps
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.derive.replay import profiler_cost
+from traceanalyzer.derive.replay.unprofiled import together, unprofiled_steps
 
 PAGE = Path(__file__).parent.parent / "docs" / "savings.md"
 START, END = "<!-- unprofiled table -->\n", "<!-- end of unprofiled table -->\n"

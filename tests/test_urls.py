@@ -13,7 +13,7 @@ import pytest
 from tests.support.kineto import steady
 from tests.test_cli import refused, run
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.remote import remote_files
+from traceanalyzer.ingest.bytes.remote import remote_files
 from traceanalyzer.urls import SCHEMES, RemoteFolder, shown
 
 SECRET = "s3cr3t"

@@ -6,9 +6,9 @@ import pytest
 
 import traceanalyzer as ta
 from tests.support.places import FIXTURES
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.engine.library import load_rules
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.engine.predictions import SHARED, with_predictions
+from traceanalyzer.engine.rules.library import load_rules
 from traceanalyzer.engine.run import run_rules
 from traceanalyzer.result.document import Result, Saving
 
@@ -90,7 +90,7 @@ def test_waits_that_hide_nothing_give_little_although_the_ledger_promises_more()
 
 
 def test_a_prediction_is_withheld_where_the_timeline_cannot_be_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceanalyzer.derive.replay.Timeline.replay", lambda self, change, marks: marks * 0)
+    monkeypatch.setattr("traceanalyzer.derive.replay.replay.Timeline.replay", lambda self, change, marks: marks * 0)
     found = saving(analysed("kineto/h2d_pageable.slow"), "CPY002")
     assert found.recoverable_ns and found.predicted_speedup is None
     assert "cannot be replayed" in found.prediction_note

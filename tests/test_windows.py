@@ -7,7 +7,7 @@ import pytest
 import traceanalyzer as ta
 from tests.nsys.nsys_export import STRINGS, facts, global_id, kernel, make_export, nvtx, runtime
 from tests.support.kineto import KinetoTrace
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.model.markers import bounds_window
 from traceanalyzer.render.text import render_text
 

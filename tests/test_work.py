@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
-from traceanalyzer.derive import cycles
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.tables.ledger import LEDGER_LINES
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.derive.ledger.tables import LEDGER_LINES
+from traceanalyzer.derive.work import cycles
 from traceanalyzer.names import alike_name
 
 STEP = ["embed", *["norm", "matmul", "gelu", "matmul"] * 3, "loss", "adam"]

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from traceanalyzer.engine.advice import fitting, with_recorded
-from traceanalyzer.engine.library import load_rules
-from traceanalyzer.engine.rule import Rule
+from traceanalyzer.engine.rules.library import load_rules
+from traceanalyzer.engine.rules.rule import Rule
 
 RULES = load_rules()
 OF_PYTHON = {rule.id for rule in RULES if rule.id.startswith("OPR")} | {"LCH002", "HST004"}

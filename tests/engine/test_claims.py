@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.derive.tables.ledger import LEDGER_INTERVALS
+from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
 from traceanalyzer.engine.claims import CLAIMS_SCHEMA, ClaimBook, spans_by_gpu
 from traceanalyzer.intervals import Spans, intersect, total, union
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.engine.compute import as_array
-from traceanalyzer.engine.expression import compile_condition, compile_expression
-from traceanalyzer.engine.kinds import BOOL, TEXT, number
-from traceanalyzer.engine.names import Names
+from traceanalyzer.engine.language.compute import as_array
+from traceanalyzer.engine.language.expression import compile_condition, compile_expression
+from traceanalyzer.engine.language.kinds import BOOL, TEXT, number
+from traceanalyzer.engine.language.names import Names
+from traceanalyzer.engine.language.syntax import ExpressionError
 from traceanalyzer.engine.rows import GPU_KEYS, TableRows, Windows
-from traceanalyzer.engine.syntax import ExpressionError
 from traceanalyzer.model.schema import NAME
 
 COLUMNS = {
@@ -40,7 +40,7 @@ def rows(**columns: list[Any]) -> TableRows:
 
 
 def windows() -> Windows:
-    from traceanalyzer.derive.tables.ledger import LEDGER
+    from traceanalyzer.derive.ledger.tables import LEDGER
 
     return Windows(
         pa.Table.from_pylist([{"rank": 0, "device": 0, "duration": 1000, "step_count": 0}], schema=LEDGER.schema)

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from tests.support.files import bound_socket
 from tests.test_cli import refused
-from traceanalyzer.engine import compute
-from traceanalyzer.engine.expression import compile_expression
-from traceanalyzer.engine.kinds import NUMBER, TEXT
-from traceanalyzer.engine.library import load_rules, parse_rules, read_files
-from traceanalyzer.engine.lint import lint_rules
-from traceanalyzer.engine.message import LONGEST_MESSAGE, compile_message
-from traceanalyzer.engine.names import Names
-from traceanalyzer.engine.overrides import with_overrides
+from traceanalyzer.engine.language import compute
+from traceanalyzer.engine.language.expression import compile_expression
+from traceanalyzer.engine.language.kinds import NUMBER, TEXT
+from traceanalyzer.engine.language.message import LONGEST_MESSAGE, compile_message
+from traceanalyzer.engine.language.names import Names
+from traceanalyzer.engine.language.syntax import ExpressionError
 from traceanalyzer.engine.rows import TableRows, Windows
+from traceanalyzer.engine.rules.library import load_rules, parse_rules, read_files
+from traceanalyzer.engine.rules.lint import lint_rules
+from traceanalyzer.engine.rules.overrides import with_overrides
+from traceanalyzer.engine.rules.scenario import Scenario
+from traceanalyzer.engine.rules.yamlfile import YamlError, read_yaml
 from traceanalyzer.engine.run import run_rules
-from traceanalyzer.engine.scenario import Scenario
-from traceanalyzer.engine.syntax import ExpressionError
-from traceanalyzer.engine.yamlfile import YamlError, read_yaml
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.units import parse_quantity
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from traceanalyzer.engine.library import rule_files
-from traceanalyzer.engine.lint import lint_rules
+from traceanalyzer.engine.rules.library import rule_files
+from traceanalyzer.engine.rules.lint import lint_rules
 
 FILE = "rules/input/INP001-data-loader-stall.yaml"
 GOOD = dict(rule_files())[FILE]

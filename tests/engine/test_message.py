@@ -3,12 +3,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from traceanalyzer.derive.tables.ledger import GAPS, LEDGER
-from traceanalyzer.engine.kinds import TEXT, number
-from traceanalyzer.engine.message import compile_message
-from traceanalyzer.engine.names import Names
+from traceanalyzer.derive.ledger.tables import GAPS, LEDGER
+from traceanalyzer.engine.language.kinds import TEXT, number
+from traceanalyzer.engine.language.message import compile_message
+from traceanalyzer.engine.language.names import Names
+from traceanalyzer.engine.language.syntax import ExpressionError
 from traceanalyzer.engine.rows import TableRows, Windows
-from traceanalyzer.engine.syntax import ExpressionError
 
 VALUES = {
     "lost": (number("ns"), pa.scalar(300_000_000)),

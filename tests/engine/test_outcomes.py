@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from traceanalyzer.engine.library import load_rules
 from traceanalyzer.engine.outcomes import in_own_words, merged
+from traceanalyzer.engine.rules.library import load_rules
 from traceanalyzer.result.document import RuleOutcome
 
 

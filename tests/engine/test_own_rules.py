@@ -10,8 +10,8 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.config import Config
-from traceanalyzer.engine.library import load_rules, rule_files
-from traceanalyzer.engine.lint import lint_rules
+from traceanalyzer.engine.rules.library import load_rules, rule_files
+from traceanalyzer.engine.rules.lint import lint_rules
 from traceanalyzer.errors import ConfigError
 
 SHIPPED = dict(rule_files())["rules/input/INP001-data-loader-stall.yaml"]

@@ -9,9 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from traceanalyzer.engine.library import rule_files
-from traceanalyzer.engine.rule_schema import rule_schema
-from traceanalyzer.engine.yamlfile import read_yaml
+from traceanalyzer.engine.rules.library import rule_files
+from traceanalyzer.engine.rules.rule_schema import rule_schema
+from traceanalyzer.engine.rules.yamlfile import read_yaml
 
 PUBLISHED = Path(__file__).parent.parent.parent / "docs" / "rule.schema.json"
 RULES = dict(rule_files())

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from traceanalyzer.engine.library import CLAIM_ORDER, load_rules, rule_files
-from traceanalyzer.engine.lint import lint_rules
-from traceanalyzer.engine.rule import Rule, RuleTest
+from traceanalyzer.engine.rules.library import CLAIM_ORDER, load_rules, rule_files
+from traceanalyzer.engine.rules.lint import lint_rules
+from traceanalyzer.engine.rules.rule import Rule, RuleTest
+from traceanalyzer.engine.rules.scenario import Scenario, run_test
 from traceanalyzer.engine.run import EngineResult, run_rules
-from traceanalyzer.engine.scenario import Scenario, run_test
 
 RULES = load_rules()
 TESTS = [pytest.param(rule, test, id=f"{rule.id}: {test.name}") for rule in RULES for test in rule.tests]

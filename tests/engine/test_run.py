@@ -6,12 +6,12 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from traceanalyzer.engine.library import claim_order
-from traceanalyzer.engine.overrides import parse_overrides, with_overrides
-from traceanalyzer.engine.rule import Rule
-from traceanalyzer.engine.rulefile import read_rule
+from traceanalyzer.engine.rules.library import claim_order
+from traceanalyzer.engine.rules.overrides import parse_overrides, with_overrides
+from traceanalyzer.engine.rules.rule import Rule
+from traceanalyzer.engine.rules.rulefile import read_rule
+from traceanalyzer.engine.rules.scenario import Scenario
 from traceanalyzer.engine.run import EngineResult, run_rules
-from traceanalyzer.engine.scenario import Scenario
 from traceanalyzer.errors import ConfigError
 
 RULE = """\

@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from traceanalyzer.engine.library import load_rules, rule_files
-from traceanalyzer.engine.lint import lint_rules
-from traceanalyzer.engine.page import rule_page
-from traceanalyzer.engine.rulefile import read_rule
+from traceanalyzer.engine.rules.library import load_rules, rule_files
+from traceanalyzer.engine.rules.lint import lint_rules
+from traceanalyzer.engine.rules.page import rule_page
+from traceanalyzer.engine.rules.rulefile import read_rule
+from traceanalyzer.engine.rules.scenario import Scenario, run_test
+from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.engine.run import run_rules
-from traceanalyzer.engine.scenario import Scenario, run_test
-from traceanalyzer.engine.scenarios import named_scenarios
 
 RULES = load_rules()
 # What a person would call the main fault of each; None for those that have none.

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from traceanalyzer.ingest.collector import Collector
+from traceanalyzer.ingest.bytes.sources import find_sources
 from traceanalyzer.ingest.contract import FileFacts
-from traceanalyzer.ingest.nsys.importer import NsysImporter
-from traceanalyzer.ingest.sources import find_sources
+from traceanalyzer.ingest.formats.nsys.importer import NsysImporter
+from traceanalyzer.ingest.rows.collector import Collector
 from traceanalyzer.model.schema import EVENT_TABLES
 
 Row = dict[str, Any]

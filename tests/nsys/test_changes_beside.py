@@ -252,7 +252,7 @@ def test_a_wal_that_claims_a_giant(tmp_path: Path, temporary: Path) -> None:
 
 
 def test_an_export_that_is_written_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from traceanalyzer.ingest.nsys import importer
+    from traceanalyzer.ingest.formats.nsys import importer
 
     path = make_export(tmp_path / "e.sqlite", {GPU: [kernel()]})
     read_it = importer.About.read

@@ -5,13 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from traceanalyzer.ingest.classify import (
-    api_class,
-    function_path,
-    kernel_class,
-    map_names,
-    plain_api_name,
-)
+from traceanalyzer.ingest.rows.classify import api_class, function_path, kernel_class, map_names, plain_api_name
 from traceanalyzer.model.markers import is_step_name
 
 API = {

@@ -9,7 +9,7 @@ import pytest
 
 import traceanalyzer as ta
 from tests.nsys.nsys_export import STRINGS, Row, Tables, global_id, kernel, make_export, nvtx, read, runtime
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 
 US = 1000
 NAMES = STRINGS | {

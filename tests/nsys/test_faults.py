@@ -10,7 +10,7 @@ import pytest
 from nsys_export import Row, Tables, global_id, kernel, make_export, memcpy, nvtx, process_id, read, runtime
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.nsys.database import BATCH_ROWS
+from traceanalyzer.ingest.formats.nsys.sqlite.database import BATCH_ROWS
 
 GPU = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPY = "CUPTI_ACTIVITY_KIND_MEMCPY"

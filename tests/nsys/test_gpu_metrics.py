@@ -10,8 +10,8 @@ import pytest
 import traceanalyzer as ta
 from tests.nsys.nsys_export import Tables, kernel, make_export, memcpy, runtime
 from tests.support.places import CORPUS, needs_corpus
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.metric_names import metric_of
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.derive.kernels.metric_names import metric_of
 
 KIND = 0x1000000000000
 MS = 1_000_000

@@ -13,7 +13,7 @@ from nsys_export import facts, kernel, make_export, nvtx, read, runtime
 
 from tests.test_cli import run
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.nsys import database
+from traceanalyzer.ingest.formats.nsys.sqlite import database
 
 GPU = "CUPTI_ACTIVITY_KIND_KERNEL"
 API = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -162,7 +162,7 @@ def test_a_name_without_end(export: Path) -> None:
 
 
 def test_long_texts_come_in_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceanalyzer.ingest.nsys.rows._BATCH_BYTES", 10_000)
+    monkeypatch.setattr("traceanalyzer.ingest.formats.nsys.sqlite.rows._BATCH_BYTES", 10_000)
     texts = [f"{n}{'x' * 1000}" for n in range(100)]
     path = make_export(tmp_path / "e.sqlite", {"NVTX_EVENTS": [nvtx(n, n + 1, text) for n, text in enumerate(texts)]})
     sink = read(path)

@@ -12,7 +12,7 @@ from nsys_export import Row, Tables, facts, global_id, kernel, make_export, memc
 
 import traceanalyzer as ta
 from traceanalyzer.analysis import analyze
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.report.html import render_html
 from traceanalyzer.result.document import Result
 

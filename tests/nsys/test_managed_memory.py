@@ -9,7 +9,7 @@ from nsys_export import STRINGS, Row, Tables, global_id, kernel, make_export, me
 
 from traceanalyzer import load
 from traceanalyzer.analysis import analyze
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.result.document import Finding, Result
 
 GPU, COPY, API = (f"CUPTI_ACTIVITY_KIND_{name}" for name in ("KERNEL", "MEMCPY", "RUNTIME"))

@@ -12,8 +12,8 @@ import pytest
 
 import traceanalyzer as ta
 from tests.nsys.nsys_export import STRINGS, Row, Tables, global_id, kernel, make_export, nvtx, read, runtime
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.ingest.nsys import payloads
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.ingest.formats.nsys.events import payloads
 
 US, MB = 1000, 1 << 20
 NAMES = STRINGS | {

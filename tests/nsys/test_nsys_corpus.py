@@ -14,7 +14,7 @@ import yaml
 from nsys_export import Collected, read
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.steps import find_steps, step_marks
+from traceanalyzer.ingest.rows.steps import find_steps, step_marks
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 pytestmark = [pytest.mark.corpus, pytest.mark.skipif(not CORPUS.is_dir(), reason="no corpus here")]

@@ -12,8 +12,8 @@ import pytest
 from nsys_export import facts, kernel, make_export, process_id, read, runtime
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.nsys.importer import NsysImporter
-from traceanalyzer.ingest.sources import find_sources
+from traceanalyzer.ingest.bytes.sources import find_sources
+from traceanalyzer.ingest.formats.nsys.importer import NsysImporter
 
 GPU = "CUPTI_ACTIVITY_KIND_KERNEL"
 API = "CUPTI_ACTIVITY_KIND_RUNTIME"

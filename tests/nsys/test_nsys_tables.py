@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from nsys_export import Collected, Tables, global_id, kernel, make_export, memcpy, nvtx, process_id, read, runtime
 
-from traceanalyzer.ingest.nsys.database import BATCH_ROWS
-from traceanalyzer.ingest.steps import find_steps, step_marks
+from traceanalyzer.ingest.formats.nsys.sqlite.database import BATCH_ROWS
+from traceanalyzer.ingest.rows.steps import find_steps, step_marks
 
 GPU = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPY = "CUPTI_ACTIVITY_KIND_MEMCPY"

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.ingest.nsys.operators import described
+from traceanalyzer.ingest.formats.nsys.events.operators import described
 
 PIECES = [", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = ", ", seq", " = ", "=", "aten::add", "é", "7"]
 texts = st.lists(st.sampled_from([*PIECES, "12", "[[2, 2]]", "1" * 18, "1" * 19]), max_size=9).map("".join)

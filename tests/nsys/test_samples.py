@@ -22,8 +22,8 @@ from tests.nsys.nsys_export import (
 )
 from tests.nsys.test_host_calls import NAMES as CALL_NAMES
 from tests.nsys.test_host_calls import US, os_call, two_kernels
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.ingest import spool
+from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.ingest.rows import external_sort
 
 MAIN, OTHER = 8, 9
 NAMES = CALL_NAMES | {
@@ -268,9 +268,9 @@ def test_many_samples_are_sorted_in_few_blocks(tmp_path, monkeypatch):
     count, written = 6000, []
     tables = sampled([*range(count)])
     monkeypatch.setattr(
-        spool,
+        external_sort,
         "_write",
-        lambda path, table, cuts, write=spool._write: written.append(len(cuts)) or write(path, table, cuts),
+        lambda path, table, cuts, write=external_sort._write: written.append(len(cuts)) or write(path, table, cuts),
     )
     assert len(stacks(tables, tmp_path)) == count
     assert 0 < max(written) < 10

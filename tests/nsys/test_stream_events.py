@@ -6,7 +6,7 @@ import pytest
 
 import traceanalyzer as ta
 from tests.nsys.nsys_export import Row, Tables, global_id, kernel, make_export, read, runtime
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 
 NONE = 4294967295
 

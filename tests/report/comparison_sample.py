@@ -11,7 +11,7 @@ from report_sample import HOSTILE, HOSTILE_TOO, ORIGIN, Sample, sample
 
 from tests.support.comparisons import US, change, comparison, problem, side
 from traceanalyzer.report.comparison_page import render_comparison_html
-from traceanalyzer.result.comparison import Comparison, Note
+from traceanalyzer.result.comparing.comparison import Comparison, Note
 from traceanalyzer.result.document import Evidence, Result
 
 LATER = 86_400_000_000_001

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive.tables import DERIVED_TABLES
+from traceanalyzer.catalog.tables import DERIVED_TABLES
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.result.document import (
     Device,

@@ -22,10 +22,10 @@ from tests.support.comparisons import US, change, comparison, refused, side
 from traceanalyzer.errors import InputError
 from traceanalyzer.report.charts.step_samples import samples_chart
 from traceanalyzer.report.comparison_page import render_comparison_html
-from traceanalyzer.report.comparison_view import line_views, main_cause, side_views, sum_of_lines
-from traceanalyzer.report.stacked_timeline import Trace, draft_stacked_timeline
+from traceanalyzer.report.sections.comparison_view import line_views, main_cause, side_views, sum_of_lines
 from traceanalyzer.report.tables.changes import change_tables
-from traceanalyzer.result.comparison import Comparison, Noise
+from traceanalyzer.report.timeline.stacked_timeline import Trace, draft_stacked_timeline
+from traceanalyzer.result.comparing.comparison import Comparison, Noise
 
 
 @pytest.fixture(scope="module")

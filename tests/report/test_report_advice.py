@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.engine.library import load_rules
-from traceanalyzer.report.advice import advice
+from traceanalyzer.engine.rules.library import load_rules
+from traceanalyzer.report.sections.advice import advice
 
 
 def coded(text: str) -> list[str]:

@@ -10,8 +10,8 @@ import pytest
 from report_sample import Sample, many_kernels, rows, sample
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.report.budget import LIMIT, MEGABYTE, MOST_SLICES, Budget, Made, fitted
 from traceanalyzer.report.html import render_html
+from traceanalyzer.report.page_size import LIMIT, MEGABYTE, MOST_SLICES, Budget, Made, fitted
 
 
 def test_the_limit_sets_how_much_is_shown():

@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 from report_sample import HOSTILE, Sample, sample
 
 from traceanalyzer.report.assets import SCRIPTS
-from traceanalyzer.report.findings_view import EvidenceView, _evidence_view
 from traceanalyzer.report.html import render_html
-from traceanalyzer.report.ledger_bar import ledger_segments
 from traceanalyzer.report.packing import inline_json
+from traceanalyzer.report.sections.findings_view import EvidenceView, _evidence_view
+from traceanalyzer.report.sections.ledger_bar import ledger_segments
 from traceanalyzer.resources import data_folder
 from traceanalyzer.result.document import Evidence, Saving, Scope, Verdict
 from traceanalyzer.result.verdict import NOTHING_TO_JUDGE

@@ -14,8 +14,8 @@ from report_sample import HOSTILE, Sample, rows, sample
 from tests.support.job_results import MS, job_result
 from traceanalyzer.report.charts.heat import MOST_COLUMNS, MOST_ROWS, heat_charts, step_matrix
 from traceanalyzer.report.html import render_html
-from traceanalyzer.report.selection import ranks_to_show
-from traceanalyzer.report.timeline import build_timeline
+from traceanalyzer.report.timeline.selection import ranks_to_show
+from traceanalyzer.report.timeline.timeline import build_timeline
 from traceanalyzer.result.document import Evidence, Result, Scope
 from traceanalyzer.result.gpus import notable_gpus
 from traceanalyzer.result.ranks import rank_list

@@ -7,8 +7,8 @@ import pyarrow as pa
 from conftest import decode
 from report_sample import Sample, many_kernels, named_kernels
 
-from traceanalyzer.report import timeline as timelines
-from traceanalyzer.report.timeline import build_timeline
+from traceanalyzer.report.timeline import timeline as timelines
+from traceanalyzer.report.timeline.timeline import build_timeline
 
 KERNELS = 6_000
 

@@ -17,9 +17,9 @@ from conftest import Row, decode
 import traceanalyzer as ta
 from traceanalyzer.analysis import Shown, analyze_parts, parts_of
 from traceanalyzer.config import Config
-from traceanalyzer.report import sources
 from traceanalyzer.report.palette import CODES
-from traceanalyzer.report.timeline import Timeline, build_timeline
+from traceanalyzer.report.sections import gpu_names
+from traceanalyzer.report.timeline.timeline import Timeline, build_timeline
 from traceanalyzer.result.clocks import clock_offsets
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -69,8 +69,8 @@ def shot(request: pytest.FixtureRequest) -> Iterator[Shot]:
 
     def build(**limits: int) -> Timeline:
         every = [item for finding in result.findings for item in finding.evidence]
-        offsets, claims = clock_offsets(result), sources.rank_claims(result)
-        return build_timeline(tables, sources.rank_namer(result), every, offsets, claims=claims, **limits)
+        offsets, claims = clock_offsets(result), gpu_names.rank_claims(result)
+        return build_timeline(tables, gpu_names.rank_namer(result), every, offsets, claims=claims, **limits)
 
     timeline = build()
     yield Shot(tables, timeline, *decode(timeline.blob), build)

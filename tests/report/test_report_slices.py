@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceanalyzer.report.points import make_points, thin, thinned_size, within
-from traceanalyzer.report.slices import Slices, make_slices, merge, merged_size, pack
+from traceanalyzer.report.timeline.points import make_points, thin, thinned_size, within
+from traceanalyzer.report.timeline.slices import Slices, make_slices, merge, merged_size, pack
 
 SPANS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 60), st.integers(0, 2)), min_size=1, max_size=60)
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from traceanalyzer.report.charts.figure import axis, layout
-from traceanalyzer.report.lanes import Group, Lane
 from traceanalyzer.report.palette import CODES
-from traceanalyzer.report.slices import make_slices
 from traceanalyzer.report.stills.axes import axis_of, round_ticks
 from traceanalyzer.report.stills.chart import MOST_CELLS, chart_still
 from traceanalyzer.report.stills.timeline import MOST_ROWS, timeline_still
+from traceanalyzer.report.timeline.lanes import Group, Lane
+from traceanalyzer.report.timeline.slices import make_slices
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.0, 337.2), (-3e-5, 2e-5), (1e9, 1e9 + 7), (5.0, 5.0)])

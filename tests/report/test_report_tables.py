@@ -23,14 +23,14 @@ from report_sample import HOSTILE, HOSTILE_TOO, Sample, rows, sample
 
 import traceanalyzer as ta
 from tests.support.job_results import MS, job_result
-from traceanalyzer.derive.catalog import Catalog
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.report.html import render_html
 from traceanalyzer.report.kinds import FAMILIES
-from traceanalyzer.report.sources import rank_namer
+from traceanalyzer.report.sections.gpu_names import rank_namer
 from traceanalyzer.report.tables import build_tables
 from traceanalyzer.report.tables.plain import plain_table
 from traceanalyzer.report.tables.table import DataTable
-from traceanalyzer.report.timeline import build_timeline
+from traceanalyzer.report.timeline.timeline import build_timeline
 from traceanalyzer.result.document import Result
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -10,7 +10,7 @@ import numpy as np
 from conftest import Row, blob_of, decode
 from report_sample import HOSTILE, ORIGIN, Sample, many_kernels, rows, sample
 
-from traceanalyzer.report.timeline import Timeline, build_timeline
+from traceanalyzer.report.timeline.timeline import Timeline, build_timeline
 from traceanalyzer.result.document import Evidence
 
 

@@ -15,8 +15,8 @@ from payloads import Block
 from report_sample import HOSTILE, Sample, rows, sample
 from trees_sample import Node, call_trees, tree_table, wide_tree
 
-from traceanalyzer.report.budget import Budget
 from traceanalyzer.report.html import render_html
+from traceanalyzer.report.page_size import Budget
 from traceanalyzer.report.palette import BY_KEY, CODES
 from traceanalyzer.report.stills.trees import tree_still
 from traceanalyzer.report.trees.forest import Forest, limited, read_forest

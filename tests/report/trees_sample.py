@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from report_sample import HOSTILE, HOSTILE_TOO
 
-from traceanalyzer.derive.tables.trees import CALL_TREES
+from traceanalyzer.derive.trees.tables import CALL_TREES
 
 Node = tuple[str, str, int, list[Any]]
 """Name, kind, ns of its own, children."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from traceanalyzer.result.capture import Capture, Problem, Samples, Unit, Value
-from traceanalyzer.result.metrics import figure
+from traceanalyzer.result.captures.capture import Capture, Problem, Samples, Unit, Value
+from traceanalyzer.result.captures.metrics import figure
 
 
 def capture(name: str = "run.json", *, steps: int = 5, rules: dict[str, str] | None = None, **more: object) -> Capture:

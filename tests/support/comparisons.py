@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from traceanalyzer.result.capture import Baseline, Capture, Problem, Samples, Shape, Unit, Value, Work
-from traceanalyzer.result.comparison import Change, Comparison, Noise, Note, ProblemChange, Side
+from traceanalyzer.result.captures.capture import Baseline, Capture, Problem, Samples, Shape, Unit, Value, Work
+from traceanalyzer.result.comparing.comparison import Change, Comparison, Noise, Note, ProblemChange, Side
 
 MS, US = 1_000_000, 1_000
 TOOL = {"name": "traceanalyzer", "version": "0"}

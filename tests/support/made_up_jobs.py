@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.derive.tables.communication import COMMUNICATION
 from traceanalyzer.model.trace import Input
+from traceanalyzer.ranks.collectives.tables import COMMUNICATION
 
 BASE_NS = 1_700_000_000_000_000_000
 Floats = npt.NDArray[np.float64]

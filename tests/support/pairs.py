@@ -12,7 +12,7 @@ import traceanalyzer as ta
 from tests.support.places import CORPUS
 from traceanalyzer.analysis import analyze_parts, parts_of
 from traceanalyzer.analysis.capturing import WORK_TABLES, captured
-from traceanalyzer.result.capture import Capture
+from traceanalyzer.result.captures.capture import Capture
 
 SAME = ("compiled_train", "leak_growth", "comm_not_overlapped")
 """Pairs of the corpus that take as long under the profiler: 2 %, 1 % and 14 % apart without it."""

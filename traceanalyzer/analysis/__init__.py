@@ -23,9 +23,9 @@ from traceanalyzer.analysis.sharing import devices_in_use, uses, with_shared_gpu
 from traceanalyzer.analysis.shown import Shown
 from traceanalyzer.analysis.survey import survey
 from traceanalyzer.analysis.whole import job_tables, run_job_rules, whole
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.engine.rule import Rule
+from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.store import is_store, read_store
 from traceanalyzer.model.trace import Trace

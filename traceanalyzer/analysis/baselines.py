@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from traceanalyzer.analysis.captures import check_different
 from traceanalyzer.errors import NotJudgedError
-from traceanalyzer.result.capture import Baseline, Capture
+from traceanalyzer.result.captures.capture import Baseline, Capture
+from traceanalyzer.result.captures.metrics import why_unjudged
 from traceanalyzer.result.comparing.alike import unlike
-from traceanalyzer.result.metrics import why_unjudged
 from traceanalyzer.version import VERSION
 
 ANYWAY = "--anyway saves it all the same"

@@ -17,8 +17,8 @@ from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.store import is_store
 from traceanalyzer.redaction.people import file_name
-from traceanalyzer.result.baseline_file import is_baseline, read_baseline
-from traceanalyzer.result.capture import Capture
+from traceanalyzer.result.captures.baseline_file import is_baseline, read_baseline
+from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.document import Result
 from traceanalyzer.urls import Place, shown, url_of
 from traceanalyzer.workers import LOCAL

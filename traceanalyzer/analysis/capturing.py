@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from traceanalyzer.analysis import Analysis
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.tables.ledger import LEDGER_LINES
+from traceanalyzer.derive.ledger.tables import LEDGER_LINES
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import redacted
-from traceanalyzer.result.capture import (
+from traceanalyzer.result.captures.capture import (
     MOST_NAMES,
     MOST_SAMPLES,
     MOST_SHAPES,
@@ -28,9 +28,9 @@ from traceanalyzer.result.capture import (
     Unit,
     Work,
 )
+from traceanalyzer.result.captures.metrics import metrics_of
 from traceanalyzer.result.document import SEVERITIES, Finding, Result
 from traceanalyzer.result.gpus import gpu_namer
-from traceanalyzer.result.metrics import metrics_of
 
 WORK_TABLES = ("work_units", "work_names", "work_shapes")
 """What `captured` needs of `analyze_parts` besides the usual tables."""

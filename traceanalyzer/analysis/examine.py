@@ -13,10 +13,10 @@ from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
 from traceanalyzer.engine.culprits import culprits
-from traceanalyzer.engine.library import load_rules
-from traceanalyzer.engine.overrides import check_disabled, with_overrides
 from traceanalyzer.engine.predictions import with_predictions
-from traceanalyzer.engine.rule import Rule
+from traceanalyzer.engine.rules.library import load_rules
+from traceanalyzer.engine.rules.overrides import check_disabled, with_overrides
+from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.engine.run import run_rules
 from traceanalyzer.engine.splits import claimed
 from traceanalyzer.engine.unit_claims import UNIT_CLAIMS, unit_claims

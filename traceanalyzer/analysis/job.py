@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from traceanalyzer.analysis.join import Join
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism, RankSteps, StepMatrix
 
 
@@ -21,7 +21,7 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
     if users < 2 and not communication.num_rows:
         return None
     # Only jobs that communicate pay for what this imports.
-    from traceanalyzer.derive.side_by_side import collective_stats, late_ranks, step_matrix
+    from traceanalyzer.ranks.waits.side_by_side import collective_stats, late_ranks, step_matrix
 
     names, rows = step_matrix(tables.table("step_ledger"), tables.table("waited_intervals"))
     collectives, left, left_exposed = collective_stats(communication)
@@ -51,7 +51,7 @@ def _matched_share(communication: pa.Table) -> float | None:
 def _parallelism(communication: pa.Table) -> list[Parallelism]:
     if not communication.num_rows:
         return []
-    from traceanalyzer.derive.parallel_groups import describe_job, process_groups
+    from traceanalyzer.ranks.parallelism.parallel_groups import describe_job, process_groups
 
     return [
         Parallelism(

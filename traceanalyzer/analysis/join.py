@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 
 from traceanalyzer.analysis.survey import Survey
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.jobs import Jobs, jobs
-from traceanalyzer.derive.shared import Portion, SharedGpu
-from traceanalyzer.derive.tables.communication import LATE_WINDOWS, MATCHES
-from traceanalyzer.derive.tables.mpi import MPI_MATCHES
-from traceanalyzer.derive.tables.offsets import CLOCK_OFFSETS
+from traceanalyzer.derive.ledger.shared import Portion, SharedGpu
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input, file_names
+from traceanalyzer.ranks.collectives.clock_tables import CLOCK_OFFSETS
+from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS, MATCHES
+from traceanalyzer.ranks.mpi.tables import MPI_MATCHES
+from traceanalyzer.ranks.recordings.jobs import Jobs, jobs
 
 if TYPE_CHECKING:
-    from traceanalyzer.derive.matches import Joined
+    from traceanalyzer.ranks.collectives.matches import Joined
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def join(surveys: Sequence[Survey]) -> Join:
             offsets += [calls.offsets] if calls is not None else []
             continue
         # Only jobs that communicate pay for what this imports.
-        from traceanalyzer.derive.matches import joined, late_windows
+        from traceanalyzer.ranks.collectives.matches import joined, late_windows
 
         told = joined(kernels, [inputs[at] for at in group])
         found = _numbered_from(count, told.matches)
@@ -126,13 +126,13 @@ def _mpi(surveys: Sequence[Survey]) -> Joined | None:
     parts = frames.concatenated([one.mpi_parts for one in surveys])
     if not parts.num_rows:
         return None
-    from traceanalyzer.derive.mpi_matches import joined_calls
+    from traceanalyzer.ranks.mpi.mpi_matches import joined_calls
 
     return joined_calls(parts, [one.input for one in surveys])
 
 
 def _mpi_windows(matches: pa.Table) -> pa.Table:
-    from traceanalyzer.derive.mpi_matches import late_windows
+    from traceanalyzer.ranks.mpi.mpi_matches import late_windows
 
     return late_windows(matches)
 

@@ -18,9 +18,9 @@ from traceanalyzer.version import VERSION
 from traceanalyzer.workers import LOCAL, jobs_for, workers
 
 if TYPE_CHECKING:
+    from traceanalyzer.ingest.bytes.remote import RemoteFile
+    from traceanalyzer.ingest.bytes.sources import Source
     from traceanalyzer.ingest.pipeline import ProgressFactory
-    from traceanalyzer.ingest.remote import RemoteFile
-    from traceanalyzer.ingest.sources import Source
 
 IN_MEMORY_BYTES = 64 << 20
 """Parts of a store that are smaller than this together stay in memory, where they and what is derived of them take some twenty times
@@ -98,7 +98,7 @@ def _read(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Execut
 
 def _local(found: Sequence[Source | RemoteFile]) -> list[Source]:
     """The files of this machine; none if there are others too."""
-    from traceanalyzer.ingest.sources import Source
+    from traceanalyzer.ingest.bytes.sources import Source
 
     local = [one for one in found if isinstance(one, Source)]
     return local if len(local) == len(found) else []

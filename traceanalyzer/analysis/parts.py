@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.model.parts import Part as Files
 from traceanalyzer.model.store import read_part
 from traceanalyzer.model.trace import Input, Trace

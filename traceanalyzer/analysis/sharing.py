@@ -11,9 +11,9 @@ from traceanalyzer.analysis.join import Brief, Join
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.job_health import apart_on_one_gpu
-from traceanalyzer.derive.shared import Use, common_share, divided, moved
+from traceanalyzer.derive.ledger.shared import Use, common_share, divided, moved
 from traceanalyzer.model.trace import Input
+from traceanalyzer.ranks.recordings.job_health import apart_on_one_gpu
 
 LEAST_COMMON = 0.9
 """Where less of the time was recorded of all of a GPU's users, whether it was idle is not known for too much of it."""

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from traceanalyzer.analysis.examine import SMALL_TABLES
 from traceanalyzer.analysis.parts import Part
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.catalog import Catalog
 
 
 class Shown:

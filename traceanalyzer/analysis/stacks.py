@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
-from traceanalyzer.derive.heavy_paths import heavy_paths
+from traceanalyzer.derive.trees.heavy_paths import heavy_paths
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.result.stacks import HeavyPath, HeavyPaths
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from traceanalyzer.analysis.parts import Part
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
-from traceanalyzer.derive.catalog import Catalog
 from traceanalyzer.model.trace import Input
 
 

@@ -13,19 +13,19 @@ import pyarrow.compute as pc
 from traceanalyzer.analysis.examine import Examination, about_the_job
 from traceanalyzer.analysis.job import job_of
 from traceanalyzer.analysis.join import Join, gpu_names
+from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.catalog import Catalog
-from traceanalyzer.derive.health import softened
-from traceanalyzer.derive.program import described
-from traceanalyzer.derive.shared import SharedGpu
-from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
-from traceanalyzer.derive.unprofiled import together
+from traceanalyzer.derive.ledger.shared import SharedGpu
+from traceanalyzer.derive.ledger.tables import IDLE_CAUSES
+from traceanalyzer.derive.recording.health import softened
+from traceanalyzer.derive.recording.program import described
+from traceanalyzer.derive.replay.unprofiled import together
 from traceanalyzer.engine.advice import fitting
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.engine.gain import by_gain, leveled
 from traceanalyzer.engine.outcomes import in_own_words, merged
-from traceanalyzer.engine.rule import Rule
+from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.engine.run import EngineResult, run_rules
 from traceanalyzer.engine.splits import Told, claimed, splits
 from traceanalyzer.model.schema import EVENT_TABLES

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 
 from traceanalyzer.budgets.expression import EXAMPLE, Comparison, compile_comparison
 from traceanalyzer.config import Budgets, Entry
-from traceanalyzer.engine.syntax import ExpressionError
+from traceanalyzer.engine.language.syntax import ExpressionError
 from traceanalyzer.errors import ConfigError, did_you_mean
-from traceanalyzer.result.metrics import figure
+from traceanalyzer.result.captures.metrics import figure
 
 OFF = "off"
 NOTHING_TO_CHECK = (

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from traceanalyzer.engine.kinds import Kind, KindError, common, divide, multiply, number
-from traceanalyzer.engine.syntax import ExpressionError, Source, parse
+from traceanalyzer.engine.language.kinds import Kind, KindError, common, divide, multiply, number
+from traceanalyzer.engine.language.syntax import ExpressionError, Source, parse
 from traceanalyzer.errors import did_you_mean
-from traceanalyzer.result.metrics import figure, figure_names
+from traceanalyzer.result.captures.metrics import figure, figure_names
 from traceanalyzer.units import SHARE
 
 BASELINE = "baseline"

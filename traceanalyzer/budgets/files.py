@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from traceanalyzer.config import Budgets, read_budgets, read_config
-from traceanalyzer.engine.yamlfile import MOST_BYTES, YamlError, read_yaml
+from traceanalyzer.engine.rules.yamlfile import MOST_BYTES, YamlError, read_yaml
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.files import read_settings
 

@@ -11,9 +11,9 @@ from traceanalyzer.budgets.assertions import OFF, Assertion
 from traceanalyzer.budgets.readings import Together, reading, together
 from traceanalyzer.budgets.words import actual, expected
 from traceanalyzer.errors import ConfigError
-from traceanalyzer.result.capture import Capture
-from traceanalyzer.result.check import Check, CheckedCapture, Held
-from traceanalyzer.result.metrics import RULE_FIGURES, why_unjudged
+from traceanalyzer.result.captures.capture import Capture
+from traceanalyzer.result.captures.check import Check, CheckedCapture, Held
+from traceanalyzer.result.captures.metrics import RULE_FIGURES, why_unjudged
 from traceanalyzer.urls import url_of
 from traceanalyzer.version import VERSION
 

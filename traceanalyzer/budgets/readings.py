@@ -10,10 +10,10 @@ from statistics import median
 
 from traceanalyzer.budgets.assertions import Assertion
 from traceanalyzer.budgets.expression import Lookup, UnknownFigureError
-from traceanalyzer.result.capture import Capture, Value
-from traceanalyzer.result.check import Reading
+from traceanalyzer.result.captures.capture import Capture, Value
+from traceanalyzer.result.captures.check import Reading
+from traceanalyzer.result.captures.metrics import figures_of, is_of_a_step, why_missing
 from traceanalyzer.result.comparing.alike import unlike, unlike_work
-from traceanalyzer.result.metrics import figures_of, is_of_a_step, why_missing
 
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from traceanalyzer.budgets.assertions import Assertion
 from traceanalyzer.budgets.readings import Together
-from traceanalyzer.result.capture import Capture
-from traceanalyzer.result.check import Reading
+from traceanalyzer.result.captures.capture import Capture
+from traceanalyzer.result.captures.check import Reading
 from traceanalyzer.units import NS, SHARE, format_count, format_share, format_value
 
 _SIGNS = {"<=": "at most", "<": "less than", ">=": "at least", ">": "more than", "==": "exactly", "!=": "anything but"}

@@ -100,7 +100,7 @@ def _heaviest(parts: Sequence[Part], config: Config, result: Result) -> bytes:
     """The heaviest paths of calls, as text."""
     from traceanalyzer.analysis.stacks import stacks
     from traceanalyzer.render.stacks_text import render_stacks
-    from traceanalyzer.report.selection import ranks_to_show
+    from traceanalyzer.report.timeline.selection import ranks_to_show
 
     shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
     return render_stacks([tree for part in shown for tree in stacks(part, config)]).encode()

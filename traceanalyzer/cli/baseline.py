@@ -66,8 +66,8 @@ def save(
     from traceanalyzer.analysis.baselines import baseline_of
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
-    from traceanalyzer.render.baseline_text import summary
-    from traceanalyzer.result.baseline_file import baseline_bytes
+    from traceanalyzer.render.comparing.baseline_text import summary
+    from traceanalyzer.result.captures.baseline_file import baseline_bytes
 
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
     place = Outputs(captures, config).file(output)
@@ -88,7 +88,7 @@ def show(
 
     Example: traceanalyzer baseline show perf/baseline.json
     """
-    from traceanalyzer.render.baseline_text import render_baseline
-    from traceanalyzer.result.baseline_file import read_baseline
+    from traceanalyzer.render.comparing.baseline_text import render_baseline
+    from traceanalyzer.result.captures.baseline_file import read_baseline
 
     write(render_baseline(read_baseline(file)).encode(), Path("-"))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.budgets.judge import Given
     from traceanalyzer.config import Budgets, Config
-    from traceanalyzer.result.check import Check
+    from traceanalyzer.result.captures.check import Check
 
 EPILOG = (
     "Exit codes: 0 all budgets are kept, but for those that only warn · 1 a budget of level error is broken · "
@@ -172,7 +172,7 @@ def _given(place: Path, config: Config, how: How) -> list[Given]:
 def _rendered(found: Check, form: CheckFormat, redact: bool) -> bytes:
     """What is made to be published tells of no person and no machine."""
     from traceanalyzer.redaction.data import redaction_of
-    from traceanalyzer.render import check_github, check_junit, check_markdown, check_text
+    from traceanalyzer.render.comparing import check_github, check_junit, check_markdown, check_text
 
     if form is CheckFormat.JSON:
         return found.to_json()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.analysis.parts import Part
     from traceanalyzer.config import Config
-    from traceanalyzer.ingest.sources import Source
+    from traceanalyzer.ingest.bytes.sources import Source
     from traceanalyzer.result.document import Result
 
 Inputs = Annotated[
@@ -206,7 +206,7 @@ def configuration(
     from dataclasses import replace
 
     from traceanalyzer.config import find_config
-    from traceanalyzer.engine.overrides import parse_overrides
+    from traceanalyzer.engine.rules.overrides import parse_overrides
 
     config = find_config(_here())
     params = {rule: dict(values) for rule, values in config.params.items()}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from traceanalyzer.analysis import Shown
     from traceanalyzer.analysis.captures import Run
-    from traceanalyzer.result.comparison import Comparison
+    from traceanalyzer.result.comparing.comparison import Comparison
 
 EPILOG = (
     "Exit codes: 0 no slower than --fail-over allows · 1 slower than that, or a new finding at or above --fail-on-new · "
@@ -138,7 +138,7 @@ def compare(
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.exit_codes import FAILED
     from traceanalyzer.result.comparing import compare as compared
-    from traceanalyzer.result.comparison_gate import gate
+    from traceanalyzer.result.comparing.gate import gate
 
     allowed = _share(fail_over)
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
@@ -182,7 +182,7 @@ def _share(text: str) -> float:
 
 
 def _text(comparison: Comparison, _: list[Run], __: Style) -> bytes:
-    from traceanalyzer.render.compare_text import render_comparison
+    from traceanalyzer.render.comparing.compare_text import render_comparison
 
     return render_comparison(comparison).encode()
 
@@ -193,15 +193,15 @@ def _json(comparison: Comparison, _: list[Run], __: Style) -> bytes:
 
 def _markdown(comparison: Comparison, _: list[Run], style: Style) -> bytes:
     from traceanalyzer.redaction.data import redaction_of
-    from traceanalyzer.render.compare_markdown import render_comparison_markdown
+    from traceanalyzer.render.comparing.compare_markdown import render_comparison_markdown
 
     shown = redaction_of().comparison(comparison) if style.redact else comparison
     return render_comparison_markdown(shown, style.title).encode()
 
 
 def _html(comparison: Comparison, runs: list[Run], style: Style) -> bytes:
-    from traceanalyzer.report.budget import MEGABYTE
     from traceanalyzer.report.comparison_page import render_comparison_html
+    from traceanalyzer.report.page_size import MEGABYTE
 
     base, new = runs
     return render_comparison_html(
@@ -219,7 +219,7 @@ def _html(comparison: Comparison, runs: list[Run], style: Style) -> bytes:
 def _tables(run: Run) -> Shown | None:
     """The events of a side that are shown; None for a baseline file."""
     from traceanalyzer.analysis.captures import OpenRun
-    from traceanalyzer.report.selection import ranks_to_show
+    from traceanalyzer.report.timeline.selection import ranks_to_show
 
     if not isinstance(run, OpenRun) or run.result is None or run.tables is None:
         return None

@@ -128,7 +128,7 @@ def export(
     from traceanalyzer.export.perfetto import Recording, write_trace
     from traceanalyzer.export.stacks import write_folded, write_speedscope
     from traceanalyzer.model.trace import rank_names
-    from traceanalyzer.report.selection import ranks_to_show
+    from traceanalyzer.report.timeline.selection import ranks_to_show
 
     if tree and target is Target.PERFETTO:
         raise InputError("--tree: chooses flame graphs; name their format too: --format speedscope or --format folded")

@@ -158,7 +158,7 @@ def _is_part_of(place: Path, given: Path) -> bool:
         return False
     if not stat.S_ISDIR(folder.st_mode):
         return os.path.samestat(status, folder)
-    from traceanalyzer.ingest.folders import is_recording_in
+    from traceanalyzer.ingest.bytes.folders import is_recording_in
 
     return stat.S_ISREG(status.st_mode) and is_recording_in(given, place)
 

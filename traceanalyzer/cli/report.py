@@ -79,9 +79,9 @@ def report(
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.render.formats import rendered
-    from traceanalyzer.report.budget import MEGABYTE
     from traceanalyzer.report.html import render_html
-    from traceanalyzer.report.selection import ranks_to_show
+    from traceanalyzer.report.page_size import MEGABYTE
+    from traceanalyzer.report.timeline.selection import ranks_to_show
 
     if open_ and str(output) == "-":
         raise InputError("--open: standard output cannot be shown in a browser; name a file with -o")

@@ -12,7 +12,7 @@ from traceanalyzer.cli.common import Format, FormatOption, RuleFolders, configur
 from traceanalyzer.terminal import page, tell
 
 if TYPE_CHECKING:
-    from traceanalyzer.engine.rule import Rule
+    from traceanalyzer.engine.rules.rule import Rule
 
 app = typer.Typer(
     help="Explain the rules: what they look for and what they recommend; and check rules of your own.",
@@ -26,7 +26,7 @@ def list_rules(own: RuleFolders = None, format_: FormatOption = Format.TEXT) -> 
 
     Yours among them: those of --rules and of [tool.traceanalyzer] in pyproject.toml.
     """
-    from traceanalyzer.engine.library import load_rules
+    from traceanalyzer.engine.rules.library import load_rules
 
     config = configuration(rules=own)
     off = config.disable
@@ -57,8 +57,8 @@ def show(
     """
     from difflib import get_close_matches
 
-    from traceanalyzer.engine.library import load_rules
-    from traceanalyzer.engine.page import rule_page
+    from traceanalyzer.engine.rules.library import load_rules
+    from traceanalyzer.engine.rules.page import rule_page
     from traceanalyzer.errors import ConfigError
 
     rules = load_rules(configuration(rules=own).rules)
@@ -85,8 +85,8 @@ def lint(paths: RulePaths = None) -> None:
 
     Every problem is one line: file:line:column: what is wrong.
     """
-    from traceanalyzer.engine.library import shipped_ids
-    from traceanalyzer.engine.lint import lint_rules
+    from traceanalyzer.engine.rules.library import shipped_ids
+    from traceanalyzer.engine.rules.lint import lint_rules
 
     problems = lint_rules(_files(paths), shipped_ids() if paths else {})
     _show(map(str, problems))
@@ -97,8 +97,8 @@ def lint(paths: RulePaths = None) -> None:
 @app.command("test")
 def test(paths: RulePaths = None) -> None:
     """Run the tests inside rule files; exits with 1 when one fails."""
-    from traceanalyzer.engine.library import parse_rules
-    from traceanalyzer.engine.scenario import run_test
+    from traceanalyzer.engine.rules.library import parse_rules
+    from traceanalyzer.engine.rules.scenario import run_test
 
     tests = [(rule, test) for rule in parse_rules(_files(paths)) for test in rule.tests]
     failures = [(rule, test, wrong) for rule, test in tests if (wrong := run_test(rule, test))]
@@ -110,7 +110,7 @@ def test(paths: RulePaths = None) -> None:
 @app.command("scenarios")
 def scenarios() -> None:
     """List the small traces that ship with the rules, for the tests of your own: given: NAME."""
-    from traceanalyzer.engine.scenarios import named_scenarios
+    from traceanalyzer.engine.rules.scenarios import named_scenarios
 
     found = named_scenarios()
     width = max(map(len, found))
@@ -123,13 +123,13 @@ def schema() -> None:
 
     Example: traceanalyzer rules schema > rule.schema.json
     """
-    from traceanalyzer.engine.rule_schema import rule_schema
+    from traceanalyzer.engine.rules.rule_schema import rule_schema
 
     _show_json(rule_schema(), indent=1)
 
 
 def _files(paths: list[Path] | None) -> list[tuple[str, str]]:
-    from traceanalyzer.engine.library import read_files, rule_files
+    from traceanalyzer.engine.rules.library import read_files, rule_files
 
     return [file for path in paths for file in read_files(path)] if paths else rule_files()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceanalyzer.derive.tables.ledger import IDLE_CAUSES
+from traceanalyzer.derive.ledger.tables import IDLE_CAUSES
 from traceanalyzer.result.verdict import CAUSES
 
 LINE_CAUSE = {

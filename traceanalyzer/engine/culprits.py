@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.places import frame_text
+from traceanalyzer.derive.host.places import frame_text
 from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
 from traceanalyzer.intervals import Array, covered, union
 from traceanalyzer.names import readable_name

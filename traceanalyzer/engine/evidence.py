@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.engine import compute
-from traceanalyzer.engine.message import shortened
-from traceanalyzer.engine.names import Expression
+from traceanalyzer.engine.language import compute
+from traceanalyzer.engine.language.message import shortened
+from traceanalyzer.engine.language.names import Expression
 from traceanalyzer.engine.rows import GPU_KEYS, TableRows
 from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import Evidence

@@ -9,15 +9,15 @@ from statistics import median
 
 import pyarrow as pa
 
-from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook, spans_by_gpu
 from traceanalyzer.engine.evidence import evidence
 from traceanalyzer.engine.gain import level
-from traceanalyzer.engine.kinds import Kind
-from traceanalyzer.engine.names import Expression
-from traceanalyzer.engine.program import Program
+from traceanalyzer.engine.language import compute
+from traceanalyzer.engine.language.kinds import Kind
+from traceanalyzer.engine.language.names import Expression
 from traceanalyzer.engine.rows import TableRows, Windows
-from traceanalyzer.engine.rule import Rule
+from traceanalyzer.engine.rules.program import Program
+from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.intervals import Spans
 from traceanalyzer.result.document import CONFIDENCES, Finding, Metric, Saving, Scope
 from traceanalyzer.units import BYTES, NS, format_duration

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traceanalyzer.engine.message import written_names
-from traceanalyzer.engine.rule import Rule
+from traceanalyzer.engine.language.message import written_names
+from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.result.document import RuleOutcome
 
 # What is said of the whole when parts disagree: the first that any of them says.

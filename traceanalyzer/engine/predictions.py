@@ -13,10 +13,10 @@ from math import ceil
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.idle_places import MOSTLY, IdlePlaces
-from traceanalyzer.derive.whatif import MOST_WRONG, Prediction, WhatIf
+from traceanalyzer.derive.replay.idle_places import MOSTLY, IdlePlaces
+from traceanalyzer.derive.replay.whatif import MOST_WRONG, Prediction, WhatIf
 from traceanalyzer.engine.finding import MOST_SAVED
-from traceanalyzer.engine.message import words
+from traceanalyzer.engine.language.message import words
 from traceanalyzer.intervals import Spans, total, union
 from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import TIMED, Finding, PlaceSaving, Saving

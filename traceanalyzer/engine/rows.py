@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.catalog.tables import DERIVED_TABLES
 from traceanalyzer.derive.frames import together
-from traceanalyzer.derive.tables import DERIVED_TABLES
-from traceanalyzer.derive.tables.ledger import LEDGER
-from traceanalyzer.engine import compute
-from traceanalyzer.engine.kinds import Kind, column_kind, number
+from traceanalyzer.derive.ledger.tables import LEDGER
+from traceanalyzer.engine.language import compute
+from traceanalyzer.engine.language.kinds import Kind, column_kind, number
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.units import NS
 

@@ -10,14 +10,14 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.engine import compute
 from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
 from traceanalyzer.engine.gain import by_gain
-from traceanalyzer.engine.names import PROGRAM_KINDS
-from traceanalyzer.engine.program import Program, compile_rule
+from traceanalyzer.engine.language import compute
+from traceanalyzer.engine.language.names import PROGRAM_KINDS
 from traceanalyzer.engine.rows import TABLES, Columns, TableRows, Windows
-from traceanalyzer.engine.rule import Rule
+from traceanalyzer.engine.rules.program import Program, compile_rule
+from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.result.document import Finding, RuleOutcome
 
 # A rule that makes more groups than anyone reads is wrong about its group_by.

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from traceanalyzer.ingest.sources import Source
+from traceanalyzer.ingest.bytes.sources import Source
 from traceanalyzer.model.trace import RankSource
 
 Progress = Callable[[int], None]

@@ -12,11 +12,11 @@ from threading import Event
 
 import pyarrow as pa
 
-from traceanalyzer.ingest.collector import Blocks, Collector, replaced
+from traceanalyzer.ingest.bytes.sources import Source, find_sources
 from traceanalyzer.ingest.contract import FileFacts
-from traceanalyzer.ingest.ranks import identify, input_of
 from traceanalyzer.ingest.registry import importer_of
-from traceanalyzer.ingest.sources import Source, find_sources
+from traceanalyzer.ingest.rows.collector import Blocks, Collector, replaced
+from traceanalyzer.ingest.rows.ranks import identify, input_of
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.trace import Input, Trace
 

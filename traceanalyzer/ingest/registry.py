@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.ingest.bytes.sources import Source, explain_unknown
 from traceanalyzer.ingest.contract import Importer
-from traceanalyzer.ingest.sources import Source, explain_unknown
 
 
 def _importers() -> Iterator[Importer]:
     """The most specific sniff first. A new format is two more lines here; those that come after what knows the file are not loaded."""
-    from traceanalyzer.ingest.nsys.importer import NsysImporter
+    from traceanalyzer.ingest.formats.nsys.importer import NsysImporter
 
     yield NsysImporter()
-    from traceanalyzer.ingest.kineto.importer import KinetoImporter
+    from traceanalyzer.ingest.formats.kineto.importer import KinetoImporter
 
     yield KinetoImporter()
 

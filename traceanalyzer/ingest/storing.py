@@ -16,12 +16,12 @@ from pathlib import Path
 import msgspec
 
 from traceanalyzer.errors import InputError, WorkerError
+from traceanalyzer.ingest.bytes.remote import RemoteFile, remote_files
+from traceanalyzer.ingest.bytes.sources import Source, find_sources
 from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.pipeline import ProgressFactory, read_file, set_on_failure
-from traceanalyzer.ingest.ranks import identify, input_of
 from traceanalyzer.ingest.registry import importer_of
-from traceanalyzer.ingest.remote import RemoteFile, remote_files
-from traceanalyzer.ingest.sources import Source, find_sources
+from traceanalyzer.ingest.rows.ranks import identify, input_of
 from traceanalyzer.model.parts import Part, digest, key_of, write_tables
 from traceanalyzer.model.schema import SCHEMA_VERSION
 from traceanalyzer.model.shelves import Shelf, StoreError, shelf_for

@@ -16,8 +16,8 @@ import pyarrow as pa
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.people import People, numbered
 from traceanalyzer.redaction.texts import PASSES, Pass, redacted_names, redacted_text
-from traceanalyzer.result.check import Check
-from traceanalyzer.result.comparison import Comparison
+from traceanalyzer.result.captures.check import Check
+from traceanalyzer.result.comparing.comparison import Comparison
 from traceanalyzer.result.document import Result
 
 AUTHORED = frozenset({"recommend", "references", "false_positives", "tool", "sha256"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traceanalyzer.render.lines import page, wrap
-from traceanalyzer.result.diagnosis import (
+from traceanalyzer.result.recording.diagnosis import (
     Contents,
     Diagnosis,
     FileFacts,

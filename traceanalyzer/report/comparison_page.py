@@ -9,12 +9,13 @@ from functools import partial
 from traceanalyzer.columns import integers
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import places_of, redaction_of
-from traceanalyzer.report import sources
 from traceanalyzer.report.assets import STYLES, assets
-from traceanalyzer.report.budget import LIMIT, Budget, Made, fitted
 from traceanalyzer.report.charts import Charts
 from traceanalyzer.report.charts.step_samples import samples_chart
-from traceanalyzer.report.comparison_view import (
+from traceanalyzer.report.packing import inline_json
+from traceanalyzer.report.page_size import LIMIT, Budget, Made, fitted
+from traceanalyzer.report.sections import gpu_names
+from traceanalyzer.report.sections.comparison_view import (
     BASE,
     NEW,
     line_views,
@@ -23,20 +24,19 @@ from traceanalyzer.report.comparison_view import (
     side_views,
     sum_of_lines,
 )
-from traceanalyzer.report.findings_view import FindingView, finding_groups
-from traceanalyzer.report.glossary import COMPARISON, GLOSSARY
-from traceanalyzer.report.lanes import RankName, table_or_none
-from traceanalyzer.report.packing import inline_json
-from traceanalyzer.report.page_data import page_data
-from traceanalyzer.report.stacked_timeline import Trace, draft_stacked_timeline
+from traceanalyzer.report.sections.findings_view import FindingView, finding_groups
+from traceanalyzer.report.sections.glossary import COMPARISON, GLOSSARY
+from traceanalyzer.report.sections.page_data import page_data
 from traceanalyzer.report.tables import packed_tables
 from traceanalyzer.report.tables.changes import change_tables
 from traceanalyzer.report.tables.plain import plain_table
 from traceanalyzer.report.templating import environment
-from traceanalyzer.report.timeline import Draft, Layout, made
+from traceanalyzer.report.timeline.lanes import RankName, table_or_none
+from traceanalyzer.report.timeline.stacked_timeline import Trace, draft_stacked_timeline
+from traceanalyzer.report.timeline.timeline import Draft, Layout, made
 from traceanalyzer.result.clocks import clock_offsets
-from traceanalyzer.result.comparison import Comparison
-from traceanalyzer.result.comparison_words import advice, noise_words, unit_words
+from traceanalyzer.result.comparing.comparison import Comparison
+from traceanalyzer.result.comparing.words import advice, noise_words, unit_words
 from traceanalyzer.result.document import Result
 
 
@@ -130,7 +130,7 @@ def _trace(side: _Side) -> Trace:
         return Trace(side.title, tables, _rank_namer(tables))
     evidence = [item for finding in result.findings for item in finding.evidence]
     return Trace(
-        side.title, tables, sources.rank_namer(result), evidence, clock_offsets(result), sources.rank_claims(result)
+        side.title, tables, gpu_names.rank_namer(result), evidence, clock_offsets(result), gpu_names.rank_claims(result)
     )
 
 

@@ -7,24 +7,24 @@ from typing import Any
 
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import redacted
-from traceanalyzer.report import sources
 from traceanalyzer.report.assets import assets
-from traceanalyzer.report.budget import LIMIT, Budget, Made, fitted
 from traceanalyzer.report.charts import build_charts
-from traceanalyzer.report.devices_view import device_views, ledger_legend
-from traceanalyzer.report.findings_view import finding_groups
-from traceanalyzer.report.first_view import first_view
-from traceanalyzer.report.glossary import GLOSSARY
-from traceanalyzer.report.job_view import job_view
-from traceanalyzer.report.many_gpus import gpus_to_show, many_gpus
 from traceanalyzer.report.packing import inline_json
-from traceanalyzer.report.page_data import page_data
-from traceanalyzer.report.rules_view import silent_rules
-from traceanalyzer.report.steps_view import steps_views
+from traceanalyzer.report.page_size import LIMIT, Budget, Made, fitted
+from traceanalyzer.report.sections import gpu_names
+from traceanalyzer.report.sections.devices_view import device_views, ledger_legend
+from traceanalyzer.report.sections.findings_view import finding_groups
+from traceanalyzer.report.sections.first_view import first_view
+from traceanalyzer.report.sections.glossary import GLOSSARY
+from traceanalyzer.report.sections.job_view import job_view
+from traceanalyzer.report.sections.many_gpus import gpus_to_show, many_gpus
+from traceanalyzer.report.sections.page_data import page_data
+from traceanalyzer.report.sections.rules_view import silent_rules
+from traceanalyzer.report.sections.steps_view import steps_views
 from traceanalyzer.report.tables import build_tables, packed_tables
 from traceanalyzer.report.tables.plain import plain_table
 from traceanalyzer.report.templating import environment
-from traceanalyzer.report.timeline import Draft, Layout, draft_timeline, made
+from traceanalyzer.report.timeline.timeline import Draft, Layout, draft_timeline, made
 from traceanalyzer.report.trees.forest import Forest, read_forest
 from traceanalyzer.report.trees.view import call_trees_view
 from traceanalyzer.result.clocks import clock_offsets
@@ -59,7 +59,7 @@ def render_html(
 
 def _draft(result: Result, tables: Tables) -> Draft | None:
     every = [item for finding in result.findings for item in finding.evidence]
-    rank_name, claims = sources.rank_namer(result), sources.rank_claims(result)
+    rank_name, claims = gpu_names.rank_namer(result), gpu_names.rank_claims(result)
     draft = draft_timeline(tables, rank_name, every, clock_offsets(result), claims=claims)
     return draft if draft.events else None
 
@@ -74,20 +74,20 @@ def _parts(
     nodes: int,
 ) -> dict[str, Any]:
     """What the template shows beside the timeline, with so many rows in each table and nodes in trees of calls."""
-    names = sources.input_names(result)
-    rank_name, ahead = sources.rank_namer(result), clock_offsets(result)
+    names = gpu_names.input_names(result)
+    rank_name, ahead = gpu_names.rank_namer(result), clock_offsets(result)
     place = layout.place if layout else lambda _: None
-    labels = sources.gpu_labels(result, tables, rank_name)
-    gpus = sources.gpu_names(result, labels)
+    labels = gpu_names.gpu_labels(result, tables, rank_name)
+    gpus = gpu_names.gpu_names(result, labels)
     groups = finding_groups(result, place, lambda number: layout.groups[number].label if layout else "")
     findings = [finding for group in groups for finding in group.shown]
-    timeline_ranks = sources.timeline_ranks(result, layout)
+    timeline_ranks = gpu_names.timeline_ranks(result, layout)
     data_tables = build_tables(result, tables, layout, timeline_ranks, rows, gpus)
     charts = build_charts(result, tables, rank_name, place, ahead, gpus, timeline_ranks)
     shown = gpus_to_show(result)
     devices = device_views(shown, result.devices, labels)
     return {
-        "title": title or sources.title(names),
+        "title": title or gpu_names.title(names),
         "assets": assets(charts.code),
         "tool": result.tool,
         "result": result,

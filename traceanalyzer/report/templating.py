@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jinja2
 
-from traceanalyzer.report import words
+from traceanalyzer.report.sections import words
 from traceanalyzer.resources import data_folder
 from traceanalyzer.result.ranks import rank_list
 from traceanalyzer.units import format_bytes, format_count, format_share

@@ -17,8 +17,8 @@ from traceanalyzer.report.charts.memory import memory_chart
 from traceanalyzer.report.charts.sizes import collectives_chart, copies_chart
 from traceanalyzer.report.charts.steps import steps_chart
 from traceanalyzer.report.charts.use import use_chart
-from traceanalyzer.report.lanes import RankName
 from traceanalyzer.report.packing import packed_json
+from traceanalyzer.report.timeline.lanes import RankName
 from traceanalyzer.result.document import Result
 
 __all__ = ["Charts", "build_charts"]

@@ -10,8 +10,8 @@ import pyarrow as pa
 from traceanalyzer.columns import Ints, row_groups
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts.figure import Jump
-from traceanalyzer.report.lanes import RankName, table_or_none
-from traceanalyzer.report.places import Place
+from traceanalyzer.report.timeline.lanes import RankName, table_or_none
+from traceanalyzer.report.timeline.places import Place
 from traceanalyzer.result.document import Evidence
 
 Placing = Callable[[Evidence], Place | None]

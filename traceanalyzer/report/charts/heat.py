@@ -21,7 +21,7 @@ from traceanalyzer.report.charts.figure import (
     step_numbers,
     time_unit,
 )
-from traceanalyzer.report.words import format_duration
+from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer, late_ranks
 from traceanalyzer.result.ranks import rank_list

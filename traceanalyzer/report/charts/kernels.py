@@ -12,7 +12,7 @@ from traceanalyzer.report.charts.figure import Chart, View, text, time_unit, wra
 from traceanalyzer.report.charts.gpus import Gpus
 from traceanalyzer.report.kinds import FAMILIES
 from traceanalyzer.report.palette import GPU_OP_KEYS, kernel_key
-from traceanalyzer.report.words import format_duration
+from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.units import format_count, format_share
 
 MOST_BARS = 12

@@ -27,9 +27,9 @@ from traceanalyzer.report.charts.figure import (
     wrapped,
 )
 from traceanalyzer.report.charts.sizes import SYMBOLS
-from traceanalyzer.report.lanes import RankName, table_or_none
 from traceanalyzer.report.palette import BY_KEY
-from traceanalyzer.report.words import format_duration
+from traceanalyzer.report.sections.words import format_duration
+from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer
 from traceanalyzer.result.job_words import why_late

@@ -8,9 +8,9 @@ import pyarrow as pa
 from traceanalyzer.columns import Ints, integers
 from traceanalyzer.report.charts.figure import Chart, Dict, View, axis, layout, rounded, size_unit, time_unit
 from traceanalyzer.report.charts.gpus import Gpus
-from traceanalyzer.report.lanes import table_or_none
-from traceanalyzer.report.memory_levels import Level, memory_levels
-from traceanalyzer.report.words import format_duration
+from traceanalyzer.report.sections.words import format_duration
+from traceanalyzer.report.timeline.lanes import table_or_none
+from traceanalyzer.report.timeline.memory_levels import Level, memory_levels
 from traceanalyzer.units import format_bytes, format_count, format_share
 
 MOST_POINTS = 500

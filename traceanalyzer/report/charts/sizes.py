@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from traceanalyzer.columns import Ints, encoded, integers
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts.figure import MOST_MARKS, SERIES, Chart, Dict, View, layout, log_axis, size_axis, text
-from traceanalyzer.report.lanes import table_or_none
+from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.result.vocabulary import way
 from traceanalyzer.units import format_bytes, format_count
 

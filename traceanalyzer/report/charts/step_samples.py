@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from traceanalyzer.report.charts.figure import Chart, Dict, View, axis, layout, rounded, time_unit
-from traceanalyzer.report.words import format_duration
-from traceanalyzer.result.comparison import Comparison, Side
+from traceanalyzer.report.sections.words import format_duration
+from traceanalyzer.result.comparing.comparison import Comparison, Side
 
 HEIGHT = 0.3
 """How far dots lie from the middle of their side's row, which is 1 from the other's."""

@@ -25,7 +25,7 @@ from traceanalyzer.report.charts.figure import (
 )
 from traceanalyzer.report.charts.gpus import Gpus
 from traceanalyzer.report.palette import SWATCHES, Swatch
-from traceanalyzer.report.words import format_duration
+from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.units import format_share
 
 MOST_BARS = 160

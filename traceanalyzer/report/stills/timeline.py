@@ -11,11 +11,11 @@ from markupsafe import Markup
 from traceanalyzer.columns import Ints
 from traceanalyzer.report.charts.figure import time_unit
 from traceanalyzer.report.charts.use import binned
-from traceanalyzer.report.lanes import Group, Lane, Span
 from traceanalyzer.report.palette import SWATCHES
-from traceanalyzer.report.slices import Slices
 from traceanalyzer.report.stills.axes import Floats, round_ticks
 from traceanalyzer.report.stills.drawing import WIDTH, Drawing, cut, label, number, rectangle
+from traceanalyzer.report.timeline.lanes import Group, Lane, Span
+from traceanalyzer.report.timeline.slices import Slices
 from traceanalyzer.units import format_count
 
 GUTTER, AXIS, HEADING, GAP = 118, 18, 20, 4

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.report.budget import Budget
 from traceanalyzer.report.packing import packed_json
+from traceanalyzer.report.page_size import Budget
 from traceanalyzer.report.tables.gpu_work import copies, kernels
 from traceanalyzer.report.tables.host_work import operators, syncs
 from traceanalyzer.report.tables.idle import gaps
 from traceanalyzer.report.tables.job import collectives, gpus
 from traceanalyzer.report.tables.table import DataTable
-from traceanalyzer.report.timeline import Layout
+from traceanalyzer.report.timeline.timeline import Layout
 from traceanalyzer.result.document import Result
 
 __all__ = ["build_tables", "packed_tables"]

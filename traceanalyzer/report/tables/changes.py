@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from traceanalyzer.report.kinds import FAMILIES
 from traceanalyzer.report.tables.table import Column, DataTable, names
-from traceanalyzer.result.comparison import Change, Comparison
-from traceanalyzer.result.comparison_words import unit_words
+from traceanalyzer.result.comparing.comparison import Change, Comparison
+from traceanalyzer.result.comparing.words import unit_words
 from traceanalyzer.units import format_count
 
 DIRECTIONS = {"faster": "faster", "slower": "slower", "same": "no change", "new": "new", "vanished": "gone"}

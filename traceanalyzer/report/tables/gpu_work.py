@@ -7,10 +7,10 @@ import pyarrow.compute as pc
 
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.kinds import FAMILIES
-from traceanalyzer.report.lanes import table_or_none
 from traceanalyzer.report.palette import BY_KEY, kernel_key
 from traceanalyzer.report.tables.merged import first, merged, plain, rest
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
+from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.result.vocabulary import way
 
 

@@ -7,9 +7,9 @@ import pyarrow.compute as pc
 
 from traceanalyzer.model.markers import is_step_name
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.report.lanes import table_or_none
 from traceanalyzer.report.tables.merged import first, merged, plain, rest
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
+from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.units import format_count
 
 CATEGORIES = {

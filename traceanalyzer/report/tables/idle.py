@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import Ints, encoded, integers, row_groups
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.report.lanes import table_or_none
 from traceanalyzer.report.palette import BY_KEY
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
-from traceanalyzer.report.timeline import Layout
+from traceanalyzer.report.timeline.lanes import table_or_none
+from traceanalyzer.report.timeline.timeline import Layout
 from traceanalyzer.units import format_share
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from traceanalyzer.names import readable_name
-from traceanalyzer.report.words import format_duration
+from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.units import format_count
 
 Kind = Literal["text", "count", "duration", "change", "bytes", "share", "rate", "ratio"]

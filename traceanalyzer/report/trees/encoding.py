@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyzer.report.encoding import UINT32_END
 from traceanalyzer.report.palette import SWATCHES
+from traceanalyzer.report.timeline.encoding import UINT32_END
 from traceanalyzer.report.trees.forest import CallTree, Forest, Part
 from traceanalyzer.report.trees.words import KIND_CODES, KIND_LABELS, legend_entry, tree_words
 

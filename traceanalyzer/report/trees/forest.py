@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from traceanalyzer.columns import Ints, encoded, integers, row_groups
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.report.name_table import cut
+from traceanalyzer.report.timeline.name_table import cut
 from traceanalyzer.report.trees.words import KINDS, OTHER, TREES, colour_of, shown_name, tree_words
 
 TABLE = "call_trees"

@@ -10,9 +10,9 @@ from markupsafe import Markup
 from traceanalyzer.columns import integers
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.names import readable_name
-from traceanalyzer.report.lanes import RankName, table_or_none
 from traceanalyzer.report.packing import packed
 from traceanalyzer.report.stills.trees import tree_still
+from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.report.trees.encoding import Whole, encode_forest, heaviest, legend
 from traceanalyzer.report.trees.forest import CallTree, Forest, Part, limited
 from traceanalyzer.report.trees.words import tree_words

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traceanalyzer.result.capture import Capture
+from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.comparing.alike import notes_on, operators_known
 from traceanalyzer.result.comparing.changes import line_changes, unit_change, work_changes
+from traceanalyzer.result.comparing.comparison import Change, Comparison, Noise, Side
 from traceanalyzer.result.comparing.headline import headline
 from traceanalyzer.result.comparing.merge import merged
 from traceanalyzer.result.comparing.noise import LEAST, LEVEL, source, spread
 from traceanalyzer.result.comparing.problems import problem_changes
-from traceanalyzer.result.comparison import Change, Comparison, Noise, Side
 from traceanalyzer.version import VERSION
 
 NO_NOISE = "one unit of work on each side does not tell a change from noise; record more steps, or give several captures of each"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from traceanalyzer.result.capture import Capture, Unit, Work
-from traceanalyzer.result.comparison import Note
-from traceanalyzer.result.metrics import why_unjudged
+from traceanalyzer.result.captures.capture import Capture, Unit, Work
+from traceanalyzer.result.captures.metrics import why_unjudged
+from traceanalyzer.result.comparing.comparison import Note
 from traceanalyzer.units import format_share
 
 SAME_WORK = 0.9

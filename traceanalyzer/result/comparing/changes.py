@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 
-from traceanalyzer.result.capture import MOST_NAMES, Capture, Work
+from traceanalyzer.result.captures.capture import MOST_NAMES, Capture, Work
+from traceanalyzer.result.comparing.comparison import Change
 from traceanalyzer.result.comparing.noise import LEAST, NORMAL, difference_interval, ratio_interval, student
-from traceanalyzer.result.comparison import Change
 
 TRIFLE = 0.002
 """What changes a unit by less than this share of it matters to nobody."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from traceanalyzer.result.comparing.comparison import Change, ProblemChange
 from traceanalyzer.result.comparing.noise import LEAST
-from traceanalyzer.result.comparison import Change, ProblemChange
 from traceanalyzer.result.vocabulary import line_words
 from traceanalyzer.units import format_duration, format_share
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traceanalyzer.result.capture import Capture, Problem, Samples, Unit, Work
+from traceanalyzer.result.captures.capture import Capture, Problem, Samples, Unit, Work
 from traceanalyzer.result.document import SEVERITIES
 
 

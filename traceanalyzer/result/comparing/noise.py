@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.result.capture import Capture
+from traceanalyzer.result.captures.capture import Capture
 
 Floats = npt.NDArray[np.float64]
 

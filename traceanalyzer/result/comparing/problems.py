@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traceanalyzer.result.capture import Capture, Problem
-from traceanalyzer.result.comparison import ProblemChange
+from traceanalyzer.result.captures.capture import Capture, Problem
+from traceanalyzer.result.comparing.comparison import ProblemChange
 
 GONE = 0.1
 """What is left of a finding that counts as fixed, as a share of what it was."""

@@ -1,0 +1,1 @@
+"""Copies between memories: alone, in runs, and there and back again."""

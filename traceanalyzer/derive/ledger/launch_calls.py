@@ -1,0 +1,126 @@
+"""The calls that launch work, and whether what they launched is in the trace."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.ledger.tables import LAUNCH_CALLS
+from traceanalyzer.intervals import Array
+
+GRAPH_LAUNCH = "GraphLaunch"
+_ADDS_NODE = re.compile(r"GraphAdd\w*Node")
+DEVICE_WAITS = ("DeviceSynchronize", "CtxSynchronize")
+
+
+def launch_calls(api_calls: pa.Table, links: pa.Table, ledger_ops: pa.Table) -> pa.Table:
+    """One row per call that starts work, in the order of `api_calls`."""
+    calls = _real_launches(api_calls)
+    answered = _answered(calls, links)
+    unfinished = _unfinished(calls, answered)
+    queued = ~answered & unfinished & _at_work(calls, _ends(api_calls), ledger_ops)
+    return frames.build(
+        LAUNCH_CALLS,
+        {column: calls[column] for column in ("rank", "process", "thread", "start_ns")}
+        | {"answered": answered, "unfinished": unfinished, "queued": queued},
+    )
+
+
+def captured_launches(api_calls: pa.Table) -> Counter[int]:
+    """By rank, how many calls only recorded a launch into a CUDA graph: in a stream capture, or one node at a time."""
+    recorded = frames.equals(api_calls, "class", "launch")
+    recorded[recorded] = ~_nested(api_calls.filter(pa.array(recorded)))
+    recorded &= _in_capture(api_calls)
+    recorded |= frames.where(api_calls, "name", lambda name: _ADDS_NODE.search(name) is not None)
+    return _by_rank(api_calls, recorded)
+
+
+def graph_launches(api_calls: pa.Table) -> Counter[int]:
+    """By rank, how many calls launched a CUDA graph."""
+    launched = frames.where(api_calls, "name", lambda name: name.endswith(GRAPH_LAUNCH))
+    return _by_rank(api_calls, launched)
+
+
+def _by_rank(calls: pa.Table, counts: frames.Flags) -> Counter[int]:
+    ranks, found = np.unique(frames.ints(calls, "rank")[counts], return_counts=True)
+    return Counter(dict(zip(ranks.tolist(), found.tolist(), strict=True)))
+
+
+def first_unfinished(launch_calls: pa.Table) -> dict[tuple[int, ...], int]:
+    """By (rank, process), the start of the first call from which on operations are missing to the end of the recording."""
+    unfinished = launch_calls.filter(launch_calls["unfinished"])
+    start = frames.ints(unfinished, "start_ns")
+    by_process = frames.together(*(frames.ints(unfinished, c) for c in ("rank", "process")))
+    return {key: int(start[rows].min()) for key, rows in by_process}
+
+
+def _real_launches(api_calls: pa.Table) -> pa.Table:
+    """Launch calls that start work: not those that a stream capture only records into a CUDA graph, nor a driver call
+    inside a runtime call."""
+    keep = frames.equals(api_calls, "class", "launch")
+    keep[keep] = ~_nested(api_calls.filter(pa.array(keep)))
+    return api_calls.filter(pa.array(keep & ~_in_capture(api_calls)))
+
+
+def _in_capture(api_calls: pa.Table) -> frames.Flags:
+    """Which calls lie in a stream capture of their rank. One that began before the recording shows its end only."""
+    begins = frames.where(api_calls, "name", lambda name: name.endswith("StreamBeginCapture"))
+    ends = frames.where(api_calls, "name", lambda name: name.endswith("StreamEndCapture"))
+    start, rank = frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "rank")
+    inside = np.zeros(len(start), bool)
+    for _, rows in frames.together(rank) if begins.any() or ends.any() else ():
+        opened, closed = np.sort(start[rows][begins[rows]]), np.sort(start[rows][ends[rows]])
+        if len(closed) and (not len(opened) or closed[0] < opened[0]):
+            opened = np.concatenate(([frames.NULL], opened))
+        inside[rows] = np.searchsorted(opened, start[rows]) > np.searchsorted(closed, start[rows])
+    return inside
+
+
+def _nested(calls: pa.Table) -> frames.Flags:
+    """Which calls lie inside another one of their thread. The calls are sorted by thread and start."""
+    thread = frames.dense(*(frames.ints(calls, c) for c in ("rank", "process", "thread")))
+    return frames.ints(calls, "start_ns") < frames.latest_before(thread, frames.ints(calls, "end_ns"))
+
+
+def _answered(calls: pa.Table, links: pa.Table) -> frames.Flags:
+    """Which calls started at least one operation, of whatever kind: a graph may begin with a copy."""
+    columns = ("rank", "process", "thread", "start_ns")
+    key = frames.packed(*(np.concatenate((frames.ints(calls, c), frames.ints(links, c))) for c in columns))
+    return frames.among(key[: calls.num_rows], key[calls.num_rows :])
+
+
+def _unfinished(calls: pa.Table, answered: frames.Flags) -> frames.Flags:
+    """Which calls may have started more than the trace holds: the last ones of their process, all unanswered, and a graph launch
+    just before them, of which only the beginning may be there."""
+    graph = frames.where(calls, "name", lambda name: name.endswith(GRAPH_LAUNCH))
+    start: Array = frames.ints(calls, "start_ns")
+    unfinished = ~answered
+    for _, rows in frames.together(*(frames.ints(calls, c) for c in ("rank", "process"))):
+        last = start[rows][answered[rows]].max(initial=frames.NULL)
+        unfinished[rows] &= start[rows] > last
+        if unfinished[rows].any():
+            unfinished[rows] |= graph[rows] & (start[rows] == last)
+    return unfinished
+
+
+def _ends(api_calls: pa.Table) -> dict[tuple[int, ...], int]:
+    """By (rank, process), how far the recording reaches at least: when the last call began, or a wait for the whole GPU was over."""
+    waits = frames.where(api_calls, "name", lambda name: name.endswith(DEVICE_WAITS))
+    reached = np.where(waits, frames.ints(api_calls, "end_ns"), frames.ints(api_calls, "start_ns"))
+    by_process = frames.together(*(frames.ints(api_calls, c) for c in ("rank", "process")))
+    return {key: int(reached[rows].max()) for key, rows in by_process}
+
+
+def _at_work(calls: pa.Table, ends: dict[tuple[int, ...], int], ledger_ops: pa.Table) -> frames.Flags:
+    """Whether the GPU was at work to the end of the recording, as far as each call's process knows. Had it stopped earlier, what was
+    launched last would have run, and its records would be lost."""
+    ops = dict(frames.together(*(frames.ints(ledger_ops, c) for c in ("rank", "process"))))
+    op_end, length = frames.ints(ledger_ops, "end_ns"), frames.duration(ledger_ops)
+    busy = np.zeros(calls.num_rows, bool)
+    for key, rows in frames.together(*(frames.ints(calls, c) for c in ("rank", "process"))):
+        busy[rows] = key in ops and ends[key] - op_end[ops[key]].max() <= length[ops[key]].max()
+    return busy

@@ -1,0 +1,119 @@
+"""The ledger: every nanosecond of every GPU's window on exactly one line.
+
+window = compute + exposed_communication + exposed_memcpy + exposed_memset + idle, and idle splits by cause, exactly in ns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.ledger.busy import Busy
+from traceanalyzer.derive.ledger.shared import Portion
+from traceanalyzer.derive.ledger.tables import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
+from traceanalyzer.intervals import complement, total
+
+
+def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table, portions: Mapping[frames.Key, Portion]) -> pa.Table:
+    """The tiles of every window, or of the portion that the file has of it, sorted by (rank, device, start)."""
+    tables = []
+    idle = frames.by_device(gaps)
+    for key, unions in busy.items():
+        lines = portions[key].lines if key in portions else unions.exposed()
+        start = np.concatenate([spans[0] for spans in lines.values()])
+        end = np.concatenate([spans[1] for spans in lines.values()])
+        line = np.repeat(np.arange(len(lines)), [len(spans[0]) for spans in lines.values()])
+        names: list[str | None] = [*lines, *(f"idle.{cause}" for cause in IDLE_CAUSES)]
+        if key in idle:
+            part = idle[key]
+            cause, causes = frames.codes(part, "cause")
+            known = np.array([names.index(f"idle.{c}") if c else -1 for c in causes])
+            start = np.concatenate((start, frames.ints(part, "start_ns")))
+            end = np.concatenate((end, frames.ints(part, "end_ns")))
+            line = np.concatenate((line, known[cause]))
+        order = np.argsort(start, kind="stable")
+        tables.append(
+            frames.build(
+                LEDGER_INTERVALS,
+                {
+                    "rank": np.full(len(order), key[0]),
+                    "device": np.full(len(order), key[1]),
+                    "line": frames.names(line[order], names),
+                    "start_ns": start[order],
+                    "end_ns": end[order],
+                },
+            )
+        )
+    return frames.stack(LEDGER_INTERVALS, tables)
+
+
+def ledger(
+    ledger_ops: pa.Table,
+    busy: dict[frames.Key, Busy],
+    ledger_intervals: pa.Table,
+    gaps: pa.Table,
+    launches: pa.Table,
+    step_stats: pa.Table,
+    windows: pa.Table,
+    portions: Mapping[frames.Key, Portion],
+) -> pa.Table:
+    """One row per (rank, device) with GPU work. Of a GPU that other files used too, the lines are those of the file's portion."""
+    ops, tiles, idle, calls, steps = (
+        frames.by_device(table) for table in (ledger_ops, ledger_intervals, gaps, launches, step_stats)
+    )
+    rows = [
+        {
+            **window,
+            **_row(window, ops[key], busy[key], tiles[key], idle[key], calls[key], steps[key], portions.get(key)),
+        }
+        for window in windows.to_pylist()
+        for key in [(window["rank"], window["device"])]
+    ]
+    return pa.Table.from_pylist(rows, schema=LEDGER.schema)
+
+
+def _row(
+    window: dict[str, Any],
+    ops: pa.Table,
+    busy: Busy,
+    tiles: pa.Table,
+    idle_parts: pa.Table,
+    launches: pa.Table,
+    step_stats: pa.Table,
+    portion: Portion | None,
+) -> dict[str, Any]:
+    steps, whole = step_stats.num_rows, step_stats.filter(step_stats["complete"])
+    start, end = window["start_ns"], window["end_ns"]
+    line, lines = frames.codes(tiles, "line")
+    sums = np.zeros(len(lines), np.int64)
+    np.add.at(sums, line, frames.duration(tiles))
+    by_line = {n: int(v) for n, v in zip(lines, sums, strict=True) if n is not None}
+    gaps = portion.idle if portion else complement(busy.everything, start, end)
+    kernels = int(frames.equals(ops, "kind", "kernel").sum())
+    calls = int(launches["first"].to_numpy().sum())
+    idle = {f"idle_{cause}": by_line.get(f"idle.{cause}", 0) for cause in IDLE_CAUSES}
+    return {
+        "duration": end - start,
+        "busy": total(busy.everything),
+        "compute": total(busy.compute),
+        "communication": total(busy.communication),
+        "exposed_communication": by_line.get("exposed_communication", 0),
+        "memcpy": total(busy.memcpy),
+        "exposed_memcpy": by_line.get("exposed_memcpy", 0),
+        "exposed_memset": by_line.get("exposed_memset", 0),
+        "idle": total(gaps),
+        "max_gap": int((gaps[1] - gaps[0]).max()) if len(gaps[0]) else 0,
+        **idle,
+        "earlier_work": int(frames.duration(idle_parts)[idle_parts["earlier_work"].to_numpy()].sum()),
+        "gpu_op_count": ops.num_rows,
+        "kernel_count": kernels,
+        "step_time": int(frames.duration(whole).sum()) // whole.num_rows if whole.num_rows else None,
+        "launch_count": calls,
+        "step_count": steps,
+        "kernels_per_step": kernels / steps if steps else None,
+        "launches_per_step": calls / steps if steps else None,
+    }

@@ -1,0 +1,214 @@
+"""The ledger, the gaps behind its idle lines, and the launches that tell their causes."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, THREAD, count, ns
+from traceanalyzer.model.schema import NAME, Column, TableSpec
+
+IDLE_CAUSES = (
+    "turnaround",
+    "dependency",
+    "queued",
+    "launch_latency",
+    "input",
+    "memory_management",
+    "synchronization",
+    "mpi",
+    "os",
+    "host_work",
+    "host_untraced",
+    "profiler",
+    "unattributed",
+)
+
+LEDGER_LINES = (
+    "compute",
+    "exposed_communication",
+    "exposed_memcpy",
+    "exposed_memset",
+    *(f"idle.{cause}" for cause in IDLE_CAUSES),
+)
+
+LEDGER = TableSpec(
+    "ledger",
+    "one GPU's window, every nanosecond on exactly one line; rules read it as `window`",
+    (
+        RANK,
+        DEVICE,
+        Column("name", pa.string(), None, "marketing name of the GPU; null when not recorded"),
+        *SPAN,
+        ns(
+            "duration",
+            "length of the window: from the first GPU operation or, if earlier, the start of the first marked step, to the last one "
+            "or, if later, the end of the last marked step that was recorded whole",
+        ),
+        ns("busy", "union of all GPU operations"),
+        ns("compute", "union of compute kernels and graph-level executions"),
+        ns("communication", "union of communication kernels"),
+        ns("exposed_communication", "communication that no compute covers"),
+        ns("memcpy", "union of copies"),
+        ns("exposed_memcpy", "copies that neither compute nor communication covers"),
+        ns("exposed_memset", "memsets that nothing else covers"),
+        ns("idle", "nothing running"),
+        ns("max_gap", "longest single idle stretch"),
+        *(ns(f"idle_{cause}", f"idle time with cause {cause}") for cause in IDLE_CAUSES),
+        ns("earlier_work", "idle time in which work from before the recording may have been running"),
+        count("gpu_op_count", "GPU operations on the ledger"),
+        count("kernel_count", "kernels among them"),
+        ns("step_time", "mean time of the complete steps, from one step's end to the next's; null without any"),
+        count("launch_count", "host calls that started GPU operations in the window (a graph launch counts once)"),
+        count("step_count", "steps seen; 0 when none were found"),
+        Column("kernels_per_step", pa.float64(), "count", "kernels per step; null without steps"),
+        Column("launches_per_step", pa.float64(), "count", "launching calls per step; null without steps"),
+    ),
+)
+
+LEDGER_INTERVALS = TableSpec(
+    "ledger_intervals",
+    "one stretch of a GPU's window on one ledger line; together they tile the window",
+    (RANK, DEVICE, Column("line", NAME, None, "ledger line, e.g. compute or idle.input"), *SPAN),
+)
+
+LAUNCHES = TableSpec(
+    "launches",
+    "one (API call, GPU operation) pair; a graph launch has many",
+    (
+        RANK,
+        PROCESS,
+        Column("thread", pa.int64(), None, "thread of the call"),
+        ns("start_ns", "start of the call"),
+        ns("end_ns", "return of the call"),
+        Column("api_name", NAME, None, "name of the call"),
+        Column("op", pa.int64(), None, "row of the operation in gpu_ops"),
+        DEVICE,
+        STREAM,
+        ns("op_start_ns", "start of the operation on the GPU"),
+        ns("op_end_ns", "end of the operation on the GPU"),
+        Column("op_kind", NAME, None, "kernel, memcpy, memset or graph"),
+        ns("queue_delay", "from the start of the call to the start of the operation"),
+        Column("first", pa.bool_(), None, "true for the first operation of the call"),
+    ),
+)
+
+LAUNCH_CALLS = TableSpec(
+    "launch_calls",
+    "one call that starts GPU work",
+    (
+        RANK,
+        PROCESS,
+        THREAD,
+        ns("start_ns", "start of the call"),
+        Column("answered", pa.bool_(), None, "the trace holds at least one operation that it started"),
+        Column(
+            "unfinished", pa.bool_(), None, "one of the last calls, and what it started is not there, or not all of it"
+        ),
+        Column("queued", pa.bool_(), None, "what it started still waited for its turn when the recording ended"),
+    ),
+)
+
+CLOCKS = TableSpec(
+    "clocks",
+    "one rank whose GPU and host clocks disagree",
+    (
+        RANK,
+        Column("early", pa.int64(), "count", "operations that begin before the call that launched them"),
+        Column("most_early", pa.int64(), "ns", "by how much, at most"),
+        Column("late", pa.int64(), "count", "waits for a device that return before what they waited for ends"),
+        Column("most_late", pa.int64(), "ns", "by how much, at most"),
+    ),
+)
+
+GAPS = TableSpec(
+    "gaps",
+    "one part of an idle stretch of a GPU with a single cause; the rows of one `gap` tile that stretch",
+    (
+        RANK,
+        DEVICE,
+        *SPAN,
+        Column("cause", NAME, None, "one of the idle causes of the ledger"),
+        Column("gap", pa.int64(), None, "number of the idle stretch within the GPU's window"),
+        ns("gap_duration", "length of the whole idle stretch"),
+        Column("draining", pa.bool_(), None, "a host wait drained the GPU: nothing was queued when it returned"),
+        Column(
+            "earlier_work",
+            pa.bool_(),
+            None,
+            "not known to be idle: nothing that the recording saw launched had run on the stream of the next operation, so work from "
+            "before the recording may have been running",
+        ),
+        PROCESS,
+        THREAD,
+        Column(
+            "range_name",
+            NAME,
+            None,
+            "innermost named range on the launching thread that covers most of this part; null when none",
+        ),
+        Column(
+            "operator", NAME, None, "innermost operator that covers at least half of this part; null when none does"
+        ),
+        Column("annotation", NAME, None, "as operator, of annotations and NVTX ranges that mark no step"),
+        Column("frame", NAME, None, "as operator, of Python frames"),
+        Column(
+            "source",
+            NAME,
+            None,
+            "as frame, of the user's own code: train.py:41 (train_step); a function, where CPU samples tell it",
+        ),
+        Column(
+            "place",
+            NAME,
+            None,
+            "what ran and where it was called from: aten::item called from train.py:41 (train_step); an API call when nothing "
+            "else is known; the function that ran, where nothing but CPU samples tells it",
+        ),
+        ns("place_duration", "how much of this part lies in its place; where CPU samples tell it, their share of it"),
+        count(
+            "samples",
+            "CPU samples of the launching thread in this part, where it is untraced; null where none were recorded",
+        ),
+        Column(
+            "sampled",
+            NAME,
+            None,
+            "whose CPU samples the trace holds: thread (the launching one), others (of its process) or null",
+        ),
+        ns(
+            "off_cpu",
+            "how long the system did not run the launching thread, where this part is untraced; null where not recorded",
+        ),
+        Column(
+            "activity",
+            NAME,
+            None,
+            "what the host was at: compilation, garbage_collection, first_use, checkpoint, optimizer, evaluation or null",
+        ),
+        Column("phase", NAME, None, "as annotation, the outermost instead of the innermost"),
+        Column("step", pa.int64(), None, "index of the host step in which it begins; null outside steps"),
+        Column(
+            "call_name", NAME, None, "outermost API call that covers at least half of this part; null when none does"
+        ),
+        ns(
+            "launch_ns",
+            "start of the call that launched the operation that ends the gap; null at the end of the window or without a launch record",
+        ),
+        Column(
+            "api_name", NAME, None, "call that launched the operation that ends the gap; null without a launch record"
+        ),
+        Column(
+            "launching_operator",
+            NAME,
+            None,
+            "outermost operator around that call; null when there is none or the call had returned before the gap",
+        ),
+        Column("wait_name", NAME, None, "host call that waited for the GPU, where the cause is synchronization"),
+        Column(
+            "previous_op_name", NAME, None, "operation that ended last before the gap; null at the front of the window"
+        ),
+        Column("next_op_name", NAME, None, "operation that ends the gap; null at the end of the window"),
+        Column("next_op_kind", NAME, None, "kernel, memcpy, memset or graph"),
+        ns("next_op_duration", "length of the operation that ends the gap"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Device memory as the trace records it."""

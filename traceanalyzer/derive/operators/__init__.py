@@ -1,0 +1,1 @@
+"""Operators of the framework: their patterns, their host time, and what they start on the GPU."""

@@ -1,0 +1,1 @@
+"""What was recorded of which program: its span, its health, and what lies outside of what is judged."""

@@ -1,0 +1,62 @@
+"""Work from before the recording: a profiler does not record what was launched before it began, however long that runs afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.ledger.launches import call_of
+from traceanalyzer.units import format_share
+
+WORTH_SAYING = 0.05
+"""The rules begin to speak at a twentieth of the window."""
+START_UP = frozenset({"cuInit", "cuCtxCreate", "cuDevicePrimaryCtxRetain", "hipInit", "hipCtxCreate"})
+"""Calls by which a program begins to use its GPUs: a process that was recorded from there on has no earlier work."""
+
+
+def may_follow_earlier_work(ops: pa.Table, launches: pa.Table, api_calls: pa.Table) -> frames.Flags:
+    """Which operations may have stood behind work from before the recording: no launch that it saw reached their stream before them.
+
+    On a stream of which no launch at all was recorded nothing is known.
+    """
+    stream, launched = frames.streams(ops), call_of(frames.ints(ops, "row"), launches) >= 0
+    seen = np.zeros(stream.max(initial=-1) + 1, bool)
+    seen[stream[launched]] = True
+    first = seen[stream] & (frames.latest_before(stream, launched.astype(np.int64)) <= 0)
+    known: frames.Flags = first & (frames.ints(ops, "stream") != NULL) & ~_recorded_from_the_start(ops, api_calls)
+    return known
+
+
+def _recorded_from_the_start(ops: pa.Table, api_calls: pa.Table) -> frames.Flags:
+    """Which operations are of processes of which the first use of the GPU was recorded."""
+    starts = api_calls.filter(pa.array(frames.equals(api_calls, "name", *START_UP))).select(["rank", "process"])
+    count = starts.num_rows
+    key = frames.packed(*(np.concatenate((frames.ints(starts, c), frames.ints(ops, c))) for c in ("rank", "process")))
+    own: frames.Flags = frames.among(key[count:], key[:count])
+    return own
+
+
+def earlier_work_notes(gaps: pa.Table, windows: pa.Table) -> list[dict[str, object]]:
+    """Rows of `health`, TRC010 for each GPU that may have been at earlier work for a good part of its window."""
+    hidden, rows = frames.by_device(gaps.filter(gaps["earlier_work"])), []
+    for window in windows.to_pylist():
+        parts = hidden[window["rank"], window["device"]]
+        lost, length = int(frames.duration(parts).sum()), window["end_ns"] - window["start_ns"]
+        if lost and lost >= WORTH_SAYING * length:
+            message = (
+                f"for {format_share(lost / length)} of the time of GPU {window['device']} work from before the recording may have been "
+                "running, which it does not show: that part could not be judged"
+            )
+            rows.append(
+                {
+                    "rank": window["rank"],
+                    "code": "TRC010",
+                    "severity": "low",
+                    "message": message,
+                    "count": 1,
+                    "example": None,
+                }
+            )
+    return rows

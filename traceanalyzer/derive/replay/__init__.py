@@ -1,0 +1,1 @@
+"""The timeline played again without some cause: what a fix would give."""

@@ -1,0 +1,236 @@
+"""What a GPU's window would last without some cause: its timeline played again with that cause taken out.
+
+The launching threads of a process act as one host, because the main thread waits while others launch for it. The host goes on by itself
+but for its waits, which end when the GPU has done what they wait for. The GPU works through its operations in the order in which they
+began; each begins when it has arrived and those before it are done. What overlaps them adds nothing:
+
+    reach[k] = max(reach[k - 1] + lead[k], arrival[k]) + own[k]        own[k]: what operation k adds to the union of all before it
+                                                                       lead[k]: the pause before it that the hardware makes
+
+Between two waits this is one running maximum over cumulative sums, and a wait is a maximum of two sums: each stretch is a matrix in
+max-plus algebra, and a timeline the product of its stretches (Baccelli, Cohen, Olsder, Quadrat: Synchronization and Linearity, 1992).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.host.host import Host
+from traceanalyzer.derive.ledger.launches import call_of
+from traceanalyzer.intervals import EMPTY, Array, Spans, clip, covered, covered_before, join, union
+
+NEVER = -(1 << 60)
+"""The zero of max-plus algebra: what has no influence. The sum of two stays within int64."""
+LATENCY_NS = 5_000
+"""From a launch call to its operation on an idle GPU, where a trace shows none."""
+HANDOVER_NS = 500
+"""What is left of a pause whose cause is gone: the hardware's hand-over to the next operation of a graph or queue
+(https://developer.nvidia.com/blog/cuda-graphs/: kernels of 2.9 us follow one another every 3.4 us)."""
+LONG_CALL_NS = 1_000_000
+"""A launch call that takes this long, while the GPU has `QUEUED` operations before it, waits for a free place in the queue."""
+QUEUED = 500
+"""The launch queue has about 1,024 places."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is taken out of a timeline: time of the host, its waits for the GPU, what the GPU ran in the stretches `work` but for the
+    share `keep` of it, and the GPU's `pauses` before operations."""
+
+    host: Spans = EMPTY
+    waits: Spans = EMPTY
+    work: Spans = EMPTY
+    keep: float = 0.0
+    pauses: Spans = EMPTY
+
+
+NOTHING = Change()
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The operations of one GPU in order of their start, and the host that feeds them. Times in ns.
+
+    `origin` is where the window starts. Where it ends after all operations, its end is the last of them: one of no length, which the
+    host comes to then. `call` and `back` are the start and the return of the launch call, `NULL` where the operation has none.
+    `before` is the end of the union of all operations before each, `reach` that of all up to it. `late`: the GPU was idle because the
+    host had not launched yet. `blocked`: the launch call itself waited for what was before. `latency`: from call to start, on an idle
+    GPU; `copies`: memory copies. `wait_start`, `wait_end` and `wait_op` are the host's waits that the GPU ended, sorted by start, and
+    the operation each waited for. `threads` are the (rank, process, thread) of the host.
+    """
+
+    threads: list[frames.ThreadKey]
+    origin: int
+    start: Array
+    call: Array
+    back: Array
+    before: Array
+    reach: Array
+    late: frames.Flags
+    blocked: frames.Flags
+    latency: Array
+    copies: frames.Flags
+    wait_start: Array
+    wait_end: Array
+    wait_op: Array
+
+    @property
+    def length(self) -> int:
+        """The window as it was."""
+        return int(self.reach[-1]) - self.origin
+
+    @classmethod
+    def of(cls, ops: pa.Table, launches: pa.Table, host: Host, window: tuple[int, int]) -> Timeline:
+        """From the operations of one (rank, device) and their launches; the process that launches most of them is the host."""
+        origin, stop = window
+        start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
+        reach = np.maximum.accumulate(end)
+        before = np.concatenate(([origin], reach[:-1]))
+        own, threads = _led(launches)
+        at = call_of(frames.ints(ops, "row"), own)
+        call, back = (frames.ints_at(own, column, at) for column in ("start_ns", "end_ns"))
+
+        group = frames.dense(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
+        same_call = (frames.latest_before(group, end) == before) & (call != NULL)
+        behind = (start > before) & (call != NULL) & (back > before) & ~same_call
+        # A call that moves memory may wait itself: it began while the GPU was busy, and returned when its own operation had begun.
+        blocked = behind & (call < before) & (back > start) & frames.equals(ops, "kind", "memcpy", "memset")
+        late = behind & ~blocked
+        latency = start - call
+        # The first of a window may have much to set up.
+        usual = int(np.median(latency[1:][late[1:]])) if late[1:].any() else LATENCY_NS
+        latency = np.where(late, latency, np.where(blocked, start - before, np.minimum(latency, usual)))
+
+        waits = [host.thread(*thread).waits for thread in threads]
+        queued = np.arange(len(start)) - np.searchsorted(start, call)
+        full = (call != NULL) & (back - call > LONG_CALL_NS) & (queued > QUEUED) & ~same_call
+        # Of such a call that no wait is known of, what was before it ended the wait.
+        held = blocked & ~np.isin(call, np.concatenate([EMPTY[0], *(w.start for w in waits)]))
+        wait_start = np.concatenate([*(w.start for w in waits), call[full], call[held]])
+        wait_end = np.concatenate([*(w.end for w in waits), back[full], before[held]])
+        op = np.searchsorted(reach, wait_end, side="right") - 1
+        ended = (op >= 0) & (reach[op] > wait_start)
+        order = np.flatnonzero(ended)[np.argsort(wait_start[ended], kind="stable")]
+        copies = frames.equals(ops, "kind", "memcpy")
+        if stop > reach[-1]:
+            last = stop if threads else NULL
+            start, call, back, reach = (
+                np.append(a, b) for a, b in ((start, stop), (call, last), (back, last), (reach, stop))
+            )
+            before = np.append(before, reach[-2])
+            late, blocked, copies = np.append(late, bool(threads)), np.append(blocked, False), np.append(copies, False)
+            latency = np.append(latency, 0)
+        waits_by_start = wait_start[order], wait_end[order], op[order]
+        return cls(threads, origin, start, call, back, before, reach, late, blocked, latency, copies, *waits_by_start)
+
+    def replay(self, change: Change, marks: Array) -> Array:
+        """When each of the operations `marks` (positions, ascending) and all before it are done, from the window's start, with
+        `change` taken out."""
+        left = covered(self.wait_start, self.wait_end, change.waits) == 0
+        dropped = union(self.wait_start[~left], self.wait_end[~left])
+        op = self.wait_op[left]
+        # While the host only waits it does no work: that lasts as long as the GPU makes it.
+        gone = join(change.host, dropped, union(self.wait_start[left], self.reach[op]))
+        gone = clip(gone, self.origin, int(self.reach[-1]))
+
+        def host_time(time: Array) -> Array:
+            return time - self.origin - covered_before(time, gone)
+
+        begin = np.maximum(self.start, self.before)
+        gap = begin - self.before
+        pause = covered(self.before, begin, change.pauses)
+        removed = covered(begin, self.reach, change.work)
+        own = self.reach - begin - removed + np.round(removed * change.keep).astype(np.int64)
+        # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
+        freed = self.blocked & (covered(self.call, self.call + 1, dropped) > 0)
+        lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
+        own += lead
+        latency = np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)
+        arrival = np.where(self.call == NULL, NEVER, host_time(self.call) + latency - lead)
+        # Which waits were over when each operation was called.
+        over = np.searchsorted(np.sort(self.reach[op]), self.call, side="right")
+        return _play(arrival, own, op, host_time(self.reach[op]), np.maximum.accumulate(over), marks)
+
+
+def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.Table) -> dict[frames.Key, Timeline]:
+    """The timeline of every GPU."""
+    calls = frames.by_device(launches)
+    window = {
+        (rank, device): (start, end)
+        for rank, device, start, end in zip(
+            *(frames.ints(windows, c).tolist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True
+        )
+    }
+    return {key: Timeline.of(ops, calls[key], host, window[key]) for key, ops in frames.split(ledger_ops)}
+
+
+def _led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
+    """The launches of the process that has most of them, and its launching threads."""
+    if not launches.num_rows:
+        return launches, []
+    process = frames.ints(launches, "process")
+    own = launches.filter(pa.array(process == frames.commonest(process)))
+    keys = (frames.ints(own, c) for c in ("rank", "process", "thread"))
+    return own, sorted((rank, one, thread) for (rank, one, thread), _ in frames.together(*keys) if thread != NULL)
+
+
+def _play(arrival: Array, own: Array, wait_op: Array, wait_time: Array, over: Array, marks: Array) -> Array:
+    """When the operations at `marks` are done. `over` counts, for each operation, the waits that were over when it was called.
+
+    The state is (the host's delay, its delay behind the waits met so far, the GPU's reach). A wait is met behind the operation that it
+    waits for, and felt by the operations called after it.
+    """
+    felt = np.flatnonzero(np.diff(over, prepend=0))
+    place = np.concatenate((wait_op + 1, felt, marks + 1))
+    kind = np.repeat((_MET, _FELT, _MARK), (len(wait_op), len(felt), len(marks)))
+    offset = np.concatenate((wait_time, np.zeros(len(felt) + len(marks), np.int64)))
+    order = np.argsort(place, kind="stable")
+    place, kind, offset = place[order], kind[order], offset[order]
+
+    done = np.concatenate(([0], np.cumsum(own)))
+    since = np.concatenate(([0], place[:-1]))
+    some = place > since
+    # The end of a stretch of operations if only its own arrivals counted: the latest of (arrival + all that follows).
+    end = np.full(len(place), NEVER)
+    if some.any():
+        lead = np.append(arrival - done[:-1], NEVER)
+        end[some] = np.maximum(
+            np.maximum.reduceat(lead, np.append(since[some], place[-1]))[:-1] + done[place[some]], NEVER
+        )
+    added = done[place] - done[since]
+
+    steps = np.full((len(place), 3, 3), NEVER)
+    steps[:, 0, 0], steps[:, 1, 1] = 0, 0
+    steps[:, 2, 0], steps[:, 2, 2] = end, added
+    met = kind == _MET
+    steps[met, 1, 0] = np.maximum(end[met] - offset[met], NEVER)
+    steps[met, 1, 2] = added[met] - offset[met]
+    steps[kind == _FELT, 0, 0], steps[kind == _FELT, 0, 1] = NEVER, 0
+
+    cuts = np.flatnonzero(kind == _MARK) + 1
+    state, reached, first = np.zeros(3, np.int64), [], 0
+    for cut in cuts.tolist():
+        if cut > first:
+            state = np.maximum((_product(steps[first:cut]) + state).max(axis=1), NEVER)
+        reached.append(state[2])
+        first = cut
+    return np.array(reached, np.int64)
+
+
+_MET, _FELT, _MARK = range(3)
+
+
+def _product(steps: Array) -> Array:
+    """The max-plus product of (n, 3, 3) matrices, the first of them applied first, by halving."""
+    while len(steps) > 1:
+        pairs = len(steps) // 2
+        early, late = steps[: 2 * pairs : 2], steps[1 : 2 * pairs : 2]
+        joined = np.maximum((late[:, :, :, None] + early[:, None, :, :]).max(axis=2), NEVER)
+        steps = np.concatenate((joined, steps[2 * pairs :]))
+    product: Array = steps[0]
+    return product

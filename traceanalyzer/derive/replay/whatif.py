@@ -1,0 +1,266 @@
+"""How long a step would take without a cause: what a finding claimed of the ledger, taken out of the replayed timeline.
+
+The ledger tells what a cause costs now; a fix takes away the whole of it. A batch loaded in another process costs the launching thread
+nothing, also where the GPU was still busy; so the host loses the whole ranges and calls behind the claimed idle time, a wait goes with
+the operator that asked for it, and a copy with the time in which its call was held up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.host.activity_times import NAMES
+from traceanalyzer.derive.host.host import Host
+from traceanalyzer.derive.ledger.gaps import AFTER_WAIT_NS
+from traceanalyzer.derive.replay.profiler_cost import LEAST_EXTENT, MOST_EXTENT, NOISE, ProfilerCost
+from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
+from traceanalyzer.intervals import EMPTY, Array, Spans, clip, covered, innermost, join, latest, subtract, total, union
+
+MOST_WRONG = 0.03
+"""A timeline that is played again with nothing taken out must last as long as it did, within this share."""
+MOSTLY = 0.5
+"""An operator that spends this share of its time in what is taken out exists for it, and goes with it. So it is with a wait."""
+HARDLY = 0.1
+"""A cause with less than this share of its time between the ends of the first and the last step says nothing of steps."""
+WORK_LINES = ("compute", "exposed_communication", "exposed_memcpy", "exposed_memset")
+HOST_LINES = tuple(
+    f"idle.{cause}"
+    for cause in ("launch_latency", "input", "memory_management", "mpi", "os", "host_work", "host_untraced", "profiler")
+)
+PAUSE_LINES = tuple(
+    f"idle.{cause}" for cause in ("launch_latency", "dependency", "queued", "unattributed", "turnaround")
+)
+PAUSES = [NAMES.index(name) for name in ("garbage_collection", "first_use")]
+DETOURS = [NAMES.index(name) for name in ("compilation", "checkpoint")]
+"""Activities that a fix takes away as a whole; detours with the GPU work that they launch."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A step as it is and as it would be, in ns: the mean from one step's end to the next's; else the window, without two steps.
+
+    `claimed` is what of the claim lies in it, `work` how much GPU time goes beyond the claim. `start` and `end` are of the whole of the
+    time that is told of, `steps` how many steps it holds. `unprofiled` is as `then`, without what recording cost; None where that is
+    not known.
+    """
+
+    now: int
+    then: int
+    claimed: int
+    work: int
+    start: int
+    end: int
+    steps: int
+    per_step: bool
+    unprofiled: int | None
+
+    @property
+    def further(self) -> int:
+        """What it gives beyond the claim."""
+        return self.now - self.then - self.claimed
+
+
+@dataclass(frozen=True)
+class Unprofiled:
+    """A step as it is, and as it would be without what recording cost: about `then`, from `least` to `most`; in ns."""
+
+    now: int
+    then: int
+    least: int
+    most: int
+
+
+class WhatIf:
+    """The timelines of all GPUs, to be played again."""
+
+    def __init__(
+        self,
+        timelines: Mapping[frames.Key, Timeline],
+        step_stats: pa.Table,
+        host: Host,
+        host_ranges: pa.Table,
+        profiler_cost: ProfilerCost,
+    ) -> None:
+        self._timelines = timelines
+        self._cost = profiler_cost
+        self._recording: dict[frames.Key, Spans | None] = {}
+        self._ends = {key: frames.ints(steps, "done_ns") for key, steps in frames.split(step_stats)}
+        self._true: dict[frames.Key, bool] = {}
+        self._host = host
+        columns = host_ranges.select(["rank", "process", "thread", "start_ns", "end_ns"])
+        operators = columns.filter(pa.array(frames.equals(host_ranges, "category", "operator")))
+        self._operator_rows = dict(frames.threads(operators))
+        self._operator_times = frames.ints(operators, "start_ns"), frames.ints(operators, "end_ns")
+
+    def without(self, key: frames.Key, claimed: Mapping[str, Spans], keep: float) -> Prediction | None:
+        """The prediction for one GPU, without what `claimed` holds of each ledger line; `keep` of its GPU time stays.
+
+        None where the timeline cannot be played again truly, so that nothing can be said.
+        """
+        timeline = self._believed(key)
+        if timeline is None:
+            return None
+        whole = join(EMPTY, *claimed.values())
+        marks = self._marks(key, timeline, whole)
+        change = self._change(timeline, claimed, keep)
+        then = timeline.replay(change, marks)
+        start, end = int(timeline.reach[marks[0]]), int(timeline.reach[marks[-1]])
+        per_step = len(marks) > 1
+        if not per_step:
+            start = timeline.origin
+        left = _length(then, end - start)
+        recording, unprofiled = self._recorded(key), None
+        if recording is not None:
+            both = replace(change, host=join(change.host, recording))
+            unprofiled = _length(timeline.replay(both, marks), left)
+        steps = max(len(marks) - 1, 1)
+        own = round(total(clip(whole, start, end)) * (1 - keep))
+        asked = clip(subtract(change.work, whole), start, end)
+        work = int(covered(np.maximum(timeline.start, timeline.before), timeline.reach, asked).sum() * (1 - keep))
+        now, left, own, work = (ns // steps for ns in (end - start, left, own, work))
+        bare = None if unprofiled is None else unprofiled // steps
+        return Prediction(now, left, own, work, start, end, steps, per_step, bare)
+
+    def unprofiled(self, key: frames.Key) -> Unprofiled | None:
+        """A step of one GPU without the profiler; None without two steps, and where that cannot be told."""
+        timeline, ends = self._believed(key), self._ends.get(key, EMPTY[0])
+        if timeline is None or len(ends) < 2 or self._recorded(key) is None:
+            return None
+        marks = _marks(timeline, ends)
+        now, steps = int(timeline.reach[marks[-1]] - timeline.reach[marks[0]]), len(marks) - 1
+        if not steps:
+            return None
+
+        def left(extent: float) -> int:
+            recording = self._cost.of(timeline.threads, extent) or EMPTY
+            return _length(timeline.replay(Change(host=recording), marks), now) // steps
+
+        least, most = left(MOST_EXTENT), left(LEAST_EXTENT)
+        return Unprofiled(now // steps, left(1.0), round(least * (1 - NOISE)), round(most * (1 + NOISE)))
+
+    def _recorded(self, key: frames.Key) -> Spans | None:
+        if key not in self._recording:
+            self._recording[key] = self._cost.of(self._timelines[key].threads)
+        return self._recording[key]
+
+    def _believed(self, key: frames.Key) -> Timeline | None:
+        """The timeline, where it can be played again truly."""
+        timeline = self._timelines[key]
+        if key not in self._true:
+            self._true[key] = _replays_as_itself(timeline)
+        return timeline if self._true[key] else None
+
+    def _marks(self, key: frames.Key, timeline: Timeline, claimed: Spans) -> Array:
+        """The operations with which the steps end; the last one alone without two steps, or if the claim lies outside them."""
+        ends = self._ends.get(key, EMPTY[0])
+        if len(ends) >= 2 and total(clip(claimed, int(ends[0]), int(ends[-1]))) >= HARDLY * total(claimed):
+            return _marks(timeline, ends)
+        return np.array([len(timeline.reach) - 1])
+
+    def _change(self, timeline: Timeline, claimed: Mapping[str, Spans], keep: float) -> Change:
+        def of(*lines: str) -> Spans:
+            return join(EMPTY, *(claimed.get(line, EMPTY) for line in lines))
+
+        copies = _ran_in(timeline, of("exposed_memcpy"))
+        waits = copies[timeline.wait_op]
+        # A finding that claims a little idle time after waits is not about these.
+        drained = of("idle.synchronization")
+        if total(drained) >= MOSTLY * sum(total(spans) for line, spans in claimed.items() if line not in WORK_LINES):
+            waits |= _drained(timeline, drained)
+        waits |= np.isin(timeline.wait_start, timeline.call[copies])
+        host = [of(*HOST_LINES), _held(timeline, copies)]
+        asking: list[Spans] = []
+        detours: list[Spans] = []
+        for thread in timeline.threads:
+            lane = self._host.thread(*thread)
+            memory = _whole(lane.memory, of("idle.memory_management"))
+            host += [_whole(lane.input.cover, of("idle.input")), self._existing_for(thread, memory)]
+            asking.append(self._existing_for(thread, self._innermost(thread, timeline.wait_start[waits])))
+            start, end, activity = lane.activities
+            for names, parts in ((PAUSES, host), (DETOURS, detours)):
+                of_kind = np.isin(activity, names)
+                parts.append(_whole((start[of_kind], end[of_kind]), of("idle.host_work", "idle.host_untraced")))
+        # Detours go with all that they ran on the GPU. Operators that asked for a wait leave their copies, which are still needed, and
+        # the time in which those hold up the host.
+        asked = subtract(join(EMPTY, *asking), _held(timeline, timeline.copies & ~copies))
+        work = [
+            _launched_in(timeline, join(EMPTY, *detours), np.ones(len(timeline.start), bool)),
+            _launched_in(timeline, asked, ~timeline.copies),
+        ]
+        dropped = union(timeline.wait_start[waits], timeline.wait_end[waits])
+        return Change(join(*host, asked, *detours), dropped, join(of(*WORK_LINES), *work), keep, of(*PAUSE_LINES))
+
+    def _operators(self, thread: frames.ThreadKey, times: Array) -> Spans:
+        """The operators of a thread that hold one of `times` (sorted); they may lie in one another, and are sorted by (start, -end)."""
+        rows = self._operator_rows.get(thread, slice(0, 0))
+        start, end = (column[rows] for column in self._operator_times)
+        hold = np.searchsorted(times, end) > np.searchsorted(times, start)
+        return start[hold], end[hold]
+
+    def _innermost(self, thread: frames.ThreadKey, times: Array) -> Spans:
+        start, end = self._operators(thread, times)
+        low, high, owner = innermost(start, end)
+        at = latest(low, high, times)
+        found = np.unique(owner[at[at >= 0]])
+        return union(start[found], end[found])
+
+    def _existing_for(self, thread: frames.ThreadKey, spans: Spans) -> Spans:
+        """The spans, and the operators that spend most of their time in them: `aten::index` in the `aten::nonzero` inside it."""
+        start, end = self._operators(thread, spans[0])
+        most = covered(start, end, spans) >= MOSTLY * (end - start)
+        return join(spans, (start[most], end[most]))
+
+
+def _replays_as_itself(timeline: Timeline) -> bool:
+    """Whether the timeline lasts as long as it did, half of it and all of it, when it is played again with nothing taken out."""
+    marks = np.array([len(timeline.reach) // 2, len(timeline.reach) - 1])
+    was = timeline.reach[marks] - timeline.origin
+    return bool(np.abs(timeline.replay(NOTHING, marks) - was).max() <= MOST_WRONG * was[-1])
+
+
+def _marks(timeline: Timeline, ends: Array) -> Array:
+    """The last operations that are done at these times, of several that end at once the first."""
+    last = np.searchsorted(timeline.reach, ends, side="right") - 1
+    return np.unique(np.searchsorted(timeline.reach, timeline.reach[np.maximum(last, 0)]))
+
+
+def _length(done: Array, most: int) -> int:
+    """From the first mark to the last, or from the window's start to the only one. What is taken out before the first step's end
+    lengthens nothing after it."""
+    return min(int(done[-1] - done[0]) if len(done) > 1 else int(done[0]), most)
+
+
+def _whole(spans: Spans, claimed: Spans) -> Spans:
+    """Those of the spans that the claim touches."""
+    touched = covered(*spans, claimed) > 0
+    return spans[0][touched], spans[1][touched]
+
+
+def _drained(timeline: Timeline, claimed: Spans) -> frames.Flags:
+    """The waits whose idle time was mostly claimed: from the end of what the host waited for, as long as the wait counts."""
+    following = np.append(timeline.start, timeline.reach[-1])[timeline.wait_op + 1]
+    begin = timeline.reach[timeline.wait_op]
+    idle = np.clip(timeline.wait_end + AFTER_WAIT_NS, begin, np.maximum(following, begin)) - begin
+    return (idle > 0) & (covered(begin, begin + idle, claimed) >= MOSTLY * idle)
+
+
+def _ran_in(timeline: Timeline, spans: Spans) -> frames.Flags:
+    """The operations that added to the GPU's busy time in these spans."""
+    return covered(np.maximum(timeline.start, timeline.before), timeline.reach, spans) > 0
+
+
+def _launched_in(timeline: Timeline, spans: Spans, which: frames.Flags) -> Spans:
+    """What those of the operations that were launched in these spans added to the GPU's busy time."""
+    called = which & (covered(timeline.call, timeline.call + 1, spans) > 0)
+    return union(np.maximum(timeline.start, timeline.before)[called], timeline.reach[called])
+
+
+def _held(timeline: Timeline, copies: frames.Flags) -> Spans:
+    """When the calls that started these copies did not return because the copies were running."""
+    low, high = np.maximum(timeline.start, timeline.call), np.minimum(timeline.reach, timeline.back)
+    return union(low[copies], high[copies])

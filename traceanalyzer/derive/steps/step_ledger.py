@@ -1,0 +1,136 @@
+"""Where the time of each step went, line by line, and the steps that took much longer than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.ledger.tables import LEDGER_LINES
+from traceanalyzer.derive.steps.tables import STEP_LEDGER
+from traceanalyzer.intervals import Array, covered
+
+MIN_JUDGED = 5
+"""Among fewer steps a median says little."""
+SCORE = 3.5
+"""Modified z-score from which a value is an outlier (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993)."""
+FLOOR = 0.01
+"""The least spread, as a share of the median: steps of a steady loop differ by that much on their own."""
+SLOWER = 1.3
+"""An outlier matters from so many times the median on."""
+WORDS = {
+    "exposed_communication": "communication",
+    "exposed_memcpy": "copies",
+    "exposed_memset": "memsets",
+    "idle.input": "waiting for input",
+    "idle.queued": "launched work that did not run, for reasons not recorded",
+    "idle.mpi": "MPI calls",
+    "idle.os": "system calls",
+    "idle.host_untraced": "host time without a recorded call or range",
+    "idle.unattributed": "idle time without a launch record",
+}
+"""What a ledger line is called in a sentence, where its name does not do."""
+
+
+def step_ledger(step_stats: pa.Table, ledger_intervals: pa.Table, gaps: pa.Table) -> pa.Table:
+    """One row per row of `step_stats`; slow ones say what they have more of.
+
+    Not judged, nor compared with: incomplete steps, and those from the first on that are slow (warm-up).
+    """
+    tiles, idle = frames.by_device(ledger_intervals), frames.by_device(gaps)
+    return frames.stack(STEP_LEDGER, [_device(steps, tiles[key], idle[key]) for key, steps in frames.split(step_stats)])
+
+
+def _device(steps: pa.Table, tiles: pa.Table, gaps: pa.Table) -> pa.Table:
+    start, end = frames.ints(steps, "start_ns"), frames.ints(steps, "end_ns")
+    lines = line_times(start, end, tiles)
+    length = end - start
+    judged = steps["complete"].to_numpy()
+    slow = _slow(length, judged)
+    # Steps that are slow from the first judged one on are still warming up.
+    warm = np.logical_or.accumulate(judged & ~slow)
+    slow &= warm
+    judged &= warm
+    typical = int(np.median(length[judged])) if judged.any() else frames.NULL
+    more = lines - np.median(lines[judged], axis=0).astype(np.int64) if judged.any() else np.zeros_like(lines)
+    line = np.argmax(more, axis=1)
+    rows = np.flatnonzero(slow)
+    which = [LEDGER_LINES[i] for i in line[rows]]
+    places = _places(start[rows], end[rows], which, gaps)
+    reasons = [_reason(*pair) for pair in zip(which, places, strict=True)]
+    columns = {
+        **{
+            c: steps[c]
+            for c in ("rank", "device", "index", "name", "method", "start_ns", "end_ns", "complete", "gpu_op_count")
+        },
+        **{name.replace(".", "_"): lines[:, i] for i, name in enumerate(LEDGER_LINES)},
+        "typical": frames.numbers(np.full(len(steps), typical)),
+        "excess": frames.numbers(np.where(judged, length - typical, frames.NULL)),
+        "slow": slow,
+        "line": _spread(which, rows, len(steps)),
+        "line_excess": frames.numbers(np.where(slow, more[np.arange(len(line)), line], frames.NULL)),
+        "place": _spread(places, rows, len(steps)),
+        "reason": _spread(reasons, rows, len(steps)),
+        "rhythm": _spread([_rhythm(rows)] * len(rows), rows, len(steps)),
+    }
+    return frames.build(STEP_LEDGER, columns)
+
+
+def _spread(values: Sequence[str | None], rows: Array, count: int) -> pa.Array:
+    """The values at these of `count` rows, null elsewhere."""
+    spread = np.full(count, None, object)
+    spread[rows] = values
+    return pa.array(spread, pa.string())
+
+
+def line_times(start: Array, end: Array, tiles: pa.Table) -> Array:
+    """ns of each interval on each ledger line, by (interval, line); `tiles` are the rows of `ledger_intervals` of one GPU."""
+    code, values = frames.codes(tiles, "line")
+    low, high = frames.ints(tiles, "start_ns"), frames.ints(tiles, "end_ns")
+    result = np.zeros((len(start), len(LEDGER_LINES)), np.int64)
+    for column, name in enumerate(LEDGER_LINES):
+        if name in values:
+            mine = code == values.index(name)
+            result[:, column] = covered(start, end, (low[mine], high[mine]))
+    return result
+
+
+def _slow(length: Array, judged: frames.Flags) -> frames.Flags:
+    """Which of the judged steps are much longer than their median, by the modified z-score."""
+    if judged.sum() < MIN_JUDGED:
+        return np.zeros(len(length), bool)
+    median = float(np.median(length[judged]))
+    spread = max(float(np.median(np.abs(length[judged] - median))), FLOOR * median)
+    return judged & (0.6745 * (length - median) > SCORE * spread) & (length >= SLOWER * median)
+
+
+def _rhythm(slow: Array) -> str | None:
+    """`every 10th`, where three or more slow steps lie at even distances of at least two; else None."""
+    apart = np.unique(np.diff(slow))
+    if len(slow) < 3 or len(apart) != 1 or apart[0] < 2:
+        return None
+    number = int(apart[0])
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"every {number}{ending}"
+
+
+def _reason(line: str, place: str | None) -> str:
+    words = WORDS.get(line) or line.removeprefix("idle.").replace("_", " ")
+    return f"{words} in {place}" if place else words
+
+
+def _places(start: Array, end: Array, lines: list[str], gaps: pa.Table) -> list[str | None]:
+    """Where the host was for most of the idle time on the given line in each step; None for other lines and where it is not known."""
+    cause, causes = frames.codes(gaps, "cause")
+    begin = frames.ints(gaps, "start_ns")
+    first, last = np.searchsorted(begin, start), np.searchsorted(begin, end)
+    found: list[str | None] = []
+    # Slow steps are few, and each of them has a part of the gaps to itself.
+    for low, high, line in zip(first.tolist(), last.tolist(), lines, strict=True):
+        name = line.removeprefix("idle.")
+        mine = np.flatnonzero(cause[low:high] == causes.index(name)) + low if name in causes else []
+        part = gaps.take(pa.array(mine, pa.int64()))
+        found.append(frames.top_name(part, "place", frames.duration(part)))
+    return found

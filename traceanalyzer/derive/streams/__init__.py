@@ -1,0 +1,1 @@
+"""Streams that wait for each other: recorded events, the legacy default stream, hardware queues."""

@@ -1,0 +1,286 @@
+"""What the host threads of one rank were doing at each moment, as paths of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.frames import Flags
+from traceanalyzer.derive.host.levels import by_level, depths, uncrossed
+from traceanalyzer.derive.host.places import frame_text
+from traceanalyzer.derive.trees.paths import KIND, TOP, Paths
+from traceanalyzer.intervals import Array, complement, flattened, latest, overlaps, pieces, union
+
+_KIND_OF = {
+    "operator": "operator",
+    "annotation": "annotation",
+    "nvtx": "annotation",
+    "openacc": "annotation",
+    "openmp": "annotation",
+    "python": "python",
+    "mpi": "mpi",
+    "os": "os",
+    "callback": "call",
+}
+"""The kinds of nodes by the categories of host ranges."""
+_BACKWARD = "autograd::engine::evaluate_function: "
+_NO_TIMES = np.empty(0, np.int64)
+SAMPLE_REACH = 10
+"""A thread is sampled while it runs. Where its samples are so many times as far apart as mostly, it did not, and no one saw why."""
+
+
+class Spent(NamedTuple):
+    """Time of some intervals by what a thread did: the position of the interval, a path, and how many ns."""
+
+    row: Array
+    path: Array
+    ns: Array
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """One thread: stretches in which nothing changes, sorted and disjoint, with the range that each belongs to; its CPU samples."""
+
+    low: Array
+    high: Array
+    owner: Array
+    sampled: Array
+    sample: Array
+
+
+class CallStacks:
+    """The threads of one rank. `unrecorded` and `unlaunched` are the paths of what nothing recorded tells."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        host_ranges: pa.Table,
+        api_calls: pa.Table,
+        cpu_samples: pa.Table,
+        in_stack: Flags,
+        is_mpi: Flags,
+        threads: Collection[tuple[int, int]],
+    ) -> None:
+        """The tables and flags are of one rank; `threads` are the (process, thread) of those that are asked for."""
+        self.paths = paths
+        self.unrecorded = paths.one("(not recorded)", "unrecorded")
+        self.unlaunched = paths.one("(launch not recorded)", "unrecorded")
+        self._lanes: dict[tuple[int, int], _Lane] = {}
+        ranges = _Ranges(paths, host_ranges, is_mpi)
+        calls = _Calls(paths, api_calls)
+        wanted = set(threads)
+        joins = ranges.may_join()
+        found: list[tuple[Array, ...]] = []
+        row_of: list[Array] = []
+        count = 0
+        range_rows, call_rows = (_by_thread(table) for table in (host_ranges, api_calls))
+        samples = _Samples(paths, cpu_samples)
+        for key in dict.fromkeys([*range_rows, *call_rows, *wanted]):
+            mine = np.arange(*range_rows.get(key, (0, 0)))
+            mine = mine[in_stack[mine]]
+            if key not in wanted and not joins[mine].any():
+                continue
+            other = np.arange(*call_rows.get(key, (0, 0)))
+            start, end, name, kind = (
+                np.concatenate((one[mine], two[other])) for one, two in zip(ranges.columns, calls.columns, strict=True)
+            )
+            row = np.concatenate((mine, np.full(len(other), -1)))
+            # Of a range and a call with the same times the range is around the call.
+            order = np.lexsort((-end, start))
+            start, end = start[order], end[order]
+            depth, parent, (low, high, owner) = flattened(start, end)
+            inside = uncrossed(parent, end)
+            depth = depth if (inside == parent).all() else depths(inside)
+            parent = np.where(inside >= 0, inside + count, -1)
+            found.append((start, parent, depth, name[order], kind[order]))
+            row_of.append(row[order])
+            self._lanes[key] = _Lane(low, high, owner + count, *samples.of(key))
+            count += len(start)
+        start, parent, depth, name, kind = (
+            np.concatenate(column) if found else _NO_TIMES
+            for column in (zip(*found, strict=True) if found else ((),) * 5)
+        )
+        levels = by_level(depth)
+        self._own = paths.nested(levels, parent, name, kind, np.full(count, TOP))
+        self._launching = self._own
+        row = np.concatenate(row_of) if row_of else _NO_TIMES
+        forward = ranges.forwards(row, start, parent, levels)
+        if (forward >= 0).any():
+            self._launching = self._joined(forward, parent, name, kind, levels)
+
+    def spent(self, key: tuple[int, int], start: Array, end: Array) -> Spent:
+        """What a thread, given by process and thread, did in these intervals, which may overlap: their time exactly."""
+        lane = self._lanes.get(key)
+        if lane is None:
+            rows = np.arange(len(start))
+            return Spent(rows, np.full(len(start), self.unrecorded), end - start)
+        row, stretch, first, last = overlaps(start, end, (lane.low, lane.high))
+        found = [Spent(row, self._own[lane.owner[stretch]], last - first)]
+        bare = _outside(lane, start, end)
+        if len(bare[0]):
+            some, sample, ns = _sampled(*bare[1:], lane.sampled)
+            left = bare[2] - bare[1]
+            np.subtract.at(left, some, ns)
+            found.append(Spent(bare[0][some], lane.sample[sample], ns))
+            found.append(Spent(bare[0], np.full(len(left), self.unrecorded), left))
+        return Spent(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+    def at(self, process: Array, thread: Array, time: Array, launching: bool) -> Array:
+        """For each time on a thread the path that it was in, `TOP` where in none; `unrecorded` where nothing tells of the thread.
+
+        `launching`: backward operators are inside of the forward ones that asked for them.
+        """
+        result = np.full(len(time), self.unrecorded)
+        by_range = np.append(self._launching if launching else self._own, TOP)
+        for (one, other), rows in frames.together(process, thread):
+            lane = self._lanes.get((one, other))
+            if lane is not None:
+                at = latest(lane.low, lane.high, time[rows])
+                result[rows] = by_range[np.append(lane.owner, -1)[at]]
+        return result
+
+    def _joined(self, forward: Array, parent: Array, name: Array, kind: Array, levels: list[Array]) -> Array:
+        """The paths with backward operators inside of forward ones; those of all others stay."""
+        changed = np.zeros(len(parent) + 1, bool)
+        inside = []
+        for here in levels:
+            changed[here] = (forward[here] >= 0) | changed[parent[here]]
+            inside.append(here[changed[here]])
+        parent, name = parent.copy(), name.copy()
+        known = np.flatnonzero(forward >= 0)
+        parent[known] = forward[known]
+        code, at = np.unique(name[known], return_inverse=True)
+        names = self.paths.names
+        marked = [names.code(f"{names.values[one]} (backward)") for one in code.tolist()]
+        name[known] = np.array(marked)[np.reshape(at, -1)]
+        return self.paths.nested(inside, parent, name, kind, self._own)
+
+
+class _Ranges:
+    """Host ranges as columns: start, end, name and kind; `frame_text` makes names of frames short."""
+
+    def __init__(self, paths: Paths, table: pa.Table, is_mpi: Flags) -> None:
+        start, end = frames.ints(table, "start_ns"), frames.ints(table, "end_ns")
+        code, values = frames.codes(table, "name")
+        category, categories = frames.codes(table, "category")
+        kind = np.array([KIND[_KIND_OF.get(one or "", "annotation")] for one in categories])[category]
+        kind = np.where(is_mpi, KIND["mpi"], kind)
+        frame = kind == KIND["python"]
+        name = np.empty(len(code), np.int64)
+        name[~frame] = paths.names.codes(code[~frame], values)
+        name[frame] = paths.names.codes(code[frame], values, frame_text)
+        self.columns = start, end, name, kind
+        self._operator = kind == KIND["operator"]
+        self._backward = self._operator & frames.passing(
+            code, values, lambda one: one.startswith(_BACKWARD), self._operator
+        )
+        self._sequence = frames.ints(table, "sequence")
+        self._process, self._thread = frames.ints(table, "process"), frames.ints(table, "thread")
+
+    def may_join(self) -> Flags:
+        """The forward operators that backward ones may belong to."""
+        known: Flags = self._operator & (self._sequence >= 0)
+        return known if (self._backward & known).any() else np.zeros(len(known), bool)
+
+    def forwards(self, row: Array, start: Array, parent: Array, levels: list[Array]) -> Array:
+        """For each of some ranges (-1 is a call) the position of the forward operator of which it is the backward one, -1 for others.
+
+        Autograd counts on each thread, and every operator is recorded with the number that the next backward function will get
+        (PyTorch's documentation of emit_nvtx). So of those with one number the one that started last made it. Where several threads
+        have the number, it tells nothing.
+        """
+        result = np.full(len(row), -1)
+        known = np.append(self.may_join(), False)[row]
+        backward = known & np.append(self._backward, False)[row]
+        if not backward.any():
+            return result
+        inside = np.zeros(len(row) + 1, bool)
+        for here in levels:
+            inside[here] = backward[here] | inside[parent[here]]
+        asked, forward = np.flatnonzero(backward), np.flatnonzero(known & ~inside[:-1])
+        both = np.concatenate((asked, forward))
+        process, thread, sequence = (column[row[both]] for column in (self._process, self._thread, self._sequence))
+        key = frames.packed(process, sequence)
+        order = np.lexsort((start[forward], key[len(asked) :]))
+        keys, rows = key[len(asked) :][order], forward[order]
+        threads = thread[len(asked) :][order]
+        last = np.searchsorted(keys, key[: len(asked)], side="right") - 1
+        first = np.searchsorted(keys, key[: len(asked)], side="left")
+        hit = last >= first
+        # One thread alone: the running count of changes of thread or key is the same at both ends.
+        change = np.cumsum(np.concatenate(([0], (np.diff(threads) != 0) | (np.diff(keys) != 0)))) if len(keys) else keys
+        hit[hit] = change[first[hit]] == change[last[hit]]
+        hit[hit] = start[rows[last[hit]]] < start[asked[hit]]
+        result[asked[hit]] = rows[last[hit]]
+        return result
+
+
+class _Calls:
+    """API calls as columns: start, end, name and kind."""
+
+    def __init__(self, paths: Paths, table: pa.Table) -> None:
+        name = paths.names.codes(*frames.codes(table, "name"))
+        self.columns = (
+            frames.ints(table, "start_ns"),
+            frames.ints(table, "end_ns"),
+            name,
+            np.full(len(name), KIND["call"]),
+        )
+
+
+class _Samples:
+    """CPU samples by thread: their times, ascending, and paths; of those at one time the first."""
+
+    def __init__(self, paths: Paths, table: pa.Table) -> None:
+        self._time = frames.ints(table, "time_ns")
+        code, values = frames.codes(table, "stack")
+        used, at = np.unique(code, return_inverse=True)
+        stacks = paths.stacks([values[one] or "" for one in used.tolist()], "sample")
+        self._path = stacks[np.reshape(at, -1)] if len(used) else code
+        process, thread = (frames.ints(table, column) for column in ("process", "thread"))
+        self._rows = dict(frames.together(process, thread))
+
+    def of(self, key: tuple[int, int]) -> tuple[Array, Array]:
+        rows = self._rows.get(key)
+        if rows is None:
+            return _NO_TIMES, _NO_TIMES
+        rows = rows[self._path[rows] != TOP]
+        time, first = np.unique(self._time[rows], return_index=True)
+        return time, self._path[rows][first]
+
+
+def _by_thread(table: pa.Table) -> dict[tuple[int, int], tuple[int, int]]:
+    """The rows of each (process, thread) of one rank, which the table keeps together."""
+    return {key[1:]: (rows.start, rows.stop) for key, rows in frames.threads(table)}
+
+
+def _outside(lane: _Lane, start: Array, end: Array) -> tuple[Array, Array, Array]:
+    """What no range of a thread covers of these intervals: (row, start, end)."""
+    if not len(start):
+        return (_NO_TIMES,) * 3
+    covered = union(lane.low, lane.high)
+    return pieces(start, end, complement(covered, int(start.min()), int(end.max())))
+
+
+def _sampled(start: Array, end: Array, time: Array) -> tuple[Array, Array, Array]:
+    """Samples that stand for time of these intervals: (interval, sample, ns).
+
+    A sample stands for the time up to half way to its neighbours, within the interval in which it lies, but for no more than
+    `SAMPLE_REACH` times half of what mostly lies between two. The first and the last of a thread reach as far on their open side as on
+    the other; a single one tells of no time.
+    """
+    if len(time) < 2:
+        return (_NO_TIMES,) * 3
+    apart = np.diff(time)
+    most = SAMPLE_REACH * int(np.median(apart) + 1) // 2
+    before, behind = np.minimum(apart // 2, most), np.minimum((apart + 1) // 2, most)
+    low = time - np.concatenate((before[:1], before))
+    high = time + np.concatenate((behind, behind[-1:]))
+    row, sample, first, last = overlaps(start, end, (low, high))
+    here = (time[sample] >= start[row]) & (time[sample] < end[row])
+    return row[here], sample[here], (last - first)[here]

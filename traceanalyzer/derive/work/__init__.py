@@ -1,0 +1,1 @@
+"""The work of one unit, by which captures of any length can be compared."""

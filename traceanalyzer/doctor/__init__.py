@@ -1,0 +1,171 @@
+"""From inputs to the diagnosis: what each file is, what it holds, what it lacks for which rules, and what to record next time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+
+from traceanalyzer.analysis import analyze_parts, parts_of
+from traceanalyzer.analysis.parts import MemoryPart
+from traceanalyzer.catalog.catalog import NEEDS
+from traceanalyzer.config import Config
+from traceanalyzer.doctor.contents import contents, extent
+from traceanalyzer.ingest.bytes.archives import kind_of
+from traceanalyzer.ingest.bytes.containers import codec_of
+from traceanalyzer.ingest.bytes.sources import Source, find_sources
+from traceanalyzer.ingest.pipeline import ProgressFactory, ingest_sources
+from traceanalyzer.model.store import is_store, read_store
+from traceanalyzer.model.trace import Input
+from traceanalyzer.result.document import Result
+from traceanalyzer.result.recording.diagnosis import (
+    Diagnosis,
+    Duplicate,
+    FileFacts,
+    HealthNote,
+    Job,
+    Obstacle,
+    Recording,
+    RuleCheck,
+)
+from traceanalyzer.result.recording.recording_advice import REMEDY, missing, next_time
+from traceanalyzer.version import VERSION
+
+MOST_MISSING = 8
+"""Missing ranks that are named."""
+GPU_WORK = ("copies", "communication", "kernel_stats")
+"""Tables of operations that a recording of the GPU always holds: where one is empty, none ran."""
+# Kineto writes GPU operations last: they are the first to be missing from a damaged file.
+_REMEDIES = {"gpu_ops": ["whole_file", "gpu"], "TRC010": ["replay", "iterations"]}
+_SECOND = 1_000_000_000
+# A clock that stands beyond September 2001 counts from 1970: no machine has run for 31 years.
+_EPOCH_NS = 1_000_000_000 * _SECOND
+# A tar archive says what it is at byte 257.
+_START_BYTES = 512
+
+
+def diagnose(paths: Sequence[Path], progress: ProgressFactory | None = None, max_bytes: int | None = None) -> Diagnosis:
+    """Read the traces and stores one after another, so that two files of one rank do not stop each other here.
+
+    `progress` and `max_bytes` are those of `ingest`. Raises InputError for what cannot be read at all.
+    """
+    found = (part for path in paths for part in _traces(path, progress, max_bytes))
+    read = [(_examine(part, container), part.input) for part, container in found]
+    recordings = [recording for recording, _ in read]
+    return Diagnosis({"name": "traceanalyzer", "version": VERSION}, _job(read), recordings)
+
+
+def _traces(path: Path, progress: ProgressFactory | None, max_bytes: int | None) -> Iterator[tuple[MemoryPart, str]]:
+    """The recordings behind a path, one at a time, each with its container."""
+    if is_store(path):
+        yield from ((part, "store") for part in parts_of(read_store(path)))
+        return
+    for source in find_sources([path], max_bytes):
+        yield MemoryPart(ingest_sources([source], progress)), _container(path, source)
+
+
+def _container(given: Path, source: Source) -> str:
+    """How the bytes of the user's file are wrapped, told from its start."""
+    if not given.is_file() and not given.is_dir():
+        return "pipe"
+    with source.origin.open("rb") as stream:
+        start = stream.read(_START_BYTES)
+    codec = codec_of(start)
+    return codec.name if codec else kind_of(start) or "plain"
+
+
+def _examine(part: MemoryPart, container: str) -> Recording:
+    source, catalog = part.input, part.catalog(Config())
+    result, held = analyze_parts([part]).result, contents(catalog)
+    file = _file(source, container, extent(catalog))
+    health = [
+        HealthNote(row["code"], row["severity"], row["message"], row["count"], row["example"])
+        for row in catalog.table("health").to_pylist()
+    ]
+    codes, grave = (
+        {note.code for note in health if note.severity in of} for of in (("low", "medium", "high"), ("high",))
+    )
+    names = missing(file, held, codes, grave)
+    rules = _rules(result, health, names)
+    needed_by: dict[str, list[str]] = defaultdict(list)
+    for obstacle in rules.obstacles:
+        for name in obstacle.settings:
+            needed_by[name] += obstacle.rules
+    hidden = None if result.judged else _hidden(result)
+    return Recording(file, held, health, rules, hidden, next_time(file, held, names, needed_by))
+
+
+def _file(source: Input, container: str, found: tuple[int, int] | None) -> FileFacts:
+    return FileFacts(
+        path=source.path,
+        bytes=source.bytes,
+        container=container,
+        format=source.format,
+        producer=source.producer,
+        rank=source.rank,
+        world_size=source.world_size,
+        first_event_utc=_utc(found[0], source.clock_base_ns) if found else None,
+        span_ns=found[1] - found[0] if found else None,
+    )
+
+
+def _utc(first_ns: int, base_ns: int | None) -> str | None:
+    if base_ns is None and first_ns < _EPOCH_NS:
+        return None
+    try:
+        return datetime.fromtimestamp((first_ns + (base_ns or 0)) // _SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _hidden(result: Result) -> str:
+    grave = next((note.message for note in result.health if note.severity == "high"), None)
+    return f"Could not judge: {grave}." if grave and result.devices else result.verdict.headline
+
+
+def _rules(result: Result, health: list[HealthNote], names: list[str]) -> RuleCheck:
+    """The rules that had nothing to judge or could not, those with one reason together, in claim order."""
+    source = {reason: needed for needed, reason in NEEDS.values()} | {note.message: note.code for note in health}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for rule in result.rules:
+        if rule.outcome not in ("fired", "clean"):
+            # Without any GPU work there is no need to tell which kind of it a rule misses.
+            reason = NEEDS["gpu_ops"][1] if rule.outcome == "not_applicable" and "gpu" in names else rule.reason or ""
+            # How to record what is missing is said once, under what to do next time.
+            bare = reason.partition("; ")[0]
+            reason = bare if reason not in source and bare in source else reason
+            groups.setdefault((rule.outcome, reason), []).append(rule.rule)
+    obstacles = []
+    for (outcome, reason), rules in groups.items():
+        needed = source.get(reason, "")
+        remedies = _REMEDIES.get(needed, [REMEDY.get(needed, "")])
+        settings = [name for name in remedies if name in names]
+        obstacles.append(Obstacle(outcome, reason, rules, settings, not settings and needed in GPU_WORK))
+    return RuleCheck(len(result.rules), len(result.rules) - sum(len(o.rules) for o in obstacles), obstacles)
+
+
+def _job(read: list[tuple[Recording, Input]]) -> Job:
+    inputs = [source for _, source in read]
+    ranks = sorted({source.rank for source in inputs if source.rank is not None})
+    world = max((source.world_size for source in inputs if source.world_size is not None), default=None)
+    absent = (rank for rank in range(world or 0) if rank not in ranks)
+    of_rank: dict[int, list[str]] = defaultdict(list)
+    # The members of an archive have its checksum: their rank, size and length tell them apart.
+    of_content: dict[tuple[str, int | None, int, int | None], list[str]] = defaultdict(list)
+    for recording, source in read:
+        if source.rank is not None:
+            of_rank[source.rank].append(source.path)
+        of_content[source.sha256, source.rank, source.bytes, recording.file.span_ns].append(source.path)
+    doubled = [Duplicate(f"rank {rank}", paths) for rank, paths in sorted(of_rank.items()) if len(paths) > 1]
+    doubled += [Duplicate("content", paths) for paths in of_content.values() if len(paths) > 1]
+    return Job(
+        recordings=len(inputs),
+        ranks=ranks,
+        without_rank=sum(source.rank is None for source in inputs),
+        world_size=world,
+        missing_ranks=(world or 0) - sum(rank < (world or 0) for rank in ranks),
+        first_missing=list(islice(absent, MOST_MISSING)),
+        duplicates=doubled,
+    )

@@ -1,0 +1,193 @@
+"""The functions of the expression grammar: what each takes, what it yields and how it is computed.
+
+Row functions work anywhere. Aggregates turn the rows of a group into one value; each also takes `where=condition`, which leaves
+only the rows where that holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.engine.language import compute
+from traceanalyzer.engine.language.compute import Value
+from traceanalyzer.engine.language.kinds import BOOL, NULL, NUMBER, TEXT, Kind, KindError, common, number
+from traceanalyzer.units import COUNT, SHARE, format_count, format_share
+
+
+@dataclass(frozen=True)
+class Function:
+    """`usage` is shown to authors. `kind` maps argument kinds to the result's or raises KindError. `literal` is the position of an
+    argument that must be a literal, because Arrow takes it as an option rather than a column."""
+
+    usage: str
+    arity: tuple[int, int]
+    kind: Callable[[list[Kind]], Kind]
+    run: Callable[..., Value]
+    literal: int | None = None
+
+
+MANY = 16
+
+
+def _fixed(result: Kind, *wanted: Kind) -> Callable[[list[Kind]], Kind]:
+    def kind(given: list[Kind]) -> Kind:
+        for one, want in zip(given, wanted, strict=False):
+            if one.type != want.type:
+                raise KindError(f"needs {want} but gets {one}")
+        return result
+
+    return kind
+
+
+def _texts(given: list[Kind]) -> Kind:
+    return _fixed(TEXT, *[TEXT] * len(given))(given)
+
+
+def _number_like(given: list[Kind]) -> Kind:
+    kind = common(given, "cannot mix")
+    if kind.type != "number":
+        raise KindError(f"needs numbers but gets {kind}")
+    return kind
+
+
+def _same(given: list[Kind]) -> Kind:
+    return common(given, "cannot mix")
+
+
+def _chosen(given: list[Kind]) -> Kind:
+    if given[0].type != "bool":
+        raise KindError(f"needs a condition first but gets {given[0]}")
+    return common(given[1:], "cannot mix")
+
+
+def _match(name: str) -> Callable[[Value, pa.Scalar], Value]:
+    # Arrow matches with RE2, whose time is linear in the text whatever the pattern.
+    def run(text: Value, pattern: pa.Scalar) -> Value:
+        found = compute.by_name(lambda texts: getattr(pc, name)(texts, pattern.as_py()))
+        return compute.truth(found(text))
+
+    return run
+
+
+def _shares(given: list[Kind]) -> Kind:
+    if given[0].type not in ("number", "null") or given[0].unit not in (SHARE, None):
+        raise KindError(f"needs a share but gets {given[0]}")
+    return TEXT
+
+
+def _percent(share: Value) -> Value:
+    return _worded(share, format_share)
+
+
+def _counted(count: Value, word: pa.Scalar) -> Value:
+    one = word.as_py()
+    return _worded(count, lambda number: f"{format_count(number)} {one}" + ("" if number == 1 else "s"))
+
+
+def _worded(value: Value, words: Callable[[float], str]) -> Value:
+    def text(one: float | None) -> str | None:
+        return None if one is None else words(one)
+
+    if isinstance(value, pa.Scalar):
+        return pa.scalar(text(value.as_py()), pa.string())
+    return pa.array([text(one) for one in value.to_pylist()], pa.string())
+
+
+ROW_FUNCTIONS: dict[str, Function] = {
+    "abs": Function("abs(number)", (1, 1), _number_like, pc.abs),
+    "least": Function("least(a, b, ...)", (2, MANY), _number_like, compute.least),
+    "greatest": Function("greatest(a, b, ...)", (2, MANY), _number_like, compute.greatest),
+    "contains": Function('contains(text, "part")', (2, 2), _fixed(BOOL, TEXT, TEXT), _match("match_substring"), 1),
+    "startswith": Function('startswith(text, "start")', (2, 2), _fixed(BOOL, TEXT, TEXT), _match("starts_with"), 1),
+    "matches": Function('matches(text, "regex")', (2, 2), _fixed(BOOL, TEXT, TEXT), _match("match_substring_regex"), 1),
+    "plural": Function('plural(count, "gap")', (2, 2), _fixed(TEXT, NUMBER, TEXT), compute.plural, 1),
+    "counted": Function('counted(count, "gap")', (2, 2), _fixed(TEXT, NUMBER, TEXT), _counted, 1),
+    "percent": Function("percent(share)", (1, 1), _shares, _percent),
+    "concat": Function("concat(text, text, ...)", (2, MANY), _texts, compute.concat),
+    "coalesce": Function("coalesce(a, b, ...)", (2, MANY), _same, compute.coalesce),
+    "if_else": Function("if_else(condition, a, b)", (3, 3), _chosen, compute.choose),
+}
+
+
+def _heaviest(given: list[Kind]) -> Kind:
+    if given[1].type not in ("number", "null"):
+        raise KindError(f"needs a number second but gets {given[1]}")
+    if given[0] not in (TEXT, NUMBER, NULL):
+        raise KindError(f"needs a name or a plain number first but gets {given[0]}")
+    return given[0]
+
+
+def _top(names: pa.Array, weights: pa.Array) -> pa.Scalar:
+    """The heaviest name, of equals the first in their order."""
+    distinct, totals = _weight_by_name(names, weights)
+    heaviest = pc.max(totals)
+    return pc.min(distinct.filter(pc.equal(totals, heaviest)) if heaviest.is_valid else distinct)
+
+
+def _weight_by_name(names: pa.Array, weights: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The distinct names that are not null, and the sum of each one's weights."""
+    codes = names.dictionary_encode()
+    # numpy, because Arrow takes longer to plan a grouping than this takes for a thousand rows.
+    code = codes.indices.fill_null(len(codes.dictionary)).to_numpy()
+    weight = weights.fill_null(0).to_numpy()
+    total = np.zeros(len(codes.dictionary) + 1, weight.dtype)
+    np.add.at(total, code, weight)
+    known = np.bincount(code, weights.is_valid().to_numpy(zero_copy_only=False), len(total)) > 0
+    seen = np.flatnonzero(np.bincount(code, minlength=len(total))[:-1])
+    return codes.dictionary.take(pa.array(seen)), pa.array(total[seen], mask=~known[seen])
+
+
+def _top_share(names: pa.Array, weights: pa.Array) -> pa.Scalar:
+    """What the heaviest name holds of all weight, nameless rows included."""
+    heaviest = pc.max(_weight_by_name(names, weights)[1])
+    return compute.divide(heaviest, pc.sum(weights, min_count=0))
+
+
+def _quantile(values: pa.Array, level: pa.Scalar) -> pa.Scalar:
+    return pc.quantile(compute.to_float(values), q=float(level.as_py()))[0]
+
+
+def _median(values: pa.Array) -> pa.Scalar:
+    return _quantile(values, pa.scalar(0.5))
+
+
+def _first(given: list[Kind]) -> Kind:
+    return _number_like(given[:1])
+
+
+def _countable(given: list[Kind]) -> Kind:
+    if NULL in given:
+        raise KindError("needs a column")
+    return number(COUNT)
+
+
+def _count(ones: pa.Array) -> pa.Scalar:
+    return pa.scalar(len(ones), pa.int64())
+
+
+def _distinct(values: pa.Array) -> pa.Scalar:
+    # Arrow's count_distinct takes ten times as long.
+    codes = values.indices if isinstance(values, pa.DictionaryArray) else values
+    return pa.scalar(len(codes.drop_null().unique()), pa.int64())
+
+
+AGGREGATES: dict[str, Function] = {
+    # count takes no argument: it is given one placeholder a row, so that `where=` works on it as on the others.
+    "count": Function("count()", (0, 0), _countable, _count),
+    "sum": Function("sum(number)", (1, 1), _number_like, lambda values: pc.sum(values, min_count=0)),
+    "min": Function("min(number)", (1, 1), _number_like, pc.min),
+    "max": Function("max(number)", (1, 1), _number_like, pc.max),
+    "mean": Function("mean(number)", (1, 1), _number_like, pc.mean),
+    "median": Function("median(number)", (1, 1), _number_like, _median),
+    "quantile": Function("quantile(number, 0.95)", (2, 2), _first, _quantile, 1),
+    "count_distinct": Function("count_distinct(column)", (1, 1), _countable, _distinct),
+    "any": Function("any(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.any(values, min_count=0)),
+    "all": Function("all(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.all(values, min_count=0)),
+    "top": Function("top(name, weight)", (2, 2), _heaviest, _top),
+    "top_share": Function("top_share(name, weight)", (2, 2), _fixed(number(SHARE), TEXT, NUMBER), _top_share),
+}

@@ -1,0 +1,77 @@
+"""What the names of an expression mean, before and while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from traceanalyzer.engine.language.compute import Value
+from traceanalyzer.engine.language.kinds import BOOL, Kind
+from traceanalyzer.model.programs import TRAITS
+
+PROGRAM_KINDS: Mapping[str, Kind] = dict.fromkeys(TRAITS, BOOL)
+"""The names behind `program.`."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What names an expression may use, and their kinds.
+
+    `values` are the metrics and group keys at group level, and None at row level, where aggregates have no meaning. `window` is None
+    where rows belong to no GPU. `longest` are the characters that the texts among the metrics may have.
+    """
+
+    columns: Mapping[str, Kind]
+    params: Mapping[str, Kind]
+    window: Mapping[str, Kind] | None
+    values: Mapping[str, Kind] | None = None
+    longest: Mapping[str, int] = field(default_factory=dict)
+
+
+class Rows(Protocol):
+    """What an expression runs on: rows, and at group level the values that hold for all of them."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def values(self) -> Mapping[str, pa.Scalar]:
+        """`params.x` and `program.x`, and at group level also `window.x`, metrics and group keys."""
+        ...
+
+    def column(self, name: str) -> pa.Array: ...
+
+    def window(self, name: str) -> pa.Array:
+        """A ledger column, one value a row."""
+        ...
+
+
+Run = Callable[[Rows], Value]
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A compiled expression. Calling it gives an array (row level, not constant) or a scalar. `longest` is for texts, see `Names`."""
+
+    text: str
+    kind: Kind
+    run: Run
+    longest: int = 0
+
+    def __call__(self, rows: Rows) -> Value:
+        return self.run(rows)
+
+
+class NoRows:
+    """No rows and no values: enough to run a literal."""
+
+    count = 0
+    values: Mapping[str, pa.Scalar] = {}
+
+    def column(self, name: str) -> pa.Array:
+        raise KeyError(name)
+
+    window = column

@@ -1,0 +1,1 @@
+"""Rule files: their form, reading and checking them, and the tests inside them."""

@@ -1,0 +1,199 @@
+"""A rule with all its expressions compiled against the declared tables: what the linter checks and the runner runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_LINES
+from traceanalyzer.engine.language.expression import compile_condition, compile_expression
+from traceanalyzer.engine.language.kinds import TEXT, Kind, number
+from traceanalyzer.engine.language.message import Message, compile_message
+from traceanalyzer.engine.language.names import Expression, Names
+from traceanalyzer.engine.language.syntax import ExpressionError
+from traceanalyzer.engine.rows import GPU_KEYS, TABLES, table_kinds
+from traceanalyzer.engine.rules.rule import Problem, Rule
+from traceanalyzer.engine.rules.yamlfile import Path
+from traceanalyzer.errors import did_you_mean
+from traceanalyzer.units import NS
+
+Compiled = TypeVar("Compiled", Expression, Message)
+
+
+@dataclass(frozen=True)
+class Program:
+    """The compiled parts of a rule; None where the rule has none."""
+
+    where: Expression | None
+    metrics: dict[str, Expression]
+    abstain: tuple[tuple[Expression, str], ...]
+    having: Expression | None
+    scope: dict[str, Expression]
+    order_by: Expression | None
+    severity: tuple[tuple[Expression, str], ...]
+    recoverable: Expression | None
+    estimate: tuple[Expression, Expression] | None
+    less_sure: Expression | None
+    sooner: Expression | None
+    message: Message | None
+    recommend: tuple[tuple[Expression | None, dict[str, str]], ...]
+
+
+@lru_cache(maxsize=512)
+def compile_rule(rule: Rule) -> tuple[Program | None, list[Problem]]:
+    """The program, or None with every problem found."""
+    compiler = _RuleCompiler(rule)
+    program = compiler.program() if compiler.tables_are_known() else None
+    return (None if compiler.problems else program), compiler.problems
+
+
+class _RuleCompiler:
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.problems: list[Problem] = []
+        self.columns: dict[str, Kind] = {}
+        # Metrics that do not compile: what uses them is not complained about once more.
+        self.failed: set[str] = set()
+
+    def complain(self, path: Path, message: str, column: int = 0) -> None:
+        self.problems.append(self.rule.problem(path, message, column))
+
+    def tables_are_known(self) -> bool:
+        """Check every name of a table, column or ledger line outside expressions; false when `from` itself is wrong."""
+        rule = self.rule
+        for at, name in enumerate(rule.requires.tables):
+            self._known_table(name, ("requires", "tables", at))
+        for name, columns in rule.requires.columns.items():
+            if self._known_table(name, ("requires", "columns", name)):
+                for at, column in enumerate(columns):
+                    self._known(column, [c.name for c in TABLES[name].columns], ("requires", "columns", name, at))
+        for at, line in enumerate(rule.claims):
+            if line not in LEDGER_LINES:
+                self.complain(("claims", at), f"unknown ledger line '{line}'{did_you_mean(line, LEDGER_LINES)}")
+        if not self._known_table(rule.source, ("from",)):
+            return False
+        self.columns = table_kinds(rule.source)
+        for at, key in enumerate(rule.group_by):
+            self._known(key, list(self.columns), ("group_by", at))
+        if rule.claims and not {*GPU_KEYS, "duration"} <= self.columns.keys():
+            self.complain(("claims",), f"rows of '{rule.source}' have no time on a GPU, so nothing can be claimed")
+        if bool(rule.claims) != bool(rule.saving):
+            self.complain(("claims",) if rule.claims else ("saving",), "'claims' and 'saving' come together")
+        return True
+
+    def program(self) -> Program:
+        rule = self.rule
+        params = {name: param.kind for name, param in rule.params.items()}
+        ledger = table_kinds(LEDGER.name)
+        per_gpu = set(GPU_KEYS) <= set(rule.group_by)
+        row = Names(self.columns, params, ledger if set(GPU_KEYS) <= self.columns.keys() else None)
+        values = {key: self.columns[key] for key in rule.group_by if key in self.columns}
+        values |= {"gpu": TEXT} if per_gpu else {}
+        # What nobody has claimed yet: of each row inside an aggregate, of the whole group outside.
+        unclaimed = {"unclaimed": number(NS)} if rule.claims else {}
+        values |= unclaimed
+        row_of_group = Names(self.columns | unclaimed, params, row.window)
+        longest: dict[str, int] = {}
+        group = Names(row_of_group.columns, params, ledger if per_gpu else None, values, longest)
+
+        where = self._condition(("where",), rule.where, row)
+        metrics: dict[str, Expression] = {}
+        for name, text in rule.metrics.items():
+            if metric := self._expression(("metrics", name), text, group):
+                metrics[name] = metric
+                values[name], longest[name] = metric.kind, metric.longest
+            else:
+                self.failed.add(name)
+        for name in rule.figures:
+            if name not in rule.metrics:
+                self.complain(("figures", name), f"'{name}' is no metric{did_you_mean(name, rule.metrics)}")
+            elif name in metrics and metrics[name].kind.type == "bool":
+                self.complain(
+                    ("figures", name), f"'{name}' is true or false, which tells people nothing; say it in the message"
+                )
+        abstain = [
+            (condition, reason)
+            for at, (text, reason) in enumerate(rule.requires.abstain)
+            if (condition := self._condition(("requires", "abstain", at, "when"), text, group))
+        ]
+        having = self._condition(("having",), rule.having, group)
+        recoverable = self._time("recoverable", "what is recoverable", group)
+        least, most = self._time("least", "the least", group), self._time("most", "the most", group)
+        if rule.saving and (rule.saving.least is None) != (rule.saving.most is None):
+            self.complain(("saving",), "'least' and 'most' come together")
+        sooner = self._time("sooner", "how much sooner", row_of_group)
+        scope = {
+            key: expression
+            for key, text in rule.scope.items()
+            if (expression := self._expression(("scope", key), text, group))
+        }
+        values |= {"recoverable": number(NS)}
+        doubt = rule.saving.less_sure_when if rule.saving else None
+        less_sure = self._condition(("saving", "less_sure_when"), doubt, group)
+        order = self._expression(("order_by",), rule.order_by, row_of_group)
+        if order and order.kind.type != "number":
+            self.complain(("order_by",), f"rows are ordered by a number, but this is {order.kind}")
+        severity = [
+            (condition, level)
+            for at, (text, level) in enumerate(rule.severity)
+            if (condition := self._condition(("severity", at, "when"), text, group))
+        ]
+        recommend = [
+            (
+                self._condition(("recommend", at, "when"), step.get("when"), group),
+                {key: text for key, text in step.items() if key != "when"},
+            )
+            for at, step in enumerate(rule.recommend)
+        ]
+        message = self._compiled(compile_message, ("message",), rule.message, group)
+        return Program(
+            where=where,
+            metrics=metrics,
+            abstain=tuple(abstain),
+            having=having,
+            scope=scope,
+            order_by=order,
+            severity=tuple(severity),
+            recoverable=recoverable,
+            estimate=(least, most) if least and most else None,
+            less_sure=less_sure,
+            sooner=sooner,
+            message=message,
+            recommend=tuple(recommend),
+        )
+
+    def _time(self, key: str, what: str, names: Names) -> Expression | None:
+        """One of the times of `saving`."""
+        expression = self._expression(("saving", key), getattr(self.rule.saving, key, None), names)
+        if expression and expression.kind != number(NS):
+            self.complain(("saving", key), f"{what} is a time, but this is {expression.kind}")
+        return expression
+
+    def _expression(self, path: Path, text: str | None, names: Names) -> Expression | None:
+        return self._compiled(compile_expression, path, text, names)
+
+    def _condition(self, path: Path, text: str | None, names: Names) -> Expression | None:
+        return self._compiled(compile_condition, path, text, names)
+
+    def _compiled(
+        self, how: Callable[[str, Names], Compiled], path: Path, text: str | None, names: Names
+    ) -> Compiled | None:
+        if text is None or any(re.search(rf"\b{re.escape(name)}\b", text) for name in self.failed):
+            return None
+        try:
+            return how(text, names)
+        except ExpressionError as error:
+            self.complain(path, str(error), error.column)
+            return None
+
+    def _known_table(self, name: str, path: Path) -> bool:
+        if name and name not in TABLES:
+            self.complain(path, f"unknown table '{name}'{did_you_mean(name, TABLES)}")
+        return name in TABLES
+
+    def _known(self, name: str, known: list[str], path: Path) -> None:
+        if name not in known:
+            self.complain(path, f"unknown column '{name}'{did_you_mean(name, known)}")

@@ -1,0 +1,1 @@
+"""The formats that are read, each a folder that is known to no other."""

@@ -1,0 +1,1 @@
+"""PyTorch (Kineto) and other Chrome-trace JSON."""

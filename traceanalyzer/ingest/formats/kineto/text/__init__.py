@@ -1,0 +1,1 @@
+"""Chrome-trace JSON as text: cut into events, mended where it is damaged, decoded."""

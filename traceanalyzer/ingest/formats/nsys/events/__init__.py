@@ -1,0 +1,1 @@
+"""Tables of an export as rows of event tables."""

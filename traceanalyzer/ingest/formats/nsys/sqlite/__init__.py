@@ -1,0 +1,1 @@
+"""Exports as databases: opened without trust, and read by declared tables."""

@@ -1,0 +1,1 @@
+"""Rows of event tables, of whatever format: sorted, collected, and told whose they are."""

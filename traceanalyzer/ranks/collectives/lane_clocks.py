@@ -1,0 +1,40 @@
+"""One clock for a job: each lane's against the others', as far as lanes are joined by collectives that end together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traceanalyzer.intervals import Array
+from traceanalyzer.ranks.collectives.alignment import Line
+
+
+class LaneClocks:
+    """Collects what pairs of lanes tell. Every lane begins as a clock of its own, and joined ones count as one clock."""
+
+    def __init__(self, lanes: int) -> None:
+        self.component: Array = np.arange(lanes)
+        self._offset, self._slope = np.zeros(lanes), np.zeros(lanes)
+
+    def between(self, reference: int, lane: int) -> Line | None:
+        """What to take from the lane's times to read the reference's clock; None when nothing joins them."""
+        if self.component[reference] != self.component[lane]:
+            return None
+        return Line(*(float(v[lane] - v[reference]) for v in (self._offset, self._slope)))
+
+    def join(self, reference: int, lane: int, clock: Line) -> None:
+        """Add what two lanes that nothing joins yet tell of each other."""
+        mine, theirs = self.component[lane], self.component[reference]
+        if mine == theirs:
+            return
+        moved = self.component == mine
+        self._offset[moved] += clock.offset + self._offset[reference] - self._offset[lane]
+        self._slope[moved] += clock.slope + self._slope[reference] - self._slope[lane]
+        self.component[moved] = theirs
+
+    def offsets(self) -> Array:
+        """Each lane's clock in ns against the median of those joined with it."""
+        offsets = np.zeros(len(self._offset), np.int64)
+        for one in np.unique(self.component):
+            rows = self.component == one
+            offsets[rows] = np.rint(self._offset[rows] - np.median(self._offset[rows]))
+        return offsets

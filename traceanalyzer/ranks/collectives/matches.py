@@ -1,0 +1,137 @@
+"""What all ranks together tell of each communication kernel: who came last to its collective, and how long the others waited.
+
+The one derived table that looks at several ranks at once. It needs nothing but their communication kernels, so a job of any size is
+joined from those; everything else about a rank is made where its trace is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.frames import NULL
+from traceanalyzer.intervals import Array
+from traceanalyzer.model.trace import Input
+from traceanalyzer.ranks.collectives.collectives import chains, lanes, match
+from traceanalyzer.ranks.collectives.instances import Matches
+from traceanalyzer.ranks.collectives.offsets import clock_health, clock_offsets
+from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS, MATCHES
+
+JITTER = 0.01
+"""Least spread of the ranks' compute, as a share of the median: below it they are alike, and a score of the rest means nothing."""
+FEWEST = 3
+"""Ranks that it takes to tell which one is unlike the others."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """`matches` has a row a row of the kernels, `offsets` is as of `clock_offsets`, `health` has the schema of the event table."""
+
+    matches: pa.Table
+    offsets: pa.Table
+    health: pa.Table
+
+
+def matches(communication_kernels: pa.Table, inputs: Sequence[Input]) -> pa.Table:
+    """One row a row of `communication_kernels`, which holds those of all ranks."""
+    return joined(communication_kernels, inputs).matches
+
+
+def joined(communication_kernels: pa.Table, inputs: Sequence[Input]) -> Joined:
+    """What the kernels of all ranks, which are at least one, tell together."""
+    kernels = communication_kernels.combine_chunks()
+    found = match(kernels, inputs)
+    offsets = clock_offsets(kernels, found)
+    return Joined(_table(kernels, found), offsets, clock_health(kernels, found, offsets, inputs))
+
+
+def _table(kernels: pa.Table, found: Matches) -> pa.Table:
+    known = found.instance != NULL
+    wait = np.where(known, frames.duration(kernels) - found.transfer, 0)
+    late = np.where(known, found.late, np.arange(len(wait)))
+    arrived = frames.ints(kernels, "start_ns")[late]
+    longest = _longest(wait, found.instance)
+    known &= ~_first_meeting(kernels, known)[late]
+    wait = np.where(known, wait, 0)
+    imbalance, score = _compute(kernels, wait, known, late)
+    return frames.build(
+        MATCHES,
+        {c: kernels[c] for c in ("rank", "device")}
+        | {
+            c: frames.numbers(np.where(known, getattr(found, c), NULL))
+            for c in ("instance", "ranks", "transfer", "spread")
+        }
+        | {f"late_{c}": kernels[c].take(pa.array(late, mask=~known)) for c in ("rank", "device")}
+        | {
+            "certainty": frames.names(np.where(known, found.certain, 2), ["low", "medium", None]),
+            "wait": pa.array(wait, mask=~known),
+            "late_start_ns": pa.array(arrived - longest, mask=~known),
+            "late_end_ns": pa.array(arrived, mask=~known),
+            "imbalance": pa.array(imbalance, mask=~known),
+            "score": pa.array(score, from_pandas=True),
+            "skew": pa.array(found.skew, from_pandas=True),
+            "late_exposed": pa.array(frames.ints(kernels, "exposed")[late], mask=~known),
+        },
+    )
+
+
+def late_windows(matches: pa.Table) -> pa.Table:
+    """The collectives for which others waited, one row each, under the rank that came last."""
+    start, end = (frames.ints(matches, f"late_{c}") for c in ("start_ns", "end_ns"))
+    waited = np.flatnonzero(end > start)
+    rows = pa.array(waited[np.unique(frames.ints(matches, "instance")[waited], return_index=True)[1]])
+    late = {c: matches[f"late_{c}"].take(rows) for c in ("rank", "device", "start_ns", "end_ns")}
+    return frames.build(LATE_WINDOWS, {**late, "instance": matches["instance"].take(rows)})
+
+
+def _first_meeting(kernels: pa.Table, known: frames.Flags) -> frames.Flags:
+    """Which kernels are the first of their lane that has counterparts.
+
+    Who comes late to that one may only have begun to record late, or be slow at beginning: there is no time before from which on all
+    ranks had the same to do.
+    """
+    lane, start = lanes(kernels), frames.ints(kernels, "start_ns")
+    rows = np.flatnonzero(known)
+    rows = rows[np.lexsort((start[rows], lane[rows]))]
+    first = np.zeros(len(lane), bool)
+    first[rows[np.unique(lane[rows], return_index=True)[1]]] = True
+    return first
+
+
+def _longest(wait: Array, instance: Array) -> Array:
+    """For each part the longest wait in its collective."""
+    return pd.Series(wait).groupby(instance).transform("max").to_numpy()
+
+
+def _compute(kernels: pa.Table, wait: Array, known: frames.Flags, late: Array) -> tuple[Array, Floats]:
+    """Which part of each wait is the last rank's longer compute, and how unlike the others' its compute is.
+
+    Compared is the compute from the end of the first to the end of the last collective of a chain, times that all ranks share. Single
+    collectives cannot be compared: a rank computes on under some that it waits in, and what it had no time for comes before the next.
+
+    Score: 0.6745 (x - median) / max(MAD, floor), at least `FEWEST` ranks. Source: Iglewicz and Hoaglin, How to Detect and Handle
+    Outliers, 1993.
+    """
+    lane = lanes(kernels)
+    done = frames.ints(kernels, "computed")
+    frame = pd.DataFrame({"chain": chains(kernels), "lane": lane, "last": lane[late], "done": done, "wait": wait})
+    by_lane = frame[known].groupby(["chain", "lane"])["done"]
+    x = (by_lane.max() - by_lane.min()).astype(float)
+    by_chain = x.groupby("chain")
+    median = by_chain.transform("median")
+    spread = (x - median).abs().groupby("chain").transform("median")
+    score: pd.Series = 0.6745 * (x - median) / np.maximum(np.maximum(spread, JITTER * median), 1)
+    score = score.where(by_chain.transform("size") >= FEWEST)
+    own, last = (pd.MultiIndex.from_frame(frame[["chain", c]]) for c in ("lane", "last"))
+    more = np.clip(x.reindex(last).to_numpy() - x.reindex(own).to_numpy(), 0, None)
+    waited = frame["wait"].where(known, 0).groupby([frame["lane"], frame["last"]]).transform("sum").to_numpy()
+    imbalance = wait * np.clip(np.nan_to_num(more) / np.maximum(waited, 1), 0, 1)
+    return imbalance.astype(np.int64), np.where(known, score.reindex(last).to_numpy(), np.nan)

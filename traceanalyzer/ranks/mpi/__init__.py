@@ -1,0 +1,1 @@
+"""Calls of MPI, matched across ranks."""

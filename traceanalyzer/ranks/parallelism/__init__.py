@@ -1,0 +1,1 @@
+"""How a job is made parallel, told by its process groups."""

@@ -1,0 +1,1 @@
+"""Who waits for whom, and why the one that comes last does."""

@@ -1,0 +1,70 @@
+"""The ledger's tiles, parted into what a rank can change itself and what it only waits for, as far as that is told or likely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.derive import frames
+from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
+from traceanalyzer.intervals import EMPTY, Spans, intersect, subtract, union
+
+COMMUNICATION, IN_MPI = "exposed_communication", "idle.mpi"
+"""The lines in which a GPU may wait for another rank."""
+
+
+def own_intervals(ledger_intervals: pa.Table, communication: pa.Table, mpi_call_waits: pa.Table) -> pa.Table:
+    """The tiles without the time in which a GPU waits for another rank: what rules about one rank may claim."""
+    waits = _waits(communication, mpi_call_waits)
+    return _cut(ledger_intervals, waits, subtract) if waits else ledger_intervals
+
+
+def waited_intervals(ledger_intervals: pa.Table, communication: pa.Table, mpi_call_waits: pa.Table) -> pa.Table:
+    """The rest of the tiles: communication and calls of MPI that are waiting for another rank, for rules about the whole job."""
+    tiles = ledger_intervals.filter(pa.array(frames.equals(ledger_intervals, "line", COMMUNICATION, IN_MPI)))
+    return _cut(tiles, _waits(communication, mpi_call_waits), intersect)
+
+
+Waits = dict[tuple[str, frames.Key], Spans]
+"""By ledger line and (rank, device)."""
+
+
+def _waits(communication: pa.Table, mpi_call_waits: pa.Table) -> Waits:
+    likely = np.maximum(*(frames.ints(communication, c) for c in ("wait", "likely_wait")))
+    found: Waits = {}
+    for line, table, wait in (
+        (COMMUNICATION, communication, likely),
+        (IN_MPI, mpi_call_waits, frames.ints(mpi_call_waits, "wait")),
+    ):
+        start = frames.ints(table, "start_ns")
+        for key, rows in frames.groups(table):
+            own = np.arange(len(wait))[rows]
+            own = own[wait[own] > 0]
+            if len(own):
+                found[line, key] = union(start[own], start[own] + wait[own])
+    return found
+
+
+def _cut(tiles: pa.Table, waits: Waits, how: Callable[[Spans, Spans], Spans]) -> pa.Table:
+    """The tiles in their order, those of communication and MPI cut by their GPU's waits; the others as they are."""
+    tables = []
+    for key, mine in frames.split(tiles):
+        cut = [mine.filter(pa.array(~frames.equals(mine, "line", COMMUNICATION, IN_MPI)))]
+        for line in (COMMUNICATION, IN_MPI):
+            own = mine.filter(pa.array(frames.equals(mine, "line", line)))
+            spans = how((frames.ints(own, "start_ns"), frames.ints(own, "end_ns")), waits.get((line, key), EMPTY))
+            cut.append(_tiles(key, line, spans))
+        both = pa.concat_tables(cut).unify_dictionaries().combine_chunks()
+        tables.append(both.take(pa.array(np.argsort(frames.ints(both, "start_ns"), kind="stable"))))
+    return frames.stack(LEDGER_INTERVALS, tables)
+
+
+def _tiles(key: frames.Key, line: str, spans: Spans) -> pa.Table:
+    return frames.build(
+        LEDGER_INTERVALS,
+        {"rank": np.full(len(spans[0]), key[0]), "device": np.full(len(spans[0]), key[1])}
+        | {"line": pa.repeat(line, len(spans[0]))}
+        | {"start_ns": spans[0], "end_ns": spans[1]},
+    )

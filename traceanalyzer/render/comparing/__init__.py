@@ -1,0 +1,1 @@
+"""Comparisons, checks and baselines for people and pipelines."""

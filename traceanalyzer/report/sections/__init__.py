@@ -1,0 +1,1 @@
+"""The sections of the page as plain values: what each says, in words."""

@@ -1,0 +1,94 @@
+"""What the page says of its input files and of the ranks that they hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import count, islice
+from pathlib import PurePosixPath, PureWindowsPath
+
+from traceanalyzer.columns import integers
+from traceanalyzer.model.tables import Tables
+from traceanalyzer.report.sections.words import gpu_label
+from traceanalyzer.report.timeline.lanes import RankName, table_or_none
+from traceanalyzer.report.timeline.timeline import Layout
+from traceanalyzer.result.document import Device, Result
+from traceanalyzer.result.gpus import gpu_namer, shared_name
+from traceanalyzer.result.ranks import rank_list
+from traceanalyzer.units import format_count
+
+LONGEST = 32
+"""Of longer file names the middle is left out where they stand for a GPU."""
+
+
+def input_names(result: Result) -> list[str]:
+    """File names only: a path can name a person or a host."""
+    return [PureWindowsPath(PurePosixPath(item.path).name).name for item in result.inputs]
+
+
+def title(names: list[str]) -> str:
+    """What the page is called unless the user says otherwise."""
+    if not names:
+        return "GPU time report"
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def rank_namer(result: Result) -> Callable[[int], str]:
+    """What to say before "GPU n" for a rank of the tables, which is a number of the file's own when the job's rank is not known."""
+    known = {rank for device in result.devices for rank in device.used_by}
+    files = _files(result) if len(result.inputs) > 1 else {}
+    return lambda rank: f"rank {rank} · " if rank in known else f"{files[rank]} · " if rank in files else ""
+
+
+def gpu_labels(result: Result, tables: Tables | None, rank_name: RankName) -> list[str]:
+    """What to call each of `result.devices`: by its rank or, of several files that do not say theirs, by its file, which only the
+    tables tell."""
+    ledger = None if tables is None else table_or_none(tables, "ledger")
+    numbers = [] if ledger is None else zip(*(integers(ledger, c).tolist() for c in ("rank", "device")), strict=True)
+    labels = [f"{rank_name(rank)}GPU {device}" for rank, device in numbers]
+    return labels if len(labels) == len(result.devices) else [_gpu_label(device) for device in result.devices]
+
+
+def _gpu_label(device: Device) -> str:
+    shared = device.users > 1
+    return shared_name(device.device, device.ranks, device.users) if shared else gpu_label(device.rank, device.device)
+
+
+def gpu_names(result: Result, labels: list[str]) -> list[str]:
+    """The same as shortly as possible: "rank 3" where that is enough, its label where several are called alike."""
+    namer = gpu_namer(result.devices)
+    names = [namer(device.rank, device.device) for device in result.devices]
+    alike = Counter(names)
+    return [label if alike[name] > 1 else name for name, label in zip(names, labels, strict=True)]
+
+
+def _files(result: Result) -> dict[int, str]:
+    """The name of each file by the number that the tables have for it: its rank, or one that is free where it has none of its own."""
+    ranks = {item.rank for item in result.inputs if item.rank is not None}
+    free = islice((number for number in count() if number not in ranks), len(result.inputs) - len(ranks))
+    return dict(zip(sorted([*ranks, *free]), map(_short, input_names(result)), strict=True))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-(LONGEST // 2) :]}"
+
+
+def rank_claims(result: Result) -> Counter[int]:
+    """How many files say that they are a rank of the job, for each rank that any of them does."""
+    return Counter(item.rank for item in result.inputs if item.rank is not None)
+
+
+def timeline_ranks(result: Result, timeline: Layout | None) -> str | None:
+    """Which ranks the timeline shows, for example "8 of 512 ranks: 0-6, 300"; None when it shows all of them."""
+    if timeline is None:
+        return None
+    known = {rank for device in result.devices for rank in device.used_by}
+    every, shown = len(result.inputs), {group.rank for group in timeline.groups}
+    if known:
+        every, shown = len(known), shown & known
+    what = "ranks" if known else "files"
+    return (
+        f"{format_count(len(shown))} of {format_count(every)} {what}: {rank_list(shown, 16)}"
+        if len(shown) < every
+        else None
+    )

@@ -1,0 +1,121 @@
+"""The lanes of a GPU: where its time went, its steps, and its streams."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from traceanalyzer.columns import MISSING, Ints, encoded, integers, row_groups
+from traceanalyzer.model.launch_links import Numbers
+from traceanalyzer.report.palette import BY_KEY, CODES, GPU_OP_KEYS
+from traceanalyzer.report.timeline.lanes import Key, Lane, Source, slices_of
+from traceanalyzer.report.timeline.name_table import Names, lookup
+from traceanalyzer.report.timeline.slices import pack
+
+STREAM_ROWS = 4
+STEP_ROWS = 2
+
+
+def ledger_lanes(source: Source) -> dict[Key, Lane]:
+    """By (rank, device) the tiles of the ledger, idle ones named after their cause and what the host was doing."""
+    table = source.table("ledger_intervals")
+    if table is None:
+        return {}
+    index, lines = encoded(table, "line")
+    colour = lookup(lines, CODES, CODES["idle.unattributed"])[index]
+    labels = [BY_KEY[line].label if line in BY_KEY else line for line in lines]
+    name = np.array([*(source.names.id(label) for label in labels), 0], dtype=np.uint32)[index]
+    name = _name_gaps(table, source.table("gaps"), name, source.names)
+    return {
+        key: Lane("where time went", pack(slices_of(table, rows, name, colour), 1)[0], kind="ledger")
+        for key, rows in row_groups(table, ("rank", "device"))
+    }
+
+
+def _name_gaps(
+    intervals: pa.Table, gaps: pa.Table | None, name: NDArray[np.uint32], names: Names
+) -> NDArray[np.uint32]:
+    """Idle intervals that begin with a gap row of a known range say what the host was doing."""
+    if gaps is None:
+        return name
+    gaps = gaps.filter(pc.is_valid(gaps["range_name"]))
+    index, ranges = encoded(gaps, "range_name")
+    ids = np.array([*(names.id(text) for text in ranges), 0], dtype=np.uint32)[index]
+    by_device = dict(row_groups(gaps, ("rank", "device")))
+    starts, gap_starts = integers(intervals, "start_ns"), integers(gaps, "start_ns")
+    is_idle = pc.starts_with(intervals["line"].cast(pa.string()), "idle.").to_numpy().astype(bool)
+    combined = name.astype(np.int64)
+    for key, rows in row_groups(intervals, ("rank", "device")):
+        found = by_device.get(key)
+        if found is None:
+            continue
+        ordered = found[np.argsort(gap_starts[found], kind="stable")]
+        position = np.searchsorted(gap_starts[ordered], starts[rows])
+        hit = ordered[np.minimum(position, len(ordered) - 1)]
+        match = (gap_starts[hit] == starts[rows]) & is_idle[rows]
+        combined[rows[match]] = name[rows[match]] + ((ids[hit[match]].astype(np.int64) + 1) << 32)
+    return _combine(combined, names)
+
+
+def _combine(combined: Ints, names: Names) -> NDArray[np.uint32]:
+    """Numbers of the joined names "cause · range" for pairs packed as (range + 1) << 32 | cause."""
+    every = names.all()
+    distinct, inverse = np.unique(combined, return_inverse=True)
+    ids = []
+    for pair in distinct.tolist():
+        cause, span = every[pair & 0xFFFFFFFF], pair >> 32
+        ids.append(names.id(f"{cause} · {every[span - 1]}" if span else cause))
+    joined: NDArray[np.uint32] = np.array(ids, dtype=np.uint32)[inverse]
+    return joined
+
+
+def step_lanes(source: Source) -> dict[Key, Lane]:
+    """By (rank, device) the steps as the GPU ran them."""
+    table = source.table("step_stats")
+    if table is None:
+        return {}
+    name = source.names.column(table, "name")
+    colour = np.full(table.num_rows, CODES["annotation"], dtype=np.uint8)
+    return {
+        key: Lane("steps", pack(slices_of(table, rows, name, colour), STEP_ROWS)[0])
+        for key, rows in row_groups(table, ("rank", "device"))
+    }
+
+
+def stream_lanes(source: Source, link: Numbers) -> dict[Key, list[Lane]]:
+    """By (rank, device) one lane a stream. `link` is the launch of each row of `gpu_ops`."""
+    table = source.table("gpu_ops")
+    if table is None:
+        return {}
+    bad = pc.fill_null(table["quarantined"], False)
+    dropped = int(pc.sum(bad).as_py() or 0)
+    source.leave_out(dropped, "GPU operations with impossible times")
+    if dropped:
+        good = pc.invert(bad)
+        table, link = table.filter(good), link[good.to_numpy()]
+    name, colour = source.names.column(table, "name"), _op_colours(table)
+    keys = list(row_groups(table, ("rank", "device", "process", "context", "stream")))
+    ambiguous = len({(k[0], k[1], k[4]) for k, _ in keys}) < len(keys)  # one stream number in two contexts
+    lanes: dict[Key, list[Lane]] = {}
+    crowded = 0
+    for (rank, device, process, context, stream), rows in keys:
+        packed, left = pack(slices_of(table, rows, name, colour, link), STREAM_ROWS)
+        crowded += left
+        label = "stream ?" if stream == MISSING else f"stream {stream}"
+        if ambiguous:
+            label += f" · process {process} context {context}"
+        lanes.setdefault((rank, device), []).append(Lane(label, packed))
+    source.leave_out(crowded, f"operations that overlap more than {STREAM_ROWS} deep on one stream")
+    return lanes
+
+
+def _op_colours(table: pa.Table) -> NDArray[np.uint8]:
+    kind, kinds = encoded(table, "kind")
+    work, works = encoded(table, "class")
+    colour: NDArray[np.uint8] = lookup(
+        kinds, {key: CODES[line] for key, line in GPU_OP_KEYS.items()}, CODES["compute"]
+    )[kind]
+    colour[lookup(works, {"communication": 1}, 0)[work] == 1] = CODES["communication"]
+    return colour

@@ -1,0 +1,30 @@
+"""The groups of the timeline in their order: rank by rank its GPUs, its host threads and its counters."""
+
+from __future__ import annotations
+
+from traceanalyzer.model.launch_links import Numbers, launch_links
+from traceanalyzer.report.timeline.communication_lane import communication_lanes
+from traceanalyzer.report.timeline.counter_lanes import add_counters
+from traceanalyzer.report.timeline.gpu_lanes import ledger_lanes, step_lanes, stream_lanes
+from traceanalyzer.report.timeline.host_lanes import thread_groups
+from traceanalyzer.report.timeline.lanes import Group, Source, extent
+
+
+def lane_groups(source: Source) -> list[Group]:
+    """All groups, their times as the tables have them."""
+    links = launch_links(source.table("launches"), source.table("api_calls"), source.table("gpu_ops"))
+    groups = [*_gpu_groups(source, links.ops), *thread_groups(source, links.calls)]
+    groups += add_counters(source, groups)
+    return sorted(groups, key=lambda group: group.rank)
+
+
+def _gpu_groups(source: Source, link: Numbers) -> list[Group]:
+    ledger, streams = ledger_lanes(source), stream_lanes(source, link)
+    shown = sorted(ledger.keys() | streams.keys())  # of many ranks the steps are known, but not the events
+    steps, communication = step_lanes(source), communication_lanes(source, {key[0] for key in shown})
+    groups = []
+    for key in shown:
+        found = [ledger.get(key), steps.get(key), communication.get(key), *streams.get(key, [])]
+        lanes = [lane for lane in found if lane is not None]
+        groups.append(Group(f"{source.rank_name(key[0])}GPU {key[1]}", key[0], key[1], extent(lanes), lanes))
+    return groups

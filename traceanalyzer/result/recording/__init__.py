@@ -1,0 +1,1 @@
+"""What to record next time, and how."""
