@@ -18,7 +18,7 @@ import traceanalyzer as ta
 from tests.support.chrome_trace import nanoseconds, tracks_of
 from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
-from traceanalyzer.analysis import Shown, analyze_parts, parts_of
+from traceanalyzer.analysis import ReportTables, analyze_parts, parts_of
 from traceanalyzer.config import Config
 from traceanalyzer.export.packing import packing
 from traceanalyzer.export.perfetto import Recording, write_trace
@@ -42,7 +42,7 @@ def exported(path, redact=True):
     recordings = []
     for part in parts:
         label = f"rank {part.input.rank} " if len(parts) > 1 else ""
-        tables = partial(Shown, [part], config, found.tables)
+        tables = partial(ReportTables, [part], config, found.tables)
         recordings.append(Recording(label, part.input.rank, part.input.ordinal, tables))
     out = io.BytesIO()
     write_trace(found.result, recordings, out, redact)

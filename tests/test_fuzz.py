@@ -28,7 +28,7 @@ import traceanalyzer as ta
 from tests.nsys import nsys_export as export
 from tests.support import slices
 from tests.support.chrome import AROUND, every_kind
-from traceanalyzer.analysis import Shown, analyze_parts, parts_of
+from traceanalyzer.analysis import ReportTables, analyze_parts, parts_of
 from traceanalyzer.cli.common import Severity, exit_code
 from traceanalyzer.config import Config
 from traceanalyzer.doctor import diagnose
@@ -243,7 +243,7 @@ def outcome_of(path: Path, number: int) -> int:
             analysis = analyze_parts(parts)
             result = analysis.result
             assert [rule for rule in result.rules if rule.outcome == "error"] == []
-            render_html(result, Shown(parts, Config(), analysis.tables))
+            render_html(result, ReportTables(parts, Config(), analysis.tables))
             render_text(result)
             return exit_code(result, Severity.INFO)
         if number % JUDGED == JUDGED // 2:

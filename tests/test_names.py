@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyzer.names import alike_name, readable_name
+from traceanalyzer.names import comparable_name, readable_name
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_functors_are_told_apart_where_there_is_little_room_and_in_another_run()
     names = [f"{KOKKOS}ParallelFor<model::ocean::{one}, Kokkos::RangePolicy<>>>()" for one in ("Advect", "Mix")]
     assert [readable_name(name, 24) for name in names] == ["model::ocean::Advect", "model::ocean::Mix"]
     lambdas = [f"{KOKKOS}ParallelFor<main::[lambda(int) (instance {i})], Kokkos::RangePolicy<>>>()" for i in (1, 2)]
-    assert len({alike_name(name) for name in lambdas}) == 2
+    assert len({comparable_name(name) for name in lambdas}) == 2
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.support.places import FIXTURES
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.derive.ledger.tables import LEDGER_LINES
 from traceanalyzer.derive.work import cycles
-from traceanalyzer.names import alike_name
+from traceanalyzer.names import comparable_name
 
 STEP = ["embed", *["norm", "matmul", "gelu", "matmul"] * 3, "loss", "adam"]
 
@@ -236,7 +236,7 @@ def test_a_period_divides_what_is_repeated(unit, times, data):
     ],
 )
 def test_names_that_change_from_run_to_run(one, other):
-    assert alike_name(one) == alike_name(other)
+    assert comparable_name(one) == comparable_name(other)
 
 
 @pytest.mark.parametrize(
@@ -249,4 +249,4 @@ def test_names_that_change_from_run_to_run(one, other):
     ],
 )
 def test_names_of_other_kernels_stay_apart(one, other):
-    assert alike_name(one) != alike_name(other)
+    assert comparable_name(one) != comparable_name(other)

@@ -48,7 +48,7 @@ def readable_name(name: str, longest: int = LONGEST) -> str:
     return short if len(short) <= longest else short[: longest - 1].rstrip() + "…"
 
 
-def alike_name(name: str) -> str:
+def comparable_name(name: str) -> str:
     """The name by which an operation of one run is known in another: readable, without what changes from build to build or from call
     to call.
 

@@ -13,7 +13,7 @@ import pytest
 from report_sample import HOSTILE, Sample, rows, sample
 
 from tests.support.job_results import MS, job_result
-from traceanalyzer.analysis import Shown, analyze_parts, load, parts_of
+from traceanalyzer.analysis import ReportTables, analyze_parts, load, parts_of
 from traceanalyzer.config import Config
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts import Charts, build_charts
@@ -35,7 +35,7 @@ def built(result: Result, tables: Tables | None) -> Charts:
 def analysed(path: Path) -> tuple[Result, Tables]:
     parts = parts_of(load(path))
     found = analyze_parts(parts)
-    return found.result, Shown(parts, Config(), found.tables)
+    return found.result, ReportTables(parts, Config(), found.tables)
 
 
 @pytest.fixture(scope="module")

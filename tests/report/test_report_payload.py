@@ -15,7 +15,7 @@ import pytest
 from conftest import Row, decode
 
 import traceanalyzer as ta
-from traceanalyzer.analysis import Shown, analyze_parts, parts_of
+from traceanalyzer.analysis import ReportTables, analyze_parts, parts_of
 from traceanalyzer.config import Config
 from traceanalyzer.report.palette import CODES
 from traceanalyzer.report.sections import gpu_names
@@ -40,7 +40,7 @@ Event = tuple[int, int, str]
 class Shot:
     """A trace's tables, its timeline, and the decoded rows of that."""
 
-    tables: Shown
+    tables: ReportTables
     timeline: Timeline
     header: dict[str, Any]
     rows: list[Row]
@@ -65,7 +65,7 @@ class Shot:
 def shot(request: pytest.FixtureRequest) -> Iterator[Shot]:
     parts = parts_of(ta.load(FIXTURES / request.param))
     analysis = analyze_parts(parts)
-    result, tables = analysis.result, Shown(parts, Config(), analysis.tables)
+    result, tables = analysis.result, ReportTables(parts, Config(), analysis.tables)
 
     def build(**limits: int) -> Timeline:
         every = [item for finding in result.findings for item in finding.evidence]

@@ -11,7 +11,7 @@ import yaml
 import traceanalyzer as ta
 from tests.support.places import CORPUS
 from traceanalyzer.analysis import analyze_parts, parts_of
-from traceanalyzer.analysis.capturing import WORK_TABLES, captured
+from traceanalyzer.analysis.capturing import WORK_TABLES, capture_of
 from traceanalyzer.result.captures.capture import Capture
 
 SAME = ("compiled_train", "leak_growth", "comm_not_overlapped")
@@ -23,7 +23,7 @@ SLOWER = ("fsdp_one_unit",)
 @cache
 def captured_of(path: Path) -> Capture:
     """What is compared of a trace or of a folder of ranks."""
-    return captured(path.name, analyze_parts(parts_of(ta.load(path)), also=WORK_TABLES))
+    return capture_of(path.name, analyze_parts(parts_of(ta.load(path)), also=WORK_TABLES))
 
 
 @cache

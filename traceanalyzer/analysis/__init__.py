@@ -19,8 +19,8 @@ import pyarrow as pa
 from traceanalyzer.analysis.examine import Examination, claims_in_units, examine, rules_for
 from traceanalyzer.analysis.join import Brief, join
 from traceanalyzer.analysis.parts import Part, parts_of
+from traceanalyzer.analysis.report_tables import ReportTables
 from traceanalyzer.analysis.sharing import devices_in_use, uses, with_shared_gpus
-from traceanalyzer.analysis.shown import Shown
 from traceanalyzer.analysis.survey import survey
 from traceanalyzer.analysis.whole import job_tables, run_job_rules, whole
 from traceanalyzer.catalog.catalog import Catalog
@@ -35,7 +35,7 @@ from traceanalyzer.workers import map_parts
 if TYPE_CHECKING:
     from traceanalyzer.ingest.pipeline import ProgressFactory
 
-__all__ = ["Shown", "analyze", "analyze_parts", "load", "parts_of"]
+__all__ = ["ReportTables", "analyze", "analyze_parts", "load", "parts_of"]
 
 
 def load(

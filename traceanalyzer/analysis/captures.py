@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from traceanalyzer.analysis import Shown, analyze_parts
-from traceanalyzer.analysis.capturing import WORK_TABLES, captured
+from traceanalyzer.analysis import ReportTables, analyze_parts
+from traceanalyzer.analysis.capturing import WORK_TABLES, capture_of
 from traceanalyzer.analysis.examine import rules_for
 from traceanalyzer.analysis.opening import How, opened
 from traceanalyzer.analysis.parts import Part
@@ -41,7 +41,7 @@ class OpenRun(Run):
     """The same with its events: `parts` by ordinal, of which `tables` shows some; None for a baseline file, which has no events."""
 
     parts: Sequence[Part] = ()
-    tables: Callable[[Sequence[Part]], Shown] | None = None
+    tables: Callable[[Sequence[Part]], ReportTables] | None = None
 
 
 @contextmanager
@@ -67,10 +67,10 @@ def opened_run(place: Place, config: Config, how: How, counting: Counting | None
         found = analyze_parts(parts, config, executor, count, WORK_TABLES)
         yield OpenRun(
             place,
-            [captured(_name(place, parts), found)],
+            [capture_of(_name(place, parts), found)],
             found.result,
             parts,
-            lambda some: Shown(some, config, found.tables),
+            lambda some: ReportTables(some, config, found.tables),
         )
 
 

@@ -33,10 +33,10 @@ from traceanalyzer.result.document import SEVERITIES, Finding, Result
 from traceanalyzer.result.gpus import gpu_namer
 
 WORK_TABLES = ("work_units", "work_names", "work_shapes")
-"""What `captured` needs of `analyze_parts` besides the usual tables."""
+"""What `capture_of` needs of `analyze_parts` besides the usual tables."""
 
 
-def captured(name: str, found: Analysis) -> Capture:
+def capture_of(name: str, found: Analysis) -> Capture:
     """What is compared of the capture that the user called `name`, without what tells of people and machines; `found` holds the
     WORK_TABLES."""
     result, tables = redacted(found.result, found.tables)

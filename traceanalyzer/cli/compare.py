@@ -35,7 +35,7 @@ from traceanalyzer.terminal import tell
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from traceanalyzer.analysis import Shown
+    from traceanalyzer.analysis import ReportTables
     from traceanalyzer.analysis.captures import Run
     from traceanalyzer.result.comparing.comparison import Comparison
 
@@ -216,7 +216,7 @@ def _html(comparison: Comparison, runs: list[Run], style: Style) -> bytes:
     )
 
 
-def _tables(run: Run) -> Shown | None:
+def _tables(run: Run) -> ReportTables | None:
     """The events of a side that are shown; None for a baseline file."""
     from traceanalyzer.analysis.captures import OpenRun
     from traceanalyzer.report.timeline.selection import ranks_to_show

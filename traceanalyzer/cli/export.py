@@ -121,7 +121,7 @@ def export(
 
     Example: traceanalyzer export report.sqlite --format folded -o - | flamegraph.pl --countname ns > idle.svg
     """
-    from traceanalyzer.analysis import Shown
+    from traceanalyzer.analysis import ReportTables
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.export.packing import packing
@@ -146,7 +146,7 @@ def export(
                 else "",
                 part.input.rank,
                 part.input.ordinal,
-                partial(Shown, [part], config, found.tables),
+                partial(ReportTables, [part], config, found.tables),
             )
             for at, part in enumerate(parts)
             if at in ranks_to_show(found.result, ranks)

@@ -75,7 +75,7 @@ def report(
 
     Example: traceanalyzer report ranks/ --title "7B, 64 GPUs, run 12" --limit-mb 25
     """
-    from traceanalyzer.analysis import Shown
+    from traceanalyzer.analysis import ReportTables
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.render.formats import rendered
@@ -93,7 +93,7 @@ def report(
     with analyzed(inputs, config, how) as (parts, found):
         result = found.result
         shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
-        tables = Shown(shown, config, found.tables)
+        tables = ReportTables(shown, config, found.tables)
         write(render_html(result, tables, title=title, limit=int(limit_mb * MEGABYTE), redact=redact), page)
         contents = rendered(result, found.tables, [name for name, _ in others], fail_on, redact)
         for content, (_, file) in zip(contents, others, strict=True):

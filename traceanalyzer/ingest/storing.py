@@ -24,8 +24,8 @@ from traceanalyzer.ingest.registry import importer_of
 from traceanalyzer.ingest.rows.ranks import identify, input_of
 from traceanalyzer.model.parts import Part, digest, key_of, write_tables
 from traceanalyzer.model.schema import SCHEMA_VERSION
-from traceanalyzer.model.shelves import Shelf, StoreError, shelf_for
 from traceanalyzer.model.store import Manifest
+from traceanalyzer.model.store_writer import StoreError, StoreWriter, writer_for
 from traceanalyzer.urls import Place, shown, url_of
 from traceanalyzer.workers import map_parts
 
@@ -85,7 +85,7 @@ def write_store(
 
     Raises InputError as `ingest_to_store`; the store that was there is then as it was.
     """
-    shelf = shelf_for(folder)
+    shelf = writer_for(folder)
     with shelf.held():
         outcomes = _outcomes(inputs, shelf, tool_version, progress, executor, done)
         made = [one for outcome in outcomes for one in outcome.made]
@@ -111,7 +111,7 @@ class _Task:
     """One input on its way to a shelf, perhaps on another machine. `reader` is what must read it, `sha256` its file's where known."""
 
     input: Source | RemoteFile
-    shelf: Shelf
+    shelf: StoreWriter
     tool_version: str
     reader: str
     resumed: bool
@@ -137,7 +137,7 @@ class _Outcome:
 
 def _outcomes(
     inputs: Sequence[Source | RemoteFile],
-    shelf: Shelf,
+    shelf: StoreWriter,
     tool_version: str,
     progress: ProgressFactory | None,
     executor: Executor | None,

@@ -24,7 +24,7 @@ from traceanalyzer.derive.steps.step_ledger import line_times
 from traceanalyzer.derive.work import cycles
 from traceanalyzer.derive.work.tables import WORK_NAMES, WORK_OPS, WORK_SHAPES, WORK_UNITS
 from traceanalyzer.intervals import Array, latest
-from traceanalyzer.names import alike_name
+from traceanalyzer.names import comparable_name
 from traceanalyzer.units import format_bytes
 
 MOST_NAMES = 2_000
@@ -63,7 +63,7 @@ def _cycles(key: frames.Key, ops: pa.Table, tiles: pa.Table) -> pa.Table:
     kernels = ops.filter(pa.array(_is_kernel(ops)))
     start = frames.ints(kernels, "start_ns")
     code, names = frames.codes(kernels, "name")
-    period = cycles.period(_told_apart(code, names, alike_name)[0])
+    period = cycles.period(_told_apart(code, names, comparable_name)[0])
     if period is None:
         borders = np.array([frames.ints(ops, "start_ns").min(), frames.ints(ops, "end_ns").max()])
         period, kind = len(start), "capture"
@@ -155,7 +155,7 @@ def _groupings(
 ) -> Iterator[tuple[str, Array, list[str]]]:
     """(group, index into names or -1 for each operation, names)."""
     code, names = frames.codes(ops, "name")
-    yield "kernel", *_told_apart(code, names, alike_name)
+    yield "kernel", *_told_apart(code, names, comparable_name)
     yield "family", *_families(ops, code, names)
     operators = launching_ranges(frames.ints(ops, "row"), launches, host)
     yield "operator", pc.fill_null(operators.indices, -1).to_numpy().astype(np.int64), operators.dictionary.to_pylist()

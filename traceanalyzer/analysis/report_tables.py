@@ -13,7 +13,7 @@ from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
 
 
-class Shown:
+class ReportTables:
     """Event and derived tables by name, the rows of all these parts one after another; small tables are those of the whole job."""
 
     def __init__(self, parts: Sequence[Part], config: Config, whole: Catalog) -> None:

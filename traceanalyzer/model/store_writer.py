@@ -64,14 +64,18 @@ class StoreError(InputError):
     """A store that cannot be written."""
 
 
-def shelf_for(place: Place) -> Shelf:
+def writer_for(place: Place) -> StoreWriter:
     """The shelf of a store that is to be written. Raises InputError when something else is in its place."""
     checked = check_place(place)
-    return LocalShelf(shown(place), checked) if isinstance(checked, Path) else RemoteShelf(shown(place), checked)
+    return (
+        LocalStoreWriter(shown(place), checked)
+        if isinstance(checked, Path)
+        else RemoteStoreWriter(shown(place), checked)
+    )
 
 
 @dataclass(frozen=True)
-class Shelf(ABC):
+class StoreWriter(ABC):
     """Where the parts of one store stand, for all processes that make them. `given` is what the user calls the store."""
 
     given: str
@@ -124,7 +128,7 @@ class Shelf(ABC):
 
 
 @dataclass(frozen=True)
-class LocalShelf(Shelf):
+class LocalStoreWriter(StoreWriter):
     """On a disk that all processes see: a part is a folder that is called by its key, and is renamed to that when it is finished."""
 
     store: Path
@@ -274,7 +278,7 @@ class LocalShelf(Shelf):
 
 
 @dataclass(frozen=True)
-class RemoteShelf(Shelf):
+class RemoteStoreWriter(StoreWriter):
     """Behind a URL: a part is finished when its description is there, which comes last."""
 
     url: str

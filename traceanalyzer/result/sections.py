@@ -1,0 +1,87 @@
+"""Sections that a kind of evidence adds to the report, as plain data: the page draws them, and text and JSON can say them too.
+
+Times are integer nanoseconds on the clock of the rank's tables, sizes are bytes, shares are fractions from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Unit = Literal["ns", "bytes", "count", "share", "text"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """A paragraph. Code in it stands between backticks."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A small table: each column a heading and its unit, each row as many values; None where nothing is known."""
+
+    title: str
+    columns: Sequence[tuple[str, Unit]]
+    rows: Sequence[Sequence[int | float | str | None]]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment, or a stretch, with its name."""
+
+    start_ns: int
+    end_ns: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Values over time, one series on top of the other: each holds from its time to the next one's.
+
+    `times_ns` has n values, and so has each of `series`; `marks` are moments worth a label (a peak), `spans` stretches below (steps).
+    """
+
+    title: str
+    unit: Unit
+    times_ns: Sequence[int]
+    series: Sequence[tuple[str, Sequence[int]]]
+    marks: Sequence[Mark] = ()
+    spans: Sequence[Mark] = ()
+
+
+@dataclass(frozen=True)
+class Flame:
+    """A tree of paths as an icicle: `paths` from the outermost frame to the innermost, each with what is its own."""
+
+    title: str
+    unit: Unit
+    paths: Sequence[tuple[Sequence[str], int]]
+
+
+Block = Words | Grid | Levels | Flame
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Values over time for the timeline of one GPU, on the clock of its rank; absent where the clocks do not meet."""
+
+    rank: int
+    device: int
+    label: str
+    unit: Unit
+    times_ns: Sequence[int]
+    values: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of the page. `name` is its anchor and unique; sections stand in the order of `order`, then of `name`."""
+
+    name: str
+    title: str
+    blocks: Sequence[Block]
+    lanes: Sequence[Lane] = field(default=())
+    order: int = 100
