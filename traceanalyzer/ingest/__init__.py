@@ -1,0 +1,1 @@
+"""Files to event tables: bytes, rows, and the formats that are read."""

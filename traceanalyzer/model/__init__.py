@@ -1,0 +1,1 @@
+"""What is known of a trace: event tables, in memory and on disk, and what names say."""

@@ -1,0 +1,1 @@
+"""The result for people and pipelines: one file a format."""

@@ -1,0 +1,1 @@
+"""The HTML page: one file with everything inside it."""
