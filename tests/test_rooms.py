@@ -21,7 +21,7 @@ MOST_OF_THE_LINES = 0.22
 MOST_MODULES = 20
 INTRO = """# Every module
 
-Made of the first lines of the docstrings (`make generated`). What the rooms have to do with each other: [architecture.md](architecture.md).
+Made of the docstrings (`make generated`). What the rooms have to do with each other: [architecture.md](architecture.md).
 """
 
 
