@@ -15,10 +15,10 @@ from tests.test_communication import ALL_REDUCE, TRANSFER, _ends, collective, wa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS, LEDGER_LINES
 from traceanalyzer.derive.steps.tables import STEP_LEDGER
-from traceanalyzer.ranks.collectives.tables import LATE_WORK
+from traceanalyzer.ranks.collectives.tables import COLLECTIVE_WAITS, LATE_WORK
 from traceanalyzer.ranks.waits.pipelines import pipeline
 from traceanalyzer.ranks.waits.rank_work import excess
-from traceanalyzer.ranks.waits.side_by_side import step_matrix
+from traceanalyzer.ranks.waits.side_by_side import late_ranks, step_matrix
 from traceanalyzer.ranks.waits.waits import called
 from traceanalyzer.ranks.waits.waits import roots as roots_of
 
@@ -131,3 +131,21 @@ def test_steps_named_after_their_rank_still_stand_beside_each_other():
     found, cells = step_matrix(pa.Table.from_pylist(rows, schema=STEP_LEDGER.schema), LEDGER_INTERVALS.empty())
     assert found == ["last - 2", "last - 1", "last"]
     assert [row["step_ns"][-1] for row in cells] == [30] * 8
+
+
+def test_how_late_a_rank_was_is_exact_beside_absolute_times() -> None:
+    """Times since the epoch are larger than what a float64 holds to the nanosecond."""
+    epoch = 1_700_000_000_123_456_789
+    rows = {
+        "instance": pa.array([0, 0, 1, None]),
+        "exposed_wait": pa.array([None, 40, 7, 3]),
+        "late_rank": pa.array([1, 1, 1, None], pa.int32()),
+        "late_device": pa.array([0, 0, 0, None], pa.int32()),
+        "late_start_ns": pa.array([epoch, epoch, epoch + 1000, None]),
+        "late_end_ns": pa.array([epoch + 41, epoch + 41, epoch + 1003, None]),
+        "late_cause": frames.names(np.array([0, 0, 1, 2]), ["compute", "idle.input", None]),
+    }
+    missing = {c.name: pa.nulls(4, c.type) for c in COLLECTIVE_WAITS.columns}
+    (row,) = late_ranks(frames.build(COLLECTIVE_WAITS, missing | rows))
+    assert (row["waited_ns"], row["late_count"], row["collective_count"]) == (47, 2, 2)
+    assert (row["median_late_ns"], row["max_late_ns"], row["line"]) == (22, 41, "compute")

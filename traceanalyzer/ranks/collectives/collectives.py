@@ -21,10 +21,10 @@ large its groups are, the wait is a lower bound.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
@@ -33,7 +33,7 @@ from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.collectives.alignment import Line, by_order, by_sequence
 from traceanalyzer.ranks.collectives.collective_names import ROOTED, SAME_SIZE, SYNCHRONIZING
-from traceanalyzer.ranks.collectives.instances import ENDS_NS, ENDS_SHARE, Matches, instances
+from traceanalyzer.ranks.collectives.instances import ENDS_NS, ENDS_SHARE, Matches, Parts, instances
 from traceanalyzer.ranks.collectives.lane_clocks import LaneClocks
 from traceanalyzer.ranks.collectives.peers import Messages, messages
 from traceanalyzer.ranks.collectives.process_groups import groups
@@ -86,30 +86,29 @@ def match(kernels: pa.Table, inputs: Sequence[Input]) -> Matches:
             (NULL, sent.receiver),
         )
     )
-    frame = pd.DataFrame(
-        {
-            "chain": frames.dense(_chains(kernels, row, paired, sender, receiver), own[row]),
-            "lane": lane[row],
-            "start": frames.ints(kernels, "start_ns")[row],
-            "end": ends[row] - (ends.min() if len(ends) else 0),
-            "duration": frames.duration(kernels)[row],
-            "bytes": np.concatenate((frames.ints(kernels, "bytes")[whole], _sizes(kernels, sent))),
-            "out": frames.ints(kernels, "out_bytes")[row],
-            "size": np.where(paired, 2, frames.ints(kernels, "group_size")[row]),
-            "sequence": np.where(paired, NULL, frames.ints(kernels, "sequence")[row]),
-            "same_size": frames.equals(kernels, "kind", *SAME_SIZE)[row] | paired,
-            "together": synchronizing[row] & ~paired,
-            "sends": sends,
-            "receives": paired & ~sends,
-        },
-        index=row,
-    ).sort_values(["chain", "lane", "start"], kind="stable")
-    matching = _Matching(frame, int(lane.max(initial=-1)) + 1)
+    parts = Parts(
+        row=row,
+        chain=frames.dense(_chains(kernels, row, paired, sender, receiver), own[row]),
+        place=np.full(len(row), NULL),
+        lane=lane[row],
+        end=ends[row] - (ends.min() if len(ends) else 0),
+        duration=frames.duration(kernels)[row],
+        bytes=np.concatenate((frames.ints(kernels, "bytes")[whole], _sizes(kernels, sent))),
+        out=frames.ints(kernels, "out_bytes")[row],
+        size=np.where(paired, 2, frames.ints(kernels, "group_size")[row]),
+        sequence=np.where(paired, NULL, frames.ints(kernels, "sequence")[row]),
+        same_size=frames.equals(kernels, "kind", *SAME_SIZE)[row] | paired,
+        together=synchronizing[row] & ~paired,
+        sends=sends,
+        receives=paired & ~sends,
+    )
+    parts = parts.take(np.lexsort((frames.ints(kernels, "start_ns")[row], parts.lane, parts.chain)))
+    matching = _Matching(parts, int(lane.max(initial=-1)) + 1)
     matching.run()
-    frame["place"], frame["end"] = matching.place, matching.end
+    parts = replace(parts, place=matching.place, end=matching.end)
     clock = matching.clocks.offsets()[lane]
     domain, apart = matching.clocks.component[lane], matching.apart[lane]
-    return instances(frame, clock, domain, apart)
+    return instances(parts, clock, domain, apart)
 
 
 def _sizes(kernels: pa.Table, sent: Messages) -> Array:
@@ -137,18 +136,16 @@ def absolute_ends(kernels: pa.Table, inputs: Sequence[Input]) -> tuple[Array, Ar
 
 
 class _Matching:
-    """Gives each row of a frame, sorted by chain, lane and start, its place within its chain, and its end on a common clock."""
+    """Gives each of the parts, sorted by chain, lane and start, its place within its chain, and its end on a common clock."""
 
-    def __init__(self, frame: pd.DataFrame, count: int) -> None:
+    def __init__(self, parts: Parts, count: int) -> None:
         self.clocks = LaneClocks(count)
         self.apart = np.full(count, NULL)
-        self.place, self.end = np.full(len(frame), NULL), frame["end"].to_numpy().copy()
-        self._recorded = frame["end"].to_numpy()
-        columns = ("lane", "sequence", "duration", "together", "receives")
-        self._lane, self._sequence, self._duration, self._together, self._receives = (
-            frame[c].to_numpy() for c in columns
-        )
-        self._chains = list(_groups(frame))
+        self.place, self.end = np.full(len(parts), NULL), parts.end.copy()
+        self._recorded = parts.end
+        self._lane, self._sequence, self._duration = parts.lane, parts.sequence, parts.duration
+        self._together, self._receives = parts.together, parts.receives
+        self._chains = list(_groups(parts))
 
     def run(self) -> None:
         # Those of many collectives say most about the clocks.
@@ -205,9 +202,9 @@ class _Matching:
         return True
 
 
-def _groups(frame: pd.DataFrame) -> Iterator[list[slice]]:
+def _groups(given: Parts) -> Iterator[list[slice]]:
     """For each chain that several lanes share, the rows of each lane. A group of n ranks with more than n lanes is not one group."""
-    chain, lane, size = (frame[c].to_numpy() for c in ("chain", "lane", "size"))
+    chain, lane, size = given.chain, given.lane, given.size
     if not len(chain):
         return
     bounds = np.flatnonzero((np.diff(chain) != 0) | (np.diff(lane) != 0)) + 1

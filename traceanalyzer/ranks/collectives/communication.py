@@ -14,8 +14,6 @@ from collections import Counter
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,6 +25,7 @@ from traceanalyzer.derive.ledger.launches import call_of
 from traceanalyzer.derive.steps.steps import steps_at
 from traceanalyzer.derive.streams.hardware_queues import one_queue
 from traceanalyzer.derive.streams.transfers import computes, exposed
+from traceanalyzer.grouped import Floats, Groups, Names, text_codes
 from traceanalyzer.intervals import Array, Spans, covered, covered_before, latest_of, union
 from traceanalyzer.ranks.collectives import nccl_calls
 from traceanalyzer.ranks.collectives.classes import OPERATOR
@@ -35,6 +34,7 @@ from traceanalyzer.ranks.collectives.collectives import lanes
 from traceanalyzer.ranks.collectives.grouped_sends import continue_back, describe
 from traceanalyzer.ranks.collectives.peers import peers
 from traceanalyzer.ranks.collectives.tables import COMMUNICATION, MATCHES
+from traceanalyzer.ranks.collectives.told import Told
 from traceanalyzer.ranks.parallelism.parallelism import parallelism
 from traceanalyzer.ranks.waits.likely_waits import likely_waits
 
@@ -52,34 +52,31 @@ NUMBERS = ("group_size", "bytes", "in_bytes", "out_bytes", "peer", "sequence")
 """What a kernel's arguments say in numbers."""
 TEXTS = ("kind", "group", "group_ranks", "dtype", "sends", "receives")
 
-Names = npt.NDArray[np.object_]
-Rates = npt.NDArray[np.float64]
-
 
 def communication(
     communication_kernels: pa.Table, matches: pa.Table, busy: dict[frames.Key, Busy], devices: pa.Table
 ) -> pa.Table:
     """Every communication kernel on the ledger, in the order of gpu_ops, with what its counterparts on other ranks tell."""
     kernels = communication_kernels
-    known = matches["instance"].is_valid().to_numpy()
+    matched = matches["instance"].is_valid().to_numpy()
     start = frames.ints(kernels, "start_ns")
-    wait, transfer = (np.where(known, frames.ints(matches, c), 0) for c in ("wait", "transfer"))
-    likely = likely_waits(kernels, np.where(known, transfer, NULL))
-    waited = np.where(known, wait, np.maximum(likely, 0))
+    wait, transfer = (np.where(matched, frames.ints(matches, c), 0) for c in ("wait", "transfer"))
+    likely = likely_waits(kernels, np.where(matched, transfer, NULL))
+    waited = np.where(matched, wait, np.maximum(likely, 0))
     open_wait = waited.copy()
     for key, rows in frames.groups(kernels):
         open_wait[rows] -= covered(start[rows], start[rows] + waited[rows], busy[key].compute)
     alone = frames.ints(kernels, "exposed")
     sent = np.maximum(alone - open_wait, 0)
-    sent = np.where(known, sent, np.minimum(sent, _usual_transfer(kernels, known, transfer)))
-    took = np.where(known, transfer, frames.duration(kernels))
+    sent = np.where(matched, sent, np.minimum(sent, _usual_transfer(kernels, matched, transfer)))
+    took = np.where(matched, transfer, frames.duration(kernels))
     rate = _bus_bandwidth(kernels, took, frames.ints(matches, "ranks"))
     return frames.build(
         COMMUNICATION,
         {c: kernels[c] for c in COMMUNICATION.schema.names}
         | {c: matches[c] for c in MATCHES.schema.names if c in COMMUNICATION.schema.names}
         | {
-            "exposed_wait": pa.array(open_wait, mask=~known),
+            "exposed_wait": pa.array(open_wait, mask=~matched),
             "likely_wait": frames.numbers(likely),
             "exposed_likely_wait": pa.array(open_wait, mask=likely == NULL),
             "exposed_transfer": sent,
@@ -90,14 +87,14 @@ def communication(
     )
 
 
-def _usual_transfer(kernels: pa.Table, known: frames.Flags, transfer: Array) -> Array:
+def _usual_transfer(kernels: pa.Table, matched: frames.Flags, transfer: Array) -> Array:
     """The longest transfer of the matched kernels of the same name on the same GPU; without any, no bound."""
-    family = pd.Series(frames.dense(lanes(kernels), frames.codes(kernels, "name")[0]))
-    longest = pd.Series(np.where(known, transfer, NULL)).groupby(family).transform("max").to_numpy()
+    family = Groups(frames.dense(lanes(kernels), frames.codes(kernels, "name")[0]))
+    longest = family.max(np.where(matched, transfer, NULL))[family.of]
     return np.where(longest == NULL, np.iinfo(np.int64).max, longest)
 
 
-def _bus_bandwidth(kernels: pa.Table, time: Array, found: Array) -> Rates:
+def _bus_bandwidth(kernels: pa.Table, time: Array, found: Array) -> Floats:
     """GB/s (bytes per ns) over the busiest link, NaN where size, kind or the number of ranks is not known."""
     kind, kinds = frames.codes(kernels, "kind")
     size, told = frames.ints(kernels, "bytes"), frames.ints(kernels, "group_size")
@@ -107,7 +104,7 @@ def _bus_bandwidth(kernels: pa.Table, time: Array, found: Array) -> Rates:
     return np.where((size > 0) & (time > 0), factor * size / np.maximum(time, 1), np.nan)
 
 
-def _link_bandwidth(kernels: pa.Table, devices: pa.Table) -> Rates:
+def _link_bandwidth(kernels: pa.Table, devices: pa.Table) -> Floats:
     """Nominal GB/s of the links that join a kernel's GPU to the rest of its group, NaN where that is not known."""
     group, groups = frames.codes(kernels, "group_ranks")
     rate = np.full(len(group), np.nan)
@@ -120,15 +117,15 @@ def _link_bandwidth(kernels: pa.Table, devices: pa.Table) -> Rates:
     return rate
 
 
-def _best_bandwidth(kernels: pa.Table, rate: Rates) -> Rates:
+def _best_bandwidth(kernels: pa.Table, rate: Floats) -> Floats:
     """For each large collective what the fastest tenth of those of its lane, group and kind reach; NaN where they are few."""
     large = (frames.ints(kernels, "bytes") >= LARGE_BYTES) & ~np.isnan(rate)
     if not large.any():
         return np.full(len(rate), np.nan)
     like = frames.dense(lanes(kernels), *(frames.codes(kernels, c)[0] for c in ("group", "group_ranks", "kind")))
-    rates = pd.Series(np.where(large, rate, np.nan)).groupby(like)
-    best = rates.transform("quantile", FASTEST).where(rates.transform("count") >= FEW)
-    return np.where(large, best.to_numpy(), np.nan)
+    of = Groups(like)
+    best = np.where(of.count(large) >= FEW, of.quantile(np.where(large, rate, np.nan), FASTEST), np.nan)
+    return np.where(large, best[of.of], np.nan)
 
 
 def communication_kernels(
@@ -161,8 +158,8 @@ def communication_kernels(
         COMMUNICATION,
         missing
         | {c: kernels[c] for c in columns}
-        | {c: pa.array(told[c].to_numpy(), from_pandas=True) for c in TEXTS}
-        | {c: frames.numbers(told[c].to_numpy()) for c in NUMBERS}
+        | {c: pa.array(told.texts[c], from_pandas=True) for c in TEXTS}
+        | {c: frames.numbers(told.numbers[c]) for c in NUMBERS}
         | {"step": frames.numbers(step), "one_queue": one_queue(kernels, ledger_ops, launches, api_calls)}
         | _placed(ledger_ops, busy),
     )
@@ -171,8 +168,8 @@ def communication_kernels(
     return table.set_column(at_column, table.schema.field(at_column), served)
 
 
-def _described(kernels: pa.Table, collectives: pa.Table) -> pd.DataFrame:
-    """The arguments on the kernels themselves: texts with None and numbers with `NULL` where there are none."""
+def _described(kernels: pa.Table, collectives: pa.Table) -> Told:
+    """The arguments on the kernels themselves."""
     collectives = collectives.filter(pc.is_null(collectives["thread"]))
     keys = ("rank", "device", "stream", "start_ns", "end_ns")
     code = frames.dense(*(np.concatenate((frames.ints(kernels, k), frames.ints(collectives, k))) for k in keys))
@@ -182,20 +179,22 @@ def _described(kernels: pa.Table, collectives: pa.Table) -> pd.DataFrame:
     at = place[of_kernel]
     found = collectives.take(pa.array(at, mask=at < 0))
     texts = {name: _texts(found, name) for name in ("group", "group_ranks", "dtype")}
-    numbers = {name: frames.ints(found, name) for name in NUMBERS}
-    return pd.DataFrame({**texts, **numbers, "kind": _kinds(found)}).assign(sends=None, receives=None)
+    numbers = {name: frames.ints(found, name).copy() for name in NUMBERS}
+    lists = {side: np.full(found.num_rows, None, object) for side in ("sends", "receives")}
+    return Told({**texts, "kind": _kinds(found), **lists}, numbers)
 
 
-def _add_operators(told: pd.DataFrame, rank: Array, calls: pa.Table, host_ranges: pa.Table) -> None:
+def _add_operators(told: Told, rank: Array, calls: pa.Table, host_ranges: pa.Table) -> None:
     """What the operators around the launch calls say, where the kernels have no arguments."""
-    if told["kind"].notna().all():
+    has_kind = told.has_kind
+    if has_kind.all():
         return
     of_nccl = _around(calls, host_ranges, frames.where(host_ranges, "name", lambda n: n.lower().startswith("nccl")))
     noted = _around(calls, host_ranges, frames.equals(host_ranges, "name", OPERATOR))
-    told["kind"] = np.where(told["kind"].isna(), _kinds(of_nccl), told["kind"])
-    told["bytes"] = np.where(told["bytes"].to_numpy() == NULL, _sizes(noted), told["bytes"])
-    named = peers(of_nccl["name"].to_pylist(), rank, told["group_ranks"])
-    told["peer"] = np.where(told["peer"].to_numpy() == NULL, named, told["peer"])
+    told.texts["kind"] = np.where(has_kind, told.texts["kind"], _kinds(of_nccl))
+    told.numbers["bytes"] = np.where(told.numbers["bytes"] == NULL, _sizes(noted), told.numbers["bytes"])
+    named = peers(of_nccl["name"].to_pylist(), rank, told.texts["group_ranks"])
+    told.numbers["peer"] = np.where(told.numbers["peer"] == NULL, named, told.numbers["peer"])
 
 
 def _around(calls: pa.Table, host_ranges: pa.Table, which: frames.Flags) -> pa.Table:
@@ -208,21 +207,21 @@ def _around(calls: pa.Table, host_ranges: pa.Table, which: frames.Flags) -> pa.T
     return ranges.take(pa.array(at, mask=at < 0))
 
 
-def _add_relatives(told: pd.DataFrame, kernels: pa.Table) -> None:
+def _add_relatives(told: Told, kernels: pa.Table) -> None:
     """What all other kernels of the same name on the same stream agree on; at last, what the kernel's name says."""
     name, names = frames.codes(kernels, "name")
     who = [frames.ints(kernels, key) for key in ("rank", "process", "device", "context", "stream")]
     family = frames.dense(*who, name)
     for column in ("kind", "group", "group_ranks"):
-        code, values = pd.factorize(told[column])
+        code, values = text_codes(told.texts[column])
         shared = frames.agreed(family, code, code >= 0)
         # A code of -1 is the None at the end.
-        told[column] = np.array([*values, None], object)[np.where((code < 0) & (shared != NULL), shared, code)]
+        told.texts[column] = np.array([*values, None], object)[np.where((code < 0) & (shared != NULL), shared, code)]
     for column in ("group_size", "peer"):
-        number = told[column].to_numpy()
-        told[column] = np.where(number == NULL, frames.agreed(family, number, number != NULL), number)
+        number = told.numbers[column]
+        told.numbers[column] = np.where(number == NULL, frames.agreed(family, number, number != NULL), number)
     by_name = np.array([kind_of(n) if n else None for n in names], object)[name]
-    told["kind"] = np.where(told["kind"].isna(), by_name, told["kind"])
+    told.texts["kind"] = np.where(told.has_kind, told.texts["kind"], by_name)
 
 
 def _placed(ledger_ops: pa.Table, busy: dict[frames.Key, Busy]) -> dict[str, pa.Array]:

@@ -8,15 +8,16 @@ that many of its kernels were launched before the capture; where its steps are a
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.grouped import Groups, text_codes
 from traceanalyzer.intervals import Array, latest_of
 from traceanalyzer.ranks.collectives.collective_names import kind_of
 from traceanalyzer.ranks.collectives.peers import BOTH, RECEIVE, SEND
+from traceanalyzer.ranks.collectives.told import Told
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
 
 COALESCED = "nccl:coalesced"
@@ -26,7 +27,7 @@ ALIKE = 0.75
 where a step is taken for its neighbour's, or cut short, its long waits lie beside short ones."""
 
 
-def describe(told: pd.DataFrame, calls: pa.Table, host_ranges: pa.Table, collectives: pa.Table) -> None:
+def describe(told: Told, calls: pa.Table, host_ranges: pa.Table, collectives: pa.Table) -> None:
     """Fill in what the operators say of kernels without arguments. `told` and `calls` have a row a kernel, as in `communication`."""
     asked = collectives.filter(pc.is_valid(collectives["thread"]))
     # What NCCL's own calls say is told elsewhere (`nccl_calls`).
@@ -40,63 +41,74 @@ def describe(told: pd.DataFrame, calls: pa.Table, host_ranges: pa.Table, collect
     thread = frames.dense(*(np.concatenate([frames.ints(table, key) for table in tables]) for key in keys))
     of_range, of_asked, of_call = np.split(thread, np.cumsum([table.num_rows for table in tables])[:-1])
     start = frames.ints(ranges, "start_ns")
-    asks = pd.DataFrame({"thread": of_asked, "start": frames.ints(asked, "start_ns"), "row": np.arange(len(of_asked))})
-    then = pd.DataFrame({"thread": of_range, "start": start, "range": np.arange(len(of_range))})
-    asks = pd.merge_asof(
-        asks.sort_values("start"), then.sort_values("start"), on="start", by="thread", direction="forward"
-    )
     # One that is not grouped has a range of its own inside.
-    asks = asks[asks["range"].notna()].astype({"range": np.int64}).sort_values("row")
-    asks = asks[grouped[asks["range"]] & (frames.ints(asked, "end_ns")[asks["row"]] <= start[asks["range"]])]
-    if asks.empty:
+    then = _first_after(of_range, start, of_asked, frames.ints(asked, "start_ns"))
+    held = (then >= 0) & grouped[then] & (frames.ints(asked, "end_ns") <= start[then])
+    asks = np.flatnonzero(held)
+    if not len(asks):
         return
     some = np.flatnonzero(grouped)
     end, called = frames.ints(ranges, "end_ns"), frames.ints(calls, "start_ns")
     inside = latest_of(of_range[some], start[some], end[some], of_call, called)
     inside = np.where(inside >= 0, some[inside], -1)
-    open_ = told["kind"].isna().to_numpy() & (inside >= 0)
+    open_ = ~told.has_kind & (inside >= 0)
     # What a group holds is not told kernel by kernel where it took several.
     open_ &= np.bincount(inside[inside >= 0], minlength=len(start))[inside] == 1
-    groups = _groups(asks["range"].to_numpy(), asked.take(pa.array(asks["row"].to_numpy())))
-    rows = np.flatnonzero(open_ & np.isin(inside, groups.index))
-    for column in groups:
-        told.loc[rows, column] = groups[column].reindex(inside[rows]).to_numpy()
+    groups = Groups(then[asks])
+    said = _groups(groups, asked.take(pa.array(asks)))
+    at = groups.find(inside)
+    rows = np.flatnonzero(open_ & (at >= 0))
+    told.fill(rows, said, at[rows], [*said.texts, *said.numbers])
 
 
-def _groups(group: Array, asked: pa.Table) -> pd.DataFrame:
-    """What the operators of each group say together, by its number; those of one group follow each other."""
+def _first_after(thread: Array, start: Array, of: Array, time: Array) -> Array:
+    """For each (of, time) the first range of that thread that starts at that time or later, -1 without one."""
+    found = np.full(len(of), -1, np.int64)
+    for (one,), asking in frames.together(of):
+        mine = np.flatnonzero(thread == one)
+        mine = mine[np.argsort(start[mine], kind="stable")]
+        found[asking] = np.append(mine, -1)[np.searchsorted(start[mine], time[asking])]
+    return found
+
+
+def _groups(groups: Groups, asked: pa.Table) -> Told:
+    """What the operators of each group say together."""
     send = frames.equals(asked, "name", "send")
     size, peer = frames.ints(asked, "bytes"), frames.ints(asked, "peer")
-    sides = {
-        side: pd.Series(np.where(which, 1, 0)).groupby(group).sum() for side, which in ((SEND, send), (RECEIVE, ~send))
-    }
-    told = pd.DataFrame(index=sides[SEND].index)
-    told["kind"] = np.where(sides[SEND] == 0, RECEIVE, np.where(sides[RECEIVE] == 0, SEND, BOTH))
+    sends, receives = groups.count(send), groups.count(~send)
+    kind = np.where(sends == 0, RECEIVE, np.where(receives == 0, SEND, BOTH)).astype(object)
+    texts = {"kind": kind}
     for column in ("group", "group_ranks", "dtype"):
-        told[column] = _shared(pd.Series(asked[column].to_pylist(), dtype=object), group)
-    told["group_size"] = _shared(pd.Series(frames.ints(asked, "group_size")), group).fillna(NULL).astype(np.int64)
-    known, whole = (pd.Series(column != NULL).groupby(group).all() for column in (size, peer))
-    put, got = (pd.Series(np.where(which, size, 0)).groupby(group).sum() for which in (send, ~send))
-    told["bytes"] = np.where(known, np.maximum(put, got), NULL)
+        code, values = text_codes(np.array(asked[column].to_pylist(), object))
+        shared = _shared(groups, np.where(code < 0, NULL, code))
+        texts[column] = np.array([*values, None], object)[np.where(shared == NULL, -1, shared)]
+    numbers = {"group_size": _shared(groups, frames.ints(asked, "group_size"))}
+    sized, whole = groups.all(size != NULL), groups.all(peer != NULL)
+    put, got = (groups.sum(np.where(which & (size != NULL), size, 0)) for which in (send, ~send))
+    numbers["bytes"] = np.where(sized, np.maximum(put, got), NULL)
     for column, own in (("in_bytes", put), ("out_bytes", got)):
         # As on a kernel that says it itself, a send and a receive have one size.
-        told[column] = np.where(known & (told["kind"] == BOTH), own, told["bytes"])
+        numbers[column] = np.where(sized & (kind == BOTH), own, numbers["bytes"])
     for column, which in (("sends", send), ("receives", ~send)):
-        listed = pd.Series(peer[which].astype(str)).groupby(group[which]).agg(", ".join)
-        told[column] = ("[" + listed + "]").reindex(told.index).where(whole).astype(object)
+        lists: list[list[str]] = [[] for _ in range(len(groups))]
+        for of, other in zip(groups.of[which].tolist(), peer[which].tolist(), strict=True):
+            lists[of].append(str(other))
+        listed = [f"[{', '.join(own)}]" if own and all_ else None for own, all_ in zip(lists, whole, strict=True)]
+        texts[column] = np.array(listed, object)
     # Whom it waits for is whom it receives from.
-    counts = (told["kind"] == SEND).reindex(group).to_numpy() | ~send
-    told["peer"] = _shared(pd.Series(peer).where(counts & (peer != NULL)), group).fillna(NULL).astype(np.int64)
-    return told.astype({"kind": object})
+    counts = (kind == SEND)[groups.of] | ~send
+    numbers["peer"] = _shared(groups, np.where(counts, peer, NULL))
+    return Told(texts, numbers)
 
 
-def _shared(values: pd.Series, group: Array) -> pd.Series:
-    """For each group the value that all its members have that have any; null without one."""
-    known = values.groupby(group)
-    return known.first().where(known.nunique() == 1)
+def _shared(groups: Groups, values: Array) -> Array:
+    """For each group the value that all its members have that have any; `NULL` without one."""
+    there = values != NULL
+    low, high = groups.min(np.where(there, values, np.iinfo(np.int64).max)), groups.max(values)
+    return np.where(low == high, low, NULL)
 
 
-def continue_back(told: pd.DataFrame, kernels: pa.Table, launched: Array, step: Array) -> None:
+def continue_back(told: Told, kernels: pa.Table, launched: Array, step: Array) -> None:
     """Fill in what kernels without a launch record hold, from the kernels of later steps on their stream.
 
     `launched`: when each was launched, `step` in which step, `NULL` where not known. Only where all steps of the record hold the same,
@@ -106,24 +118,27 @@ def continue_back(told: pd.DataFrame, kernels: pa.Table, launched: Array, step: 
     stream = frames.dense(
         *(frames.ints(kernels, key) for key in ("rank", "process", "device", "context", "stream")), name
     )
-    untold = told["kind"].isna().to_numpy() & (launched == NULL)
+    kinds = told.texts["kind"]
+    untold = ~told.has_kind & (launched == NULL)
     sends = frames.passing(name, names, lambda text: kind_of(text) in POINT_TO_POINT)
     if not (untold & sends).any():
         return
-    columns = [c for c in told if c != "sequence"]
-    content = frames.dense(*(pd.factorize(told[c])[0] for c in columns))
+    columns = [c for c in (*told.texts, *told.numbers) if c != "sequence"]
+    content = frames.dense(*(text_codes(told.texts[c])[0] if c in told.texts else told.numbers[c] for c in columns))
+    paired = np.array([kind in POINT_TO_POINT for kind in kinds.tolist()], bool)
     start, duration = frames.ints(kernels, "start_ns"), frames.duration(kernels)
     for _, own in frames.together(stream):
         rows = own[np.argsort(start[own], kind="stable")]
         front = int(np.argmin(np.append(untold[rows], False)))
-        if not front or not sends[rows[0]] or not told["kind"].iloc[rows[front:]].isin(POINT_TO_POINT).all():
+        if not front or not sends[rows[0]] or not paired[rows[front:]].all():
             continue
         if (launched[rows[front:]] == NULL).any():
             continue
         period = _period(content[rows[front:]], step[rows[front:]])
         if period and _alike(duration[rows], period, front):
             later = rows[front + np.arange(-front, 0) % period]
-            told.loc[rows[:front], columns] = told.loc[later, columns].to_numpy()
+            told.fill(rows[:front], told, later, columns)
+            paired[rows[:front]] = paired[later]
 
 
 def _period(content: Array, step: Array) -> int | None:

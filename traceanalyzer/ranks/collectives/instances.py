@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.frames import NULL, Flags
+from traceanalyzer.grouped import Floats, Groups
 from traceanalyzer.intervals import Array
 
 ENDS_NS, ENDS_SHARE = 100_000, 0.25
 """How far apart the ends of one collective may lie: what polling explains, and the share of the transfer that a slow link adds."""
 
-Floats = npt.NDArray[np.float64]
+
+@dataclass(frozen=True)
+class Parts:
+    """One value a part of what may be a collective: its kernel's `row`, its `chain` and its `place` in it (`NULL` without one), its
+    lane, times and sizes. `together`: of what ends together on all ranks; `same_size`: of what has one size on all of them."""
+
+    row: Array
+    chain: Array
+    place: Array
+    lane: Array
+    end: Array
+    duration: Array
+    bytes: Array
+    out: Array
+    size: Array
+    sequence: Array
+    same_size: Flags
+    together: Flags
+    sends: Flags
+    receives: Flags
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def take(self, rows: Array) -> Parts:
+        return Parts(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -41,73 +65,78 @@ class Matches:
     apart: Array
 
 
-_SIDES = (("sends", "end"), ("receives", "end"), ("receives", "begun"))
-
-
-def instances(frame: pd.DataFrame, clock: Array, domain: Array, apart: Array) -> Matches:
+def instances(given: Parts, clock: Array, domain: Array, apart: Array) -> Matches:
     """Collectives in which every rank took part that should, and whose ends, and sizes where they must, agree.
 
-    `frame` has a row a part, as `collectives.match` makes it, with its `place` in its chain; its index is the kernel. The other
-    arguments have a value a kernel.
+    The other arguments have a value a kernel.
     """
     count = len(clock)
     instance, ranks, transfer, spread, late, end = (np.full(count, NULL, np.int64) for _ in range(6))
     certain, skew = np.zeros(count, bool), np.full(count, np.nan)
     result = Matches(instance, ranks, transfer, spread, late, certain, skew, end, clock, domain, apart)
-    parts = np.bincount(frame.index, minlength=count)
-    frame = frame[frame["place"] != NULL]
-    if not len(frame):
+    parts = np.bincount(given.row, minlength=count)
+    part = given.take(np.flatnonzero(given.place != NULL))
+    if not len(part):
         return result
     # By instance, the shortest part first.
-    code = frames.dense(frame["chain"].to_numpy(), frame["place"].to_numpy())
-    order = np.lexsort((frame.index.to_numpy(), frame["duration"].to_numpy(), code))
-    frame, code = frame.iloc[order], code[order]
+    code = frames.dense(part.chain, part.place)
+    order = np.lexsort((part.row, part.duration, code))
+    part, code = part.take(order), code[order]
     first = np.flatnonzero(np.diff(code, prepend=-1))
     number = np.cumsum(np.diff(code, prepend=-1) != 0) - 1
-    column = {str(c): frame[c].to_numpy() for c in frame}
-    column["begun"] = column["end"] - column["duration"]
+    start = part.end - part.duration
     ranks = np.diff(first, append=len(code))
-    chain, transfer = column["chain"][first], column["duration"][first]
-    width = pd.Series(column["lane"]).groupby(column["chain"]).transform("nunique").to_numpy()[first]
-    spread = np.maximum.reduceat(column["end"], first) - np.minimum.reduceat(column["end"], first)
-    size, largest = (np.maximum.reduceat(column[c], first) for c in ("size", "bytes"))
-    smallest = np.minimum.reduceat(np.where(column["bytes"] == NULL, np.iinfo(np.int64).max, column["bytes"]), first)
-    sized = np.add.reduceat((column["bytes"] != NULL).astype(np.int64), first)
-    alike = column["same_size"][first]
+    transfer = part.duration[first]
+    of_chain = Groups(part.chain)
+    width = of_chain.distinct(part.lane)[of_chain.of][first]
+    spread = np.maximum.reduceat(part.end, first) - np.minimum.reduceat(part.end, first)
+    size, largest = (np.maximum.reduceat(values, first) for values in (part.size, part.bytes))
+    smallest = np.minimum.reduceat(np.where(part.bytes == NULL, np.iinfo(np.int64).max, part.bytes), first)
+    sized = np.add.reduceat((part.bytes != NULL).astype(np.int64), first)
+    alike = part.same_size[first]
     # Without the trace of one of its ranks, what a collective takes cannot be told from waiting for that rank.
     whole = (ranks == width) & ((size == NULL) | (size == ranks)) & (ranks > 1)
     allowed = ENDS_NS + ENDS_SHARE * transfer
-    sent, taken, begun = (np.maximum.reduceat(np.where(column[side], column[at], NULL), first) for side, at in _SIDES)
+    sides = ((part.sends, part.end), (part.receives, part.end), (part.receives, start))
+    sent, taken, begun = (np.maximum.reduceat(np.where(side, at, NULL), first) for side, at in sides)
     buffered = (sent != NULL) & (taken - allowed > sent) & (begun > sent - ENDS_NS)
     agree = whole & ((spread <= allowed) | buffered) & ~(alike & (sized > 0) & (smallest != largest))
     # Where most do not agree, those that do agree by chance. What need not end together may well do so in a few.
-    bound = column["together"][first]
-    per_chain = pd.DataFrame({"agree": agree, "checked": agree & alike & (sized > 1), "whole": whole}).groupby(chain)
-    share = per_chain["agree"].transform("sum") / per_chain["whole"].transform("sum").clip(lower=1)
-    kept = agree & ((share.to_numpy() > 0.5) | ~bound)
-    out = np.where(column["out"] == NULL, np.nan, column["out"].astype(float))
+    bound = part.together[first]
+    chain = Groups(part.chain[first])
+    share = chain.count(agree) / np.maximum(chain.count(whole), 1)
+    kept = agree & ((share[chain.of] > 0.5) | ~bound)
+    out = np.where(part.out == NULL, np.nan, part.out.astype(float))
     mean = np.add.reduceat(out, first) / ranks
     skew = np.where(mean > 0, np.maximum.reduceat(out, first) / np.where(mean > 0, mean, 1.0), np.nan)
     per_instance = {
         "ranks": ranks,
         # A send that was buffered ends before its receive, whatever the clocks.
         "spread": np.where(buffered, NULL, spread),
-        "late": frame.index.to_numpy()[first],
-        "certain": per_chain["checked"].transform("any").to_numpy(),
+        "late": part.row[first],
+        "certain": chain.any(agree & alike & (sized > 1))[chain.of],
         "skew": skew,
     }
     # Of a send that was buffered nobody waited, and its receive came last.
-    column["transfer"] = np.where(buffered[number], column["duration"], transfer[number])
-    receives = np.flatnonzero(column["receives"] & buffered[number])
-    per_instance["late"][number[receives]] = frame.index.to_numpy()[receives]
-    shown = _longest(frame.index.to_numpy(), column["duration"] - column["transfer"], kept[number], parts)
-    rows = frame.index.to_numpy()[shown]
+    own_transfer = np.where(buffered[number], part.duration, transfer[number])
+    receives = np.flatnonzero(part.receives & buffered[number])
+    per_instance["late"][number[receives]] = part.row[receives]
+    shown = _longest(part.row, part.duration - own_transfer, kept[number], parts)
+    rows = part.row[shown]
     for name, values in per_instance.items():
         getattr(result, name)[rows] = values[number[shown]]
-    result.end[rows], result.transfer[rows] = column["end"][shown], column["transfer"][shown]
+    result.end[rows], result.transfer[rows] = part.end[shown], own_transfer[shown]
     by_row = np.argsort(rows, kind="stable")
-    result.instance[rows[by_row]] = pd.factorize(number[shown][by_row])[0]
+    result.instance[rows[by_row]] = _numbered(number[shown][by_row])
     return result
+
+
+def _numbered(values: Array) -> Array:
+    """The same values told apart, numbered in the order in which they come."""
+    own = Groups(values)
+    place = np.empty(len(own), np.int64)
+    place[np.argsort(own.first)] = np.arange(len(own))
+    return place[own.of]
 
 
 def _longest(row: Array, wait: Array, kept: frames.Flags, parts: Array) -> Array:

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.grouped import Floats, Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.collectives.collectives import chains, lanes, match
@@ -27,8 +26,6 @@ JITTER = 0.01
 """Least spread of the ranks' compute, as a share of the median: below it they are alike, and a score of the rest means nothing."""
 FEWEST = 3
 """Ranks that it takes to tell which one is unlike the others."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,8 @@ def _first_meeting(kernels: pa.Table, known: frames.Flags) -> frames.Flags:
 
 def _longest(wait: Array, instance: Array) -> Array:
     """For each part the longest wait in its collective."""
-    return pd.Series(wait).groupby(instance).transform("max").to_numpy()
+    of = Groups(instance)
+    return of.max(wait)[of.of]
 
 
 def _compute(kernels: pa.Table, wait: Array, known: frames.Flags, late: Array) -> tuple[Array, Floats]:
@@ -120,18 +118,21 @@ def _compute(kernels: pa.Table, wait: Array, known: frames.Flags, late: Array) -
     Score: 0.6745 (x - median) / max(MAD, floor), at least `FEWEST` ranks. Source: Iglewicz and Hoaglin, How to Detect and Handle
     Outliers, 1993.
     """
-    lane = lanes(kernels)
+    lane, chain = lanes(kernels), chains(kernels)
+    last = lane[late]
     done = frames.ints(kernels, "computed")
-    frame = pd.DataFrame({"chain": chains(kernels), "lane": lane, "last": lane[late], "done": done, "wait": wait})
-    by_lane = frame[known].groupby(["chain", "lane"])["done"]
-    x = (by_lane.max() - by_lane.min()).astype(float)
-    by_chain = x.groupby("chain")
-    median = by_chain.transform("median")
-    spread = (x - median).abs().groupby("chain").transform("median")
-    score: pd.Series = 0.6745 * (x - median) / np.maximum(np.maximum(spread, JITTER * median), 1)
-    score = score.where(by_chain.transform("size") >= FEWEST)
-    own, last = (pd.MultiIndex.from_frame(frame[["chain", c]]) for c in ("lane", "last"))
-    more = np.clip(x.reindex(last).to_numpy() - x.reindex(own).to_numpy(), 0, None)
-    waited = frame["wait"].where(known, 0).groupby([frame["lane"], frame["last"]]).transform("sum").to_numpy()
-    imbalance = wait * np.clip(np.nan_to_num(more) / np.maximum(waited, 1), 0, 1)
-    return imbalance.astype(np.int64), np.where(known, score.reindex(last).to_numpy(), np.nan)
+    own, of_last = np.split(frames.dense(np.tile(chain, 2), np.concatenate((lane, last))), 2)
+    by_lane = Groups(own[known])
+    x = (by_lane.max(done[known]) - by_lane.min(done[known])).astype(np.float64)
+    by_chain = Groups(chain[known][by_lane.first])
+    median = by_chain.median(x)[by_chain.of]
+    spread = by_chain.median(np.abs(x - median))[by_chain.of]
+    score = 0.6745 * (x - median) / np.maximum(np.maximum(spread, JITTER * median), 1)
+    score = np.where(by_chain.size[by_chain.of] >= FEWEST, score, np.nan)
+    # The last value is for lanes that have nothing to compare.
+    here, there = by_lane.find(own), by_lane.find(of_last)
+    x, score = np.append(x, np.nan), np.append(score, np.nan)
+    pair = Groups(frames.dense(lane, last))
+    waited = pair.sum(np.where(known, wait, 0))[pair.of]
+    imbalance = wait * np.clip(np.nan_to_num(np.maximum(x[there] - x[here], 0)) / np.maximum(waited, 1), 0, 1)
+    return imbalance.astype(np.int64), np.where(known, score[there], np.nan)

@@ -9,15 +9,16 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.grouped import Groups, Names, known, text_codes
 from traceanalyzer.intervals import Array, latest_of
 from traceanalyzer.ranks.collectives.collective_names import kind_of
 from traceanalyzer.ranks.collectives.peers import BOTH, RECEIVE, SEND
+from traceanalyzer.ranks.collectives.told import Told
 
 PREFIX = "nccl"
 START, END = "ncclGroupStart", "ncclGroupEnd"
@@ -25,7 +26,7 @@ _THREAD = ("rank", "process", "thread")
 _SIZES = ("bytes", "in_bytes", "out_bytes")
 
 
-def describe(told: pd.DataFrame, calls: pa.Table, host_ranges: pa.Table, collectives: pa.Table) -> None:
+def describe(told: Told, calls: pa.Table, host_ranges: pa.Table, collectives: pa.Table) -> None:
     """Fill in what NCCL says of kernels without arguments. `told` and `calls` have a row a kernel, as in `communication`."""
     asked = collectives.filter(pc.is_valid(collectives["thread"]))
     asked = asked.filter(pa.array(frames.where(asked, "name", lambda name: name.startswith(PREFIX))))
@@ -46,20 +47,19 @@ def describe(told: pd.DataFrame, calls: pa.Table, host_ranges: pa.Table, collect
         unit = np.where(grouped >= 0, len(unit) + grouped, unit)
         at = latest_of(of_group[ends], end_start, end_end, of_call, called)
         inside = np.where(at >= 0, len(start) + at, np.where(inside >= 0, unit[inside], -1))
-    said = _units(unit, asked)
+    units = Groups(unit)
+    said = _units(units, asked)
     launched = np.bincount(inside[inside >= 0], minlength=int(unit.max()) + 1)
-    open_ = told["kind"].isna().to_numpy() & np.isin(inside, said.index) & (inside >= 0)
-    rows = np.flatnonzero(open_)
+    place = units.find(inside)
+    rows = np.flatnonzero(~told.has_kind & (place >= 0) & (inside >= 0))
     if not len(rows):
         return
-    found = said.reindex(inside[rows])
+    at = place[rows]
     alone = launched[inside[rows]] == 1
     # Several kernels of several calls: which is whose is not told.
-    sure = alone | (found["calls"].to_numpy() == 1)
-    for column in ("kind", "group", "group_size"):
-        told.loc[rows[sure], column] = found[column].to_numpy()[sure]
-    for column in _SIZES:
-        told.loc[rows[alone], column] = found[column].to_numpy()[alone]
+    sure = alone | (units.size[at] == 1)
+    told.fill(rows[sure], said, at[sure], ("kind", "group", "group_size"))
+    told.fill(rows[alone], said, at[alone], _SIZES)
 
 
 def _outermost(groups: pa.Table, thread: Array) -> tuple[Array, Array]:
@@ -88,35 +88,33 @@ def _runs(values: Array) -> list[tuple[int, int]]:
     return list(pairwise([0, *edges.tolist(), len(values)]))
 
 
-def _units(unit: Array, asked: pa.Table) -> pd.DataFrame:
-    """What the calls of each unit say together, by its number; what they do not agree on is null."""
-    kinds = pd.Series([kind_of(name) for name in asked["name"].to_pylist()], dtype=object)
-    told = pd.DataFrame({"calls": kinds.groupby(unit).size()})
-    sends, receives = ((kinds == kind).groupby(unit).sum() for kind in (SEND, RECEIVE))
-    alike = kinds.groupby(unit).nunique(dropna=False) == 1
-    kind = kinds.groupby(unit).first().where(alike)
-    told["kind"] = kind.where(
-        sends + receives != told["calls"], np.where(receives == 0, SEND, np.where(sends == 0, RECEIVE, BOTH))
-    )
-    for column, values in (
-        ("group", pd.Series(asked["group"].to_pylist(), dtype=object)),
-        ("group_size", pd.Series(frames.ints(asked, "group_size")).replace(NULL, np.nan)),
-    ):
-        known = values.groupby(unit)
-        told[column] = known.first().where((known.nunique() == 1) & (known.count() == told["calls"]))
-    told["group_size"] = told["group_size"].fillna(NULL).astype(np.int64)
+def _units(units: Groups, asked: pa.Table) -> Told:
+    """What the calls of each unit say together; what they do not agree on is None, or `NULL`."""
+    kinds = np.array([kind_of(name) for name in asked["name"].to_pylist()], object)
+    send, receive = kinds == SEND, kinds == RECEIVE
+    sends, receives = units.count(send), units.count(receive)
+    one_way = np.where(receives == 0, SEND, np.where(sends == 0, RECEIVE, BOTH)).astype(object)
+    kind = np.where(sends + receives == units.size, one_way, _sole_text(units, kinds))
+    group = _sole_text(units, np.array(asked["group"].to_pylist(), object))
+    size = frames.ints(asked, "group_size")
+    group_size = np.where(units.min(size) == units.max(size), units.min(size), NULL)
+    numbers = {"group_size": group_size}
+    sure = known(kind) & known(group)
     for column in _SIZES:
-        size = pd.Series(frames.ints(asked, column))
-        whole = (size != NULL).groupby(unit).all() & told["kind"].notna() & told["group"].notna()
-        told[column] = np.where(whole, size.groupby(unit).sum(), NULL)
-    both = told["kind"] == BOTH
+        each = frames.ints(asked, column)
+        numbers[column] = np.where(units.all(each != NULL) & sure, units.sum(np.where(each == NULL, 0, each)), NULL)
+    both = (kind == BOTH) & (numbers["bytes"] != NULL)
     if both.any():
-        way = {"in_bytes": (kinds == SEND).to_numpy(), "out_bytes": (kinds == RECEIVE).to_numpy()}
-        sized = frames.ints(asked, "bytes")
-        for column, which in way.items():
-            one_way = pd.Series(np.where(which, sized, 0)).groupby(unit).sum()
-            told[column] = np.where(both & (told["bytes"] != NULL), one_way, told[column])
-        told["bytes"] = np.where(
-            both & (told["bytes"] != NULL), told[["in_bytes", "out_bytes"]].max(axis=1), told["bytes"]
-        )
-    return told
+        each = frames.ints(asked, "bytes")
+        for column, which in (("in_bytes", send), ("out_bytes", receive)):
+            numbers[column] = np.where(both, units.sum(np.where(which, each, 0)), numbers[column])
+        larger = np.maximum(numbers["in_bytes"], numbers["out_bytes"])
+        numbers["bytes"] = np.where(both, larger, numbers["bytes"])
+    return Told({"kind": kind, "group": group}, numbers)
+
+
+def _sole_text(units: Groups, values: Names) -> Names:
+    """For each unit the text that all its calls have; None where one has none or another."""
+    code, texts = text_codes(values)
+    low, high = units.min(code), units.max(code)
+    return np.array([*texts, None], object)[np.where(low == high, low, -1)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.grouped import Floats, Groups
+from traceanalyzer.intervals import Array
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.collectives.clock_tables import CLOCK_OFFSETS
@@ -25,18 +26,26 @@ def clock_offsets(kernels: pa.Table, matches: Matches) -> pa.Table:
     together = known & frames.equals(kernels, "kind", *SYNCHRONIZING)
     # What need not end together says something only where nothing else does.
     judged = (together if together.any() else known) & (matches.spread != NULL)
-    end = pd.Series(matches.end[judged])
+    end, same = matches.end[judged], Groups(matches.instance[judged])
     distance = np.full(len(rank), np.nan)
-    distance[judged] = np.abs(end - end.groupby(matches.instance[judged]).transform("mean"))
-    frame = pd.DataFrame({"rank": rank, "domain": matches.domain, "offset": matches.clock, "known": known})
-    frame["distance"], frame["apart"] = distance, np.where(matches.apart == NULL, np.nan, matches.apart)
-    lowest = frame.groupby("domain")["rank"].transform("min")
-    by_rank = frame.assign(domain=lowest).groupby("rank")
-    table = by_rank.agg(domain=("domain", "min"), matched=("known", "sum"), apart=("apart", "max"))
-    table["offset"], table["residual"] = by_rank["offset"].median(), by_rank["distance"].median()
-    table["apart"] = table["apart"].where(table["matched"] == 0)
-    whole = {str(c): frames.numbers(table[c].round().fillna(NULL).to_numpy().astype(np.int64)) for c in table}
-    return frames.build(CLOCK_OFFSETS, {"rank": table.index.to_numpy(), **whole})
+    distance[judged] = np.abs(end - (same.sum(end) / same.size)[same.of])
+    of_domain, of_rank = Groups(matches.domain), Groups(rank)
+    matched = of_rank.count(known)
+    whole = {
+        "domain": of_rank.min(of_domain.min(rank)[of_domain.of]),
+        "matched": matched,
+        "apart": np.where(matched == 0, of_rank.max(matches.apart), NULL),
+        "offset": _rounded(of_rank.median(matches.clock.astype(np.float64))),
+        "residual": _rounded(of_rank.median(distance)),
+    }
+    return frames.build(
+        CLOCK_OFFSETS, {"rank": of_rank.keys, **{name: frames.numbers(values) for name, values in whole.items()}}
+    )
+
+
+def _rounded(values: Floats) -> Array:
+    """Whole ns, `NULL` for NaN."""
+    return np.where(np.isnan(values), NULL, np.round(np.nan_to_num(values))).astype(np.int64)
 
 
 def clock_health(kernels: pa.Table, matches: Matches, offsets: pa.Table, inputs: Sequence[Input]) -> pa.Table:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.grouped import Groups
 from traceanalyzer.intervals import Array
 
 
@@ -22,27 +22,31 @@ def groups(kernels: pa.Table, lane: Array) -> Array:
     ranks, told = frames.codes(kernels, "group_ranks")
     name, names = frames.codes(kernels, "group")
     nameless, known = name == len(names) - 1, ranks != len(told) - 1
-    frame = pd.DataFrame({"ranks": ranks, "lane": lane, "name": name, "start": frames.ints(kernels, "start_ns")})
-    own = frame[known & ~nameless].groupby(["ranks", "lane", "name"], as_index=False)["start"].min()
     label = np.where(nameless, -1, name)
-    if len(own):
-        place = _places(own, names)
-        at = pd.MultiIndex.from_frame(frame[["ranks", "lane", "name"]])
-        label = place.reindex(at).fillna(pd.Series(label, at)).to_numpy().astype(np.int64)
+    told_rows = np.flatnonzero(known & ~nameless)
+    if len(told_rows):
+        pair = frames.dense(ranks, lane, name)
+        own = Groups(pair[told_rows])
+        row = told_rows[own.first]
+        begun = own.min(frames.ints(kernels, "start_ns")[told_rows])
+        placed = _places(ranks[row], lane[row], name[row], begun, names)
+        at = own.find(pair)
+        label = np.where(at >= 0, placed[at], label)
     return np.where(nameless & ~known, NULL, frames.dense(np.where(known, ranks, -1), label))
 
 
-def _places(own: pd.DataFrame, names: list[str | None]) -> pd.Series:
+def _places(ranks: Array, lane: Array, name: Array, start: Array, names: list[str | None]) -> Array:
     """For each (ranks, lane, name) its name, or its place among the groups of these ranks where lanes have different names for them."""
-    number = [int(n) if n and n.isdecimal() else NULL for n in names]
-    own = own.assign(number=np.array(number, object)[own["name"]].astype(np.int64))
-    own = own.sort_values(["ranks", "lane", "number", "start"], kind="stable")
-    place = own.groupby(["ranks", "lane"]).cumcount()
-    count = own.groupby(["ranks", "lane"])["name"].transform("size").groupby(own["ranks"])
-    same_count = count.transform("min") == count.transform("max")
-    shared = own.groupby("ranks")["name"].transform("nunique") == count.transform("max")
-    label = np.where(shared | ~same_count, own["name"], len(names) + place)
-    return pd.Series(label, pd.MultiIndex.from_frame(own[["ranks", "lane", "name"]]))
+    number = np.array([int(n) if n and n.isdecimal() else NULL for n in names], object)[name].astype(np.int64)
+    order = np.lexsort((name, start, number, lane, ranks))
+    place = np.empty(len(order), np.int64)
+    of_lane, of_ranks = Groups(frames.dense(ranks, lane)), Groups(ranks)
+    place[order] = Groups(of_lane.of[order]).position()
+    count = of_lane.size[of_lane.of]
+    most = of_ranks.max(count)
+    same_count, shared = of_ranks.min(count) == most, of_ranks.distinct(name) == most
+    by_name = (shared | ~same_count)[of_ranks.of]
+    return np.where(by_name, name, len(names) + place)
 
 
 def members(group_ranks: str | None) -> list[int]:

@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL, Flags
+from traceanalyzer.grouped import Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.mpi_names import RECEIVE, SEND
 from traceanalyzer.model.schema import HEALTH
@@ -197,7 +197,7 @@ def _places(parts: pa.Table, rows: Array) -> Array:
     chain = frames.dense(*columns, frames.codes(parts, "group")[0][rows], frames.codes(parts, "kind")[0][rows])
     order = np.lexsort((frames.ints(parts, "posted_ns")[rows], chain))
     place = np.zeros(len(rows), np.int64)
-    place[order] = pd.Series(chain[order]).groupby(chain[order]).cumcount().to_numpy()
+    place[order] = Groups(chain[order]).position()
     return np.where(frames.flags(parts, "whole")[rows], place, NULL)
 
 
@@ -211,13 +211,17 @@ def _brought_together(parts: pa.Table, rows: Array, end: Array, own: Array) -> A
         return shift
     rank = frames.ints(parts, "rank")
     chain = frames.dense(frames.codes(parts, "group")[0][rows], frames.codes(parts, "kind")[0][rows])
-    frame = pd.DataFrame({"chain": chain, "rank": rank[rows], "number": number, "end": end[rows]})
-    widest = frame.groupby("chain")["rank"].nunique()
-    ends = frame[frame["chain"] == widest.idxmax()].groupby(["rank", "number"])["end"].max().unstack("rank")
-    for one in ends.columns:
-        apart = (ends[ends.columns[0]] - ends[one]).dropna()
-        if len(apart) and abs(apart.median()) > FAR_NS:
-            shift[rank == one] = int(apart.median())
+    of = Groups(chain)
+    widest = np.flatnonzero(of.of == np.argmax(of.distinct(rank[rows])))
+    rows, number = rows[widest], number[widest]
+    of_rank, of_number = Groups(rank[rows]), Groups(number)
+    ends = np.full((len(of_rank), len(of_number)), NULL)
+    np.maximum.at(ends, (of_rank.of, of_number.of), end[rows])
+    for one, ends_of in zip(of_rank.keys.tolist(), ends, strict=True):
+        both = (ends[0] != NULL) & (ends_of != NULL)
+        apart = float(np.median((ends[0] - ends_of)[both])) if both.any() else 0.0
+        if abs(apart) > FAR_NS:
+            shift[rank == one] = int(apart)
     return shift
 
 
@@ -274,7 +278,8 @@ def _messages(parts: pa.Table, inputs: Sequence[Input], told: _Collectives) -> l
     send, receive, of = rows[paired & out], rows[paired & ~out], chain[paired & out]
     pair = frames.dense(np.minimum(job[send], job[receive]), np.maximum(job[send], job[receive])) if len(send) else of
     before = told.posted[send] - told.end[receive]
-    wrong = pd.Series(before > ALLOWED_NS).groupby(pair).transform("mean").to_numpy() > WRONG
+    of_pair = Groups(pair)
+    wrong = (of_pair.count(before > ALLOWED_NS) / of_pair.size)[of_pair.of] > WRONG
     first = int(told.matches.instance.max(initial=-1)) + 1 if told.matches is not None else 0
     number = first + np.arange(len(send))
     send, receive, number, bad = send[~wrong], receive[~wrong], number[~wrong], wrong
@@ -346,7 +351,8 @@ def _table(parts: pa.Table, told: _Collectives, depends: Sequence[_Depends]) -> 
     waited = np.where(known, wait[at] if len(wait) else 0, np.where(alone, 0, NULL))
     of = np.where(known, instance[at] if len(row) else NULL, NULL)
     late = np.where(known, on[at] if len(on) else 0, 0)
-    most = pd.Series(waited).groupby(of).transform("max").to_numpy() if len(of) else waited
+    together = Groups(of)
+    most = together.max(waited)[together.of]
     took = frames.ints(parts, "posted_ns")[late]
     # Without collectives nothing tells how well the clocks agree.
     certain = np.where(known, np.where(_by_order(parts)[shown] | (told.spread() == NULL), 0, 1), 2)

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.grouped import Groups
 from traceanalyzer.ranks.collectives.tables import PROCESS_GROUPS
 
 
@@ -21,38 +21,34 @@ def process_groups(communication: pa.Table) -> pa.Table:
     }
     texts = [frames.codes(communication, c)[0] for c in ("group", "group_ranks", "parallelism")]
     kind, kinds = frames.codes(communication, "kind")
-    code = frames.dense(*(numbers[c] for c in ("rank", "device", "group_size")), *texts)
-    frame = pd.DataFrame({"code": code, "row": np.arange(len(code)), "kind": kind})
-    frame["time"], frame["exposed"] = frames.duration(communication), frames.ints(communication, "exposed")
-    stepped = numbers["step"] != NULL
-    frame["step"] = np.where(stepped, numbers["step"], np.nan)
-    frame["bytes"] = np.where(stepped & (numbers["bytes"] != NULL), numbers["bytes"], 0)
-    frame["sized"] = stepped & (numbers["bytes"] != NULL)
-    frame["waited"] = numbers["exposed_wait"] != NULL
-    frame["exposed_wait"] = np.where(frame["waited"], numbers["exposed_wait"], 0)
-    sums = {c: (c, "sum") for c in ("time", "exposed", "exposed_wait", "bytes", "sized", "waited")}
-    found = frame.groupby("code").agg(
-        row=("row", "first"), collectives=("row", "size"), stepped=("step", "count"), steps=("step", "nunique"), **sums
-    )
-    found["kinds"] = [
-        ", ".join(sorted({kinds[k] or "unknown" for k in own})) for own in frame.groupby("code")["kind"].unique()
-    ]
-    for c in ("rank", "device"):
-        found[c] = numbers[c][found["row"]]
-    found = found.sort_values(["rank", "device", "exposed", "row"], ascending=[True, True, False, True])
-    own = communication.take(pa.array(found["row"].to_numpy()))
-    steps = found["steps"].to_numpy(np.float64)
+    of = Groups(frames.dense(*(numbers[c] for c in ("rank", "device", "group_size")), *texts))
+    exposed = of.sum(frames.ints(communication, "exposed"))
+    order = np.lexsort((of.first, -exposed, *(numbers[c][of.first] for c in ("device", "rank"))))
+    stepped, waited = numbers["step"] != NULL, numbers["exposed_wait"] != NULL
+    sized = stepped & (numbers["bytes"] != NULL)
+    steps = of.distinct(numbers["step"], stepped)[order]
+    own_kinds: list[set[str]] = [set() for _ in range(len(of))]
+    pairs = Groups(frames.dense(of.of, kind))
+    for group, code in zip(of.of[pairs.first].tolist(), kind[pairs.first].tolist(), strict=True):
+        own_kinds[group].add(kinds[code] or "unknown")
+    own = communication.take(pa.array(of.first[order]))
     with np.errstate(divide="ignore", invalid="ignore"):
-        per_step, size = found["stepped"].to_numpy() / steps, np.round(found["bytes"].to_numpy() / steps)
+        per_step = of.count(stepped)[order] / steps
+        size = np.round(of.sum(np.where(sized, numbers["bytes"], 0))[order] / steps)
     return frames.build(
         PROCESS_GROUPS,
         {c: own[c] for c in ("rank", "device", "group", "group_ranks", "group_size", "parallelism")}
-        | {c: found[c].to_numpy(np.int64) for c in ("collectives", "steps", "time", "exposed")}
         | {
-            "kinds": pa.array(found["kinds"].tolist(), pa.string()),
+            "collectives": of.size[order],
+            "steps": steps,
+            "time": of.sum(frames.duration(communication))[order],
+            "exposed": exposed[order],
+            "kinds": pa.array([", ".join(sorted(own_kinds[group])) for group in order.tolist()], pa.string()),
             "per_step": pa.array(per_step, mask=steps == 0),
-            "bytes_per_step": pa.array(size, mask=found["sized"].to_numpy() == 0),
-            "exposed_wait": pa.array(found["exposed_wait"].to_numpy(np.int64), mask=found["waited"].to_numpy() == 0),
+            "bytes_per_step": pa.array(size, mask=~of.any(sized)[order]),
+            "exposed_wait": pa.array(
+                of.sum(np.where(waited, numbers["exposed_wait"], 0))[order], mask=~of.any(waited)[order]
+            ),
         },
     )
 

@@ -11,17 +11,23 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL, Flags
 from traceanalyzer.derive.host.callers import Callers
+from traceanalyzer.grouped import Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.collectives.peers import sides
 from traceanalyzer.ranks.parallelism import parallelism_names as names
 from traceanalyzer.ranks.parallelism.parallelism_names import GATHERS, HOUSEKEEPING, POINT_TO_POINT, REDUCES, SIGNS
-from traceanalyzer.ranks.parallelism.parallelism_patterns import Ranges, after_backward, between_layers, between_passes
+from traceanalyzer.ranks.parallelism.parallelism_patterns import (
+    Calls,
+    Ranges,
+    after_backward,
+    between_layers,
+    between_passes,
+)
 
 SCALARS_BYTES = 64
 """A loss, a norm, some flags: fewer numbers than any layer or bucket sends."""
@@ -140,8 +146,8 @@ class _Evidence:
         apart = np.array([abs(pair[0] - pair[1]) if pair else NULL for pair in both], np.int64)
         mine, apart = mine[apart != NULL], apart[apart != NULL]
         size = frames.ints(self._kernels, "group_size")[mine]
-        near = pd.Series((apart == 1) | (apart == size - 1))
-        return self._flags(mine, near.groupby(self._groups()[mine]).transform("all").to_numpy())
+        group = Groups(self._groups()[mine])
+        return self._flags(mine, group.all((apart == 1) | (apart == size - 1))[group.of])
 
     def _groups(self) -> Array:
         """A number for each process group of a process."""
@@ -166,23 +172,21 @@ class _Evidence:
             Ranges(p, t, self._callers.start[r], self._callers.end[r])
             for p, t, r in zip(processes, threads, rows, strict=True)
         )
-        calls = pd.DataFrame(
-            {
-                "process": process,
-                "thread": thread,
-                "group": self._groups()[mine],
-                "kind": frames.codes(self._kernels, "kind")[0][mine],
-                "gathers": self._of(GATHERS)[mine],
-                "size": self._size[mine],
-                "step": frames.ints(self._kernels, "step")[mine],
-                "time": self._time[mine],
-                "backward": self._callers.nearest(self._inside[mine], backward) >= 0,
-            }
+        calls = Calls(
+            process=process,
+            thread=thread,
+            group=self._groups()[mine],
+            kind=frames.codes(self._kernels, "kind")[0][mine],
+            gathers=self._of(GATHERS)[mine],
+            size=self._size[mine],
+            step=frames.ints(self._kernels, "step")[mine],
+            time=self._time[mine],
+            backward=self._callers.nearest(self._inside[mine], backward) >= 0,
         )
         sums, sends = self._of(REDUCES | GATHERS)[mine], self._of(POINT_TO_POINT)[mine]
-        self._settle(names.PIPELINE, self._flags(mine[sends], between_passes(calls[sends], passes)))
-        self._settle(names.TENSOR, self._flags(mine[sums], between_layers(calls[sums], products)))
-        gradients = self._flags(mine[sums], after_backward(calls[sums], passes, products))
+        self._settle(names.PIPELINE, self._flags(mine[sends], between_passes(calls.take(sends), passes)))
+        self._settle(names.TENSOR, self._flags(mine[sums], between_layers(calls.take(sums), products)))
+        gradients = self._flags(mine[sums], after_backward(calls.take(sums), passes, products))
         self._settle(names.DATA, gradients & self._of(REDUCES))
         # A gather after the backward pass may also collect figures; who shards gradients scatters them first.
         group = self._groups()

@@ -1,19 +1,14 @@
-"""Patterns of collectives within a step that only one kind of parallelism makes.
-
-All take a frame of launches, one a row: `process` and `thread` (numbers that the ranges of the host share), `group`, `kind`,
-`gathers` (an all-gather or reduce-scatter), `size` in bytes and `step` (`NULL` when not known), `time` in ns,
-`backward` (launched within a backward pass).
-"""
+"""Patterns of collectives within a step that only one kind of parallelism makes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
-import pandas as pd
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL, Flags
+from traceanalyzer.grouped import Groups
 from traceanalyzer.intervals import Array, latest_of, union
 
 LAYER_BYTES = 1024
@@ -22,6 +17,26 @@ LAYERS = 4
 """So many exchanges of one size in a forward pass are one or two for each layer; what a whole batch needs is one or two a step."""
 GRADIENTS_BYTES = 1 << 20
 """A model that is worth several GPUs has more gradients than this."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """One value a launch of a collective: `process` and `thread` (numbers that the ranges of the host share), `group`, `kind`,
+    `gathers` (an all-gather or reduce-scatter), `size` in bytes and `step` (`NULL` when not known), `time` in ns, `backward` (launched
+    within a backward pass)."""
+
+    process: Array
+    thread: Array
+    group: Array
+    kind: Array
+    gathers: Flags
+    size: Array
+    step: Array
+    time: Array
+    backward: Flags
+
+    def take(self, rows: Array | Flags) -> Calls:
+        return Calls(*(getattr(self, one.name)[rows] for one in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -34,29 +49,31 @@ class Ranges:
     end: Array
 
 
-def between_layers(calls: pd.DataFrame, products: Ranges) -> Flags:
+def between_layers(calls: Calls, products: Ranges) -> Flags:
     """Collectives of layers that are split over ranks: the forward pass has them between its matrix products, several a step.
 
     All-reduces count when they are of one size. All-gathers count with reduce-scatters, which no other forward pass has: that of
     sharded data parallelism only gathers.
     """
-    calls = calls.sort_values(["group", "time"], kind="stable")
     forever = np.full(len(products.start), np.iinfo(np.int64).max)
-    threads, times = calls["thread"].to_numpy(), calls["time"].to_numpy()
-    product = pd.Series(latest_of(products.thread, products.start, forever, threads, times), calls.index)
-    another = (product >= 0) & (product != product.groupby(calls["group"]).shift(fill_value=-1))
-    layer = another & ~calls["backward"] & (calls["step"] != NULL) & (calls["size"] >= LAYER_BYTES)
-    steps = calls["step"].where(layer).groupby(calls["group"]).transform("nunique").clip(lower=1)
-    alike = layer.groupby([calls["group"], calls["kind"], calls["size"]]).transform("sum") >= LAYERS * steps
-    often = layer.groupby([calls["group"], calls["kind"]]).transform("sum") >= LAYERS // 2 * steps
-    both = calls["kind"].where(often & calls["gathers"]).groupby(calls["group"]).transform("nunique") == 2
-    found: Flags = alike.where(~calls["gathers"], both).sort_index().to_numpy()
-    return found
+    product = latest_of(products.thread, products.start, forever, calls.thread, calls.time)
+    by_group, by_kind = Groups(calls.group), Groups(frames.dense(calls.group, calls.kind))
+    by_size = Groups(frames.dense(calls.group, calls.kind, calls.size))
+    order = np.lexsort((calls.time, calls.group))
+    same_group = np.append(False, np.diff(calls.group[order]) == 0)[: len(order)]
+    before = np.full(len(order), -1, np.int64)
+    before[order] = np.where(same_group, np.roll(product[order], 1), -1)
+    layer = (product >= 0) & (product != before) & ~calls.backward & (calls.step != NULL) & (calls.size >= LAYER_BYTES)
+    steps = np.maximum(by_group.distinct(calls.step, layer), 1)[by_group.of]
+    alike = by_size.count(layer)[by_size.of] >= LAYERS * steps
+    often = by_kind.count(layer)[by_kind.of] >= LAYERS // 2 * steps
+    both = by_group.distinct(calls.kind, often & calls.gathers)[by_group.of] == 2
+    return np.where(calls.gathers, both, alike)
 
 
-def after_backward(calls: pd.DataFrame, passes: Ranges, products: Ranges) -> Flags:
+def after_backward(calls: Calls, passes: Ranges, products: Ranges) -> Flags:
     """Megabytes sent after all of a backward pass and before the next matrix product: gradients or, in shards, parameters."""
-    process, time, size = (calls[c].to_numpy() for c in ("process", "time", "size"))
+    process, time, size = calls.process, calls.time, calls.size
     over, good = np.full(len(time), NULL), np.zeros(len(time), bool)
     for (one,), at in frames.together(process):
         low, high = union(*(ends[passes.process == one] for ends in (passes.start, passes.end)))
@@ -65,22 +82,26 @@ def after_backward(calls: pd.DataFrame, passes: Ranges, products: Ranges) -> Fla
         over[at] = np.append(high, NULL)[np.searchsorted(low, time[at], side="right") - 1]
         product = np.append(begun, NULL)[np.searchsorted(begun, time[at], side="right") - 1]
         good[at] = (over[at] != NULL) & (over[at] <= time[at]) & (product < over[at]) & (size[at] != NULL)
-    total = pd.Series(np.where(good, size, 0)).groupby(frames.dense(process, over)).transform("sum")
-    found: Flags = good & (total.to_numpy() >= GRADIENTS_BYTES)
+    one_pass = Groups(frames.dense(process, over))
+    found: Flags = good & (one_pass.sum(np.where(good, size, 0))[one_pass.of] >= GRADIENTS_BYTES)
     return found
 
 
-def between_passes(calls: pd.DataFrame, passes: Ranges) -> Flags:
+def between_passes(calls: Calls, passes: Ranges) -> Flags:
     """Sends and receives of pipeline stages: never within a backward pass, though in most steps passes run between them.
 
     Those of ring attention are in the backward pass as well as in the forward pass; what is sent once a step has none in between.
     """
-    begun = np.zeros(len(calls), np.int64)
-    for (one,), at in frames.together(calls["process"].to_numpy()):
-        begun[at] = np.searchsorted(np.sort(passes.start[passes.process == one]), calls["time"].to_numpy()[at])
-    calls = calls.assign(begun=begun)
-    known = calls[calls["step"] != NULL].groupby(["group", "step"])["begun"]
-    parted = (known.max() > known.min()).groupby("group").mean() > 0.5
-    inside = calls.groupby("group")["backward"].transform("any")
-    found: Flags = (calls["group"].map(parted).eq(True) & ~inside).to_numpy()
+    begun = np.zeros(len(calls.time), np.int64)
+    for (one,), at in frames.together(calls.process):
+        begun[at] = np.searchsorted(np.sort(passes.start[passes.process == one]), calls.time[at])
+    of_group = Groups(calls.group)
+    known = np.flatnonzero(calls.step != NULL)
+    in_step = Groups(frames.dense(calls.group[known], calls.step[known]))
+    parted = in_step.max(begun[known]) > in_step.min(begun[known])
+    # Each step is counted in its group.
+    steps = of_group.of[known][in_step.first]
+    count = np.bincount(steps, minlength=len(of_group))
+    mostly = np.bincount(steps, parted, len(of_group)) > 0.5 * count
+    found: Flags = (mostly & ~of_group.any(calls.backward))[of_group.of]
     return found

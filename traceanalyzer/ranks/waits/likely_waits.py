@@ -7,13 +7,15 @@ shortest of its size is most likely waiting for its neighbour.
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.grouped import Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.parallelism.parallelism_names import PIPELINE, POINT_TO_POINT
+
+_NONE = np.iinfo(np.int64).max
 
 
 def likely_waits(kernels: pa.Table, transfer: Array) -> Array:
@@ -25,9 +27,11 @@ def likely_waits(kernels: pa.Table, transfer: Array) -> Array:
     if not own.any():
         return np.full(len(own), NULL)
     duration, size = frames.duration(kernels), frames.ints(kernels, "bytes")
-    frame = pd.DataFrame({"lane": frames.dense(*(frames.ints(kernels, c) for c in ("rank", "device"))), "size": size})
-    took = pd.Series(np.where(transfer == NULL, duration, transfer)).where(own & (size != NULL))
-    shortest = took.groupby([frame["lane"], frame["size"]]).transform("min")
-    usual = shortest.where(size != NULL, shortest.groupby(frame["lane"]).transform("max"))
-    told = own & (transfer == NULL) & usual.notna().to_numpy()
-    return np.where(told, np.maximum(duration - usual.fillna(0).to_numpy().astype(np.int64), 0), NULL)
+    lane = frames.dense(*(frames.ints(kernels, c) for c in ("rank", "device")))
+    of_size, of_lane = Groups(frames.dense(lane, size)), Groups(lane)
+    took = np.where(own & (size != NULL), np.where(transfer == NULL, duration, transfer), _NONE)
+    shortest = of_size.min(took)[of_size.of]
+    shortest = np.where(shortest == _NONE, NULL, shortest)
+    usual = np.where(size != NULL, shortest, of_lane.max(shortest)[of_lane.of])
+    told = own & (transfer == NULL) & (usual != NULL)
+    return np.where(told, np.maximum(duration - np.where(told, usual, 0), 0), NULL)

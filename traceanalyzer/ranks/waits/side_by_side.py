@@ -6,16 +6,17 @@ Made from small tables of all ranks; each function returns plain rows, sorted, f
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
-from traceanalyzer.intervals import EMPTY, covered
+from traceanalyzer.grouped import Flags, Floats, Groups
+from traceanalyzer.intervals import EMPTY, Array, covered
 from traceanalyzer.ranks.collectives.collective_names import bus_factor
 from traceanalyzer.ranks.collectives.collectives import lanes
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
@@ -83,36 +84,35 @@ def _place(name: str) -> tuple[tuple[int, ...], str]:
 
 def late_ranks(collective_waits: pa.Table) -> list[Row]:
     """The GPUs that came last to any collective for which others waited with nothing else to do, those that cost most first."""
-    columns = ["instance", "late_rank", "late_device", "exposed_wait", "late_start_ns", "late_end_ns"]
-    frame = collective_waits.select([*columns, "late_cause", "late_doing", "late_why"]).to_pandas()
-    frame = frame[frame["instance"].notna()]
-    if not len(frame):
+    waits = collective_waits.filter(collective_waits["instance"].is_valid())
+    if not waits.num_rows:
         return []
-    matched = int(frame["instance"].nunique())
-    frame["late"] = frame["late_end_ns"] - frame["late_start_ns"]
-    by = frame.groupby("instance", sort=False)
-    instances = by[["late_rank", "late_device", "late", "late_cause", "late_doing", "late_why"]].first()
-    instances["waited"] = by["exposed_wait"].sum()
-    late = instances[instances["waited"] > 0]
-    total = int(late["waited"].sum())
+    of = Groups(frames.ints(waits, "instance"))
+    exposed = frames.ints(waits, "exposed_wait")
+    waited = of.sum(np.where(exposed == NULL, 0, exposed))
+    some = np.flatnonzero(waited > 0)
+    # All rows of one collective say the same of who came last.
+    late, waited = waits.take(pa.array(of.first[some])), waited[some]
+    took = frames.ints(late, "late_end_ns") - frames.ints(late, "late_start_ns")
+    cause, causes = frames.codes(late, "late_cause")
     rows = []
-    for (rank, device), mine in late.groupby(["late_rank", "late_device"], dropna=False):
-        longest = mine.groupby("late_cause", observed=True)["waited"].sum()
-        line = str(longest.idxmax()) if len(longest) else None
-        known = mine[mine["late_cause"] == line]
+    for (rank, device), mine in frames.together(frames.ints(late, "late_rank"), frames.ints(late, "late_device")):
+        longest = np.bincount(cause[mine], waited[mine], len(causes))[:-1]
+        line = causes[int(longest.argmax())] if longest.any() else None
+        known = mine[[causes[code] == line and line is not None for code in cause[mine].tolist()]]
         rows.append(
             {
                 "rank": _whole(rank),
                 "device": _whole(device),
                 "late_count": len(mine),
-                "collective_count": matched,
-                "waited_ns": int(mine["waited"].sum()),
-                "waited_share": round(int(mine["waited"].sum()) / total, 6),
-                "median_late_ns": int(mine["late"].median()),
-                "max_late_ns": int(mine["late"].max()),
+                "collective_count": len(of),
+                "waited_ns": int(waited[mine].sum()),
+                "waited_share": round(int(waited[mine].sum()) / int(waited.sum()), 6),
+                "median_late_ns": int(np.median(took[mine])),
+                "max_late_ns": int(took[mine].max()),
                 "line": line,
-                "doing": _first(known["late_doing"]),
-                "why": _first(known["late_why"]),
+                "doing": _first(late["late_doing"].take(pa.array(known)).to_pylist()),
+                "why": _first(late["late_why"].take(pa.array(known)).to_pylist()),
             }
         )
     return sorted(rows, key=lambda row: (-row["waited_ns"], row["rank"], row["device"]))
@@ -123,65 +123,65 @@ def collective_stats(communication: pa.Table) -> tuple[list[Row], int, int]:
 
     Returns at most `MOST_COLLECTIVES`, how many more there are, and the exposed time of those.
     """
-    texts = {c: communication[c].to_pandas().astype(object) for c in ("kind", "parallelism")}
-    numbers = ("group_size", "bytes", "instance", "ranks", "transfer", "wait", "exposed")
-    frame = pd.DataFrame({**texts, **{c: frames.ints(communication, c) for c in numbers}})
-    frame["duration"] = frames.duration(communication)
-    frame["kind"] = frame["kind"].fillna("unknown")
-    known = frame["instance"] != NULL
-    frame["ranks"] = np.where(frame["group_size"] != NULL, frame["group_size"], np.where(known, frame["ranks"], NULL))
-    for column in ("transfer", "wait"):
-        frame[column] = frame[column].where(known)
+    names = ("group_size", "bytes", "instance", "ranks", "transfer", "wait", "exposed")
+    group_size, size, instance, found, transfer, wait, exposed = (frames.ints(communication, c) for c in names)
+    (kind, kinds), (served, purposes) = (frames.codes(communication, c) for c in ("kind", "parallelism"))
+    known = instance != NULL
+    ranks = np.where(group_size != NULL, group_size, np.where(known, found, NULL))
     # A part counts for its share of a collective, of which as many are here as ranks of its group; a send or receive is one of its own.
-    alone = frame["kind"].isin([*POINT_TO_POINT, "unknown"]) | (frame["ranks"] == NULL)
-    here = pd.Series(lanes(communication)).groupby([frame["ranks"], frames.codes(communication, "group_ranks")[0]])
-    parts = np.minimum(frame["ranks"], here.transform("nunique"))
-    frame["whole"] = 1 / np.where(alone, 1, np.maximum(parts, 1))
-    frame["magnitude"] = np.where(frame["bytes"] > 0, np.log2(np.maximum(frame["bytes"], 1)).astype(int), NULL)
-    frame["bytes"] = frame["bytes"].where(frame["bytes"] != NULL)
-    keys = ["kind", "parallelism", "ranks", "magnitude"]
-    by = frame.groupby(keys, dropna=False, sort=False, observed=True)
-    table = by.agg(
-        bytes=("bytes", "median"),
-        count=("whole", "sum"),
-        total_ns=("duration", "sum"),
-        exposed_ns=("exposed", "sum"),
-        wait_ns=("wait", lambda waits: waits.sum(min_count=1)),
-        median_ns=("duration", "median"),
-        median_transfer_ns=("transfer", "median"),
-    )
-    table = table.reset_index().sort_values(
-        ["exposed_ns", "total_ns", "kind", "bytes"], ascending=[False, False, True, True], kind="stable"
-    )
-    listed, left = table.head(MOST_COLLECTIVES), table.iloc[MOST_COLLECTIVES:]
-    return [_collective(row) for row in listed.to_dict("records")], len(left), int(left["exposed_ns"].sum())
-
-
-def _collective(row: Mapping[Hashable, Any]) -> Row:
-    size = _whole(row["bytes"])
-    ranks = None if row["ranks"] == NULL else int(row["ranks"])
-    transfer = _whole(row["median_transfer_ns"])
-    took = transfer if transfer is not None else int(row["median_ns"])
-    algorithm = round(size / took, 3) if size and took else None
-    factor = bus_factor(row["kind"], ranks or 0)
-    return {
-        "kind": row["kind"],
-        "parallelism": None if pd.isna(row["parallelism"]) else row["parallelism"],
-        "group_size": ranks,
-        "bytes": size,
-        "count": max(round(row["count"]), 1),
-        **{c: int(row[c]) for c in ("total_ns", "exposed_ns", "median_ns")},
-        "wait_ns": _whole(row["wait_ns"]),
-        "median_transfer_ns": transfer,
-        "algorithm_bandwidth": algorithm,
-        "bus_bandwidth": round(algorithm * factor, 3) if algorithm and factor else None,
+    apart = np.array([name in (None, "unknown", *POINT_TO_POINT) for name in kinds], bool)[kind]
+    here = Groups(frames.dense(ranks, frames.codes(communication, "group_ranks")[0]))
+    parts = np.minimum(ranks, here.distinct(lanes(communication))[here.of])
+    share = 1 / np.where(apart | (ranks == NULL), 1, np.maximum(parts, 1))
+    magnitude = np.where(size > 0, np.log2(np.maximum(size, 1)).astype(np.int64), NULL)
+    of = Groups(frames.dense(kind, served, ranks, magnitude))
+    duration, waited = frames.duration(communication), of.any(known)
+    waits = of.sum(np.where(known, wait, 0))
+    columns = {
+        "kind": [kinds[code] or "unknown" for code in kind[of.first].tolist()],
+        "parallelism": [purposes[code] for code in served[of.first].tolist()],
+        "group_size": _known(ranks[of.first]),
+        "bytes": _medians(of, size, size != NULL),
+        "count": [max(round(count), 1) for count in np.bincount(of.of, share, len(of)).tolist()],
+        "total_ns": of.sum(duration).tolist(),
+        "exposed_ns": of.sum(exposed).tolist(),
+        "median_ns": _medians(of, duration, np.ones(len(duration), bool)),
+        "wait_ns": [total if any_ else None for total, any_ in zip(waits.tolist(), waited.tolist(), strict=True)],
+        "median_transfer_ns": _medians(of, transfer, known),
     }
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    order = np.argsort(of.first, kind="stable").tolist()
+    rows = sorted((rows[at] for at in order), key=_place_in_list)
+    listed, left = rows[:MOST_COLLECTIVES], rows[MOST_COLLECTIVES:]
+    return [row | _bandwidths(row) for row in listed], len(left), sum(row["exposed_ns"] for row in left)
 
 
-def _first(texts: pd.Series) -> str | None:
-    told = texts.dropna()
-    return str(told.iloc[0]) if len(told) else None
+def _place_in_list(row: Row) -> tuple[int, int, str, bool, int]:
+    return -row["exposed_ns"], -row["total_ns"], row["kind"], row["bytes"] is None, row["bytes"] or 0
 
 
-def _whole(value: Any) -> int | None:
-    return None if pd.isna(value) else int(value)
+def _bandwidths(row: Row) -> Row:
+    """GB/s of the median: what the program sees, and over the busiest link; None where that cannot be told."""
+    size, transfer = row["bytes"], row["median_transfer_ns"]
+    took = transfer if transfer is not None else row["median_ns"]
+    algorithm = round(size / took, 3) if size and took else None
+    factor = bus_factor(row["kind"], row["group_size"] or 0)
+    bus = round(algorithm * factor, 3) if algorithm and factor else None
+    return {"algorithm_bandwidth": algorithm, "bus_bandwidth": bus}
+
+
+def _medians(of: Groups, values: Array, which: Flags) -> list[int | None]:
+    medians: Floats = of.median(np.where(which, values.astype(np.float64), np.nan))
+    return [None if isnan(median) else int(median) for median in medians.tolist()]
+
+
+def _known(values: Array) -> list[int | None]:
+    return [_whole(value) for value in values.tolist()]
+
+
+def _first(texts: Sequence[str | None]) -> str | None:
+    return next((text for text in texts if text is not None), None)
+
+
+def _whole(value: int) -> int | None:
+    return None if value == NULL else value
