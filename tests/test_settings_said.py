@@ -62,6 +62,9 @@ def test_every_output_for_people_says_it(capsysbinary, tmp_path: Path) -> None:
         assert SAID in " ".join(out.replace("\\", "").split()), format_
         _, out, _ = run(capsysbinary, "analyze", str(SLOW), "-f", format_)
         assert "Not judged with the defaults" not in out
+    for format_ in ("github", "sarif"):
+        _, out, _ = run(capsysbinary, "analyze", str(SLOW), "-f", format_, *setting)
+        assert SAID in out.replace("%25", "%")
     page = tmp_path / "report.html"
     run(capsysbinary, "report", str(SLOW), "-o", str(page), *setting)
     assert f"{SAID}." in page.read_text()
