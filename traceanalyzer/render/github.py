@@ -11,6 +11,7 @@ from traceanalyzer.render.source_lines import line_in_repository
 from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.gate import at_least, exit_code
 from traceanalyzer.result.ranks import notes
+from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.units import format_count
 
 MOST = 10
@@ -31,6 +32,8 @@ def render_github(result: Result, fail_on: str | None = None) -> str:
     for note in notes(result.health):
         kind = "warning" if at_least(note.severity, "medium") else "notice"
         written.append((kind, command(kind, note.message, f"{note.code} Health of the trace")))
+    if settings := settings_sentence(result.settings):
+        written.append(("notice", command("notice", settings, NAME)))
     for rule in result.rules:
         if rule.outcome == "error":
             written.append(("warning", command("warning", rule.reason or "no reason given", f"{rule.rule} failed")))

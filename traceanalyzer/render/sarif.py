@@ -19,6 +19,7 @@ from traceanalyzer.render.md import text as markdown_text
 from traceanalyzer.render.source_lines import line_in_repository
 from traceanalyzer.result.document import Finding, Result, RuleOutcome
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.settings import settings_sentence
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST = 5_000
@@ -160,6 +161,8 @@ def _notifications(result: Result, index: dict[str, int], left: int) -> Iterator
     for note in notes(result.health):
         whose = f" (ranks {rank_list(note.ranks)})" if note.ranks else ""
         yield _notification(f"{note.message}{whose}", LEVELS.get(note.severity, "note"), note.code, index)
+    if settings := settings_sentence(result.settings):
+        yield _notification(settings, "note", None, index)
     for rule in result.rules:
         if rule.outcome in ("could_not_judge", "error"):
             level = "error" if rule.outcome == "error" else "warning"

@@ -13,6 +13,7 @@ from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.vocabulary import bound_by_words
 from traceanalyzer.units import format_count
 
@@ -32,6 +33,8 @@ def render_text(result: Result) -> str:
         count = f" ({format_count(note.count)}×)" if note.count > 1 else ""
         ranks = f" [rank{'s' if len(set(note.ranks)) > 1 else ''} {rank_list(note.ranks)}]" if note.ranks else ""
         lines += wrap(f"{note.code} {note.message}{count}{ranks}", "health  ", "        ")
+    if settings := settings_sentence(result.settings):
+        lines += wrap(f"{settings}.", "set     ", "        ")
     lines += [*ledgers(result), *job_section(result)]
     groups = grouped(result.findings)
     said = _said(result)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from traceanalyzer.result.job import Job
+from traceanalyzer.result.settings import Settings
 from traceanalyzer.result.written import Written
 
 SCHEMA_VERSION = "1.0"
@@ -302,6 +303,7 @@ class Result(Written):
     job: Job | None = None
     program: Program = field(default_factory=Program)
     recordings: list[Recording] = field(default_factory=list)
+    settings: Settings = field(default_factory=Settings)
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property

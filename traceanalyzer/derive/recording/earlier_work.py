@@ -11,7 +11,7 @@ from traceanalyzer.derive.ledger.launches import call_of
 from traceanalyzer.units import format_share
 
 WORTH_SAYING = 0.05
-"""The rules begin to speak at a twentieth of the window."""
+"""The rules begin to speak at a twentieth of the window: what hides or adds time matters from there on."""
 START_UP = frozenset({"cuInit", "cuCtxCreate", "cuDevicePrimaryCtxRetain", "hipInit", "hipCtxCreate"})
 """Calls by which a program begins to use its GPUs: a process that was recorded from there on has no earlier work."""
 

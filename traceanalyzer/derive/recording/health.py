@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.host.host import is_driver_overhead
 from traceanalyzer.derive.ledger.launches import MOST_GPUS, crowded
-from traceanalyzer.derive.recording.earlier_work import earlier_work_notes
+from traceanalyzer.derive.recording.earlier_work import WORTH_SAYING, earlier_work_notes
 from traceanalyzer.derive.recording.too_little import too_little
 from traceanalyzer.derive.replay.profiler_cost import FRAME_NS, ProfilerCost
 from traceanalyzer.intervals import clip, total, union
@@ -25,8 +25,6 @@ MISSING_SHARE = 0.02
 too long then, and a step without its last operations too short."""
 MOST_MISSING_SHARE = 0.5
 """With this many missing, what is left of the GPU's work says nothing of the run."""
-OVERHEAD_SHARE = 0.05
-"""The rules begin to speak at a twentieth of the window; what the profiler costs matters from there on."""
 _CROWD = (
     f"one thread launches on more than {MOST_GPUS} GPUs: what it did while each of them was idle is not told, so the idle time before "
     "these operations has no cause; record one process for each GPU"
@@ -116,7 +114,7 @@ def _slowed(rank: int, judged: tuple[int, int], overheads: pa.Table) -> list[dic
     low, high = judged
     window = high - low
     lost, count = _profiler_time(overheads, low, high)
-    if not lost or lost < OVERHEAD_SHARE * window:
+    if not lost or lost < WORTH_SAYING * window:
         return []
     message = (
         f"the profiler itself was at work for {format_share(lost / window)} of the time ({format_duration(lost)}): "
@@ -142,7 +140,7 @@ def _stacks(
     low, high = judged
     count = profiler_cost.frame_count(threads, low, high)
     cost = min(count * FRAME_NS, high - low)
-    if not cost or cost < OVERHEAD_SHARE * (high - low):
+    if not cost or cost < WORTH_SAYING * (high - low):
         return []
     message = (
         f"recording Python stacks cost the host about {format_duration(cost)}, {format_share(cost / (high - low))} of the time "

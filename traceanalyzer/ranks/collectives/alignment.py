@@ -16,7 +16,8 @@ import numpy.typing as npt
 from traceanalyzer.intervals import Array
 
 MOST_APART_NS = 1_000_000_000
-"""Hosts keep their clocks within milliseconds of each other; a second and more is another run, or no clock at all."""
+"""Hosts keep their clocks within milliseconds of each other; a second and more is another run, with no collective in common, or no
+clock at all."""
 REACH, TAIL = 64, 256
 """How many places around the one that the clocks say are tried, and on how many collectives."""
 FEW = 3

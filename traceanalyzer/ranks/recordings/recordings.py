@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from traceanalyzer.derive.frames import Key
 from traceanalyzer.model.trace import Input, file_names
+from traceanalyzer.ranks.collectives.alignment import MOST_APART_NS
 
-APART_NS = 1_000_000_000
-"""Hosts keep their clocks within milliseconds of each other. Recordings that lie a second apart have no collective in common."""
 EPOCH_NS = 10**18
 """Times beyond this (2001) are absolute even if the file names no clock base."""
 MOST_RANKS = 1 << 20
@@ -98,7 +97,7 @@ def by_time(files: Sequence[File]) -> list[list[File]]:
     timed = sorted((file for file in files if file.window), key=lambda file: file.window or (0, 0))
     rest = [file for file in files if not file.window]
     found: list[list[File]] = []
-    for part in _cut(timed, APART_NS):
+    for part in _cut(timed, MOST_APART_NS):
         # A program that records again soon leaves two recordings of each rank, which lie closer together.
         closer = list(_cut(part, 0)) if repeated(part) else [part]
         found += [part] if any(map(repeated, closer)) else closer
