@@ -29,8 +29,9 @@ from traceanalyzer.result.captures.capture import (
     Work,
 )
 from traceanalyzer.result.captures.metrics import metrics_of
-from traceanalyzer.result.document import SEVERITIES, Finding, Result
+from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.vocabulary.levels import HIGH, MEDIUM, SEVERITIES
 
 WORK_TABLES = ("work_units", "work_names", "work_shapes")
 """What `capture_of` needs of `analyze_parts` besides the usual tables."""
@@ -50,7 +51,7 @@ def capture_of(name: str, found: Analysis) -> Capture:
         world_size=max((one.world_size for one in result.inputs if one.world_size is not None), default=None),
         ranks=sorted({one.rank for one in result.inputs if one.rank is not None}),
         versions=_versions(result),
-        damage=[f"{note.code}: {note.message}" for note in result.health if note.severity in ("medium", "high")],
+        damage=[f"{note.code}: {note.message}" for note in result.health if note.severity in (MEDIUM, HIGH)],
         unjudged=None if result.judged else result.verdict.headline,
         headline=result.verdict.headline,
         metrics=metrics_of(result),

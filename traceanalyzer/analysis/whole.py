@@ -47,6 +47,7 @@ from traceanalyzer.result.gpus import shared_name
 from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.verdict import Split, judge, one_gpu
 from traceanalyzer.version import VERSION
+from traceanalyzer.vocabulary.levels import HIGH
 
 _SUMMED = (
     *("exposed_communication", "exposed_memcpy", "exposed_memset", "idle", "gpu_op_count", "kernel_count"),
@@ -135,7 +136,7 @@ def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule]) -> list[Ru
 
 def _hidden(health: list[Health]) -> str | None:
     """Why nothing can be judged: what grave health notes say. Figures of such a trace are shown, a verdict is not."""
-    grave = [h for h in health if h.severity == "high"]
+    grave = [h for h in health if h.severity == HIGH]
     return f"Could not judge: {grave[0].message}." if grave else None
 
 

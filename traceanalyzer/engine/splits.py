@@ -17,6 +17,7 @@ from traceanalyzer.engine.culprits import WHOLE
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.result.document import Finding
 from traceanalyzer.result.verdict import CAUSES, Culprit, Pace, Split
+from traceanalyzer.vocabulary.levels import INFO
 
 # Rules that say of a loss what its cause says already.
 GENERAL = ("INP001", "HST001", "HST005", "LCH001", "SYN001", "MEM001", "GAP001", "CPY001", "COM001")
@@ -117,7 +118,7 @@ def _pace(steps: pa.Table, window: int) -> Pace | None:
 
 def _beside(findings: Sequence[Finding]) -> str | None:
     """What a finding says that no time can be given for, a leak before all else."""
-    mattering = [one for one in findings if one.saving.recoverable_ns is None and one.severity != "info"]
+    mattering = [one for one in findings if one.saving.recoverable_ns is None and one.severity != INFO]
     first = min(mattering, key=lambda one: one.rule != LEAK, default=None)
     if first is None:
         return None

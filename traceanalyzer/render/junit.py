@@ -11,8 +11,9 @@ from traceanalyzer.render.ledgers import gpu_words
 from traceanalyzer.result.document import Finding, Result, RuleOutcome
 from traceanalyzer.result.gate import at_least, exit_code
 from traceanalyzer.result.ranks import notes
+from traceanalyzer.vocabulary.levels import MEDIUM
 
-USUAL = "medium"
+USUAL = MEDIUM
 """A finding fails its rule from this severity on, where nothing else is asked for."""
 MOST = 20
 """Findings of one rule that are written out."""

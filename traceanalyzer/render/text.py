@@ -15,6 +15,7 @@ from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.result.vocabulary import bound_by_words
 from traceanalyzer.units import format_count
+from traceanalyzer.vocabulary.levels import INFO
 
 EVIDENCE_ROWS = 3
 HEALTH = "TRC"
@@ -85,7 +86,7 @@ def _finding(number: int, group: list[Finding], said_above: Collection[str]) -> 
     ]
     if len(group) > 1:
         lines += wrap(f"The same on {alike(group[1:])}.", indent, indent)
-    if all(finding.severity == "info" and finding.saving.recoverable_ns == 0 for finding in group):
+    if all(finding.severity == INFO and finding.saving.recoverable_ns == 0 for finding in group):
         # The findings that account for this time have said what to do.
         return lines
     shown = proofs(first.evidence)

@@ -15,8 +15,8 @@ from traceanalyzer.engine.advice import AUDIENCES
 from traceanalyzer.engine.rows import TABLES
 from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.model.schema import TableSpec
-from traceanalyzer.result.document import CONFIDENCES, OUTCOMES, SEVERITIES
 from traceanalyzer.units import UNITS
+from traceanalyzer.vocabulary.levels import CONFIDENCES, OUTCOMES, SEVERITIES
 
 Schema = dict[str, Any]
 

@@ -36,8 +36,8 @@ from traceanalyzer.engine.rules.rule_schema import (
 from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.engine.rules.yamlfile import Document, Mark, Path, YamlError, read_yaml
 from traceanalyzer.errors import did_you_mean
-from traceanalyzer.result.document import CONFIDENCES, SEVERITIES
 from traceanalyzer.units import UNITS
+from traceanalyzer.vocabulary.levels import CONFIDENCES, SEVERITIES
 
 
 def read_rule(text: str, file: str) -> tuple[Rule | None, list[Problem]]:

@@ -19,6 +19,7 @@ from traceanalyzer.result.comparing.words import (
     side_words,
     unit_words,
 )
+from traceanalyzer.vocabulary.levels import INFO
 
 BASE, NEW = "BASE", "NEW"
 MEANINGS = {
@@ -178,6 +179,6 @@ def problem_groups(
 
 
 def _problem_view(problem: ProblemChange, shows: list[tuple[str, int, int]]) -> ProblemView:
-    severity = problem.new_severity or problem.base_severity or "info"
+    severity = problem.new_severity or problem.base_severity or INFO
     before = problem.base_severity if problem.new_severity and problem.base_severity != severity else None
     return ProblemView(problem, problem_words(problem), severity, before, shows)

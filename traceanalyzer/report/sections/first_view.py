@@ -10,11 +10,12 @@ from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, Swatch
 from traceanalyzer.report.sections.advice import Advice, advice
 from traceanalyzer.report.sections.findings_view import FindingView, recommendations
 from traceanalyzer.report.sections.glossary import BOUND_BY
-from traceanalyzer.result.document import SEVERITIES, Result
+from traceanalyzer.result.document import Result
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import Note, notes
 from traceanalyzer.result.vocabulary import bound_by_words
+from traceanalyzer.vocabulary.levels import HIGH, SEVERITIES
 
 MATTERING = 3
 """So many findings fit on the first screen."""
@@ -72,7 +73,7 @@ def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
 
 def _grave(result: Result) -> list[str]:
     """Codes of the health notes that make a verdict impossible."""
-    return [note.code for note in result.health if note.severity == "high"]
+    return [note.code for note in result.health if note.severity == HIGH]
 
 
 def _calm(result: Result, findings: Sequence[FindingView]) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from traceanalyzer.result.captures.capture import Capture, Value
-from traceanalyzer.result.document import SEVERITIES, Device, Finding, Result
+from traceanalyzer.result.document import Device, Finding, Result
 from traceanalyzer.result.gpus import gpu_namer
 from traceanalyzer.result.vocabulary import IDLE_ABOUT
 from traceanalyzer.units import COUNT, NS, SHARE
+from traceanalyzer.vocabulary.levels import INFO, SEVERITIES
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def is_of_a_step(name: str) -> bool:
 
 def gains(finding: Finding) -> bool:
     """Whether there is something to gain from a finding. Where a rule claims no time, anything above info counts."""
-    return finding.saving.pays if finding.saving.recoverable_ns else finding.severity != "info"
+    return finding.saving.pays if finding.saving.recoverable_ns else finding.severity != INFO
 
 
 def metrics_of(result: Result) -> dict[str, Value]:
