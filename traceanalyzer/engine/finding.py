@@ -22,6 +22,7 @@ from traceanalyzer.intervals import Spans
 from traceanalyzer.result.document import Finding, Metric, Saving, Scope
 from traceanalyzer.units import BYTES, NS, format_duration
 from traceanalyzer.vocabulary.levels import CONFIDENCES, HIGH, INFO
+from traceanalyzer.vocabulary.losses import START_UP
 
 Describe = Callable[[int, int], str]
 # No estimate says that more than this of a window may go.
@@ -164,7 +165,7 @@ class GroupRun:
         if not self.rule.saving and self.rule.category != "health":
             return Saving(None, None, None, None)
         # What is paid once is no cost of a step.
-        repeats = len(gpus) == 1 and self.rule.category != "start_up"
+        repeats = len(gpus) == 1 and self.rule.category != START_UP.name
         steps = self.windows.value(*gpus[0], "step_count").as_py() if repeats else None
         saving = Saving(
             recoverable_ns=recoverable,

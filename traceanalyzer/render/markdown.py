@@ -13,8 +13,9 @@ from traceanalyzer.result.gpus import ledger_lines
 from traceanalyzer.result.job_words import absent, late_sentence, summary, waiting, worth_naming
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.result.unprofiled_words import steps_without_profiler
-from traceanalyzer.result.vocabulary import bound_by_words, line_words
 from traceanalyzer.units import format_count, format_duration, format_share
+from traceanalyzer.vocabulary.lines import line_words
+from traceanalyzer.vocabulary.losses import bound_by_words
 
 MOST_NOTES, MOST_ADVICE, MOST_PROOF, MOST_RULES = 6, 8, 3, 40
 """Of each kind so many are shown, and how many more there are."""

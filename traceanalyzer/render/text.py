@@ -13,9 +13,9 @@ from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
-from traceanalyzer.result.vocabulary import bound_by_words
 from traceanalyzer.units import format_count
 from traceanalyzer.vocabulary.levels import INFO
+from traceanalyzer.vocabulary.losses import BY_COMPUTE, bound_by_words
 
 EVIDENCE_ROWS = 3
 HEALTH = "TRC"
@@ -62,7 +62,7 @@ def _calm(result: Result) -> list[str]:
         python = "torch.profiler with ProfilerActivity.CUDA, or " if may_be_python(result) else ""
         text = f"No findings, because there is no GPU work to look at. Record the GPU too: {python}nsys profile --trace=cuda,nvtx."
         return wrap(text, "", "")
-    if result.verdict.bound_by == "compute":
+    if result.verdict.bound_by == BY_COMPUTE.name:
         return ["No findings: nothing worth fixing was seen."]
     return ["No findings: no rule knows what would save time."]
 

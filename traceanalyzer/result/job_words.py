@@ -6,8 +6,8 @@ from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer, late_ranks
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism
 from traceanalyzer.result.ranks import rank_list
-from traceanalyzer.result.vocabulary import cause_words, line_words
 from traceanalyzer.units import format_bytes, format_count, format_duration, format_share
+from traceanalyzer.vocabulary.lines import cause_of_line, cause_words, is_idle, line_words
 
 MOST_PARALLELISMS = 4
 HARDLY_WAITING = 0.01
@@ -78,8 +78,8 @@ def why_late(late: LateRank) -> str:
         return late.why
     if late.line is None:
         return "is meanwhile in no call or range that was recorded"
-    if late.line.startswith("idle."):
-        return f"stands idle meanwhile ({cause_words(late.line.removeprefix('idle.'))})"
+    if is_idle(late.line):
+        return f"stands idle meanwhile ({cause_words(cause_of_line(late.line))})"
     return f"is busy meanwhile ({line_words(late.line)})"
 
 

@@ -20,6 +20,7 @@ from traceanalyzer.result.comparing.words import (
     unit_words,
 )
 from traceanalyzer.vocabulary.levels import INFO
+from traceanalyzer.vocabulary.lines import UNATTRIBUTED
 
 BASE, NEW = "BASE", "NEW"
 MEANINGS = {
@@ -112,7 +113,7 @@ def side_views(comparison: Comparison) -> list[SideView]:
 
 
 def _swatch(name: str) -> Swatch:
-    return BY_KEY.get(name, BY_KEY["idle.unattributed"])
+    return BY_KEY.get(name, BY_KEY[UNATTRIBUTED.name])
 
 
 def line_views(comparison: Comparison) -> list[LineView]:
