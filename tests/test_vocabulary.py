@@ -34,7 +34,7 @@ PLAIN = {
 }
 # Those that are kinds of events, tables or files as well: they count where they are said of a cause or a line.
 CAUSE = {*lines.IDLE_CAUSES, *lines.LINES, *losses.CAUSES, *losses.BOUNDS}
-HOLDERS = {"cause", "line", "bound_by", "late_cause", "category"}
+HOLDERS = {"cause", "line", "bound_by", "late_cause"}
 ONLY_CAUSES = set(lines.IDLE_CAUSES) - {"mpi", "os"}
 
 

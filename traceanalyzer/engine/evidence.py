@@ -16,7 +16,7 @@ from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import Evidence
 from traceanalyzer.units import format_bytes, format_duration, format_share
 from traceanalyzer.vocabulary.copies import way
-from traceanalyzer.vocabulary.lines import COMPUTE, INPUT, cause_words, line_words
+from traceanalyzer.vocabulary.lines import COMPUTE, INPUT, cause_of_line, cause_words
 
 LONGEST_LABEL = 120
 # Leaves room in a label for a range and an operation beside each other.
@@ -142,7 +142,7 @@ def _staged(row: Row) -> str:
 
 
 def _late(row: Row) -> str:
-    doing = f", {line_words(row['late_cause']).removeprefix('idle: ')}" if row["late_cause"] else ""
+    doing = f", {cause_words(cause_of_line(row['late_cause']))}" if row["late_cause"] else ""
     detail = f": {_part(row['late_doing'])}" if row["late_doing"] else ""
     return f"late: {row['late']}{doing}{detail}"
 

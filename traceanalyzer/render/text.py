@@ -9,6 +9,7 @@ from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_r
 from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
+from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
@@ -101,7 +102,7 @@ def _finding(number: int, group: list[Finding], said_above: Collection[str]) -> 
             for item in advice.items():
                 if item not in said:
                     said.add(item)
-                    lines += wrap(f"{item[0]}: {item[1]}", f"{indent}→ ", f"{indent}  ")
+                    lines += wrap(f"{item[0]}: {plain(item[1])}", f"{indent}→ ", f"{indent}  ")
     return lines
 
 

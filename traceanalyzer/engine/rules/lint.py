@@ -55,7 +55,7 @@ def lint_rule(rule: Rule, tests: bool = True) -> list[Problem]:
 
 
 def _words(rule: Rule) -> Iterator[Problem]:
-    """Health codes and audiences that there are none of."""
+    """Health codes and audiences that there are none of, and advice whose code has no end."""
     for key in ("healthy", "weakened_by"):
         for at, code in enumerate(getattr(rule.requires, key)):
             if not re.fullmatch(CODE, code):
@@ -64,6 +64,8 @@ def _words(rule: Rule) -> Iterator[Problem]:
         for name in step.keys() - {"when", *AUDIENCES}:
             hint = did_you_mean(name, AUDIENCES) or f"; there are {', '.join(AUDIENCES)}"
             yield rule.problem(("recommend", at, name), f"unknown audience '{name}'{hint}")
+        for name in (name for name in step.keys() - {"when"} if step[name].count("`") % 2):
+            yield rule.problem(("recommend", at, name), "a backtick that none closes; code stands between two of them")
 
 
 def _tests(rule: Rule) -> Iterator[Problem]:

@@ -176,7 +176,7 @@ RULE: dict[str, Schema] = {
     ),
     "recommend": _list(
         f"steps to take, each in the words of whom they are for ({', '.join(AUDIENCES)}), narrow before wide: a program hears the "
-        "first that fits it. `when` is a condition on the group, and on `program`",
+        "first that fits it. Code in them stands between backticks. `when` is a condition on the group, and on `program`",
         {
             "type": "object",
             "minProperties": 1,

@@ -19,8 +19,8 @@ from traceanalyzer.vocabulary.losses import BY_COMPUTE, UNKNOWN, bound_by_words
 
 MATTERING = 3
 """So many findings fit on the first screen."""
-RECORD_PYTORCH = "With PyTorch: torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
-RECORD_ANY = "With Nsight Systems: nsys profile --trace=cuda,nvtx ./program"
+RECORD_PYTORCH = "With PyTorch: `torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`"
+RECORD_ANY = "With Nsight Systems: `nsys profile --trace=cuda,nvtx ./program`"
 """How to record what every analysis needs."""
 
 

@@ -13,7 +13,7 @@ from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
 from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.report.timeline.timeline import Layout
 from traceanalyzer.units import format_share
-from traceanalyzer.vocabulary.lines import UNATTRIBUTED, idle_line
+from traceanalyzer.vocabulary.lines import UNATTRIBUTED, cause_of_line, cause_words, idle_line
 
 
 def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable | None:
@@ -49,7 +49,7 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
             "text",
             "The main cause; with its share of the stretch where there are several",
             [
-                cause.label.removeprefix("Idle: ") + (f" {format_share(share)}" if share < 0.995 else "")
+                cause_words(cause_of_line(cause.key)) + (f" {format_share(share)}" if share < 0.995 else "")
                 for cause, share in zip(causes, shares, strict=True)
             ],
         ),

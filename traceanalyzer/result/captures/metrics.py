@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from traceanalyzer.result.captures.capture import Capture, Value
 from traceanalyzer.result.document import Device, Finding, Result
 from traceanalyzer.result.gpus import gpu_namer
-from traceanalyzer.units import COUNT, NS, SHARE
+from traceanalyzer.units import COUNT, NS, SHARE, Unit
 from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, ERROR, INFO, JUDGED, NOT_APPLICABLE, SEVERITIES
 from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOSED_MEMCPY, EXPOSED_MEMSET, IDLE
 
@@ -21,7 +21,7 @@ from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOS
 class Figure:
     """The unit of a figure and what it is, in words that follow its name."""
 
-    unit: str
+    unit: Unit
     about: str
 
 
