@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -60,6 +60,7 @@ class Examination:
     culprits: pa.Table
     tables: dict[str, pa.Table]
     unit_claims: pa.Table
+    first_sentences: Mapping[str, str]
 
 
 def rules_for(config: Config) -> list[Rule]:
@@ -130,6 +131,7 @@ def examine(
         ),
         tables={name: catalog.table(name) for name in (*SMALL_TABLES, *also)},
         unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),
+        first_sentences=engine.first_sentences,
     )
     catalog.keep(SHOWN_TABLES)
     return found

@@ -17,7 +17,6 @@ from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.shared import SharedGpu
-from traceanalyzer.derive.ledger.tables import IDLE_CAUSES
 from traceanalyzer.derive.recording.health import softened
 from traceanalyzer.derive.recording.program import described
 from traceanalyzer.derive.replay.unprofiled import together
@@ -46,12 +45,14 @@ from traceanalyzer.result.document import (
 from traceanalyzer.result.gpus import shared_name
 from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.settings import Settings
-from traceanalyzer.result.verdict import Split, judge, one_gpu
+from traceanalyzer.result.verdict import Split, judge, one_gpu, unjudged_headline
 from traceanalyzer.version import VERSION
+from traceanalyzer.vocabulary.levels import HIGH
+from traceanalyzer.vocabulary.lines import BUSY_LINES, COMPUTE, IDLE, LINES, column
 
 _SUMMED = (
-    *("exposed_communication", "exposed_memcpy", "exposed_memset", "idle", "gpu_op_count", "kernel_count"),
-    *(f"idle_{cause}" for cause in IDLE_CAUSES),
+    *(line.column for line in LINES.values() if line is not COMPUTE),
+    *("idle", "gpu_op_count", "kernel_count"),
 )
 """Columns of `ledger` that the portions of one GPU add up to its own."""
 Unprofiled = dict[frames.Key, dict[str, int]]
@@ -82,6 +83,9 @@ def whole(
     inputs = tuple(part.input for part in parts)
     found = [finding for part in parts for finding in part.findings] + job.findings
     findings = by_gain(leveled(found, {rule.id for rule in rules if rule.severity}))
+    first_sentences = dict(job.first_sentences)
+    for part in parts:
+        first_sentences.update(part.first_sentences)
     told = Told(
         tables.table("ledger"),
         tables.table("step_ledger"),
@@ -89,6 +93,7 @@ def whole(
         pa.concat_tables([part.culprits for part in parts]),
         findings,
         [finding for finding in findings if finding.rule in {one.rule for one in job.findings}],
+        first_sentences,
     )
     traits = frozenset(tables.table("program")["name"].to_pylist())
     recorded = frozenset(kind for one in inputs for kind in one.traced)
@@ -148,8 +153,8 @@ def _with_thresholds(outcome: RuleOutcome, settings: Settings) -> RuleOutcome:
 
 def _hidden(health: list[Health]) -> str | None:
     """Why nothing can be judged: what grave health notes say. Figures of such a trace are shown, a verdict is not."""
-    grave = [h for h in health if h.severity == "high"]
-    return f"Could not judge: {grave[0].message}." if grave else None
+    grave = [h for h in health if h.severity == HIGH]
+    return unjudged_headline(grave[0].message) if grave else None
 
 
 def _by_gpu(
@@ -189,16 +194,13 @@ def _ranks(ranks: dict[int, int | None], users: Sequence[frames.Key]) -> list[in
 
 
 def _device(ranks: dict[int, int | None], row: dict[str, Any], users: Sequence[frames.Key]) -> Device:
-    plain = (
-        *("busy", "compute", "communication", "exposed_communication", "memcpy", "exposed_memcpy", "exposed_memset"),
-        *("idle", "max_gap"),
-    )
+    plain = ("busy", "communication", "memcpy", *map(column, BUSY_LINES), "idle", "max_gap")
     return Device(
         rank=ranks[row["rank"]],
         device=row["device"],
         name=row["name"],
         window_ns=row["duration"],
-        idle_by_cause_ns={cause: row[f"idle_{cause}"] for cause in IDLE_CAUSES},
+        idle_by_cause_ns={cause: row[line.column] for cause, line in IDLE.items()},
         gpu_op_count=row["gpu_op_count"],
         kernel_count=row["kernel_count"],
         users=max(len(users), 1),

@@ -15,6 +15,7 @@ from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.captures.check import Check, CheckedCapture, Held
 from traceanalyzer.result.captures.metrics import RULE_FIGURES, why_unjudged
 from traceanalyzer.result.settings import Settings, settings_apart, settings_sentence
+from traceanalyzer.result.verdict import unjudged_headline
 from traceanalyzer.urls import url_of
 from traceanalyzer.version import VERSION
 
@@ -163,7 +164,7 @@ def _headline(outcome: str, held: Sequence[Held], reasons: Sequence[str]) -> str
     if outcome == "failed":
         return f"Failed: {', '.join([f'{errors} of {_budgets(count)} {_are(errors)} broken', *also])}."
     if outcome == "could_not_judge":
-        return f"Could not judge: {reasons[0].rstrip('.')}."
+        return unjudged_headline(reasons[0].rstrip("."))
     kept = count - warned - unjudged
     return f"Passed: {', '.join([f'{kept} of {_budgets(count)} {_are(kept)} kept', *also])}."
 

@@ -31,14 +31,17 @@ from traceanalyzer.result.recording.diagnosis import (
     RuleCheck,
 )
 from traceanalyzer.result.recording.recording_advice import REMEDY, missing, next_time
+from traceanalyzer.result.verdict import unjudged_headline
 from traceanalyzer.version import VERSION
+from traceanalyzer.vocabulary.health import TOO_LITTLE
+from traceanalyzer.vocabulary.levels import HIGH, LOW, MEDIUM
 
 MOST_MISSING = 8
 """Missing ranks that are named."""
 GPU_WORK = ("copies", "communication", "kernel_stats")
 """Tables of operations that a recording of the GPU always holds: where one is empty, none ran."""
 # Kineto writes GPU operations last: they are the first to be missing from a damaged file.
-_REMEDIES = {"gpu_ops": ["whole_file", "gpu"], "TRC010": ["replay", "iterations"]}
+_REMEDIES = {"gpu_ops": ["whole_file", "gpu"], TOO_LITTLE: ["replay", "iterations"]}
 _SECOND = 1_000_000_000
 # A clock that stands beyond September 2001 counts from 1970: no machine has run for 31 years.
 _EPOCH_NS = 1_000_000_000 * _SECOND
@@ -84,9 +87,7 @@ def _examine(part: MemoryPart, container: str) -> Recording:
         HealthNote(row["code"], row["severity"], row["message"], row["count"], row["example"])
         for row in catalog.table("health").to_pylist()
     ]
-    codes, grave = (
-        {note.code for note in health if note.severity in of} for of in (("low", "medium", "high"), ("high",))
-    )
+    codes, grave = ({note.code for note in health if note.severity in of} for of in ((LOW, MEDIUM, HIGH), (HIGH,)))
     names = missing(file, held, codes, grave)
     rules = _rules(result, health, names)
     needed_by: dict[str, list[str]] = defaultdict(list)
@@ -121,8 +122,8 @@ def _utc(first_ns: int, base_ns: int | None) -> str | None:
 
 
 def _hidden(result: Result) -> str:
-    grave = next((note.message for note in result.health if note.severity == "high"), None)
-    return f"Could not judge: {grave}." if grave and result.devices else result.verdict.headline
+    grave = next((note.message for note in result.health if note.severity == HIGH), None)
+    return unjudged_headline(grave) if grave and result.devices else result.verdict.headline
 
 
 def _rules(result: Result, health: list[HealthNote], names: list[str]) -> RuleCheck:

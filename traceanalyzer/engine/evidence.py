@@ -14,8 +14,9 @@ from traceanalyzer.engine.language.names import Expression
 from traceanalyzer.engine.rows import GPU_KEYS, TableRows
 from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import Evidence
-from traceanalyzer.result.vocabulary import cause_words, line_words, way
 from traceanalyzer.units import format_bytes, format_duration, format_share
+from traceanalyzer.vocabulary.copies import way
+from traceanalyzer.vocabulary.lines import COMPUTE, INPUT, cause_of_line, cause_words
 
 LONGEST_LABEL = 120
 # Leaves room in a label for a range and an operation beside each other.
@@ -70,7 +71,7 @@ def _heaviest(rows: TableRows, weight: pa.Array, limit: int) -> pa.Array:
 def _gap(row: Row) -> str:
     what = f"{format_duration(row['duration'])} idle, {cause_words(row['cause'])}"
     # A loader's own range says more than what it happens to run.
-    where = row["range_name"] if row["cause"] == "input" else row["place"] or row["range_name"]
+    where = row["range_name"] if row["cause"] == INPUT.cause else row["place"] or row["range_name"]
     details = [readable_name(name, _LONGEST_PLACE) for name in (row["wait_name"], where) if name]
     what += f": {' for '.join(dict.fromkeys(details))}" if details else ""
     return what + (f", before {_part(row['next_op_name'])}" if row["next_op_name"] else "")
@@ -141,7 +142,7 @@ def _staged(row: Row) -> str:
 
 
 def _late(row: Row) -> str:
-    doing = f", {line_words(row['late_cause']).removeprefix('idle: ')}" if row["late_cause"] else ""
+    doing = f", {cause_words(cause_of_line(row['late_cause']))}" if row["late_cause"] else ""
     detail = f": {_part(row['late_doing'])}" if row["late_doing"] else ""
     return f"late: {row['late']}{doing}{detail}"
 
@@ -162,7 +163,7 @@ def _steps(row: Row) -> str:
 
 
 def _metric(row: Row) -> str:
-    who = _part(row["name"]) if row["name"] else "all kernels" if row["ran"] == "compute" else "anything"
+    who = _part(row["name"]) if row["name"] else "all kernels" if row["ran"] == COMPUTE.name else "anything"
     mean = "" if row["mean"] is None else f" {format_share(row['mean'])} on average"
     return f"{who}: {row['recorded']}{mean} in {row['samples']:,} samples"
 

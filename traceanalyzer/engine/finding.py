@@ -19,8 +19,10 @@ from traceanalyzer.engine.rows import TableRows, Windows
 from traceanalyzer.engine.rules.program import Program
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.intervals import Spans
-from traceanalyzer.result.document import CONFIDENCES, Finding, Metric, Saving, Scope
+from traceanalyzer.result.document import Finding, Metric, Saving, Scope
 from traceanalyzer.units import BYTES, NS, format_duration
+from traceanalyzer.vocabulary.levels import CONFIDENCES, HIGH, INFO
+from traceanalyzer.vocabulary.losses import START_UP
 
 Describe = Callable[[int, int], str]
 # No estimate says that more than this of a window may go.
@@ -44,8 +46,8 @@ class GroupRun:
     describe: Describe
     weak: Mapping[int | None, str]
 
-    def finding(self, keys: dict[str, pa.Scalar], rows: TableRows) -> Finding | None:
-        """The finding of this group, or None when it does not hold. Claims what it recovers.
+    def finding(self, keys: dict[str, pa.Scalar], rows: TableRows) -> tuple[Finding, str] | None:
+        """The finding of this group and the first sentence of its message, or None when it does not hold. Claims what it recovers.
 
         Raises CannotJudgeError where one of the rule's conditions to abstain holds.
         """
@@ -74,7 +76,7 @@ class GroupRun:
         window = sum(self.windows.duration(*gpu) for gpu in gpus)
         confidence, reasons = self._confidence(rows, gpus, scope)
         assert program.message is not None
-        return Finding(
+        finding = Finding(
             rule=rule.id,
             slug=rule.slug,
             title=rule.title,
@@ -89,6 +91,7 @@ class GroupRun:
             references=list(rule.references),
             confidence_reasons=reasons,
         )
+        return finding, _sentence(program.message.first_sentence(rows))
 
     def _scope(self, rows: TableRows) -> Scope | None:
         """The GPU that the rule says its finding is about, if it says one."""
@@ -142,14 +145,14 @@ class GroupRun:
 
     def _severity(self, rows: TableRows, share: float) -> str:
         if self.rule.severity:
-            return next((name for when, name in self.program.severity if when(rows).as_py()), "info")
+            return next((name for when, name in self.program.severity if when(rows).as_py()), INFO)
         return level(share)
 
     def _confidence(self, rows: TableRows, gpus: list[tuple[int, int]], scope: Scope) -> tuple[str, list[str]]:
         """The confidence, and why it is not high."""
         saving = self.rule.saving
-        most = saving.confidence if saving else "high"
-        reasons = [] if most == "high" else [f"this rule estimates, with {most} confidence at most"]
+        most = saving.confidence if saving else HIGH
+        reasons = [] if most == HIGH else [f"this rule estimates, with {most} confidence at most"]
         lowered = []
         # What is true of the whole job has no rank.
         ranks = (None, scope.rank, *(rank for rank, _ in gpus))
@@ -163,7 +166,7 @@ class GroupRun:
         if not self.rule.saving and self.rule.category != "health":
             return Saving(None, None, None, None)
         # What is paid once is no cost of a step.
-        repeats = len(gpus) == 1 and self.rule.category != "start_up"
+        repeats = len(gpus) == 1 and self.rule.category != START_UP.name
         steps = self.windows.value(*gpus[0], "step_count").as_py() if repeats else None
         saving = Saving(
             recoverable_ns=recoverable,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +16,21 @@ from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
 from traceanalyzer.engine.culprits import WHOLE
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.result.document import Finding
-from traceanalyzer.result.verdict import CAUSES, Culprit, Pace, Split
+from traceanalyzer.result.verdict import Culprit, Pace, Split
+from traceanalyzer.vocabulary.levels import INFO
+from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, MPI, column
+from traceanalyzer.vocabulary.losses import CAUSES, LAUNCH, LAUNCH_COPIES
 
 # Rules that say of a loss what its cause says already.
 GENERAL = ("INP001", "HST001", "HST005", "LCH001", "SYN001", "MEM001", "GAP001", "CPY001", "COM001")
-WHOLES = {"launch_copies": "launch"}
+WHOLES = {LAUNCH_COPIES.name: LAUNCH.name}
 """Causes that the ledger does not tell apart from another."""
 LEAK = "MEM005"
 STEADY = 0.3
 """Steps of which nearly all are at most this much longer than their median are alike."""
 SAME = 0.05
 """A place of a finding that holds as much, to this share, is the same one."""
-TOGETHER = ("exposed_communication", "idle.mpi")
+TOGETHER = (EXPOSED_COMMUNICATION.name, MPI.name)
 """Lines in which ranks meet."""
 MOSTLY_STEPS = 0.5
 """Where steps cover less than this of the window, what takes its time is not told by the step."""
@@ -38,7 +41,7 @@ Gpu = tuple[int, int]
 @dataclass(frozen=True)
 class Told:
     """What is known of all GPUs: the tables `ledger` and `step_ledger`, `claimed` as below, `culprits` as in CULPRITS, the `findings`
-    about one GPU and those about the whole `job`, the largest gain first."""
+    about one GPU and those about the whole `job`, the largest gain first, and their `first_sentences` by message."""
 
     ledger: pa.Table
     step_ledger: pa.Table
@@ -46,6 +49,7 @@ class Told:
     culprits: pa.Table
     findings: Sequence[Finding]
     job: Sequence[Finding]
+    first_sentences: Mapping[str, str]
 
 
 def splits(told: Told, describe: Describe) -> list[Split]:
@@ -57,7 +61,7 @@ def splits(told: Told, describe: Describe) -> list[Split]:
         found[finding.scope.rank, finding.scope.device].append(finding)
     titles = {finding.rule: finding.title for finding in told.findings}
     # Of several findings of one rule the largest speaks.
-    said = {finding.rule: _first_sentence(finding) for finding in reversed(told.job)}
+    said = {finding.rule: told.first_sentences[finding.message] for finding in reversed(told.job)}
     result = []
     for row in told.ledger.to_pylist():
         gpu = (row["rank"], row["device"])
@@ -74,7 +78,7 @@ def splits(told: Told, describe: Describe) -> list[Split]:
                 explained=sum(claim["ns_sum"] for claim in mine if claim["line"] in TOGETHER),
                 culprits=tuple(_culprit(one, found[gpu]) for one in guilty[gpu] if one["level"] > WHOLE),
                 pace=_pace(steps[gpu], row["duration"]),
-                beside=_beside(found[gpu]),
+                beside=_beside(found[gpu], told.first_sentences),
                 unseen=row.get("earlier_work", 0),
             )
         )
@@ -102,10 +106,6 @@ def _rows_by_gpu(table: pa.Table) -> dict[Gpu, list[Row]]:
     return rows
 
 
-def _first_sentence(finding: Finding) -> str:
-    return finding.message.partition(". ")[0].removesuffix(".")
-
-
 def _pace(steps: pa.Table, window: int) -> Pace | None:
     """The steps of one GPU that were recorded whole; None where they are not what its window consists of."""
     length = frames.duration(steps.filter(steps["complete"]))
@@ -115,13 +115,13 @@ def _pace(steps: pa.Table, window: int) -> Pace | None:
     return Pace(round(float(length.mean())), bool(late <= (1 + STEADY) * median))
 
 
-def _beside(findings: Sequence[Finding]) -> str | None:
+def _beside(findings: Sequence[Finding], first_sentences: Mapping[str, str]) -> str | None:
     """What a finding says that no time can be given for, a leak before all else."""
-    mattering = [one for one in findings if one.saving.recoverable_ns is None and one.severity != "info"]
+    mattering = [one for one in findings if one.saving.recoverable_ns is None and one.severity != INFO]
     first = min(mattering, key=lambda one: one.rule != LEAK, default=None)
     if first is None:
         return None
-    said = _first_sentence(first)
+    said = first_sentences[first.message]
     return said[:1].lower() + said[1:]
 
 
@@ -136,8 +136,8 @@ def claimed(claims: pa.Table) -> pa.Table:
 
 
 def _by_cause(row: Row, claimed: list[Row], culprits: list[Row]) -> dict[str, int]:
-    lines = {line: row[line.replace("idle.", "idle_")] for line in LINE_CAUSE}
-    by_cause: dict[str, int] = dict.fromkeys(("compute", *CAUSES), 0)
+    lines = {line: row[column(line)] for line in LINE_CAUSE}
+    by_cause: dict[str, int] = dict.fromkeys((COMPUTE.name, *CAUSES), 0)
     for claim in claimed:
         lines[claim["line"]] -= claim["ns_sum"]
         by_cause[cause_of(claim["category"], claim["line"])] += claim["ns_sum"]
@@ -152,7 +152,7 @@ def _by_cause(row: Row, claimed: list[Row], culprits: list[Row]) -> dict[str, in
 
 def _waste(claimed: list[Row], findings: list[Finding]) -> tuple[int, str] | None:
     """The largest saving on the GPU that lies in how it computes, and the title of its finding."""
-    computing = {claim["rule"]: claim["ns_sum"] for claim in claimed if claim["line"] == "compute"}
+    computing = {claim["rule"]: claim["ns_sum"] for claim in claimed if claim["line"] == COMPUTE.name}
     here = [
         (min(round(finding.saving.gain_ns), computing[finding.rule]), finding.title)
         for finding in findings
@@ -175,7 +175,7 @@ def _sharper(claimed: list[Row], titles: dict[str, str]) -> tuple[tuple[str, int
     found: dict[tuple[str, str], int] = defaultdict(int)
     for claim in claimed:
         cause = cause_of(claim["category"], claim["line"])
-        if cause != "compute" and claim["rule"] in titles and claim["rule"] not in GENERAL:
+        if cause != COMPUTE.name and claim["rule"] in titles and claim["rule"] not in GENERAL:
             found[cause, titles[claim["rule"]]] += claim["ns_sum"]
     return tuple(
         (cause, ns, title) for (cause, title), ns in sorted(found.items(), key=lambda item: (-item[1], item[0]))

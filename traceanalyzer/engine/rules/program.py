@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
-from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_LINES
+from traceanalyzer.derive.ledger.tables import LEDGER
 from traceanalyzer.engine.language.expression import compile_condition, compile_expression
 from traceanalyzer.engine.language.kinds import TEXT, Kind, number
 from traceanalyzer.engine.language.message import Message, compile_message
@@ -19,6 +19,7 @@ from traceanalyzer.engine.rules.rule import Problem, Rule
 from traceanalyzer.engine.rules.yamlfile import Path
 from traceanalyzer.errors import did_you_mean
 from traceanalyzer.units import NS
+from traceanalyzer.vocabulary.lines import LEDGER_LINES
 
 Compiled = TypeVar("Compiled", Expression, Message)
 

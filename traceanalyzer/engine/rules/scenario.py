@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive.ledger.tables import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
+from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_INTERVALS
 from traceanalyzer.engine.language.kinds import TEXT, Kind, column_kind, number
 from traceanalyzer.engine.rows import GPU_KEYS, TABLES
 from traceanalyzer.engine.rules.rule import Expectation, Rule, RuleTest, literal_of
@@ -28,6 +28,18 @@ from traceanalyzer.errors import did_you_mean
 from traceanalyzer.intervals import complement, union
 from traceanalyzer.result.document import Finding
 from traceanalyzer.units import COUNT, NS
+from traceanalyzer.vocabulary.lines import (
+    COMPUTE,
+    EXPOSED_COMMUNICATION,
+    EXPOSED_MEMCPY,
+    HOST_WORK,
+    IDLE,
+    IDLE_CAUSES,
+    LINES,
+    MPI,
+    column,
+    idle_line,
+)
 
 # A test is a small trace; a stranger's test must not fill the memory.
 MOST_GPUS = 32
@@ -187,7 +199,7 @@ def _gap_stretch(row: Row) -> list[Stretch]:
     cause = row.get("cause")
     if cause not in IDLE_CAUSES:
         raise ValueError(f"a gap has one of the causes {', '.join(IDLE_CAUSES)}{did_you_mean(str(cause), IDLE_CAUSES)}")
-    return [(row["rank"], row["device"], f"idle.{row['cause']}", row["start_ns"], row["end_ns"])]
+    return [(row["rank"], row["device"], idle_line(row["cause"]), row["start_ns"], row["end_ns"])]
 
 
 def _exposed_stretch(line: str, *columns: str) -> Callable[[Row], list[Stretch]]:
@@ -202,32 +214,32 @@ def _copies_and_idle(row: Row) -> list[Stretch]:
     """The copies of the row first, then the idle time behind them."""
     middle = row["start_ns"] + row["exposed"]
     return [
-        (row["rank"], row["device"], "exposed_memcpy", row["start_ns"], middle),
-        (row["rank"], row["device"], "idle.host_work", middle, middle + row["idle"]),
+        (row["rank"], row["device"], EXPOSED_MEMCPY.name, row["start_ns"], middle),
+        (row["rank"], row["device"], HOST_WORK.name, middle, middle + row["idle"]),
     ]
 
 
 def _copies_and_mpi(row: Row) -> list[Stretch]:
     middle = row["start_ns"] + row["exposed"]
     return [
-        (row["rank"], row["device"], "exposed_memcpy", row["start_ns"], middle),
-        (row["rank"], row["device"], "idle.mpi", middle, middle + row["in_mpi"]),
+        (row["rank"], row["device"], EXPOSED_MEMCPY.name, row["start_ns"], middle),
+        (row["rank"], row["device"], MPI.name, middle, middle + row["in_mpi"]),
     ]
 
 
 def _idle_stretch(row: Row) -> list[Stretch]:
-    return [(row["rank"], row["device"], "idle.host_work", row["start_ns"], row["end_ns"])]
+    return [(row["rank"], row["device"], HOST_WORK.name, row["start_ns"], row["end_ns"])]
 
 
 _LINES: dict[str, Callable[[Row], list[Stretch]]] = {
     "gaps": _gap_stretch,
-    "copies": _exposed_stretch("exposed_memcpy"),
+    "copies": _exposed_stretch(EXPOSED_MEMCPY.name),
     "copy_bursts": _copies_and_idle,
     "readbacks": _copies_and_idle,
     "other_threads": _idle_stretch,
-    "communication": _exposed_stretch("exposed_communication"),
-    "collective_waits": _exposed_stretch("exposed_communication", "exposed_wait", "exposed_likely_wait"),
-    "mpi_waits": _exposed_stretch("idle.mpi", "exposed_wait"),
+    "communication": _exposed_stretch(EXPOSED_COMMUNICATION.name),
+    "collective_waits": _exposed_stretch(EXPOSED_COMMUNICATION.name, "exposed_wait", "exposed_likely_wait"),
+    "mpi_waits": _exposed_stretch(MPI.name, "exposed_wait"),
     "staged_messages": _copies_and_mpi,
 }
 
@@ -240,18 +252,17 @@ def _tiles(window: Row, stretches: list[Stretch]) -> list[Row]:
         raise ValueError(f"the rows are longer than the window of {window['duration']:,} ns")
     covered = union(np.array([start for *_, start, _ in mine], np.int64), np.array([end for *_, end in mine], np.int64))
     free = complement(covered, 0, window["duration"])
-    compute = [(*gpu, "compute", int(start), int(end)) for start, end in zip(*free, strict=True)]
+    compute = [(*gpu, COMPUTE.name, int(start), int(end)) for start, end in zip(*free, strict=True)]
     return [dict(zip(LEDGER_INTERVALS.schema.names, stretch, strict=True)) for stretch in [*mine, *compute]]
 
 
 def _ledger(window: Row, tiles: list[Row]) -> Row:
     """The ledger row of one GPU: the sums of its tiles, and whatever the scenario says itself."""
-    sums = dict.fromkeys((f"idle_{cause}" for cause in IDLE_CAUSES), 0)
-    sums |= {"compute": 0, "exposed_memcpy": 0, "exposed_communication": 0, "exposed_memset": 0}
+    sums = dict.fromkeys((line.column for line in LINES.values()), 0)
     for tile in tiles:
         if (tile["rank"], tile["device"]) == (window["rank"], window["device"]):
-            sums[tile["line"].replace(".", "_")] += tile["end_ns"] - tile["start_ns"]
-    idle = sum(sums[f"idle_{cause}"] for cause in IDLE_CAUSES)
+            sums[column(tile["line"])] += tile["end_ns"] - tile["start_ns"]
+    idle = sum(sums[line.column] for line in IDLE.values())
     totals = {"start_ns": 0, "end_ns": window["duration"], "idle": idle, "busy": window["duration"] - idle}
     # Nothing recorded counts as nothing seen, as in a real ledger.
     counts = {column.name: 0 for column in LEDGER.columns if column.unit == "count" and column.type == pa.int64()}
