@@ -7,7 +7,7 @@ a module with a `DERIVED`, or the sequence itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
@@ -55,6 +55,17 @@ def event_tables() -> Mapping[str, TableSpec]:
     """What files are read into: the tables of traces, then those of each kind of evidence."""
     evidence = (spec for module in _modules("traceanalyzer.evidence") for spec in getattr(module, "TABLES", ()))
     return MappingProxyType(EVENT_TABLES | {spec.name: spec for spec in evidence})
+
+
+@cache
+def function_of(path: str) -> Callable[..., Any]:
+    """What "module:function" of a declaration names. Raises ConfigError where there is no such thing."""
+    module, _, name = path.partition(":")
+    try:
+        function: Callable[..., Any] = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"a declaration of a table names {path}, which cannot be had: {error}") from error
+    return function
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, THREAD, count, ns
-from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.derived import Derived, Sample
 from traceanalyzer.model.needs import NO_GPU_WORK, NO_LAUNCHES
 from traceanalyzer.model.schema import GPU_OPS, NAME, Column, TableSpec
 
@@ -256,6 +256,7 @@ DERIVED = (
         LAUNCHES,
         NO_LAUNCHES,
         kept=True,
+        label="{duration} in {api_name}[, queued {queue_delay}]",
     ),
     Derived(
         "windows",
@@ -274,6 +275,11 @@ DERIVED = (
         GAPS,
         NO_GPU_WORK,
         kept=True,
+        label="traceanalyzer.derive.ledger.labels:gap",
+        sample=Sample(
+            {"gap_duration": ("duration",), "gap": ("number",), "earlier_work": False},
+            lines=(("idle.{cause}", ("duration",)),),
+        ),
     ),
     Derived(
         "ledger_intervals",

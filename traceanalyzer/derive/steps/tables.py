@@ -128,6 +128,7 @@ DERIVED = (
         STEP_LEDGER,
         NO_STEPS,
         small=True,
+        label="step {index}: {duration}[, {excess} more, mostly {reason:text}]",
     ),
     Derived(
         "step_growth",
@@ -135,5 +136,6 @@ DERIVED = (
         ("step_ledger", "ledger_ops", "step_ops", "gaps"),
         STEP_GROWTH,
         NO_STEPS,
+        label="{steps} steps, from {first} to {last}",
     ),
 )

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
-from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.derived import Derived, Fill, Sample
 from traceanalyzer.model.needs import NO_COMMUNICATION
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 from traceanalyzer.ranks.collectives.tables import LATE, LATE_WINDOWS, LIKELY, MATCH
@@ -117,6 +117,14 @@ COLLECTIVE_WAITS = TableSpec(
     ),
 )
 
+WAIT_FILLS: dict[str, Fill] = {
+    "wait": ("duration",),
+    "exposed_wait": ("duration",),
+    "instance": ("number",),
+    "spread": 0,
+}
+"""Of a row that names who was late, in the tests of rules."""
+
 DERIVED = (
     Derived(
         "rank_work",
@@ -152,6 +160,10 @@ DERIVED = (
         NO_COMMUNICATION,
         empty_without="communication",
         of_job=True,
+        label="traceanalyzer.ranks.waits.labels:wait",
+        sample=Sample(
+            fills_with=("late", WAIT_FILLS), lines=(("exposed_communication", ("exposed_wait", "exposed_likely_wait")),)
+        ),
     ),
     Derived(
         "own_intervals",
