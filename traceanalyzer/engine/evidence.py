@@ -14,7 +14,7 @@ from traceanalyzer.engine.language.names import Expression
 from traceanalyzer.engine.rows import GPU_KEYS, TableRows
 from traceanalyzer.names import brief_name
 from traceanalyzer.result.document import Evidence
-from traceanalyzer.result.vocabulary import line_words
+from traceanalyzer.vocabulary.lines import cause_of_line, cause_words
 
 LONGEST_LABEL = 120
 Row = dict[str, Any]
@@ -63,6 +63,6 @@ def _heaviest(rows: TableRows, weight: pa.Array, limit: int) -> pa.Array:
 
 
 def _late(row: Row) -> str:
-    doing = f", {line_words(row['late_cause']).removeprefix('idle: ')}" if row["late_cause"] else ""
+    doing = f", {cause_words(cause_of_line(row['late_cause']))}" if row["late_cause"] else ""
     detail = f": {brief_name(row['late_doing'])}" if row["late_doing"] else ""
     return f"late: {row['late']}{doing}{detail}"

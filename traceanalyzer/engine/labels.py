@@ -11,8 +11,8 @@ from traceanalyzer.catalog.declarations import declared, function_of
 from traceanalyzer.engine.language.message import words
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.names import brief_name
-from traceanalyzer.result.vocabulary import way
 from traceanalyzer.units import BYTES, COUNT, NS, SHARE, format_bytes, format_duration, format_share
+from traceanalyzer.vocabulary.copies import way
 
 Row = Mapping[str, Any]
 Label = Callable[[Row], str]

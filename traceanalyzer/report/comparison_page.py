@@ -38,6 +38,7 @@ from traceanalyzer.result.clocks import clock_offsets
 from traceanalyzer.result.comparing.comparison import Comparison
 from traceanalyzer.result.comparing.words import advice, noise_words, unit_words
 from traceanalyzer.result.document import Result
+from traceanalyzer.vocabulary.levels import HIGH, INFO
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ def _page(
             assets=assets(charts.code, styles=(*STYLES, "comparison.css")),
             tool=comparison.tool,
             comparison=comparison,
+            grave=HIGH,
+            harmless=INFO,
             glossary=GLOSSARY | COMPARISON,
             unit=unit_words(comparison),
             noise=noise_words(comparison),

@@ -8,6 +8,7 @@ from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, TH
 from traceanalyzer.model.derived import Derived, Sample
 from traceanalyzer.model.needs import NO_COPIES
 from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.vocabulary.lines import EXPOSED_MEMCPY, HOST_WORK
 
 COPIES = TableSpec(
     "copies",
@@ -104,7 +105,7 @@ READBACKS = TableSpec(
 
 _COPIES_AND_IDLE = Sample(
     {"idle": 0, "exposed": ("duration", "idle")},
-    lines=(("exposed_memcpy", ("exposed",)), ("idle.host_work", ("idle",))),
+    lines=((EXPOSED_MEMCPY.name, ("exposed",)), (HOST_WORK.name, ("idle",))),
 )
 
 DERIVED = (
@@ -116,7 +117,7 @@ DERIVED = (
         NO_COPIES,
         kept=True,
         label="[{bytes} ]{copy_kind:way}[{pageable?}, pageable], [{exposed} exposed|{duration}][, in {range_name}]",
-        sample=Sample({"exposed": ("duration",)}, lines=(("exposed_memcpy", ("exposed",)),)),
+        sample=Sample({"exposed": ("duration",)}, lines=((EXPOSED_MEMCPY.name, ("exposed",)),)),
     ),
     Derived(
         "copy_bursts",

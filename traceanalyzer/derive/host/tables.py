@@ -7,6 +7,7 @@ import pyarrow as pa
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, THREAD, count
 from traceanalyzer.model.derived import Derived, Needs, Sample
 from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.vocabulary.lines import HOST_WORK
 
 OTHER_THREADS = TableSpec(
     "other_threads",
@@ -75,6 +76,6 @@ DERIVED = (
             settings=("python_stacks",),
         ),
         label="{duration} waiting for Python's lock[ in {place}]; {other:text}[ ran {frame}| ran Python]",
-        sample=Sample(lines=(("idle.host_work", ("duration",)),)),
+        sample=Sample(lines=((HOST_WORK.name, ("duration",)),)),
     ),
 )

@@ -7,10 +7,11 @@ from typing import Any
 
 from traceanalyzer.names import brief_name
 from traceanalyzer.units import format_duration, format_share
+from traceanalyzer.vocabulary.lines import COMPUTE
 
 
 def metric(row: Mapping[str, Any]) -> str:
-    who = brief_name(row["name"]) if row["name"] else "all kernels" if row["ran"] == "compute" else "anything"
+    who = brief_name(row["name"]) if row["name"] else "all kernels" if row["ran"] == COMPUTE.name else "anything"
     mean = "" if row["mean"] is None else f" {format_share(row['mean'])} on average"
     return f"{who}: {row['recorded']}{mean} in {row['samples']:,} samples"
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.catalog.declarations import declared, rule_tables
-from traceanalyzer.derive.ledger.tables import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS, LEDGER_LINES
+from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_INTERVALS
 from traceanalyzer.engine.language.kinds import TEXT, Kind, column_kind, number
 from traceanalyzer.engine.rows import GPU_KEYS
 from traceanalyzer.engine.rules.rule import Expectation, Rule, RuleTest, literal_of
@@ -31,6 +31,12 @@ from traceanalyzer.intervals import complement, union
 from traceanalyzer.model.derived import Sample
 from traceanalyzer.result.document import Finding
 from traceanalyzer.units import COUNT, NS
+from traceanalyzer.vocabulary.lines import (
+    COMPUTE,
+    IDLE,
+    LINES,
+    column,
+)
 
 # A test is a small trace; a stranger's test must not fill the memory.
 MOST_GPUS = 32
@@ -188,9 +194,9 @@ def _stretches(table: str, row: Row) -> Iterator[Stretch]:
 
 def _line(table: str, line: str, row: Row) -> str:
     told = line.format_map(row | {column: row.get(column) for column in _COLUMN.findall(line)})
-    if told not in LEDGER_LINES:
+    if told not in LINES:
         prefix, _, rest = line.partition("{")
-        known = [one.removeprefix(prefix) for one in LEDGER_LINES if one.startswith(prefix)]
+        known = [one.removeprefix(prefix) for one in LINES if one.startswith(prefix)]
         value = told.removeprefix(prefix)
         raise ValueError(
             f"'{rest.rstrip('}')}' of '{table}' is one of {', '.join(known)}, not '{value}'{did_you_mean(value, known)}"
@@ -206,18 +212,17 @@ def _tiles(window: Row, stretches: list[Stretch]) -> list[Row]:
         raise ValueError(f"the rows are longer than the window of {window['duration']:,} ns")
     covered = union(np.array([start for *_, start, _ in mine], np.int64), np.array([end for *_, end in mine], np.int64))
     free = complement(covered, 0, window["duration"])
-    compute = [(*gpu, "compute", int(start), int(end)) for start, end in zip(*free, strict=True)]
+    compute = [(*gpu, COMPUTE.name, int(start), int(end)) for start, end in zip(*free, strict=True)]
     return [dict(zip(LEDGER_INTERVALS.schema.names, stretch, strict=True)) for stretch in [*mine, *compute]]
 
 
 def _ledger(window: Row, tiles: list[Row]) -> Row:
     """The ledger row of one GPU: the sums of its tiles, and whatever the scenario says itself."""
-    sums = dict.fromkeys((f"idle_{cause}" for cause in IDLE_CAUSES), 0)
-    sums |= {"compute": 0, "exposed_memcpy": 0, "exposed_communication": 0, "exposed_memset": 0}
+    sums = dict.fromkeys((line.column for line in LINES.values()), 0)
     for tile in tiles:
         if (tile["rank"], tile["device"]) == (window["rank"], window["device"]):
-            sums[tile["line"].replace(".", "_")] += tile["end_ns"] - tile["start_ns"]
-    idle = sum(sums[f"idle_{cause}"] for cause in IDLE_CAUSES)
+            sums[column(tile["line"])] += tile["end_ns"] - tile["start_ns"]
+    idle = sum(sums[line.column] for line in IDLE.values())
     totals = {"start_ns": 0, "end_ns": window["duration"], "idle": idle, "busy": window["duration"] - idle}
     # Nothing recorded counts as nothing seen, as in a real ledger.
     counts = {column.name: 0 for column in LEDGER.columns if column.unit == "count" and column.type == pa.int64()}

@@ -19,6 +19,8 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.bytes import archives, foreign, nsys_reports
 from traceanalyzer.ingest.bytes.containers import READ_BYTES, Condition, Note
 from traceanalyzer.ingest.bytes.source import HEAD_BYTES, SQLITE_MAGIC, Source, source_of
+from traceanalyzer.vocabulary.health import NOT_ALL_READ, RANKS_IN_DOUBT
+from traceanalyzer.vocabulary.levels import INFO, LOW
 
 _PACKED = r"\.(?:gz|zst|xz|bz2)$"
 _TRACE_NAME = re.compile(rf"\.(?:json|sqlite)(?:{_PACKED})?$", re.IGNORECASE)
@@ -29,6 +31,12 @@ _NSYS_TABLES = re.compile(rb"CUPTI_ACTIVITY_KIND_|NVTX_EVENTS|TARGET_INFO_")
 # Metadata before the events may be long: custom metadata holds whole configurations.
 _SEARCHED_BYTES = 8 << 20
 _NAMED_MEMBERS = 3
+# A rank may be missing.
+UNFINISHED = Note(
+    RANKS_IN_DOUBT, LOW, "unfinished recordings among the files were passed over; name one to read what it holds"
+)
+ARCHIVED = Note(NOT_ALL_READ, INFO, "archives among the files were passed over; name one to read it")
+DOUBLED = Note(NOT_ALL_READ, INFO, "packed traces were passed over, because they lie there unpacked too")
 
 
 def is_own(head: bytes) -> bool:
@@ -138,17 +146,8 @@ class _Choice:
             kept[name] = min(kept.get(name, source), source, key=lambda s: s.packed)
         found = list(kept.values())
         notes = [
-            Note(code, severity, message, len(paths), paths[0].name)
-            for code, severity, message, paths in (
-                (
-                    "TRC006",  # a rank may be missing
-                    "low",
-                    "unfinished recordings among the files were passed over; name one to read what it holds",
-                    self.unfinished,
-                ),
-                ("TRC001", "info", "archives among the files were passed over; name one to read it", self.archived),
-                ("TRC001", "info", "packed traces were passed over, because they lie there unpacked too", doubled),
-            )
+            note._replace(number=len(paths), example=paths[0].name)
+            for note, paths in ((UNFINISHED, self.unfinished), (ARCHIVED, self.archived), (DOUBLED, doubled))
             if paths
         ]
         if found:

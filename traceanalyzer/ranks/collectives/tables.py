@@ -8,6 +8,7 @@ from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, co
 from traceanalyzer.model.derived import Derived, Sample
 from traceanalyzer.model.needs import NO_COMMUNICATION, NO_GPU_WORK
 from traceanalyzer.model.schema import GPU_OPS, NAME, Column, TableSpec
+from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION
 
 # What a collective's parts on all ranks tell of each of them.
 MATCH = (
@@ -190,7 +191,7 @@ DERIVED = (
         label="traceanalyzer.ranks.collectives.labels:communication",
         sample=Sample(
             {"exposed": ("duration",), "exposed_transfer": ("exposed", "exposed_wait")},
-            lines=(("exposed_communication", ("exposed",)),),
+            lines=((EXPOSED_COMMUNICATION.name, ("exposed",)),),
         ),
     ),
 )

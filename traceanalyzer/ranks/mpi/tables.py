@@ -9,6 +9,7 @@ from traceanalyzer.model.derived import Derived, Needs, Sample
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS
 from traceanalyzer.ranks.waits.tables import LATE_NAMES, LATE_REASONS, LATE_WORK, WAIT_FILLS
+from traceanalyzer.vocabulary.lines import EXPOSED_MEMCPY, MPI
 
 _THREAD = Column("thread", pa.int64(), None, "host thread")
 _NAME = Column("name", NAME, None, "function name")
@@ -173,7 +174,7 @@ DERIVED = (
         empty_without="mpi_call_waits",
         of_job=True,
         label="traceanalyzer.ranks.mpi.labels:wait",
-        sample=Sample({"exposed": ("duration",)}, ("late", WAIT_FILLS), lines=(("idle.mpi", ("exposed_wait",)),)),
+        sample=Sample({"exposed": ("duration",)}, ("late", WAIT_FILLS), lines=((MPI.name, ("exposed_wait",)),)),
     ),
     Derived(
         "staged_messages",
@@ -184,7 +185,7 @@ DERIVED = (
         label="{duration}: {down} to the host, {name}, {up} to the GPU",
         sample=Sample(
             {"in_mpi": 0, "exposed": ("duration", "in_mpi")},
-            lines=(("exposed_memcpy", ("exposed",)), ("idle.mpi", ("in_mpi",))),
+            lines=((EXPOSED_MEMCPY.name, ("exposed",)), (MPI.name, ("in_mpi",))),
         ),
     ),
 )

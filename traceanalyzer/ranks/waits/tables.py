@@ -10,6 +10,7 @@ from traceanalyzer.model.derived import Derived, Fill, Sample
 from traceanalyzer.model.needs import NO_COMMUNICATION
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 from traceanalyzer.ranks.collectives.tables import LATE, LATE_WINDOWS, LIKELY, MATCH
+from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION
 
 LATE_REASONS = (
     Column("late", NAME, None, "name of the rank that came last or, when the trace does not say ranks, of its GPU"),
@@ -162,7 +163,8 @@ DERIVED = (
         of_job=True,
         label="traceanalyzer.ranks.waits.labels:wait",
         sample=Sample(
-            fills_with=("late", WAIT_FILLS), lines=(("exposed_communication", ("exposed_wait", "exposed_likely_wait")),)
+            fills_with=("late", WAIT_FILLS),
+            lines=((EXPOSED_COMMUNICATION.name, ("exposed_wait", "exposed_likely_wait")),),
         ),
     ),
     Derived(
