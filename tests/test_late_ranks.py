@@ -12,7 +12,7 @@ import pytest
 from tests.support.kineto import KinetoTrace
 from tests.support.made_up_jobs import inputs_of, kernels_of
 from tests.test_communication import ALL_REDUCE, TRANSFER, _ends, collective, waits, write_job
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
 from traceanalyzer.derive.steps.tables import STEP_LEDGER
 from traceanalyzer.ranks.waits.pipelines import pipeline

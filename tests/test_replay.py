@@ -11,7 +11,7 @@ import traceanalyzer as ta
 from tests.support.places import FIXTURES
 from tests.test_findings import inputs
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.replay.replay import HANDOVER_NS, NOTHING, Change, Timeline
 from traceanalyzer.intervals import EMPTY, Spans, clip, union
 

@@ -20,7 +20,7 @@ from traceanalyzer.engine.rules.rule_schema import rule_schema
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.schema import Column, TableSpec
-from traceanalyzer.result.vocabulary import LINES
+from traceanalyzer.vocabulary.lines import IDLE_PREFIX, LINES
 
 OPS = TableSpec("op_counts", "the operations of all GPUs", (Column("count", pa.int64(), "count", "how many"),))
 
@@ -88,7 +88,7 @@ def test_samples_lie_on_lines_of_the_ledger_and_fill_columns():
             columns = {column.name for column in one.spec.columns}
             assert {*one.sample.fills, *one.sample.fills_with[1]} <= columns, one.name
             for line, parts in one.sample.lines:
-                assert line in LINES or line == "idle.{cause}"
+                assert line in LINES or line == f"{IDLE_PREFIX}{{cause}}"
                 assert set(parts) <= columns | {"duration"}
 
 
@@ -114,7 +114,7 @@ from: op_counts
 metrics: {operations: sum(count)}
 having: operations > 0
 message: "{operations} operations."
-recommend: [{user: Nothing.}]
+recommend: [{any: Nothing.}]
 references: ["https://example.org"]
 tests:
   - name: fires

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -52,7 +53,7 @@ metrics: {longest: max(duration), operations: count()}
 having: operations > 0
 order_by: duration
 message: "{operations} operations are long, up to {longest}."
-recommend: [{user: Shorten them.}]
+recommend: [{any: Shorten them.}]
 references: ["https://example.org"]
 tests:
   - {name: fires, given: {long_operations: [{duration: 1ms}]}, expect: {says: up to 1 ms}}
@@ -88,14 +89,15 @@ def ran(package: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_rule_over_the_table_of_another_package_fires(package):
-    done = ran(package, "analyze", "t.json", "--rules", "rule.yaml", "--format", "text")
+    done = ran(package, "analyze", "t.json", "--rules", "rule.yaml", "--format", "json")
     assert (done.returncode, done.stderr) == (0, ""), done
-    assert "1 operation" in done.stdout and "up to 80 us" in done.stdout
-    assert "80 us, 4.05 times the mean" in done.stdout
+    (finding,) = (one for one in json.loads(done.stdout)["findings"] if one["rule"] == "ACM001")
+    assert finding["message"] == "1 operations are long, up to 80 us."
+    assert [one["label"] for one in finding["evidence"]] == ["80 us, 4.05 times the mean"]
 
 
 def test_its_rule_is_linted_tested_and_told(package):
-    assert ran(package, "rules", "test", "rule.yaml").stdout.endswith("2 passed, 0 failed\n")
+    assert ran(package, "rules", "test", "rule.yaml").stderr == "2 passed, 0 failed\n"
     assert ran(package, "rules", "lint", "rule.yaml").returncode == 0
     assert '"long_operations"' in ran(package, "rules", "schema").stdout
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from traceanalyzer.analysis.examine import small_tables
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
-from traceanalyzer.derive import frames
 
 
 class ReportTables:

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from traceanalyzer.analysis.join import Brief, Join
 from traceanalyzer.analysis.parts import Part
+from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
-from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.shared import Use, common_share, divided, moved
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.recordings.job_health import apart_on_one_gpu

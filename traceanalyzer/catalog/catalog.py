@@ -6,18 +6,15 @@ Each derived table is a function of the inputs it declares and gets nothing else
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from traceanalyzer.catalog.declarations import declared, event_tables, function_of, needs
+from traceanalyzer.columns.frames import Key
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.trace import Trace
-
-if TYPE_CHECKING:
-    from traceanalyzer.derive.frames import Key
-    from traceanalyzer.derive.ledger.shared import Portion
 
 
 class Catalog:
@@ -55,7 +52,7 @@ class Catalog:
         alone."""
         self._made = {name: made for name, made in self._made.items() if name in names or name not in self._declared}
 
-    def share(self, portions: Mapping[Key, Portion]) -> None:
+    def share(self, portions: Mapping[Key, object]) -> None:
         """What other files on the same GPUs leave to this one; all that is made of the windows is made anew."""
         if not portions and not self._made["portions"]:
             return

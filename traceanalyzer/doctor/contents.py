@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.ledger.launch_calls import captured_launches
 from traceanalyzer.derive.recording.program import described
 from traceanalyzer.intervals import Array

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.catalog.declarations import rule_tables
-from traceanalyzer.derive.frames import together
-from traceanalyzer.derive.ledger.tables import LEDGER
+from traceanalyzer.columns.frames import together
 from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.kinds import Kind, column_kind, number
 from traceanalyzer.units import NS
@@ -39,7 +38,7 @@ class Windows:
     """The ledger by GPU: one row a (rank, device)."""
 
     def __init__(self, ledger: pa.Table) -> None:
-        self._columns = {name: compute.decoded(ledger[name]) for name in table_kinds(LEDGER.name)}
+        self._columns = {name: compute.decoded(ledger[name]) for name in table_kinds("ledger")}
         keys = zip(*(self._columns[key].to_pylist() for key in GPU_KEYS), strict=True)
         self._row: dict[tuple[int, int], int] = {key: row for row, key in enumerate(keys)}
 

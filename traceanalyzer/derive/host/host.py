@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.host import stack
 from traceanalyzer.derive.host.activity_times import ActivityTimes
-from traceanalyzer.derive.host.places import frame_text, is_internal, is_user_frame, place_text
 from traceanalyzer.derive.host.ranges import NO_RANGES, Ranges
 from traceanalyzer.derive.host.samples import OTHERS, THREAD, Samples, ThreadSamples
 from traceanalyzer.derive.host.stack import Stack
 from traceanalyzer.intervals import EMPTY, Array, Spans, join, union
 from traceanalyzer.model.markers import is_step_name
+from traceanalyzer.places import frame_text, is_internal, is_user_frame, place_text
 
 # Ranges in which a data loader works, matched without regard to case. `[tool.traceanalyzer] input_patterns` adds to them.
 INPUT_PATTERNS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.replay.tables import UNPROFILED_STEPS
 from traceanalyzer.derive.replay.whatif import WhatIf
 

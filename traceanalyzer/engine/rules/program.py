@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import TypeVar
 
 from traceanalyzer.catalog.declarations import rule_tables
-from traceanalyzer.derive.ledger.tables import LEDGER
 from traceanalyzer.engine.language.expression import compile_condition, compile_expression
 from traceanalyzer.engine.language.kinds import TEXT, Kind, number
 from traceanalyzer.engine.language.message import Message, compile_message
@@ -96,7 +95,7 @@ class _RuleCompiler:
     def program(self) -> Program:
         rule = self.rule
         params = {name: param.kind for name, param in rule.params.items()}
-        ledger = table_kinds(LEDGER.name)
+        ledger = table_kinds("ledger")
         per_gpu = set(GPU_KEYS) <= set(rule.group_by)
         row = Names(self.columns, params, ledger if set(GPU_KEYS) <= self.columns.keys() else None)
         values = {key: self.columns[key] for key in rule.group_by if key in self.columns}

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 
 from traceanalyzer.catalog.declarations import rule_tables
-from traceanalyzer.derive.ledger.tables import LEDGER
 from traceanalyzer.engine.advice import AUDIENCES
 from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.model.schema import TableSpec
@@ -196,6 +195,7 @@ REQUIRED = ("id", "slug", "title", "status", "category", "why", "from", "message
 def rule_schema() -> Schema:
     """The JSON Schema (2020-12) of a rule file."""
     test = _object("", {**TEST, "given": {**TEST["given"], **_given()}}, ("given", "expect"))
+    ledger = rule_tables()["ledger"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A rule of traceanalyzer",
@@ -203,7 +203,7 @@ def rule_schema() -> Schema:
         "$defs": {
             "table": {"enum": list(rule_tables())},
             "value": {"type": ["string", "number", "boolean", "null"]},
-            "window": _object(LEDGER.rows, _columns(LEDGER)),
+            "window": _object(ledger.rows, _columns(ledger)),
         },
     }
 

@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.catalog.declarations import declared, rule_tables
-from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_INTERVALS
 from traceanalyzer.engine.language.kinds import TEXT, Kind, column_kind, number
 from traceanalyzer.engine.rows import GPU_KEYS
 from traceanalyzer.engine.rules.rule import Expectation, Rule, RuleTest, literal_of
@@ -213,7 +212,8 @@ def _tiles(window: Row, stretches: list[Stretch]) -> list[Row]:
     covered = union(np.array([start for *_, start, _ in mine], np.int64), np.array([end for *_, end in mine], np.int64))
     free = complement(covered, 0, window["duration"])
     compute = [(*gpu, COMPUTE.name, int(start), int(end)) for start, end in zip(*free, strict=True)]
-    return [dict(zip(LEDGER_INTERVALS.schema.names, stretch, strict=True)) for stretch in [*mine, *compute]]
+    columns = rule_tables()["ledger_intervals"].schema.names
+    return [dict(zip(columns, stretch, strict=True)) for stretch in [*mine, *compute]]
 
 
 def _ledger(window: Row, tiles: list[Row]) -> Row:
@@ -225,5 +225,9 @@ def _ledger(window: Row, tiles: list[Row]) -> Row:
     idle = sum(sums[line.column] for line in IDLE.values())
     totals = {"start_ns": 0, "end_ns": window["duration"], "idle": idle, "busy": window["duration"] - idle}
     # Nothing recorded counts as nothing seen, as in a real ledger.
-    counts = {column.name: 0 for column in LEDGER.columns if column.unit == "count" and column.type == pa.int64()}
+    counts = {
+        column.name: 0
+        for column in rule_tables()["ledger"].columns
+        if column.unit == "count" and column.type == pa.int64()
+    }
     return counts | sums | totals | window

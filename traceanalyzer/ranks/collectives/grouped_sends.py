@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array, latest_of
 from traceanalyzer.ranks.collectives.collective_names import kind_of
 from traceanalyzer.ranks.collectives.peers import BOTH, RECEIVE, SEND

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.collectives.collectives import chains, lanes, match

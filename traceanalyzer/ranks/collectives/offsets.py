@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.collectives.clock_tables import CLOCK_OFFSETS

@@ -22,8 +22,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL, Flags
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.mpi_names import RECEIVE, SEND
 from traceanalyzer.model.schema import HEALTH

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.ranks.parallelism.tables import PROCESS_GROUPS
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL, Flags
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.collectives.peers import sides

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL, Flags
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.intervals import Array, latest_of, union
 
 LAYER_BYTES = 1024

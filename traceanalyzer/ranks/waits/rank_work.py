@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.waits.tables import EXCESS, EXTRA_WORK, RANK_WORK
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, LEDGER_LINES, column

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import EMPTY, covered
 from traceanalyzer.ranks.collectives.collective_names import bus_factor
 from traceanalyzer.ranks.collectives.collectives import lanes
