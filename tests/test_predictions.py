@@ -66,7 +66,7 @@ def test_a_window_may_begin_and_end_with_the_host(tmp_path) -> None:
     """It prepares for 100 us, launches 50 us of work, waits for that and works on for 30 us."""
     trace = KinetoTrace().op(105, 155, launch=(100, 103)).call("cudaStreamSynchronize", 110, 156)
     made = catalog(trace, tmp_path)
-    ops, launches, host = (made.table(name) for name in ("ledger_ops", "launches", "host"))
+    ops, launches, host = made.table("ledger_ops"), made.table("launches"), made.value("host")
     zero = int(ops["start_ns"][0].as_py()) - 105_000
     line = Timeline.of(ops, launches, host, (zero, zero + 186_000))
     assert length(line) == line.length / 1000 == 186

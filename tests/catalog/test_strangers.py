@@ -93,7 +93,7 @@ def test_a_rule_over_the_table_of_another_package_fires(package):
     assert (done.returncode, done.stderr) == (0, ""), done
     (finding,) = (one for one in json.loads(done.stdout)["findings"] if one["rule"] == "ACM001")
     assert finding["message"] == "1 operations are long, up to 80 us."
-    assert [one["label"] for one in finding["evidence"]] == ["80 us, 4.05 times the mean"]
+    assert [one["label"] for one in finding["evidence"]] == ["80 us, 4.50 times the mean"]
 
 
 def test_its_rule_is_linted_tested_and_told(package):
