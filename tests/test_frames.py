@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 
 numbers = st.sampled_from([NULL, -(2**62), -1, 0, 1, 2, 3, 40, 2**62])
 rows = st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=12)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.activities import ACTIVITIES, Matcher
-from traceanalyzer.derive.host.places import frame_text, is_user_frame
 from traceanalyzer.derive.host.ranges import heaviest
+from traceanalyzer.places import frame_text, is_user_frame
 
 
 def two_ops(launch=(90, 95), **second) -> KinetoTrace:

@@ -21,8 +21,7 @@ from benchmarks.growing import DIMENSIONS
 from tests.support.kineto import KinetoTrace, steady
 from tests.test_sources import tarred, zipped
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.columns import compact, compacted
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import compact, compacted, frames
 from traceanalyzer.derive.ledger import launches
 from traceanalyzer.derive.steps.tables import STEP_STATS
 from traceanalyzer.errors import InputError

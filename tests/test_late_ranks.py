@@ -12,13 +12,14 @@ import pytest
 from tests.support.kineto import KinetoTrace
 from tests.support.made_up_jobs import inputs_of, kernels_of
 from tests.test_communication import ALL_REDUCE, TRANSFER, _ends, collective, waits, write_job
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
 from traceanalyzer.derive.steps.tables import STEP_LEDGER
-from traceanalyzer.ranks.collectives.tables import COLLECTIVE_WAITS, LATE_WORK
+from traceanalyzer.ranks.collectives.tables import COLLECTIVE_WAITS
 from traceanalyzer.ranks.waits.pipelines import pipeline
 from traceanalyzer.ranks.waits.rank_work import excess
 from traceanalyzer.ranks.waits.side_by_side import late_ranks, step_matrix
+from traceanalyzer.ranks.waits.tables import LATE_WORK
 from traceanalyzer.ranks.waits.waits import called
 from traceanalyzer.ranks.waits.waits import roots as roots_of
 from traceanalyzer.vocabulary.lines import LEDGER_LINES

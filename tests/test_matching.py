@@ -15,7 +15,7 @@ from tests.support.kineto import KinetoTrace
 from tests.support.made_up_jobs import Job, inputs_of, kernels_of, made_up
 from tests.support.places import CORPUS, needs_corpus
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.collectives.collectives import match
 from traceanalyzer.ranks.collectives.instances import Matches

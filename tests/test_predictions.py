@@ -56,7 +56,7 @@ def copying_loop(api: str, kind: str, steps: int = 5) -> KinetoTrace:
     [("cudaMemcpyAsync", "DtoH"), ("cudaMemcpy", "DtoH"), ("cudaMemcpy", "HtoD"), ("cudaMemcpyAsync", "HtoD")],
 )
 def test_a_copy_whose_call_waits_lets_go_when_the_work_before_it_is_done(tmp_path, api: str, kind: str) -> None:
-    (line,) = catalog(copying_loop(api, kind), tmp_path).table("timelines").values()
+    (line,) = catalog(copying_loop(api, kind), tmp_path).value("timelines").values()
     kernels = (line.start[~line.copies], line.reach[~line.copies])
     assert length(line) == pytest.approx(50_000, rel=0.01)
     assert length(line, Change(work=kernels, keep=0.25)) == pytest.approx(12_500, rel=0.02)
@@ -66,7 +66,7 @@ def test_a_window_may_begin_and_end_with_the_host(tmp_path) -> None:
     """It prepares for 100 us, launches 50 us of work, waits for that and works on for 30 us."""
     trace = KinetoTrace().op(105, 155, launch=(100, 103)).call("cudaStreamSynchronize", 110, 156)
     made = catalog(trace, tmp_path)
-    ops, launches, host = (made.table(name) for name in ("ledger_ops", "launches", "host"))
+    ops, launches, host = made.table("ledger_ops"), made.table("launches"), made.value("host")
     zero = int(ops["start_ns"][0].as_py()) - 105_000
     line = Timeline.of(ops, launches, host, (zero, zero + 186_000))
     assert length(line) == line.length / 1000 == 186

@@ -11,7 +11,7 @@ import traceanalyzer as ta
 from tests.support.places import FIXTURES
 from tests.test_findings import inputs
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.replay.replay import HANDOVER_NS, NOTHING, Change, Timeline
 from traceanalyzer.intervals import EMPTY, Spans, clip, union
 
@@ -197,7 +197,7 @@ def test_nothing_taken_out_changes_nothing_and_more_taken_out_is_never_slower(ca
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)
 def test_a_real_timeline_replays_as_it_was(path) -> None:
     catalog = Catalog(ta.load(path))
-    for line in catalog.table("timelines").values():
+    for line in catalog.value("timelines").values():
         marks = np.array([len(line.start) // 2, len(line.start) - 1])
         was = line.reach[marks] - line.origin
         assert np.abs(line.replay(NOTHING, marks) - was).max() <= 0.01 * was[-1]

@@ -107,7 +107,7 @@ def test_findings_of_one_rule_on_one_gpu_get_no_prediction() -> None:
     catalog = Catalog(trace("kineto/h2d_pageable.slow"))
     engine = run_rules(load_rules(), catalog)
     (finding,) = [found for found in engine.findings if found.rule == "CPY002"]
-    tables = (catalog.table(name) for name in ("what_if", "idle_places"))
+    tables = (catalog.value(name) for name in ("what_if", "idle_places"))
     twice = with_predictions([finding, finding], engine.claims, *tables)
     assert [found.saving.prediction_note for found in twice] == [SHARED, SHARED]
     assert twice[0].saving.recoverable_ns == finding.saving.recoverable_ns

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.analysis import Analysis
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import redacted

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from traceanalyzer.analysis.join import Join
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism, RankSteps, StepMatrix
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.analysis.survey import Survey
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.ledger.shared import Portion, SharedGpu
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input, file_names

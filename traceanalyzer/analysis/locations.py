@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive.host.places import frame_text, is_user_frame, parsed_frame
+from traceanalyzer.places import frame_text, is_user_frame, parsed_frame
 from traceanalyzer.result.document import Finding, Source
 
 NAMED = ("source", "place")

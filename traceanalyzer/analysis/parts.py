@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
-from traceanalyzer.derive import frames
 from traceanalyzer.model.parts import Part as Files
 from traceanalyzer.model.store import Edition, read_part
 from traceanalyzer.model.trace import Input, Trace

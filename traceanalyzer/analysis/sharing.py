@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from traceanalyzer.analysis.join import Brief, Join
 from traceanalyzer.analysis.parts import Part
+from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
-from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.shared import Use, common_share, divided, moved
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.recordings.job_health import apart_on_one_gpu
@@ -38,7 +38,7 @@ def uses(task: tuple[Part, tuple[int, ...]], config: Config) -> dict[frames.Key,
     windows = {
         (row["rank"], row["device"]): (row["start_ns"], row["end_ns"]) for row in catalog.table("windows").to_pylist()
     }
-    busy = catalog.table("busy")
+    busy = catalog.value("busy")
     return {
         (rank, device): Use(windows[rank, device], recorded.get(rank, windows[rank, device]), busy[rank, device])
         for device in devices

@@ -14,8 +14,8 @@ from traceanalyzer.analysis.examine import Examination, about_the_job
 from traceanalyzer.analysis.job import job_of
 from traceanalyzer.analysis.join import Join, gpu_names
 from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
-from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.shared import SharedGpu
 from traceanalyzer.derive.recording.health import softened
 from traceanalyzer.derive.recording.program import described

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.derive.frames import together
+from traceanalyzer.columns.frames import together
 from traceanalyzer.intervals import EMPTY, Spans, covered, intersect, join, subtract, total, union
 
 Ints = npt.NDArray[np.int64]

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.host.places import frame_text
+from traceanalyzer.columns import frames
 from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
 from traceanalyzer.intervals import Array, covered, union
 from traceanalyzer.names import readable_name
+from traceanalyzer.places import frame_text
 from traceanalyzer.result.verdict import MOST
 from traceanalyzer.vocabulary import losses
 from traceanalyzer.vocabulary.lines import IDLE_PREFIX, idle_line

@@ -12,12 +12,11 @@ from math import ceil
 
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.replay.idle_places import MOSTLY, IdlePlaces
-from traceanalyzer.derive.replay.whatif import MOST_WRONG, Prediction, WhatIf
+from traceanalyzer.columns import frames
 from traceanalyzer.engine.finding import MOST_SAVED
 from traceanalyzer.engine.language.message import words
 from traceanalyzer.intervals import Spans, total, union
+from traceanalyzer.model.replayed import MOST_WRONG, MOSTLY, IdlePlaces, Prediction, WhatIf
 from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import TIMED, Finding, PlaceSaving, Saving
 from traceanalyzer.units import format_duration, format_share

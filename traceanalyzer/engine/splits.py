@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
 from traceanalyzer.engine.culprits import WHOLE
 from traceanalyzer.engine.finding import Describe

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import MISSING, Ints, integers, row_groups
+from traceanalyzer.columns import MISSING, Ints, integers
+from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.export import events
 from traceanalyzer.export.text import decimals, joined, micros, quoted, text_of
 from traceanalyzer.export.tracks import Numbers, layers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.copies.pinned import pinned_time
 from traceanalyzer.derive.copies.round_trips import round_trips
 from traceanalyzer.derive.copies.tables import COPIES

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.copies.copies import pageable
 from traceanalyzer.derive.copies.tables import READBACKS
 from traceanalyzer.derive.host.callers import Callers

@@ -11,7 +11,7 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array, covered, union
 
 LEAST_BYTES = 64 << 10

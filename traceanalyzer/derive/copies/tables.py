@@ -5,7 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, THREAD, count, ns
+from traceanalyzer.model.derived import Derived, Sample
+from traceanalyzer.model.needs import NO_COPIES
 from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.vocabulary.lines import EXPOSED_MEMCPY, HOST_WORK
 
 COPIES = TableSpec(
     "copies",
@@ -97,5 +100,42 @@ READBACKS = TableSpec(
         Column("last", pa.bool_(), None, "no kernel ran on the GPU after it"),
         Column("operator", NAME, None, "outermost operator around the call; null when none was recorded"),
         Column("source", NAME, None, "innermost line of the program's own code around the call; null without stacks"),
+    ),
+)
+
+_COPIES_AND_IDLE = Sample(
+    {"idle": 0, "exposed": ("duration", "idle")},
+    lines=((EXPOSED_MEMCPY.name, ("exposed",)), (HOST_WORK.name, ("idle",))),
+)
+
+DERIVED = (
+    Derived(
+        "copies",
+        "traceanalyzer.derive.copies.copies:copies",
+        ("ledger_ops", "busy", "launches", "host", "devices", "host_ranges", "stream_events", "program"),
+        COPIES,
+        NO_COPIES,
+        kept=True,
+        label="[{bytes} ]{copy_kind:way}[{pageable?}, pageable], [{exposed} exposed|{duration}][, in {range_name}]",
+        sample=Sample({"exposed": ("duration",)}, lines=((EXPOSED_MEMCPY.name, ("exposed",)),)),
+    ),
+    Derived(
+        "copy_bursts",
+        "traceanalyzer.derive.copies.copy_bursts:copy_bursts",
+        ("ledger_ops", "ledger_intervals", "copies", "api_calls"),
+        COPY_BURSTS,
+        NO_COPIES,
+        label="{copies} [{managed?}migrations|copies] in {duration}, {bytes}[{idle?}, {idle} idle between them][, in {range_name}]",
+        sample=_COPIES_AND_IDLE,
+    ),
+    Derived(
+        "readbacks",
+        "traceanalyzer.derive.copies.readbacks:readbacks",
+        ("ledger_ops", "busy", "launches", "gaps", "host", "callers"),
+        READBACKS,
+        NO_COPIES,
+        label="[{bytes} ]to the host[{pageable?}, pageable], {exposed} exposed[{idle?}, {idle} idle after it]"
+        "[, in {operator}][ at {source}]",
+        sample=_COPIES_AND_IDLE,
     ),
 )

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.activities import ACTIVITIES, FIRST_OPERATOR, FIRST_OPERATOR_NS, FIRST_USE_NS, Matcher
 from traceanalyzer.derive.host.start_up import context_calls
 from traceanalyzer.intervals import EMPTY, Array, Spans, join, subtract, union

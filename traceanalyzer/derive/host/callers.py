@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.host.places import frame_text, is_user_frame
+from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array
+from traceanalyzer.places import frame_text, is_user_frame
 
 
 class Callers:

@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.host import stack
 from traceanalyzer.derive.host.activity_times import ActivityTimes
-from traceanalyzer.derive.host.places import frame_text, is_internal, is_user_frame, place_text
 from traceanalyzer.derive.host.ranges import NO_RANGES, Ranges
 from traceanalyzer.derive.host.samples import OTHERS, THREAD, Samples, ThreadSamples
 from traceanalyzer.derive.host.stack import Stack
 from traceanalyzer.intervals import EMPTY, Array, Spans, join, union
 from traceanalyzer.model.markers import is_step_name
+from traceanalyzer.places import frame_text, is_internal, is_user_frame, place_text
 
 # Ranges in which a data loader works, matched without regard to case. `[tool.traceanalyzer] input_patterns` adds to them.
 INPUT_PATTERNS = (
@@ -158,7 +158,8 @@ class Host:
             (stack.USER_FRAME, frame & passing(is_user_frame, frame)),
         ):
             self._kind[rows] = kind
-        self._is_input = named & passing(matcher(input_patterns), named) | frame & passing(matcher(INPUT_FRAMES), frame)
+        loads = matcher((*INPUT_PATTERNS, *input_patterns))
+        self._is_input = named & passing(loads, named) | frame & passing(matcher(INPUT_FRAMES), frame)
         system, mpi = (frames.equals(host_ranges, "category", category) for category in ("os", "mpi"))
         self._is_os, self.is_mpi = system, mpi | named & passing(lambda name: _MPI.match(name) is not None, named)
         builtin = frame & passing(lambda name: name.startswith(_BUILTIN), frame)

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL, Flags, ThreadKey
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL, Flags, ThreadKey
 from traceanalyzer.derive.host.host import Host, Thread
-from traceanalyzer.derive.host.places import parsed_frame
 from traceanalyzer.derive.host.tables import OTHER_THREADS
 from traceanalyzer.intervals import EMPTY, Array, Spans, covered, innermost, join, overlaps, union
+from traceanalyzer.places import parsed_frame
 from traceanalyzer.vocabulary.lines import HOST_UNTRACED, HOST_WORK
 
 TURN_NS = 5_000_000

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import EMPTY, Array, Spans, covered, innermost, overlaps, union
 
 # From so many ranges a time on it is quicker to pick those around the times than to flatten all.

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.frame_names import Sampled, read_stack
-from traceanalyzer.derive.host.places import place_text
 from traceanalyzer.derive.host.ranges import heaviest
 from traceanalyzer.intervals import Array, Spans, covered, union
+from traceanalyzer.places import place_text
 
 LEAST_SAMPLES = 5
 """Fewer samples of one name are chance, and name nothing: what ran in the rest of that time is not known."""

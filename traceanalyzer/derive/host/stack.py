@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.levels import by_level, depths, uncrossed
 from traceanalyzer.derive.host.ranges import heaviest, mostly
 from traceanalyzer.intervals import Array, flattened, overlaps, union

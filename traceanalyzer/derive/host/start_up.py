@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array
 
 FIRST_CALL_NS = 20_000_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.kernels.kernels import by_name, is_compute
 from traceanalyzer.derive.kernels.tables import ATTENTION_BLOCKS

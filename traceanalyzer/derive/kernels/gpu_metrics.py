@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.kernels.metric_names import KINDS, metric_of
 from traceanalyzer.derive.kernels.metric_tables import GPU_METRICS
 from traceanalyzer.intervals import Array, Spans, covered, total, union

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.kernels.kernels import by_name, is_compute
 from traceanalyzer.derive.kernels.tables import KERNEL_CHAINS
 from traceanalyzer.intervals import Array

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.kernels.tables import KERNEL_PACE
 from traceanalyzer.derive.steps.trends import trend
 from traceanalyzer.intervals import Array

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.kernels.kernel_names import Kernel, kernel_of
 from traceanalyzer.derive.kernels.tables import KERNEL_STATS, KERNELS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.ranges import Ranges, mostly
 from traceanalyzer.intervals import Array

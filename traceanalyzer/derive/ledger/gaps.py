@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host import activity_times
 from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.samples import OTHERS, THREAD

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.ledger.faults import faulting_threads
 from traceanalyzer.derive.ledger.launches import call_of
 from traceanalyzer.derive.ledger.shared import Portion

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.ledger.shared import Portion
 from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_INTERVALS

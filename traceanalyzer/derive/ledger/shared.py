@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceanalyzer.derive.frames import Key
+from traceanalyzer.columns.frames import Key
 from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.intervals import Array, Spans, complement, intersect, join, subtract, total
 

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.callers import Callers
-from traceanalyzer.derive.host.places import place_text
 from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.intervals import Array, latest
+from traceanalyzer.places import place_text
 
 MOST_BLOCKS = 1000
 """How many blocks are traced back to where they were allocated."""

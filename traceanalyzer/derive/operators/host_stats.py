@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.operators.operators import GpuWork
 from traceanalyzer.derive.operators.tables import OPERATOR_STATS, SYNC_STATS
 from traceanalyzer.intervals import Array, covered, innermost, latest, union

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceanalyzer.derive.frames import Flags
+from traceanalyzer.columns.frames import Flags
 from traceanalyzer.derive.operators.operators import Operators
 from traceanalyzer.intervals import Array
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import Flags
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import Flags
 from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.intervals import Array
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.derive.operators.operator_patterns import FINDERS, LEADING, Found, role_of
 from traceanalyzer.derive.operators.operators import GpuWork, Operators

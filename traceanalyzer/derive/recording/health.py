@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.host import is_driver_overhead
 from traceanalyzer.derive.ledger.launches import MOST_GPUS, crowded
 from traceanalyzer.derive.recording.earlier_work import WORTH_SAYING, earlier_work_notes

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.start_up import context_calls
 from traceanalyzer.derive.recording.tables import OUTSIDE_WORK, RECORDINGS

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.recording.program_tables import PROGRAM
 from traceanalyzer.intervals import total, union
 from traceanalyzer.model.programs import COMPILED, FRAMEWORKS, LANGUAGES, TRAITS, VENDORS, told_by_files, with_implied

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import EMPTY, Array, Spans, covered, intersect, join, total, union
+from traceanalyzer.model.replayed import MOSTLY, Beside, Place
 from traceanalyzer.vocabulary.lines import (
     DEPENDENCY,
     HOST_WORK,
@@ -22,8 +23,6 @@ from traceanalyzer.vocabulary.lines import (
     is_idle,
 )
 
-MOSTLY = 0.5
-"""A place that holds less of the time, or a piece of idle time of which less lies in the place, is not what causes it."""
 ALL_BUT = 0.9
 """With this share of it in one thing that ran there, that is named rather than the code around it."""
 A_PHASE = 0.2
@@ -34,23 +33,6 @@ NOBODYS = (TURNAROUND.cause, LAUNCH_LATENCY.cause, DEPENDENCY.cause, QUEUED.caus
 """Causes of idle time that are no doing of the place in the program where the host was."""
 NOT_THE_HOSTS = (TURNAROUND.cause, DEPENDENCY.cause, QUEUED.cause, UNATTRIBUTED.cause, PROFILER.cause)
 """Causes of idle time that no change of the host's pace takes away."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """`ns` of idle time lie in `name`; `claimed` are the pieces of the claim that lie there, by ledger line."""
-
-    name: str
-    ns: int
-    claimed: dict[str, Spans]
-
-
-@dataclass(frozen=True)
-class Beside:
-    """Idle time beyond a claim: the one `place` in which at least half of it lies, else the largest `causes` that hold nearly all."""
-
-    place: str | None
-    causes: tuple[str, ...]
 
 
 class IdlePlaces:

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.ledger.launches import call_of
 from traceanalyzer.intervals import EMPTY, Array, Spans, clip, covered, covered_before, join, union

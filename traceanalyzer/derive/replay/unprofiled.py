@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
+from traceanalyzer.derive.replay.tables import UNPROFILED_STEPS
 from traceanalyzer.derive.replay.whatif import WhatIf
-from traceanalyzer.derive.steps.tables import UNPROFILED_STEPS
 
 IN_STEP = 1.05
 """Ranks that communicate and whose mean steps differ by less go through their steps together."""

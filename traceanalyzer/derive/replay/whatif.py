@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.activity_times import NAMES
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.ledger.gaps import AFTER_WAIT_NS
 from traceanalyzer.derive.replay.profiler_cost import LEAST_EXTENT, MOST_EXTENT, NOISE, ProfilerCost
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
 from traceanalyzer.intervals import EMPTY, Array, Spans, clip, covered, innermost, join, latest, subtract, total, union
+from traceanalyzer.model.replayed import MOST_WRONG, Prediction
 from traceanalyzer.vocabulary.lines import (
     BUSY_LINES,
     DEPENDENCY,
@@ -38,8 +39,6 @@ from traceanalyzer.vocabulary.lines import (
     UNATTRIBUTED,
 )
 
-MOST_WRONG = 0.03
-"""A timeline that is played again with nothing taken out must last as long as it did, within this share."""
 MOSTLY = 0.5
 """An operator that spends this share of its time in what is taken out exists for it, and goes with it. So it is with a wait."""
 HARDLY = 0.1
@@ -59,31 +58,6 @@ PAUSE_LINES = (LAUNCH_LATENCY.name, DEPENDENCY.name, QUEUED.name, UNATTRIBUTED.n
 PAUSES = [NAMES.index(name) for name in ("garbage_collection", "first_use")]
 DETOURS = [NAMES.index(name) for name in ("compilation", "checkpoint")]
 """Activities that a fix takes away as a whole; detours with the GPU work that they launch."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """A step as it is and as it would be, in ns: the mean from one step's end to the next's; else the window, without two steps.
-
-    `claimed` is what of the claim lies in it, `work` how much GPU time goes beyond the claim. `start` and `end` are of the whole of the
-    time that is told of, `steps` how many steps it holds. `unprofiled` is as `then`, without what recording cost; None where that is
-    not known.
-    """
-
-    now: int
-    then: int
-    claimed: int
-    work: int
-    start: int
-    end: int
-    steps: int
-    per_step: bool
-    unprofiled: int | None
-
-    @property
-    def further(self) -> int:
-        """What it gives beyond the claim."""
-        return self.now - self.then - self.claimed
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array
 
 MIN_STEPS = 3

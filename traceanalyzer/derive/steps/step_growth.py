@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.kernels.kernels import blocks
 from traceanalyzer.derive.steps.tables import STEP_GROWTH
 from traceanalyzer.derive.steps.trends import trend

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.steps.tables import STEP_LEDGER
 from traceanalyzer.intervals import Array, covered
 from traceanalyzer.vocabulary.lines import LEDGER_LINES, cause_of_line, column, step_words

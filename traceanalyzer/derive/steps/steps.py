@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.ledger.launch_calls import first_unfinished
 from traceanalyzer.derive.ledger.tables import LAUNCHES
 from traceanalyzer.derive.steps import repetition

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import Flags
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import Flags
 from traceanalyzer.derive.host.levels import by_level, depths, uncrossed
-from traceanalyzer.derive.host.places import frame_text
 from traceanalyzer.derive.trees.paths import KIND, TOP, Paths
 from traceanalyzer.intervals import Array, complement, flattened, latest, overlaps, pieces, union
+from traceanalyzer.places import frame_text
 
 _KIND_OF = {
     "operator": "operator",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import Flags
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import Flags
 from traceanalyzer.intervals import Array
 
 TOP = -1

@@ -12,38 +12,36 @@ ledger lines. What the rows leave of the window is compute.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_INTERVALS
+from traceanalyzer.catalog.declarations import declared, rule_tables
 from traceanalyzer.engine.language.kinds import TEXT, Kind, column_kind, number
-from traceanalyzer.engine.rows import GPU_KEYS, TABLES
+from traceanalyzer.engine.rows import GPU_KEYS
 from traceanalyzer.engine.rules.rule import Expectation, Rule, RuleTest, literal_of
 from traceanalyzer.engine.rules.rule_schema import MOST_TEST_ROWS
 from traceanalyzer.engine.run import run_rules
 from traceanalyzer.errors import did_you_mean
 from traceanalyzer.intervals import complement, union
+from traceanalyzer.model.derived import Sample
 from traceanalyzer.result.document import Finding
 from traceanalyzer.units import COUNT, NS
 from traceanalyzer.vocabulary.lines import (
     COMPUTE,
-    EXPOSED_COMMUNICATION,
-    EXPOSED_MEMCPY,
-    HOST_WORK,
     IDLE,
-    IDLE_CAUSES,
     LINES,
-    MPI,
     column,
-    idle_line,
 )
 
 # A test is a small trace; a stranger's test must not fill the memory.
 MOST_GPUS = 32
 LARGEST = 1 << 60
+_PLAIN = Sample()
+_COLUMN = re.compile(r"\{(\w+)\}")
 Row = dict[str, Any]
 Gpu = tuple[Any, Any]
 Stretch = tuple[int, int, str, int, int]  # rank, device, ledger line, start_ns, end_ns
@@ -66,20 +64,22 @@ class Scenario:
         rows: dict[str, list[Row]] = {}
         for name, table in given.items():
             left = MOST_TEST_ROWS - sum(map(len, rows.values()))
-            rows[name] = _rows(name, table, clock if name in _LINES else {}, left)
-        stretches = [stretch for name, line in _LINES.items() for row in rows.get(name, []) for stretch in line(row)]
+            rows[name] = _rows(name, table, clock if _sample(name).lines else {}, left)
+        stretches = [stretch for name, table in rows.items() for row in table for stretch in _stretches(name, row)]
         rows["ledger_intervals"] = []
         for row in windows:
             row.setdefault("duration", 1_000_000_000)
             rows["ledger_intervals"] += _tiles(row, stretches)
         rows["ledger"] = [_ledger(row, rows["ledger_intervals"]) for row in windows]
         try:
-            self._tables = {name: pa.Table.from_pylist(row, schema=TABLES[name].schema) for name, row in rows.items()}
+            self._tables = {
+                name: pa.Table.from_pylist(row, schema=rule_tables()[name].schema) for name, row in rows.items()
+            }
         except (OverflowError, pa.ArrowException) as error:
             raise ValueError(str(error)) from None
 
     def table(self, name: str) -> pa.Table:
-        return self._tables[name] if name in self._tables else TABLES[name].empty()
+        return self._tables[name] if name in self._tables else rule_tables()[name].empty()
 
     def unavailable(self, name: str) -> str | None:
         return self._reasons.get(name)
@@ -112,7 +112,7 @@ def _values(table: str, row: Row) -> Row:
     """A row as written, checked: what its columns can hold, unit literals as numbers."""
     if not isinstance(row, dict):
         raise ValueError(f"a row of '{table}' is a mapping of columns, not '{row}'")
-    kinds = {column.name: column_kind(column) for column in TABLES[table].columns}
+    kinds = {column.name: column_kind(column) for column in rule_tables()[table].columns}
     known = {**kinds, "duration": kinds.get("duration") or number(NS), "repeat": number(COUNT)}
     values: Row = {key: 0 for key in GPU_KEYS if key in kinds}
     for name, value in row.items():
@@ -136,9 +136,9 @@ def _value(value: Any, kind: Kind | None, what: str) -> Any:
 
 def _rows(table: str, given: list[Row], clock: dict[Gpu, int], most: int) -> list[Row]:
     """The rows of one table, repeats written out; each starts where the one before it on its GPU ended."""
-    if table not in TABLES:
-        raise ValueError(f"unknown table '{table}'{did_you_mean(table, TABLES)}")
-    spec = TABLES[table]
+    if table not in rule_tables():
+        raise ValueError(f"unknown table '{table}'{did_you_mean(table, rule_tables())}")
+    spec = rule_tables()[table]
     rows: list[Row] = []
     for one in given if isinstance(given, list) else [given]:
         values = _values(table, one)
@@ -159,89 +159,48 @@ def _rows(table: str, given: list[Row], clock: dict[Gpu, int], most: int) -> lis
     return rows
 
 
-# Columns that are the whole length of a row unless it says otherwise, and those that number the rows.
-_WHOLE = {
-    "gaps": ("gap_duration",),
-    "copies": ("exposed",),
-    "communication": ("exposed",),
-    "kernels": ("alone",),
-    "kernel_chains": ("busy",),
-    "collective_waits": ("wait", "exposed_wait"),
-    "mpi_waits": ("wait", "exposed_wait", "exposed"),
-}
-_NUMBERED = {"gaps": "gap", "collective_waits": "instance", "mpi_waits": "instance"}
-
-
 def _defaults(table: str, row: Row, number: int) -> Row:
-    """What follows from the rest of a row."""
-    duration = row["end_ns"] - row["start_ns"]
-    if table in ("collective_waits", "mpi_waits") and "late" not in row:
-        return {"exposed": duration} if table == "mpi_waits" else {}
-    defaults: Row = dict.fromkeys(_WHOLE.get(table, ()), duration)
-    if table in _NUMBERED:
-        defaults[_NUMBERED[table]] = number
-    if table == "gaps":
-        defaults["earlier_work"] = False
-    if table in ("collective_waits", "mpi_waits"):
-        defaults["spread"] = 0
-    if table == "communication":
-        defaults["exposed_transfer"] = row.get("exposed", duration) - row.get("exposed_wait", 0)
-    if table == "staged_messages":
-        in_mpi = row.get("in_mpi", 0)
-        defaults |= {"in_mpi": in_mpi, "exposed": duration - in_mpi}
-    if table in ("copy_bursts", "readbacks"):
-        idle = row.get("idle", 0)
-        defaults |= {"idle": idle, "exposed": duration - idle}
+    """What follows from the rest of a row, as its table's declaration says."""
+    sample = _sample(table)
+    with_column, more = sample.fills_with
+    seen = {"duration": row["end_ns"] - row["start_ns"], "number": number, **row}
+    defaults: Row = {}
+    for name, fill in (*sample.fills.items(), *(more.items() if with_column in row else ())):
+        if isinstance(fill, tuple):
+            whole, *parts = (seen.get(column) or 0 for column in fill)
+            defaults[name] = whole - sum(parts)
+        else:
+            defaults[name] = fill
+        seen.setdefault(name, defaults[name])
     return defaults
 
 
-def _gap_stretch(row: Row) -> list[Stretch]:
-    cause = row.get("cause")
-    if cause not in IDLE_CAUSES:
-        raise ValueError(f"a gap has one of the causes {', '.join(IDLE_CAUSES)}{did_you_mean(str(cause), IDLE_CAUSES)}")
-    return [(row["rank"], row["device"], idle_line(row["cause"]), row["start_ns"], row["end_ns"])]
+def _sample(table: str) -> Sample:
+    one = declared().get(table)
+    return (one and one.sample) or _PLAIN
 
 
-def _exposed_stretch(line: str, *columns: str) -> Callable[[Row], list[Stretch]]:
-    def stretch(row: Row) -> list[Stretch]:
-        exposed = sum(row.get(column) or 0 for column in columns or ("exposed",))
-        return [(row["rank"], row["device"], line, row["start_ns"], row["start_ns"] + exposed)]
-
-    return stretch
-
-
-def _copies_and_idle(row: Row) -> list[Stretch]:
-    """The copies of the row first, then the idle time behind them."""
-    middle = row["start_ns"] + row["exposed"]
-    return [
-        (row["rank"], row["device"], EXPOSED_MEMCPY.name, row["start_ns"], middle),
-        (row["rank"], row["device"], HOST_WORK.name, middle, middle + row["idle"]),
-    ]
+def _stretches(table: str, row: Row) -> Iterator[Stretch]:
+    """What a row lies on, one after another from its start."""
+    at = row.get("start_ns", 0)
+    for line, columns in _sample(table).lines:
+        length = sum(
+            (row["end_ns"] - row["start_ns"]) if name == "duration" else row.get(name) or 0 for name in columns
+        )
+        yield row["rank"], row["device"], _line(table, line, row), at, at + length
+        at += length
 
 
-def _copies_and_mpi(row: Row) -> list[Stretch]:
-    middle = row["start_ns"] + row["exposed"]
-    return [
-        (row["rank"], row["device"], EXPOSED_MEMCPY.name, row["start_ns"], middle),
-        (row["rank"], row["device"], MPI.name, middle, middle + row["in_mpi"]),
-    ]
-
-
-def _idle_stretch(row: Row) -> list[Stretch]:
-    return [(row["rank"], row["device"], HOST_WORK.name, row["start_ns"], row["end_ns"])]
-
-
-_LINES: dict[str, Callable[[Row], list[Stretch]]] = {
-    "gaps": _gap_stretch,
-    "copies": _exposed_stretch(EXPOSED_MEMCPY.name),
-    "copy_bursts": _copies_and_idle,
-    "readbacks": _copies_and_idle,
-    "other_threads": _idle_stretch,
-    "communication": _exposed_stretch(EXPOSED_COMMUNICATION.name),
-    "collective_waits": _exposed_stretch(EXPOSED_COMMUNICATION.name, "exposed_wait", "exposed_likely_wait"),
-    "mpi_waits": _exposed_stretch(MPI.name, "exposed_wait"),
-    "staged_messages": _copies_and_mpi,
-}
+def _line(table: str, line: str, row: Row) -> str:
+    told = line.format_map(row | {column: row.get(column) for column in _COLUMN.findall(line)})
+    if told not in LINES:
+        prefix, _, rest = line.partition("{")
+        known = [one.removeprefix(prefix) for one in LINES if one.startswith(prefix)]
+        value = told.removeprefix(prefix)
+        raise ValueError(
+            f"'{rest.rstrip('}')}' of '{table}' is one of {', '.join(known)}, not '{value}'{did_you_mean(value, known)}"
+        )
+    return told
 
 
 def _tiles(window: Row, stretches: list[Stretch]) -> list[Row]:
@@ -253,7 +212,8 @@ def _tiles(window: Row, stretches: list[Stretch]) -> list[Row]:
     covered = union(np.array([start for *_, start, _ in mine], np.int64), np.array([end for *_, end in mine], np.int64))
     free = complement(covered, 0, window["duration"])
     compute = [(*gpu, COMPUTE.name, int(start), int(end)) for start, end in zip(*free, strict=True)]
-    return [dict(zip(LEDGER_INTERVALS.schema.names, stretch, strict=True)) for stretch in [*mine, *compute]]
+    columns = rule_tables()["ledger_intervals"].schema.names
+    return [dict(zip(columns, stretch, strict=True)) for stretch in [*mine, *compute]]
 
 
 def _ledger(window: Row, tiles: list[Row]) -> Row:
@@ -265,5 +225,9 @@ def _ledger(window: Row, tiles: list[Row]) -> Row:
     idle = sum(sums[line.column] for line in IDLE.values())
     totals = {"start_ns": 0, "end_ns": window["duration"], "idle": idle, "busy": window["duration"] - idle}
     # Nothing recorded counts as nothing seen, as in a real ledger.
-    counts = {column.name: 0 for column in LEDGER.columns if column.unit == "count" and column.type == pa.int64()}
+    counts = {
+        column.name: 0
+        for column in rule_tables()["ledger"].columns
+        if column.unit == "count" and column.type == pa.int64()
+    }
     return counts | sums | totals | window

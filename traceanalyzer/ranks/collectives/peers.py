@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL, Flags
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.collectives.process_groups import members
 

@@ -11,8 +11,8 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.grouped import Groups
 from traceanalyzer.intervals import Array
 

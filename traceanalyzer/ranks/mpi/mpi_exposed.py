@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import covered
 from traceanalyzer.ranks.mpi.tables import MPI_CALL_WAITS
 from traceanalyzer.ranks.waits.waited import IN_MPI

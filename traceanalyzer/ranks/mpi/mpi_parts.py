@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL, Flags
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.intervals import Array
 from traceanalyzer.model import mpi_names
 from traceanalyzer.model.schema import MPI_CALLS

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.mpi.tables import MPI_WAITS
 from traceanalyzer.ranks.waits.waits import called, late_reasons, roots, rows_of

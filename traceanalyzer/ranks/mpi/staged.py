@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array, Spans, covered, union
 from traceanalyzer.ranks.mpi.tables import STAGED_MESSAGES
 from traceanalyzer.ranks.waits.waited import IN_MPI

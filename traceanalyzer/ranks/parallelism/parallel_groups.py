@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.grouped import Groups
-from traceanalyzer.ranks.collectives.tables import PROCESS_GROUPS
+from traceanalyzer.ranks.parallelism.tables import PROCESS_GROUPS
 
 
 def process_groups(communication: pa.Table) -> pa.Table:

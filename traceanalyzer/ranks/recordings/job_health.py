@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 
 import pyarrow as pa
 
-from traceanalyzer.derive.frames import Key
+from traceanalyzer.columns.frames import Key
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input, file_names
 from traceanalyzer.ranks.recordings.recordings import File, around, missing, repeated

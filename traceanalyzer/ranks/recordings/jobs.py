@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from traceanalyzer.derive.frames import Key
+from traceanalyzer.columns.frames import Key
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.recordings import job_health
 from traceanalyzer.ranks.recordings.recordings import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from traceanalyzer.derive.frames import Key
+from traceanalyzer.columns.frames import Key
 from traceanalyzer.model.trace import Input, file_names
 from traceanalyzer.ranks.collectives.alignment import MOST_APART_NS
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.ranges import heaviest
 from traceanalyzer.derive.ledger.busy import by_line
 from traceanalyzer.intervals import Array, Spans, covered, intersect, overlaps, union
-from traceanalyzer.ranks.collectives.tables import LATE_NAMES, LATE_WINDOWS, LATE_WORK
+from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS
+from traceanalyzer.ranks.waits.tables import LATE_NAMES, LATE_WORK
 from traceanalyzer.vocabulary.lines import INPUT
 
 MOSTLY = 0.5

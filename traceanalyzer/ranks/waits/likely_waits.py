@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.grouped import Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.parallelism.parallelism_names import PIPELINE, POINT_TO_POINT

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array
-from traceanalyzer.ranks.collectives.tables import EXCESS, EXTRA_WORK, RANK_WORK
+from traceanalyzer.ranks.waits.tables import EXCESS, EXTRA_WORK, RANK_WORK
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, LEDGER_LINES, column
 
 Floats = npt.NDArray[np.float64]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
-from traceanalyzer.derive.frames import NULL
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.grouped import Flags, Floats, Groups
 from traceanalyzer.intervals import EMPTY, Array, covered
 from traceanalyzer.ranks.collectives.collective_names import bus_factor

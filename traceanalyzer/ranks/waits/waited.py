@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.derive import frames
+from traceanalyzer.columns import frames
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
 from traceanalyzer.intervals import EMPTY, Spans, intersect, subtract, union
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, MPI

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from traceanalyzer.columns import Ints, row_groups
+from traceanalyzer.columns import Ints
+from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts.figure import Jump
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none

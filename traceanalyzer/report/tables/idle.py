@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import Ints, encoded, integers, row_groups
+from traceanalyzer.columns import Ints, encoded, integers
+from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.palette import BY_KEY
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import MISSING, Ints, encoded, integers, row_groups
+from traceanalyzer.columns import MISSING, Ints, encoded, integers
+from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.report.palette import CODES
 from traceanalyzer.report.timeline.lanes import Key, Lane, Source, slices_of
 from traceanalyzer.report.timeline.slices import Slices, pack

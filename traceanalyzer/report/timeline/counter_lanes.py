@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import MISSING, encoded, integers, row_groups
+from traceanalyzer.columns import MISSING, encoded, integers
+from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, Span, extent, rank_spans
 from traceanalyzer.report.timeline.memory_levels import Level, memory_levels
 from traceanalyzer.report.timeline.points import make_points, within

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import MISSING, Ints, encoded, integers, row_groups
+from traceanalyzer.columns import MISSING, Ints, encoded, integers
+from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.model.launch_links import Numbers
 from traceanalyzer.report.palette import BY_KEY, CODES, GPU_OP_KEYS
 from traceanalyzer.report.timeline.lanes import Key, Lane, Source, slices_of

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import encoded, row_groups
+from traceanalyzer.columns import encoded
+from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.model.launch_links import Numbers
 from traceanalyzer.report.palette import API_CLASS_KEYS, CODES, RANGE_KEYS
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, extent, slices_of

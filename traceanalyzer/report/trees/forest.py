@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import Ints, encoded, integers, row_groups
+from traceanalyzer.columns import Ints, encoded, integers
+from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.timeline.name_table import cut
 from traceanalyzer.report.trees.words import KINDS, OTHER, TREES, colour_of, shown_name, tree_words

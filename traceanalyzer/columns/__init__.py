@@ -1,8 +1,6 @@
-"""Arrow columns as numpy arrays."""
+"""Arrow columns as numpy arrays: what stands for a null, and dictionaries of names that hold no more than is used."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -87,24 +85,3 @@ def compacted(table: pa.Table, least_bytes: int = 0) -> pa.Table:
             if any(new is not old for new, old in zip(small, chunks, strict=True)):
                 table = table.set_column(index, field, pa.chunked_array(small, field.type))
     return table
-
-
-def row_groups(table: pa.Table, columns: tuple[str, ...]) -> Iterator[tuple[tuple[int, ...], Ints]]:
-    """The distinct keys over integer columns, in ascending order, each with its row numbers in table order."""
-    if table.num_rows == 0:
-        return
-    code = np.zeros(table.num_rows, dtype=np.int64)
-    parts = []
-    for column in columns:
-        values = integers(table, column)
-        distinct = np.sort(pc.unique(pa.array(values)).to_numpy())
-        parts.append(distinct)
-        code = code * len(distinct) + np.searchsorted(distinct, values)
-    order = np.argsort(code, kind="stable")
-    found, first = np.unique(code[order], return_index=True)
-    for number, rows in zip(found.tolist(), np.split(order, first[1:]), strict=True):
-        key, rest = [], number
-        for distinct in reversed(parts):
-            rest, position = divmod(rest, len(distinct))
-            key.append(int(distinct[position]))
-        yield tuple(reversed(key)), rows

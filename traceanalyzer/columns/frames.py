@@ -1,10 +1,10 @@
-"""Small bridges between Arrow tables and numpy that every derived table uses."""
+"""Tables as numpy columns and back: names as numbers, rows by group, and a declared table of what was computed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables ask here for it.
-from traceanalyzer.columns import compact, distinct
+from traceanalyzer.columns import compact, distinct, integers
 from traceanalyzer.columns import ints as ints  # noqa: PLC0414
-from traceanalyzer.intervals import Array
-from traceanalyzer.model.schema import TableSpec
 
 _LARGEST = 1 << 62
 
 K = TypeVar("K")
+Array = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Key = tuple[int, int]
 """(rank, device)."""
@@ -127,6 +126,12 @@ def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
         yield tuple(int(column[rows[0]]) for column in columns), rows
 
 
+def row_groups(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[tuple[int, ...], Array]]:
+    """The distinct keys over integer columns in ascending order, nulls (`MISSING`) first, each with its row numbers in table order."""
+    found = together(*(integers(table, column) for column in columns)) if table.num_rows else ()
+    yield from sorted(found, key=lambda one: one[0])
+
+
 def split(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, pa.Table]]:
     """As `groups`, the rows as tables."""
     for key, rows in groups(table, first, second):
@@ -154,7 +159,16 @@ class _Parts(dict[K, pa.Table], Generic[K]):
         return self._none
 
 
-def build(spec: TableSpec, columns: dict[str, pa.Array | pa.ChunkedArray | Array]) -> pa.Table:
+class Declared(Protocol):
+    """The declaration of a table (model.schema)."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def empty(self) -> pa.Table: ...
+
+
+def build(spec: Declared, columns: dict[str, pa.Array | pa.ChunkedArray | Array]) -> pa.Table:
     """A table of the declared columns and types. Raises KeyError when one is missing."""
     arrays = []
     for field in spec.schema:
@@ -165,7 +179,7 @@ def build(spec: TableSpec, columns: dict[str, pa.Array | pa.ChunkedArray | Array
     return pa.Table.from_arrays(arrays, schema=spec.schema)
 
 
-def stack(spec: TableSpec, tables: list[pa.Table]) -> pa.Table:
+def stack(spec: Declared, tables: list[pa.Table]) -> pa.Table:
     """Tables of the same spec one after another, with one dictionary per column."""
     return pa.concat_tables(tables).unify_dictionaries().combine_chunks() if tables else spec.empty()
 
