@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
 from traceanalyzer.model.versions import is_older, not_recorded, passed_over
-
-CODE = "TRC001"
+from traceanalyzer.vocabulary.health import NOT_ALL_READ
 
 
 class Conforming:
@@ -48,7 +47,7 @@ class Conforming:
                 passed_over(self._version, self._unknown.get(ordinal, ())),
             )
             rows = [
-                {"rank": ordinal, "code": CODE, "severity": note[0], "message": note[1], "count": 1}
+                {"rank": ordinal, "code": NOT_ALL_READ, "severity": note[0], "message": note[1], "count": 1}
                 for note in told
                 if note is not None
             ]

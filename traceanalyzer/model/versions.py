@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 from traceanalyzer.model.schema import SCHEMA_VERSION
+from traceanalyzer.vocabulary.levels import HIGH, INFO, MEDIUM, Severity
 
 OLDEST = "1.4"
 """Before this, `host_ranges.parent` counted from another row and a manifest had no digest."""
@@ -42,7 +43,7 @@ def is_older(version: str) -> bool:
     return (parsed(version) or _OWN) < _OWN
 
 
-def not_recorded(version: str, lacking: Iterable[str]) -> tuple[str, str] | None:
+def not_recorded(version: str, lacking: Iterable[str]) -> tuple[Severity, str] | None:
     """Severity and message of the health note on a part of a store of an older version; None for one of this version.
 
     `lacking` are the columns and tables that it lacks. What that version did not have yet was only not recorded; what it should have
@@ -57,15 +58,15 @@ def not_recorded(version: str, lacking: Iterable[str]) -> tuple[str, str] | None
     absent = sorted(set(lacking) & later)
     begin = f"the store was written by an earlier version (schema {version})"
     if gone:
-        return "high", f"{begin} and lacks {_named(gone)}, which that version had; ingest the trace again"
+        return HIGH, f"{begin} and lacks {_named(gone)}, which that version had; ingest the trace again"
     if not absent:
-        return "info", begin
+        return INFO, begin
     tables = [name for name in absent if "." not in name]
     said = f"{begin}, which did not record {_named(absent)}: rules that need that say nothing; ingest the trace again"
-    return "medium" if tables else "info", said
+    return MEDIUM if tables else INFO, said
 
 
-def passed_over(version: str, names: Iterable[str]) -> tuple[str, str] | None:
+def passed_over(version: str, names: Iterable[str]) -> tuple[Severity, str] | None:
     """Severity and message of the health note on columns and tables of a store that nothing here knows; None without any."""
     found = sorted(set(names))
     if not found:
@@ -75,7 +76,7 @@ def passed_over(version: str, names: Iterable[str]) -> tuple[str, str] | None:
         if (parsed(version) or _OWN) > _OWN
         else "of a kind that is not installed here"
     )
-    return "info", f"the store holds {_named(found)}, {whose}: not read"
+    return INFO, f"the store holds {_named(found)}, {whose}: not read"
 
 
 def _named(names: list[str]) -> str:
