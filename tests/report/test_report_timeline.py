@@ -7,9 +7,15 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 from conftest import Row, blob_of, decode
 from report_sample import HOSTILE, ORIGIN, Sample, many_kernels, rows, sample
 
+from traceanalyzer.catalog.tables import DERIVED_TABLES
+from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.report.html import render_html
+from traceanalyzer.report.timeline.lane_groups import TABLES
+from traceanalyzer.report.timeline.lanes import Source
 from traceanalyzer.report.timeline.timeline import Timeline, build_timeline
 from traceanalyzer.result.document import Evidence
 
@@ -256,3 +262,20 @@ def test_a_communication_kernel_is_parted_where_the_last_rank_arrived() -> None:
         (230, 300, "receive 5 B, group default_pg", moving),
         (400, 500, "nccl, group default_pg", moving),
     ]
+
+
+def test_lanes_read_tables_that_there_are() -> None:
+    assert set(EVENT_TABLES | DERIVED_TABLES) >= TABLES
+
+
+def test_a_table_that_is_called_otherwise_removes_no_lane_in_silence() -> None:
+    result, tables = sample()
+    missing = Sample(**tables.tables)
+    missing.table = lambda name: {}[name] if name == "step_stats" else tables.table(name)  # type: ignore[method-assign]
+    with pytest.raises(KeyError, match="step_stats"):
+        render_html(result, missing, redact=False)
+
+
+def test_a_lane_reads_what_is_declared() -> None:
+    with pytest.raises(KeyError, match="no lane declares that it reads 'gap'"):
+        Source(sample()[1], lambda _: "", declared=TABLES).table("gap")

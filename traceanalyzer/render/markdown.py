@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_rules
 from traceanalyzer.render.ledgers import Gpus, beside, device_words, gpus_of, spread_rows
 from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clipped, code, details, table, text
+from traceanalyzer.render.sections import section_blocks
 from traceanalyzer.result.document import Finding, Result, Steps
 from traceanalyzer.result.gpus import ledger_lines
 from traceanalyzer.result.job_words import absent, late_sentence, summary, waiting, worth_naming
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.sections import Section
 from traceanalyzer.result.unprofiled_words import steps_without_profiler
 from traceanalyzer.result.vocabulary import bound_by_words, line_words
 from traceanalyzer.units import format_count, format_duration, format_share
@@ -24,8 +26,8 @@ BAR = 25
 LATE = 3
 
 
-def render_markdown(result: Result, limit: int = LIMIT) -> str:
-    """Headline, health, ledger, findings, job and the rules that could not judge, in at most `limit` bytes of UTF-8."""
+def render_markdown(result: Result, sections: Sequence[Section] = (), limit: int = LIMIT) -> str:
+    """Headline, health, ledger, findings, job, other evidence and the rules that could not judge, in at most `limit` bytes of UTF-8."""
     blocks = [
         f"### {text(result.verdict.headline)}",
         _about(result),
@@ -40,9 +42,8 @@ def render_markdown(result: Result, limit: int = LIMIT) -> str:
         blocks += ["\n\n".join(_finding(number, group)) for number, group in enumerate(paying, 1)]
     elif result.devices:
         blocks.append("No finding that gives anything.")
-    return clipped(
-        [*blocks, *_job(result), *_others([group for group in groups if group not in paying]), *_rules(result)], limit
-    )
+    others = _others([group for group in groups if group not in paying])
+    return clipped([*blocks, *_job(result), *section_blocks(sections), *others, *_rules(result)], limit)
 
 
 def _about(result: Result) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_rules
 from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
+from traceanalyzer.render.sections import section_lines
 from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.sections import Section
 from traceanalyzer.result.vocabulary import bound_by_words
 from traceanalyzer.units import format_count
 
@@ -22,8 +24,8 @@ HEALTH = "TRC"
 MOST_INPUTS = 4
 
 
-def render_text(result: Result) -> str:
-    """Headline, health, ledgers, job, findings and the rules that stayed silent. Ends in a newline."""
+def render_text(result: Result, sections: Sequence[Section] = ()) -> str:
+    """Headline, health, ledgers, job, findings, other evidence, and the rules that stayed silent. Ends in a newline."""
     lines = wrap(result.verdict.headline, "", "")
     if result.devices:
         lines.append(f"bound by: {bound_by_words(result.verdict.bound_by)}")
@@ -38,7 +40,7 @@ def render_text(result: Result) -> str:
     lines += ["", *(["FINDINGS"] if groups else _calm(result))]
     for number, group in enumerate(groups, 1):
         lines += ["", *_finding(number, group, said)]
-    lines += ["", *_silent(result)]
+    lines += [*section_lines(sections), "", *_silent(result)]
     return page(lines)
 
 

@@ -16,6 +16,8 @@ from traceanalyzer.report.timeline.lanes import Key, Lane, Source, slices_of
 from traceanalyzer.report.timeline.slices import Slices, pack
 from traceanalyzer.units import format_bytes
 
+TABLES = ("communication", "collectives")
+"""What this lane reads."""
 ROWS = 4
 """Collectives of several process groups run at the same time."""
 

@@ -15,6 +15,8 @@ from traceanalyzer.report.timeline.memory_levels import Level, memory_levels
 from traceanalyzer.report.timeline.points import make_points, within
 from traceanalyzer.result.sections import Unit
 
+TABLES = ("counters", "memory_events")
+"""What these lanes read."""
 BYTES = "bytes"
 UNITS: dict[Unit, tuple[str, float]] = {
     "bytes": (BYTES, 1),

@@ -14,6 +14,8 @@ from traceanalyzer.report.timeline.lanes import Key, Lane, Source, slices_of
 from traceanalyzer.report.timeline.name_table import Names, lookup
 from traceanalyzer.report.timeline.slices import pack
 
+TABLES = ("ledger_intervals", "gaps", "step_stats", "gpu_ops")
+"""What these lanes read."""
 STREAM_ROWS = 4
 STEP_ROWS = 2
 

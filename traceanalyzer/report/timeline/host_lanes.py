@@ -16,6 +16,8 @@ from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, extent
 from traceanalyzer.report.timeline.name_table import lookup
 from traceanalyzer.report.timeline.slices import pack
 
+TABLES = ("host_ranges", "launches", "api_calls", "threads")
+"""What these lanes read."""
 THREADS_PER_PROCESS = 8
 CALL_ROWS = 4
 RANGE_LANES = (
