@@ -166,7 +166,7 @@ def test_a_prediction_for_the_job_is_a_conditional_sentence():
 
 def test_many_findings_alike_are_cut_to_a_range():
     text = " ".join(render_text(job_result(512)).split())
-    assert "rank 3, GPU 0 (12%); and on 508 more GPUs (12 to 17%)." in text
+    assert "rank 3 (GPU 0) (12%); and on 508 more GPUs (12 to 17%)." in text
 
 
 def test_health_notes_of_many_ranks_are_said_once():
@@ -192,7 +192,7 @@ def test_names_cannot_command_the_terminal():
 def test_a_finding_on_many_gpus_is_said_once():
     text = render_text(result(4))
     assert text.count("Communication [COM001, high]") == 1
-    assert "The same on rank 1, GPU 1 (30%); rank 2, GPU 2 (30%); rank 3, GPU 3 (30%)." in text
+    assert "The same on rank 1 (GPU 1) (30%); rank 2 (GPU 2) (30%); rank 3 (GPU 3) (30%)." in text
     assert text.count("→ pytorch: this") == text.count("→ pytorch: that") == 1
     assert "· 2 more in the report" in text and "gap 0, a stretch of 100 ns" in text
 

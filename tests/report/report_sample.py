@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.catalog.tables import DERIVED_TABLES
+from traceanalyzer.derive.trees.tables import CALL_TREES
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.result.document import (
     Device,
@@ -48,7 +49,7 @@ class Sample:
     def table(self, name: str) -> pa.Table:
         if name in self.tables:
             return self.tables[name]
-        return (EVENT_TABLES | DERIVED_TABLES)[name].empty()
+        return (EVENT_TABLES | DERIVED_TABLES | {CALL_TREES.name: CALL_TREES})[name].empty()
 
 
 def rows(table: str, /, **columns: Any) -> pa.Table:

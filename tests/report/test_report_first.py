@@ -219,11 +219,11 @@ def test_gpus_of_files_without_a_rank_are_called_by_their_file() -> None:
     mixed = replace(result, inputs=inputs, devices=devices)
     tables = Sample(ledger=rows("ledger", rank=[0, 1, 2], device=0))
     labels = gpu_labels(mixed, tables, rank_namer(mixed))
-    assert labels == ["rank0.json · GPU 0", "rank 1 · GPU 0", "a-name-that-is-f…d-for-a-gpu.json · GPU 0"]
-    assert gpu_names(mixed, labels) == [labels[0], "rank 1, GPU 0", labels[2]]
-    assert gpu_labels(mixed, None, rank_namer(mixed)) == ["GPU 0", "rank 1 · GPU 0", "GPU 0"]
+    assert labels == ["rank0.json (GPU 0)", "rank 1 (GPU 0)", "a-name-that-is-f…d-for-a-gpu.json (GPU 0)"]
+    assert gpu_names(mixed, labels) == [labels[0], "rank 1 (GPU 0)", labels[2]]
+    assert gpu_labels(mixed, None, rank_namer(mixed)) == ["GPU 0", "rank 1 (GPU 0)", "GPU 0"]
     page = render_html(mixed, tables).decode()
-    assert page.count("<b>rank0.json · GPU 0</b>") == 1  # its ledger
+    assert page.count("<b>rank0.json (GPU 0)</b>") == 1  # its ledger
 
 
 def test_words_in_the_ledger_bar_stand_out() -> None:
@@ -251,4 +251,4 @@ def test_a_share_of_several_gpus_is_not_said_to_be_of_one() -> None:
 def test_several_gpus_have_their_names_on_the_first_screen() -> None:
     result = job_result(3)
     screen = re.sub(r"<[^>]+>", "", seen(result).partition('id="health"')[0])
-    assert "rank 0 · GPU 0 and 2 more" in screen
+    assert "rank 0 (GPU 0) and 2 more" in screen

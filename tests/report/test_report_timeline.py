@@ -68,10 +68,10 @@ def test_quarantined_operations_are_left_out_and_said_so() -> None:
 def test_ranks_with_unrelated_clocks_start_together() -> None:
     ops = rows("gpu_ops", rank=[0, 1], process=1, device=0, context=1, stream=7, kind="kernel", name="k", quarantined=False,
                start_ns=[1_000, ORIGIN], end_ns=[2_000, ORIGIN + 500])  # fmt: skip
-    timeline = build_timeline(Sample(gpu_ops=ops), lambda rank: f"rank {rank} · ", [])
+    timeline = build_timeline(Sample(gpu_ops=ops), lambda rank: f"rank {rank}", [])
     header, decoded = decode(timeline.blob)
     assert [row.start.tolist() for row in decoded] == [[0], [0]]
-    assert [group["label"] for group in header["groups"]] == ["rank 0 · GPU 0", "rank 1 · GPU 0"]
+    assert [group["label"] for group in header["groups"]] == ["rank 0 (GPU 0)", "rank 1 (GPU 0)"]
     place = timeline.place(Evidence(1, 0, ORIGIN + 100, ORIGIN + 200, "late"))
     assert place is not None
     assert (place.start, place.end, place.group) == (100, 200, 1)
@@ -249,7 +249,7 @@ def test_a_communication_kernel_is_parted_where_the_last_rank_arrived() -> None:
                          likely_wait=[None, 30, None], start_ns=[0, 200, 400], end_ns=[100, 300, 500])  # fmt: skip
     collectives = rows("collectives", rank=[0], group="3", description="default_pg", start_ns=0, end_ns=100)
     tables = Sample(gpu_ops=ops, communication=communication, collectives=collectives)
-    timeline = build_timeline(tables, lambda rank: f"rank {rank} · ", [])
+    timeline = build_timeline(tables, lambda rank: f"rank {rank}", [])
     header, decoded = decode(timeline.blob)
     (row,) = [row for row in decoded if row.lane == "communication"]
     labels = [header["labels"][code] for code in row.colour]

@@ -30,7 +30,7 @@ from traceanalyzer.result.captures.capture import (
 )
 from traceanalyzer.result.captures.metrics import metrics_of
 from traceanalyzer.result.document import SEVERITIES, Finding, Result
-from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.result.gpu_names import gpu_namer
 
 WORK_TABLES = ("work_units", "work_names", "work_shapes")
 """What `capture_of` needs of `analyze_parts` besides the usual tables."""

@@ -43,7 +43,7 @@ from traceanalyzer.result.document import (
     Scope,
     Steps,
 )
-from traceanalyzer.result.gpus import shared_name
+from traceanalyzer.result.gpu_names import shared_name
 from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.verdict import Split, judge, one_gpu
 from traceanalyzer.version import VERSION

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from traceanalyzer.render.ledgers import gpu_words
 from traceanalyzer.result.document import Evidence, Finding, RuleOutcome, Saving
+from traceanalyzer.result.gpu_names import gpu_name
 from traceanalyzer.result.ranks import share_range, whose_time
 from traceanalyzer.result.speedups import place_name, times, times_range, told_apart
 from traceanalyzer.result.unprofiled_words import saving_without_profiler
@@ -87,7 +87,7 @@ def alike(findings: list[Finding]) -> str:
 
 
 def _brief(finding: Finding) -> str:
-    where = gpu_words(finding.scope.rank, finding.scope.device) or "the whole job"
+    where = gpu_name(finding.scope.rank, finding.scope.device) or "the whole job"
     share = finding.saving.recoverable_share
     return f"{where} ({format_share(share)})" if share else where
 

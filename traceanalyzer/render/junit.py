@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 from traceanalyzer.exit_codes import NOT_JUDGED
 from traceanalyzer.render.findings import gain
-from traceanalyzer.render.ledgers import gpu_words
 from traceanalyzer.result.document import Finding, Result, RuleOutcome
 from traceanalyzer.result.gate import at_least, exit_code
+from traceanalyzer.result.gpu_names import gpu_name
 from traceanalyzer.result.ranks import notes
 
 USUAL = "medium"
@@ -90,7 +90,7 @@ def _say(case: ElementTree.Element, tag: str, message: str, text: str = "", kind
 def _written_out(findings: list[Finding]) -> str:
     lines = []
     for finding in findings[:MOST]:
-        where = gpu_words(finding.scope.rank, finding.scope.device) or "the whole job"
+        where = gpu_name(finding.scope.rank, finding.scope.device) or "the whole job"
         lines.append(f"[{finding.severity}] {where}: {finding.message}\n  {gain(finding)}")
     advice = dict.fromkeys(words for finding in findings for entry in finding.recommend for words in entry.values())
     left = len(findings) - MOST

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_rules
-from traceanalyzer.render.ledgers import Gpus, beside, device_words, gpus_of, spread_rows
+from traceanalyzer.render.ledgers import Gpus, beside, gpus_of, spread_rows
 from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clipped, code, details, table, text
 from traceanalyzer.render.sections import section_blocks
 from traceanalyzer.result.document import Finding, Result, Steps
+from traceanalyzer.result.gpu_names import device_name
 from traceanalyzer.result.gpus import ledger_lines
 from traceanalyzer.result.job_words import absent, late_sentence, summary, waiting, worth_naming
 from traceanalyzer.result.ranks import notes, rank_list
@@ -94,7 +95,7 @@ def _right(columns: int) -> list[str]:
 
 def _one_gpu(result: Result) -> str:
     device = result.devices[0]
-    name = device_words(device) + (f" ({device.name})" if device.name else "")
+    name = device_name(device) + (f" ({device.name})" if device.name else "")
     rows = []
     for line, ns in ledger_lines(device).items():
         if ns:

@@ -80,7 +80,7 @@ def _trace(side: Compared) -> Trace:
 
 
 def _rank_namer(tables: Tables) -> RankName:
-    """What to say before "GPU n" where no result tells: the rank as the tables number it, if there are several."""
+    """Whose a GPU is where no result tells: the rank as the tables number it, if there are several."""
     ops = table_or_none(tables, "gpu_ops")
     several = ops is not None and len(set(integers(ops, "rank").tolist())) > 1
-    return lambda rank: f"rank {rank} · " if several else ""
+    return lambda rank: f"rank {rank}" if several else ""

@@ -73,7 +73,7 @@ class ReportContext:
 
     @cached_property
     def rank_name(self) -> RankName:
-        """What stands before "GPU n" for a rank of the tables."""
+        """Whose a GPU is, by its rank in the tables."""
         return gpu_names.rank_namer(self.result)
 
     @cached_property

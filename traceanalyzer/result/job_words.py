@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpus import gpu_namer, late_ranks
+from traceanalyzer.result.gpu_names import gpu_namer
+from traceanalyzer.result.gpus import late_ranks
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism
 from traceanalyzer.result.ranks import rank_list
 from traceanalyzer.result.vocabulary import cause_words, line_words

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from traceanalyzer.report.sections.advice import Advice, advice
 from traceanalyzer.report.sections.gains import Gain, gain
-from traceanalyzer.report.sections.words import format_duration, gpu_label, readable
+from traceanalyzer.report.sections.words import format_duration, readable
 from traceanalyzer.report.timeline.places import Place
 from traceanalyzer.result.document import Evidence, Finding, Metric, Result, RuleOutcome
+from traceanalyzer.result.gpu_names import gpu_name
 from traceanalyzer.result.ranks import share_range, whose_time
 from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
 
@@ -182,7 +183,7 @@ def _scope(finding: Finding, evidence: list[EvidenceView], group_label: Callable
     where = next((item.place.group for item in evidence if item.place), None)
     if scope.rank is None and scope.device is not None and where is not None:
         return group_label(where)
-    return gpu_label(scope.rank, scope.device)
+    return gpu_name(scope.rank, scope.device)
 
 
 def _figures(rule: RuleOutcome | None, finding: Finding) -> list[Figure]:

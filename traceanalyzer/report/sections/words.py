@@ -27,12 +27,6 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
-def gpu_label(rank: int | None, device: int | None) -> str:
-    words = [] if rank is None else [f"rank {rank}"]
-    words += [] if device is None else [f"GPU {device}"]
-    return " · ".join(words)
-
-
 def amount_words(value: float | None, unit: Unit) -> str:
     """An amount as the page writes it."""
     if value is None:

@@ -95,7 +95,7 @@ def _wait_words(how: int, late: int, late_device: int, source: Source) -> str:
         return "likely waiting for another rank"
     if late == MISSING:
         return "waiting for other ranks"
-    return f"waiting for {source.rank_name(late).removesuffix(' · ') or f'GPU {late_device}'}"
+    return f"waiting for {source.rank_name(late) or f'GPU {late_device}'}"
 
 
 def _descriptions(collectives: pa.Table | None) -> dict[tuple[int, str], str]:

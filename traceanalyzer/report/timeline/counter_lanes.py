@@ -13,6 +13,7 @@ from traceanalyzer.columns import MISSING, encoded, integers, row_groups
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, Span, extent, rank_spans
 from traceanalyzer.report.timeline.memory_levels import Level, memory_levels
 from traceanalyzer.report.timeline.points import make_points, within
+from traceanalyzer.result.gpu_names import gpu_of, part_of
 from traceanalyzer.result.sections import Unit
 
 TABLES = ("counters", "memory_events")
@@ -48,8 +49,8 @@ def add_counters(source: Source, groups: list[Group]) -> list[Group]:
         else:
             lanes = memory.get(key, []) + lanes
         if lanes:
-            whose = "" if key[1] == MISSING else f"GPU {key[1]} · "
-            label = f"{source.rank_name(key[0])}{whose}counters"
+            owner = gpu_of(source.rank_name(key[0]), None if key[1] == MISSING else key[1])
+            label = part_of(owner, "counters")
             added.append(Group(label, key[0], None, spans.get(key[0]) or extent(lanes), lanes))
     return added
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from traceanalyzer.result.captures.capture import Capture, Value
 from traceanalyzer.result.document import SEVERITIES, Device, Finding, Result
-from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.result.gpu_names import gpu_namer
 from traceanalyzer.result.vocabulary import IDLE_ABOUT
 from traceanalyzer.units import COUNT, NS, SHARE
 

@@ -10,7 +10,7 @@ from traceanalyzer.report.context import ReportContext
 from traceanalyzer.report.palette import BY_KEY, Swatch
 from traceanalyzer.report.section import PageSection
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.result.gpu_names import gpu_namer
 from traceanalyzer.result.job import LateRank
 from traceanalyzer.result.job_words import absent, summary, waiting, why_late
 
