@@ -10,6 +10,7 @@ from traceanalyzer.render.ledgers import Gpus, beside, gpus_of, spread_rows
 from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clipped, code, details, table, text
 from traceanalyzer.render.sections import section_blocks
 from traceanalyzer.result.document import Finding, Result, Steps
+from traceanalyzer.result.gain_words import is_of_all
 from traceanalyzer.result.gpu_names import device_name
 from traceanalyzer.result.gpus import ledger_lines
 from traceanalyzer.result.job_words import absent, late_sentence, summary, waiting, worth_naming
@@ -40,7 +41,7 @@ def render_markdown(result: Result, sections: Sequence[Section] = (), limit: int
     paying = [group for group in groups if not result.judged or any(finding.saving.pays for finding in group)]
     if paying:
         blocks.append("#### What to change" if result.judged else "#### What to do")
-        blocks += ["\n\n".join(_finding(number, group)) for number, group in enumerate(paying, 1)]
+        blocks += ["\n\n".join(_finding(number, group, is_of_all(result))) for number, group in enumerate(paying, 1)]
     elif result.devices:
         blocks.append("No finding that gives anything.")
     others = _others([group for group in groups if group not in paying])
@@ -114,7 +115,7 @@ def _steps(steps: Steps | None) -> list[str]:
     return [f"{count}: {times}; {without}" if without else f"{count}: {times}"]
 
 
-def _finding(number: int, group: list[Finding]) -> list[str]:
+def _finding(number: int, group: list[Finding], everywhere: bool) -> list[str]:
     """A finding that gives something: what, why and the first advice; the rest is folded away."""
     first = group[0]
     advice, more = _advice(group), []
@@ -124,7 +125,7 @@ def _finding(number: int, group: list[Finding]) -> list[str]:
         shown = [f"- {text(one)}" for one in proofs(first.evidence)]
         more.append("\n".join(["Where it shows:", "", *_cut(shown, MOST_PROOF)]))
     lines = [f"**{number}. {text(first.title)}** · {code(first.rule)} · {text(first.severity)}"]
-    lines += [text(gain(first))] if first.saving.recoverable_ns else []
+    lines += [text(gain(first, everywhere))] if first.saving.recoverable_ns else []
     lines.append(text(first.message))
     if len(group) > 1:
         lines.append(f"The same on {text(alike(group[1:]))}.")

@@ -11,6 +11,7 @@ from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.render.sections import section_lines
 from traceanalyzer.result.document import Finding, Result
+from traceanalyzer.result.gain_words import is_of_all
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
@@ -39,7 +40,7 @@ def render_text(result: Result, sections: Sequence[Section] = ()) -> str:
     said = _said(result)
     lines += ["", *(["FINDINGS"] if groups else _calm(result))]
     for number, group in enumerate(groups, 1):
-        lines += ["", *_finding(number, group, said)]
+        lines += ["", *_finding(number, group, said, is_of_all(result))]
     lines += [*section_lines(sections), "", *_silent(result)]
     return page(lines)
 
@@ -77,12 +78,12 @@ def _plain(sentence: str) -> str:
     return sentence.rstrip(".").casefold()
 
 
-def _finding(number: int, group: list[Finding], said_above: Collection[str]) -> list[str]:
+def _finding(number: int, group: list[Finding], said_above: Collection[str], everywhere: bool) -> list[str]:
     first = group[0]
     indent = " " * (len(str(number)) + 2)
     lines = [
         *wrap(f"{first.title} [{first.rule}, {first.severity}]", f"{number}. ", indent),
-        *([] if first.rule.startswith(HEALTH) else wrap(gain(first), indent, indent)),
+        *([] if first.rule.startswith(HEALTH) else wrap(gain(first, everywhere), indent, indent)),
         *([] if _plain(first.message) in said_above else wrap(first.message, indent, indent)),
     ]
     if len(group) > 1:

@@ -33,8 +33,8 @@ def title(names: list[str]) -> str:
 
 
 def rank_namer(result: Result) -> Callable[[int], str]:
-    """Whose a rank of the tables is, which is a number of the file's own when the job's is not known: "rank 3", else the file's name where
-    there are several; empty for the only one."""
+    """Whose a rank of the tables is, which is a number of the file's own when the job's is not known: "rank 3", else the name of the
+    file where there are several; empty for the only one."""
     known = {rank for device in result.devices for rank in device.used_by}
     files = _files(result) if len(result.inputs) > 1 else {}
     return lambda rank: f"rank {rank}" if rank in known else files.get(rank, "")
