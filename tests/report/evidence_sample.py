@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from report_sample import HOSTILE
+from report_sample import HOSTILE, ORIGIN
 
 from traceanalyzer.result.sections import Flame, Grid, Lane, Levels, Mark, Section, Words
 
@@ -48,5 +48,7 @@ def grid(rows: int = 3) -> Grid:
 def section(rows: int = 30, order: int = 35) -> Section:
     words = Words(f"The peak is owned by `attention.py:7`, {HOSTILE} says.")
     blocks = [words, levels(), grid(rows), flame()]
-    lane = Lane(0, 0, "snapshot: allocated", "bytes", [0, 500_000_000, 2_000_000_000], [MIB, 5 * MIB, 2 * MIB])
+    lane = Lane(
+        0, 0, "snapshot: allocated", "bytes", [ORIGIN, ORIGIN + 5_000_000, ORIGIN + 20_000_000], [MIB, 5 * MIB, 2 * MIB]
+    )
     return Section("memory-snapshot", "Memory", blocks, [lane], order)

@@ -54,7 +54,7 @@ def alike(findings: list[Finding]) -> str:
 def _brief(finding: Finding) -> str:
     where = gpu_name(finding.scope.rank, finding.scope.device) or "the whole job"
     share = finding.saving.recoverable_share
-    return f"{where} ({format_share(share)})" if share else where
+    return f"{where}, {format_share(share)}" if share else where
 
 
 def proofs(evidence: Iterable[Evidence]) -> list[str]:

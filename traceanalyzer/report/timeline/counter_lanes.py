@@ -57,15 +57,18 @@ def add_counters(source: Source, groups: list[Group]) -> list[Group]:
 
 def _with_evidence(lanes: dict[Key, list[Lane]], source: Source, spans: Mapping[int, Span]) -> dict[Key, list[Lane]]:
     """The lanes with those of other kinds of evidence, as far as they lie within what is shown of their rank."""
+    outside = 0
     for one in source.lanes:
         points = make_points(
             np.asarray(one.times_ns, np.int64), np.asarray(one.values, np.float64) * UNITS[one.unit][1]
         )
         if one.rank in spans:
             points = within(points, *spans[one.rank])
+        outside += not len(points)
         if len(points):
             lane = Lane(one.label, [points], "counter", UNITS[one.unit][0])
             lanes.setdefault((one.rank, one.device), []).append(lane)
+    source.leave_out(outside, "lanes of other evidence that has no time in common with this recording")
     return lanes
 
 
