@@ -49,6 +49,11 @@ def section(rows: int = 30, order: int = 35) -> Section:
     words = Words(f"The peak is owned by `attention.py:7`, {HOSTILE} says.")
     blocks = [words, levels(), grid(rows), flame()]
     lane = Lane(
-        0, 0, "snapshot: allocated", "bytes", [ORIGIN, ORIGIN + 5_000_000, ORIGIN + 20_000_000], [MIB, 5 * MIB, 2 * MIB]
+        0,
+        0,
+        "snapshot: allocated",
+        "bytes",
+        [ORIGIN + 1_000_000, ORIGIN + 6_000_000, ORIGIN + 20_000_000],
+        [MIB, 5 * MIB, 2 * MIB],
     )
     return Section("memory-snapshot", "Memory", blocks, [lane], order)
