@@ -13,6 +13,7 @@ from tests.support.kineto import KinetoTrace, steady
 from tests.support.places import FIXTURES
 from tests.test_cli import refused, run
 from traceanalyzer.cli import compare as verb
+from traceanalyzer.render.output import output_names
 
 SLOW = FIXTURES / "kineto" / "item_sync.slow.pt.trace.json.gz"
 FIXED = FIXTURES / "kineto" / "item_sync.fixed.pt.trace.json.gz"
@@ -202,4 +203,4 @@ def test_a_log_obeys_no_name(capsysbinary, tmp_path):
 
 
 def test_every_format_has_a_writer():
-    assert set(verb._WRITERS) == set(verb.CompareFormat)
+    assert set(verb.FORMATS) == set(verb.CompareFormat) == {*output_names("comparison"), "html"}

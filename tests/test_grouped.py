@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.grouped import Groups, known, text_codes
+from traceanalyzer.columns.grouped import Groups, known, text_codes
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-5, 5), st.booleans()), max_size=30)
 

@@ -20,11 +20,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.job_results import job_result
 from traceanalyzer.cli.common import ResultFormat
-from traceanalyzer.render.formats import FORMATS, rendered
+from traceanalyzer.render.formats import rendered
 from traceanalyzer.render.github import render_github
 from traceanalyzer.render.junit import render_junit
 from traceanalyzer.render.markdown import render_markdown
 from traceanalyzer.render.md import LIMIT, clipped, code, table, text
+from traceanalyzer.render.output import output, output_names, own_outputs
 from traceanalyzer.render.sarif import fingerprints, render_sarif
 from traceanalyzer.render.source_lines import line_in_repository
 from traceanalyzer.result.document import Health, Metric, Result, RuleOutcome, Scope, Source, Verdict
@@ -86,11 +87,13 @@ RESULTS: dict[str, Callable[[], Result]] = {
     "600 ranks": cache(lambda: job_result(600)),
     **{f"hostile {n}": (lambda name=name: hostile(name)) for n, name in enumerate(HOSTILE)},
 }
+FORMATS = [one.name for one in own_outputs("result")]
 every_result = pytest.mark.parametrize("make", RESULTS.values(), ids=RESULTS)
 
 
 def test_each_format_of_the_command_line_has_a_renderer():
-    assert [*FORMATS] == [*ResultFormat]
+    assert FORMATS == output_names("result") == [*ResultFormat]
+    assert [output("result", name).name for name in FORMATS] == FORMATS
 
 
 @every_result
@@ -103,7 +106,8 @@ def test_the_same_result_gives_the_same_bytes(make, name):
 def test_what_is_published_tells_of_nobody():
     whole = golden()
     whole = replace(whole, inputs=[replace(whole.inputs[0], path="/home/jane/secret-project/runs/a.json")])
-    for name, one in FORMATS.items():
+    for name in FORMATS:
+        one = output("result", name)
         (content,), (open_,) = rendered(whole, None, [name]), rendered(whole, None, [name], redact=False)
         assert (b"jane" in content) is (not one.published)
         assert (b"jane" in open_) is (name not in ("junit", "github", "csv", "prometheus"))  # which name no file

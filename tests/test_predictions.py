@@ -12,8 +12,8 @@ from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
 from traceanalyzer.intervals import Spans
 from traceanalyzer.render.findings import gain as text_gain
-from traceanalyzer.report.sections.gains import gain as page_gain
 from traceanalyzer.result.document import Finding, PlaceSaving, Result, Saving
+from traceanalyzer.result.gain_words import gain as page_gain
 
 MS = 1_000
 
@@ -109,8 +109,9 @@ def test_the_gain_is_told_by_place(tmp_path) -> None:
     assert place.predicted_step_ns == pytest.approx(36e6, rel=0.02)
     assert whole.predicted_step_ns == pytest.approx(30e6, rel=0.02)
     assert place.predicted_speedup == pytest.approx(51 / 36, rel=0.02)
-    said = text_gain(found)
-    assert "Without train.py:150 (log_metrics) alone, a step takes 36" in said and "without all of it" in said
+    said = text_gain(found, False)
+    assert "faster without train.py:150 (log_metrics) alone; an average step takes 36" in said
+    assert "without all of it" in said
 
 
 def test_a_phase_of_the_program_is_no_place(tmp_path) -> None:
@@ -238,8 +239,8 @@ def finding(own: Saving) -> Finding:
 
 def test_ranges_are_written_as_ranges() -> None:
     own = Saving(300_000_000, 0.3, 1.43, None, predicted_speedup=1.4, predicted_speedup_range=(1.38, 12.6))
-    assert "the same work is done 1.4× to 13× as fast" in text_gain(finding(own))
-    assert text_gain(finding(own)).startswith("About 300 ms")
+    assert "1.4× to 13× faster without it, estimated from what the GPU can do" in text_gain(finding(own), False)
+    assert text_gain(finding(own), False).startswith("About 300 ms")
     gain = page_gain(own)
     assert gain is not None and gain.speed == "1.4× to 13× faster" and gain.term == "estimated"
 

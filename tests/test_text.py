@@ -150,14 +150,17 @@ def test_without_matches_nothing_is_said_of_waiting_and_bandwidths_are_lower_bou
 def test_a_prediction_for_the_job_is_a_conditional_sentence():
     text = " ".join(render_text(job_result(4)).split())
     assert (
-        "Had the last rank come to each collective with the one before it, a step would take 23 ms instead of 44 ms (1.91×)."
-        in text
+        "1.91× faster had the last rank come to each collective with the one before it; "
+        "a typical step would take 23 ms instead of 44 ms." in text
     )
     assert "Replayed" not in text
     first = job_result(4).findings[0]
     cases = [
-        ({"step_ns": None, "predicted_step_ns": None}, "before it, the same work would be done 1.91× as fast."),
-        ({"predicted_speedup": 1.0}, "before it, the same work would take as long: something else sets the pace."),
+        ({"step_ns": None, "predicted_step_ns": None}, "before it, over the whole recording."),
+        (
+            {"predicted_speedup": 1.0},
+            "with the one before it: something else sets the pace.",
+        ),
     ]
     for change, words in cases:
         found = replace(first, saving=replace(first.saving, **change))
@@ -166,7 +169,7 @@ def test_a_prediction_for_the_job_is_a_conditional_sentence():
 
 def test_many_findings_alike_are_cut_to_a_range():
     text = " ".join(render_text(job_result(512)).split())
-    assert "rank 3, GPU 0 (12%); and on 508 more GPUs (12 to 17%)." in text
+    assert "rank 3 (GPU 0), 12%; and on 508 more GPUs (12 to 17%)." in text
 
 
 def test_health_notes_of_many_ranks_are_said_once():
@@ -192,7 +195,7 @@ def test_names_cannot_command_the_terminal():
 def test_a_finding_on_many_gpus_is_said_once():
     text = render_text(result(4))
     assert text.count("Communication [COM001, high]") == 1
-    assert "The same on rank 1, GPU 1 (30%); rank 2, GPU 2 (30%); rank 3, GPU 3 (30%)." in text
+    assert "The same on rank 1 (GPU 1), 30%; rank 2 (GPU 2), 30%; rank 3 (GPU 3), 30%." in text
     assert text.count("→ pytorch: this") == text.count("→ pytorch: that") == 1
     assert "· 2 more in the report" in text and "gap 0, a stretch of 100 ns" in text
 

@@ -242,10 +242,10 @@ def test_ranks_of_both_sides_keep_their_own_lanes() -> None:
             for name in ("gpu_ops", "ledger_intervals", "step_stats")
         }
     )
-    name = lambda rank: f"rank {rank} · "  # noqa: E731
+    name = lambda rank: f"rank {rank}"  # noqa: E731
     timeline = draft_stacked_timeline([Trace("BASE", two, name), Trace("NEW", two, name, ahead={1: 500})])
     labels = [group.label for group in timeline.groups]
-    assert labels == [f"{title} · rank {rank} · GPU 0" for title in ("BASE", "NEW") for rank in (0, 1)]
+    assert labels == [f"{title} · rank {rank} (GPU 0)" for title in ("BASE", "NEW") for rank in (0, 1)]
     assert [group.rank for group in timeline.groups] == [0, 1, 2, 3]
     zeros = timeline.origins
     assert zeros[0] == zeros[1] and zeros[3] - zeros[2] == 500

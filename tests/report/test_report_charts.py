@@ -29,7 +29,7 @@ MARKUP = "<b>%{x}</b> $x$ &amp; <a href='javascript:alert(1)'>n</a>"
 
 
 def built(result: Result, tables: Tables | None) -> Charts:
-    return build_charts(result, tables, lambda rank: f"rank {rank} · ", lambda _: None, {})
+    return build_charts(result, tables, lambda rank: f"rank {rank}", lambda _: None, {})
 
 
 def analysed(path: Path) -> tuple[Result, Tables]:

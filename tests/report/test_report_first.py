@@ -13,13 +13,13 @@ from tests.support.job_results import job_result
 from traceanalyzer.report.html import render_html
 from traceanalyzer.report.palette import BOUND_BY_KEYS, SWATCHES, ink_on, luminance
 from traceanalyzer.report.sections.findings_view import finding_groups
-from traceanalyzer.report.sections.first_view import MATTERING, first_view
-from traceanalyzer.report.sections.gains import gain
 from traceanalyzer.report.sections.glossary import BOUND_BY, GLOSSARY
 from traceanalyzer.report.sections.gpu_names import gpu_labels, gpu_names, rank_namer
 from traceanalyzer.report.sections.many_gpus import DRAWN, gpus_to_show
-from traceanalyzer.report.sections.steps_view import steps_views
+from traceanalyzer.report.sections.trace.charts import steps_views
+from traceanalyzer.report.sections.trace.first import MATTERING, first_view
 from traceanalyzer.result.document import Health, Result, RuleOutcome, Saving, Scope, Verdict
+from traceanalyzer.result.gain_words import gain
 from traceanalyzer.result.gpus import notable_gpus
 
 SECOND = 1_000_000_000
@@ -219,11 +219,11 @@ def test_gpus_of_files_without_a_rank_are_called_by_their_file() -> None:
     mixed = replace(result, inputs=inputs, devices=devices)
     tables = Sample(ledger=rows("ledger", rank=[0, 1, 2], device=0))
     labels = gpu_labels(mixed, tables, rank_namer(mixed))
-    assert labels == ["rank0.json · GPU 0", "rank 1 · GPU 0", "a-name-that-is-f…d-for-a-gpu.json · GPU 0"]
-    assert gpu_names(mixed, labels) == [labels[0], "rank 1, GPU 0", labels[2]]
-    assert gpu_labels(mixed, None, rank_namer(mixed)) == ["GPU 0", "rank 1 · GPU 0", "GPU 0"]
+    assert labels == ["rank0.json (GPU 0)", "rank 1 (GPU 0)", "a-name-that-is-f…d-for-a-gpu.json (GPU 0)"]
+    assert gpu_names(mixed, labels) == [labels[0], "rank 1 (GPU 0)", labels[2]]
+    assert gpu_labels(mixed, None, rank_namer(mixed)) == ["GPU 0", "rank 1 (GPU 0)", "GPU 0"]
     page = render_html(mixed, tables).decode()
-    assert page.count("<b>rank0.json · GPU 0</b>") == 1  # its ledger
+    assert page.count("<b>rank0.json (GPU 0)</b>") == 1  # its ledger
 
 
 def test_words_in_the_ledger_bar_stand_out() -> None:
@@ -251,4 +251,4 @@ def test_a_share_of_several_gpus_is_not_said_to_be_of_one() -> None:
 def test_several_gpus_have_their_names_on_the_first_screen() -> None:
     result = job_result(3)
     screen = re.sub(r"<[^>]+>", "", seen(result).partition('id="health"')[0])
-    assert "rank 0 · GPU 0 and 2 more" in screen
+    assert "rank 0 (GPU 0) and 2 more" in screen

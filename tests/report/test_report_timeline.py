@@ -7,9 +7,14 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 from conftest import Row, blob_of, decode
 from report_sample import HOSTILE, ORIGIN, Sample, many_kernels, rows, sample
 
+from traceanalyzer.catalog.declarations import rule_tables
+from traceanalyzer.report.html import render_html
+from traceanalyzer.report.timeline.lane_groups import TABLES
+from traceanalyzer.report.timeline.lanes import Source
 from traceanalyzer.report.timeline.timeline import Timeline, build_timeline
 from traceanalyzer.result.document import Evidence
 
@@ -62,10 +67,10 @@ def test_quarantined_operations_are_left_out_and_said_so() -> None:
 def test_ranks_with_unrelated_clocks_start_together() -> None:
     ops = rows("gpu_ops", rank=[0, 1], process=1, device=0, context=1, stream=7, kind="kernel", name="k", quarantined=False,
                start_ns=[1_000, ORIGIN], end_ns=[2_000, ORIGIN + 500])  # fmt: skip
-    timeline = build_timeline(Sample(gpu_ops=ops), lambda rank: f"rank {rank} · ", [])
+    timeline = build_timeline(Sample(gpu_ops=ops), lambda rank: f"rank {rank}", [])
     header, decoded = decode(timeline.blob)
     assert [row.start.tolist() for row in decoded] == [[0], [0]]
-    assert [group["label"] for group in header["groups"]] == ["rank 0 · GPU 0", "rank 1 · GPU 0"]
+    assert [group["label"] for group in header["groups"]] == ["rank 0 (GPU 0)", "rank 1 (GPU 0)"]
     place = timeline.place(Evidence(1, 0, ORIGIN + 100, ORIGIN + 200, "late"))
     assert place is not None
     assert (place.start, place.end, place.group) == (100, 200, 1)
@@ -243,7 +248,7 @@ def test_a_communication_kernel_is_parted_where_the_last_rank_arrived() -> None:
                          likely_wait=[None, 30, None], start_ns=[0, 200, 400], end_ns=[100, 300, 500])  # fmt: skip
     collectives = rows("collectives", rank=[0], group="3", description="default_pg", start_ns=0, end_ns=100)
     tables = Sample(gpu_ops=ops, communication=communication, collectives=collectives)
-    timeline = build_timeline(tables, lambda rank: f"rank {rank} · ", [])
+    timeline = build_timeline(tables, lambda rank: f"rank {rank}", [])
     header, decoded = decode(timeline.blob)
     (row,) = [row for row in decoded if row.lane == "communication"]
     labels = [header["labels"][code] for code in row.colour]
@@ -256,3 +261,20 @@ def test_a_communication_kernel_is_parted_where_the_last_rank_arrived() -> None:
         (230, 300, "receive 5 B, group default_pg", moving),
         (400, 500, "nccl, group default_pg", moving),
     ]
+
+
+def test_lanes_read_tables_that_there_are() -> None:
+    assert set(rule_tables()) >= TABLES
+
+
+def test_a_table_that_is_called_otherwise_removes_no_lane_in_silence() -> None:
+    result, tables = sample()
+    missing = Sample(**tables.tables)
+    missing.table = lambda name: {}[name] if name == "step_stats" else tables.table(name)  # type: ignore[method-assign]
+    with pytest.raises(KeyError, match="step_stats"):
+        render_html(result, missing, redact=False)
+
+
+def test_a_lane_reads_what_is_declared() -> None:
+    with pytest.raises(KeyError, match="no lane declares that it reads 'gap'"):
+        Source(sample()[1], lambda _: "", declared=TABLES).table("gap")

@@ -81,7 +81,7 @@ def decoded(blob: str) -> tuple[dict[str, Any], Paths]:
 
 def view_of(table: pa.Table, most: int = 10_000, **tables: pa.Table):
     trees = Sample(call_trees=table, **tables)
-    made = call_trees_view(read_forest(trees), trees, lambda rank: f"rank {rank} · ", most)
+    made = call_trees_view(read_forest(trees), trees, lambda rank: f"rank {rank}", most)
     assert made is not None
     return made
 
@@ -223,7 +223,7 @@ def test_a_step_is_said_where_the_window_consists_of_steps(step_time, steps):
     header, _ = decoded(view_of(call_trees(1), ledger=ledger).blob)
     idle, _, host = header["trees"]
     assert [(part["label"], part["window"], part["steps"]) for part in idle["parts"]] == [
-        ("rank 0 · GPU 0", 1_000, steps)
+        ("rank 0 (GPU 0)", 1_000, steps)
     ]
     assert [(part["label"], part["device"], part["window"]) for part in host["parts"]] == [("rank 0", None, 0)]
 

@@ -162,7 +162,7 @@ def test_inverted_it_begins_with_what_the_time_was_spent_in(stacks: Page) -> Non
 
 def test_other_trees_and_other_ranks(stacks: Page) -> None:
     labels = stacks.locator("#stacks-part option").all_inner_texts()
-    assert labels == ["all 2 GPUs", "rank 0 · GPU 0", "rank 1 · GPU 0"]
+    assert labels == ["all 2 GPUs", "rank 0 (GPU 0)", "rank 1 (GPU 0)"]
     stacks.select_option("#stacks-part", "1")
     assert nodes(stacks)[0][1] == 1_000_000
     stacks.select_option("#stacks-tree", "host")

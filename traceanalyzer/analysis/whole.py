@@ -42,7 +42,7 @@ from traceanalyzer.result.document import (
     Scope,
     Steps,
 )
-from traceanalyzer.result.gpus import shared_name
+from traceanalyzer.result.gpu_names import shared_name
 from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.settings import Settings
 from traceanalyzer.result.verdict import Split, judge, one_gpu, unjudged_headline

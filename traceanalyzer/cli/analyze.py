@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import (
+    AS_TEXT,
+    JUDGED,
     RANKS_SHOWN,
     Disabled,
     FailOn,
@@ -17,7 +20,6 @@ from traceanalyzer.cli.common import (
     MaxSize,
     Output,
     Redacted,
-    ResultFormat,
     ResultFormatOption,
     RuleFolders,
     Scheduler,
@@ -32,6 +34,7 @@ from traceanalyzer.cli.common import (
 )
 from traceanalyzer.cli.outputs import Also, Outputs
 from traceanalyzer.errors import InputError
+from traceanalyzer.render.output import output_names
 
 if TYPE_CHECKING:
     from traceanalyzer.analysis.parts import Part
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
 @begins_again
 def analyze(
     inputs: Inputs,
-    format_: ResultFormatOption = ResultFormat.TEXT,
+    format_: ResultFormatOption = AS_TEXT,
     output: Output = Path("-"),
     also: Also = None,
     stacks: Annotated[
@@ -80,11 +83,11 @@ def analyze(
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.render.formats import rendered
 
-    if stacks and format_ is not ResultFormat.TEXT:
+    if stacks and format_ != "text":
         raise InputError("--stacks: shows paths as text; leave --format out, or use export --format folded for scripts")
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     checked = Outputs(inputs, config)
-    outputs = [(format_, checked.file(output)), *checked.also(also, ResultFormat)]
+    outputs = [(format_, checked.file(output)), *checked.also(also, output_names("result"))]
     how = How(jobs, scheduler, checked.store(store), limit)
     use_little_memory()
     with analyzed(inputs, config, how) as (parts, found):
@@ -104,3 +107,6 @@ def _heaviest(parts: Sequence[Part], config: Config, result: Result) -> bytes:
 
     shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
     return render_stacks([tree for part in shown for tree in stacks(part, config)]).encode()
+
+
+COMMAND = Command("analyze", analyze, order=20, epilog=JUDGED)

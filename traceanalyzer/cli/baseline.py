@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from traceanalyzer.cli.captures import read_run
+from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import (
     Disabled,
     Jobs,
@@ -92,3 +93,6 @@ def show(
     from traceanalyzer.result.captures.baseline_file import read_baseline
 
     write(render_baseline(read_baseline(file)).encode(), Path("-"))
+
+
+COMMAND = Command("baseline", app, order=50)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceanalyzer.cli.captures import read_run
+from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import (
     Disabled,
     Jobs,
@@ -20,16 +21,16 @@ from traceanalyzer.cli.common import (
     Scheduler,
     Thresholds,
     begins_again,
+    choice,
     configuration,
     size_limit,
     write,
 )
 from traceanalyzer.cli.outputs import Also, Outputs
+from traceanalyzer.render.output import formats_help, output_names
 from traceanalyzer.terminal import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.budgets.judge import Given
     from traceanalyzer.config import Budgets, Config
@@ -41,14 +42,12 @@ EPILOG = (
 )
 
 
-class CheckFormat(StrEnum):
-    """How a check is written."""
-
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    JUNIT = "junit"
-    GITHUB = "github"
+if TYPE_CHECKING:
+    CheckFormat = str
+else:
+    CheckFormat = choice("CheckFormat", output_names("check"))
+"""How a check is written."""
+AS_TEXT = CheckFormat("text")
 
 
 class Aggregate(StrEnum):
@@ -105,9 +104,9 @@ def check(
         typer.Option(
             "--format",
             "-f",
-            help="text for people, json for scripts, markdown for a summary, junit for a CI server, github for annotations.",
+            help=formats_help("check"),
         ),
-    ] = CheckFormat.TEXT,
+    ] = AS_TEXT,
     output: Output = Path("-"),
     also: Also = None,
     redact: Redacted = True,
@@ -137,7 +136,7 @@ def check(
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
     budgets = _budgets(config, config_file, asserted or [], baseline)
     checked = Outputs(captures, config, [config_file, budgets.baseline])
-    outputs = [(format_, checked.file(output)), *checked.also(also, CheckFormat)]
+    outputs = [(format_, checked.file(output)), *checked.also(also, output_names("check"))]
     how_taken = aggregate.value if aggregate else budgets.aggregate or Aggregate.MEDIAN.value
     held = assertions(budgets, [rule.id for rule in rules_for(config)], how_taken)
     use_little_memory()
@@ -169,19 +168,16 @@ def _given(place: Path, config: Config, how: How) -> list[Given]:
     return [Given(capture, str(place), run.result is None) for capture in run.captures]
 
 
-def _rendered(found: Check, form: CheckFormat, redact: bool) -> bytes:
+def _rendered(found: Check, form: str, redact: bool) -> bytes:
     """What is made to be published tells of no person and no machine."""
     from traceanalyzer.redaction.data import redaction_of
-    from traceanalyzer.render.comparing import check_github, check_junit, check_markdown, check_text
+    from traceanalyzer.render.output import Asked, output
 
-    if form is CheckFormat.JSON:
-        return found.to_json()
-    if form is CheckFormat.TEXT:
-        return check_text.render_check(found).encode()
-    published: dict[CheckFormat, Callable[[Check], bytes]] = {
-        CheckFormat.MARKDOWN: lambda one: check_markdown.render_check(one).encode(),
-        CheckFormat.JUNIT: check_junit.render_check,
-        CheckFormat.GITHUB: lambda one: check_github.render_check(one).encode(),
-    }
-    places = [one.place for one in found.captures] + ([found.baseline] if found.baseline else [])
-    return published[form](redaction_of(places=places).check(found) if redact else found)
+    one = output("check", form)
+    if one.published and redact:
+        places = [capture.place for capture in found.captures] + ([found.baseline] if found.baseline else [])
+        found = redaction_of(places=places).check(found)
+    return one.render(found, Asked())
+
+
+COMMAND = Command("check", check, order=30, epilog=EPILOG)

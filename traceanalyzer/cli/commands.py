@@ -1,4 +1,4 @@
-"""The command line: one verb a module, no logic here. Nothing heavy is imported before a verb runs, so that `--help` is quick."""
+"""The command line: the modules of this folder that declare a command. Nothing heavy is imported before one runs: `--help` is quick."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from traceanalyzer.cli import analyze, baseline, check, compare, doctor, export, ingest, report, rules
-from traceanalyzer.cli.common import JUDGED
+from traceanalyzer.cli.command import others_commands, own_commands
 from traceanalyzer.exit_codes import ERROR, INTERRUPTED
 from traceanalyzer.terminal import tell_lines
 
@@ -36,15 +35,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("report", help=report.report.__doc__, epilog=JUDGED)(report.report)
-app.command("analyze", help=analyze.analyze.__doc__, epilog=JUDGED)(analyze.analyze)
-app.command("check", help=check.check.__doc__, epilog=check.EPILOG)(check.check)
-app.command("compare", help=compare.compare.__doc__, epilog=compare.EPILOG)(compare.compare)
-app.add_typer(baseline.app, name="baseline")
-app.command("export", help=export.export.__doc__, epilog=export.EPILOG)(export.export)
-app.command("doctor", help=doctor.doctor.__doc__)(doctor.doctor)
-app.command("ingest", help=ingest.ingest.__doc__)(ingest.ingest)
-app.add_typer(rules.app, name="rules")
+OWN = own_commands()
+for _command in OWN:
+    _command.add_to(app)
 
 
 def _version(wanted: bool) -> None:
@@ -70,6 +63,8 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 def command_line() -> int:
     """Do what was typed, and the exit code. Wrong usage is told here, all other errors are raised."""
+    for command in others_commands(OWN, sys.argv[1:]):
+        command.add_to(app)
     try:
         code = app(standalone_mode=False) or 0
     except _UsageError as error:

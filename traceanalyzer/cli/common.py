@@ -16,6 +16,7 @@ import typer
 from traceanalyzer.cli.streams import ReaderGoneError
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.files import replacing, resolved
+from traceanalyzer.render.output import formats_help, output_names
 from traceanalyzer.terminal import line, tell
 from traceanalyzer.vocabulary import levels
 
@@ -54,27 +55,25 @@ class Format(StrEnum):
     JSON = "json"
 
 
-class ResultFormat(StrEnum):
-    """How a result can be written; `render.formats` has a renderer for each."""
-
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    SARIF = "sarif"
-    JUNIT = "junit"
-    GITHUB = "github"
-    CSV = "csv"
-    PROMETHEUS = "prometheus"
+def choice(name: str, values: Sequence[str]) -> type[StrEnum]:
+    """An option's choice among what is found when the program starts."""
+    made: type[StrEnum] = StrEnum(name, {value: value for value in values})  # type: ignore[misc]
+    return made
 
 
+if TYPE_CHECKING:
+    ResultFormat = str
+else:
+    ResultFormat = choice("ResultFormat", output_names("result"))
+"""How a result can be written: the modules of `render.outputs.result`, and what other packages offer."""
+AS_TEXT = ResultFormat("text")
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="text for people, json for scripts.")]
 ResultFormatOption = Annotated[
     ResultFormat,
     typer.Option(
         "--format",
         "-f",
-        help="text for people, json for scripts (all there is), markdown for a step summary or a comment, sarif for code scanning, "
-        "junit for test reports, github for annotations, csv for spreadsheets, prometheus for graphs.",
+        help=formats_help("result"),
     ),
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write; - is stdout.")]

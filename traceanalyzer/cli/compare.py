@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from contextlib import ExitStack
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceanalyzer.cli.captures import read_run, run_of
+from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import (
     Disabled,
     Jobs,
@@ -24,17 +24,17 @@ from traceanalyzer.cli.common import (
     Severity,
     Thresholds,
     begins_again,
+    choice,
     configuration,
     size_limit,
     write,
 )
 from traceanalyzer.cli.outputs import Also, Outputs
 from traceanalyzer.errors import InputError
+from traceanalyzer.render.output import formats_help, output_names
 from traceanalyzer.terminal import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from traceanalyzer.analysis import ReportTables
     from traceanalyzer.analysis.captures import Run
     from traceanalyzer.result.comparing.comparison import Comparison
@@ -48,13 +48,15 @@ RANKS_COMPARED = 4
 """Of a larger job so many ranks have a timeline in the HTML page, on either side."""
 
 
-class CompareFormat(StrEnum):
-    """How a comparison is written."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    JSON = "json"
-    HTML = "html"
+HTML = "html"
+"""The page, which takes the events of both sides."""
+FORMATS = [*output_names("comparison"), HTML]
+if TYPE_CHECKING:
+    CompareFormat = str
+else:
+    CompareFormat = choice("CompareFormat", FORMATS)
+"""How a comparison is written."""
+AS_TEXT = CompareFormat("text")
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,9 @@ def compare(
         typer.Option(
             "--format",
             "-f",
-            help="text for people, markdown for a pull request, json for scripts, html with both timelines.",
+            help=formats_help("comparison", "html with both timelines"),
         ),
-    ] = CompareFormat.TEXT,
+    ] = AS_TEXT,
     output: Output = Path("-"),
     also: Also = None,
     fail_over: Annotated[
@@ -143,12 +145,12 @@ def compare(
     allowed = _share(fail_over)
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
     checked = Outputs([base, new, *(more_base or []), *(more_new or [])], config)
-    outputs = [(format_, checked.file(output)), *checked.also(also, CompareFormat)]
+    outputs = [(format_, checked.file(output)), *checked.also(also, FORMATS)]
     read = partial(read_run, config=config, how=how)
     use_little_memory()
     with ExitStack() as events:
         # Only the page needs the events of both sides at once.
-        page = any(form is CompareFormat.HTML for form, _ in outputs)
+        page = any(form == HTML for form, _ in outputs)
         first = [events.enter_context(run_of(one, config, how)) if page else read(one) for one in (base, new)]
         before, after = (
             [*run.captures, *(capture for place in more or [] for capture in read(place).captures)]
@@ -159,7 +161,7 @@ def compare(
         comparison = compared(before, after, anyway)
         style = Style(title, redact, limit_mb)
         for form, place in outputs:
-            write(_WRITERS[form](comparison, first, style), place)
+            write(_rendered(comparison, form, first, style), place)
     if str(output) != "-":
         tell(comparison.headline)
     passed = gate(comparison, allowed, fail_on_new.value if fail_on_new else None)
@@ -181,22 +183,16 @@ def _share(text: str) -> float:
     return float(value)
 
 
-def _text(comparison: Comparison, _: list[Run], __: Style) -> bytes:
-    from traceanalyzer.render.comparing.compare_text import render_comparison
-
-    return render_comparison(comparison).encode()
-
-
-def _json(comparison: Comparison, _: list[Run], __: Style) -> bytes:
-    return comparison.to_json()
-
-
-def _markdown(comparison: Comparison, _: list[Run], style: Style) -> bytes:
+def _rendered(comparison: Comparison, form: str, runs: list[Run], style: Style) -> bytes:
+    """What is made to be published tells of no person and no machine."""
     from traceanalyzer.redaction.data import redaction_of
-    from traceanalyzer.render.comparing.compare_markdown import render_comparison_markdown
+    from traceanalyzer.render.output import Asked, output
 
-    shown = redaction_of().comparison(comparison) if style.redact else comparison
-    return render_comparison_markdown(shown, style.title).encode()
+    if form == HTML:
+        return _html(comparison, runs, style)
+    one = output("comparison", form)
+    shown = redaction_of().comparison(comparison) if one.published and style.redact else comparison
+    return one.render(shown, Asked(title=style.title))
 
 
 def _html(comparison: Comparison, runs: list[Run], style: Style) -> bytes:
@@ -226,9 +222,4 @@ def _tables(run: Run) -> ReportTables | None:
     return run.tables([run.parts[at] for at in ranks_to_show(run.result, RANKS_COMPARED)])
 
 
-_WRITERS: dict[CompareFormat, Callable[[Comparison, list[Run], Style], bytes]] = {
-    CompareFormat.TEXT: _text,
-    CompareFormat.JSON: _json,
-    CompareFormat.MARKDOWN: _markdown,
-    CompareFormat.HTML: _html,
-}
+COMMAND = Command("compare", compare, order=40, epilog=EPILOG)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import (
     Format,
     FormatOption,
@@ -41,3 +42,6 @@ def doctor(
         diagnosis = diagnose(inputs, progress, limit)
     write(diagnosis.to_json() if format_ is Format.JSON else render_diagnosis(diagnosis).encode(), place)
     raise typer.Exit(0 if diagnosis.can_judge else 3)
+
+
+COMMAND = Command("doctor", doctor, order=70)

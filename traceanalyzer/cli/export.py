@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import (
     RANKS_SHOWN,
     Disabled,
@@ -162,3 +163,6 @@ def export(
     if str(output) != "-":
         tell(f"{_WRITTEN[target][0]}: {output} ({_WRITTEN[target][1]})")
     raise typer.Exit(exit_code(found.result, None))
+
+
+COMMAND = Command("export", export, order=60, epilog=EPILOG)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import Inputs, Jobs, MaxSize, Scheduler, counting, reading, size_limit
 from traceanalyzer.cli.outputs import Outputs
 from traceanalyzer.terminal import tell
@@ -55,3 +56,6 @@ def ingest(
     files = "1 file" if stored.files == 1 else f"{stored.files} files"
     there = f" ({stored.there_already} of them were there already)" if stored.there_already else ""
     tell(f"{shown(output)}: {stored.rows:,} rows from {files}{there}")
+
+
+COMMAND = Command("ingest", ingest, order=80)

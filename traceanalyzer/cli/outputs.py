@@ -7,9 +7,8 @@ import stat
 import sys
 import unicodedata
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
@@ -17,8 +16,6 @@ from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
 from traceanalyzer.files import is_folder, resolved, status_of
 from traceanalyzer.urls import Place, local_of, url_of
-
-F = TypeVar("F", bound=StrEnum)
 
 STDOUT = Path("-")
 Also = Annotated[
@@ -63,19 +60,19 @@ class Outputs:
         self._take(place, f"{given or output}: another output goes to {output} already; name another file")
         return place
 
-    def also(self, values: list[str] | None, formats: type[F]) -> list[tuple[F, Path]]:
+    def also(self, values: list[str] | None, formats: Sequence[str]) -> list[tuple[str, Path]]:
         """What `--also` asks for. Refused too: no format or an unknown one, and standard output."""
-        wanted: list[tuple[F, Path]] = []
+        wanted: list[tuple[str, Path]] = []
         for value in values or []:
             name, is_pair, file = value.partition("=")
             known = ", ".join(formats)
             if not is_pair or not file:
                 raise InputError(f"--also {value}: write it as FORMAT=FILE, such as markdown=summary.md")
-            if name not in list(formats):
+            if name not in formats:
                 raise InputError(f"--also {value}: there is no format '{name}'; choose one of {known}")
             if file == "-":
                 raise InputError(f"--also {value}: only the main output can go to standard output; name a file")
-            wanted.append((formats(name), self.file(Path(file), f"--also {value}")))
+            wanted.append((name, self.file(Path(file), f"--also {value}")))
         return wanted
 
     def store(self, given: Path | None) -> Place | None:

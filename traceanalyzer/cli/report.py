@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import (
+    JUDGED,
     RANKS_SHOWN,
     Disabled,
     FailOn,
@@ -15,7 +17,6 @@ from traceanalyzer.cli.common import (
     Jobs,
     MaxSize,
     Redacted,
-    ResultFormat,
     RuleFolders,
     Scheduler,
     Store,
@@ -29,6 +30,7 @@ from traceanalyzer.cli.common import (
 )
 from traceanalyzer.cli.outputs import Also, Outputs
 from traceanalyzer.errors import InputError
+from traceanalyzer.render.output import output_names
 from traceanalyzer.terminal import tell
 
 
@@ -87,7 +89,7 @@ def report(
         raise InputError("--open: standard output cannot be shown in a browser; name a file with -o")
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     outputs = Outputs(inputs, config)
-    page, others = outputs.file(output), outputs.also(also, ResultFormat)
+    page, others = outputs.file(output), outputs.also(also, output_names("result"))
     how = How(jobs, scheduler, outputs.store(store), limit)
     use_little_memory()
     with analyzed(inputs, config, how) as (parts, found):
@@ -113,3 +115,6 @@ def show(page: Path) -> None:
     address = page.as_uri()
     if not webbrowser.open(address):
         tell(f"no browser found; open {address} yourself")
+
+
+COMMAND = Command("report", report, order=10, epilog=JUDGED)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import Format, FormatOption, RuleFolders, configuration, write
 from traceanalyzer.terminal import page, tell
 
@@ -143,3 +144,6 @@ def _show_json(document: object, indent: int) -> None:
 
     text = json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
     write(text.encode(errors="backslashreplace"), Path("-"))
+
+
+COMMAND = Command("rules", app, order=90)

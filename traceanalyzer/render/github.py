@@ -9,6 +9,7 @@ from traceanalyzer.render.findings import gain
 from traceanalyzer.render.lines import printable
 from traceanalyzer.render.source_lines import line_in_repository
 from traceanalyzer.result.document import Finding, Result
+from traceanalyzer.result.gain_words import is_of_all
 from traceanalyzer.result.gate import at_least, exit_code
 from traceanalyzer.result.ranks import notes
 from traceanalyzer.result.settings import settings_sentence
@@ -38,7 +39,8 @@ def render_github(result: Result, fail_on: str | None = None) -> str:
     for rule in result.rules:
         if rule.outcome == "error":
             written.append(("warning", command("warning", rule.reason or "no reason given", f"{rule.rule} failed")))
-    written += [_finding(finding, _kind(finding.severity, fail_on)) for finding in result.findings]
+    everywhere = is_of_all(result)
+    written += [_finding(finding, _kind(finding.severity, fail_on), everywhere) for finding in result.findings]
     shown: Counter[str] = Counter()
     left: Counter[str] = Counter()
     lines = []
@@ -66,8 +68,8 @@ def command(kind: str, message: str, title: str, at: tuple[str, int] | None = No
     return f"::{kind} {properties}::{_data(message)}"
 
 
-def _finding(finding: Finding, kind: str) -> tuple[str, str]:
-    words = f"{finding.message}\n{gain(finding)}" if finding.saving.pays else finding.message
+def _finding(finding: Finding, kind: str, everywhere: bool) -> tuple[str, str]:
+    words = f"{finding.message}\n{gain(finding, everywhere)}" if finding.saving.pays else finding.message
     return kind, command(kind, words, f"{finding.rule} {finding.title}", line_in_repository(finding.source))
 
 

@@ -7,10 +7,11 @@ from xml.etree import ElementTree
 
 from traceanalyzer.exit_codes import NOT_JUDGED
 from traceanalyzer.render.findings import gain
-from traceanalyzer.render.ledgers import gpu_words
 from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result, RuleOutcome
+from traceanalyzer.result.gain_words import is_of_all
 from traceanalyzer.result.gate import at_least, exit_code
+from traceanalyzer.result.gpu_names import gpu_name
 from traceanalyzer.result.ranks import notes
 from traceanalyzer.vocabulary.levels import MEDIUM
 
@@ -29,10 +30,11 @@ def render_junit(result: Result, fail_on: str | None = None) -> bytes:
         own.setdefault(finding.rule, []).append(finding)
     suite = ElementTree.Element("testsuite", name=NAME)
     _trace(suite, result, fail_on)
+    everywhere = is_of_all(result)
     for rule in result.rules:
-        _case(suite, rule, own.pop(rule.rule, []), fail_on or USUAL)
+        _case(suite, rule, own.pop(rule.rule, []), fail_on or USUAL, everywhere)
     for rule_id, findings in own.items():
-        _case(suite, RuleOutcome(rule_id, "fired", None, findings[0].title), findings, fail_on or USUAL)
+        _case(suite, RuleOutcome(rule_id, "fired", None, findings[0].title), findings, fail_on or USUAL, everywhere)
     return document(suite)
 
 
@@ -65,7 +67,7 @@ def _trace(suite: ElementTree.Element, result: Result, fail_on: str | None) -> N
         ElementTree.SubElement(case, "system-out").text = _legal(health)
 
 
-def _case(suite: ElementTree.Element, rule: RuleOutcome, findings: list[Finding], least: str) -> None:
+def _case(suite: ElementTree.Element, rule: RuleOutcome, findings: list[Finding], least: str, everywhere: bool) -> None:
     family = (re.match(r"[A-Za-z]+", rule.rule) or ["rules"])[0]
     name = _legal(f"{rule.rule} {rule.title}".strip())
     case = ElementTree.SubElement(suite, "testcase", classname=f"{NAME}.{family}", name=name)
@@ -73,14 +75,20 @@ def _case(suite: ElementTree.Element, rule: RuleOutcome, findings: list[Finding]
     if failing:
         first = failing[0]
         more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
-        _say(case, "failure", f"{first.severity}: {first.message}{more}", _written_out(failing), first.severity)
+        _say(
+            case,
+            "failure",
+            f"{first.severity}: {first.message}{more}",
+            _written_out(failing, everywhere),
+            first.severity,
+        )
     elif rule.outcome == "error":
         _say(case, "error", rule.reason or "no reason given")
     elif rule.outcome in ("not_applicable", "could_not_judge"):
         words = f"{rule.outcome.replace('_', ' ')}: {rule.reason or 'no reason given'}"
         ElementTree.SubElement(case, "skipped", message=_legal(words))
     if len(failing) < len(findings):
-        below = _written_out([finding for finding in findings if finding not in failing])
+        below = _written_out([finding for finding in findings if finding not in failing], everywhere)
         ElementTree.SubElement(case, "system-out").text = f"Below {least}, so not counted as a failure:\n{below}"
 
 
@@ -89,11 +97,11 @@ def _say(case: ElementTree.Element, tag: str, message: str, text: str = "", kind
     element.text = _legal(text or message)
 
 
-def _written_out(findings: list[Finding]) -> str:
+def _written_out(findings: list[Finding], everywhere: bool) -> str:
     lines = []
     for finding in findings[:MOST]:
-        where = gpu_words(finding.scope.rank, finding.scope.device) or "the whole job"
-        lines.append(f"[{finding.severity}] {where}: {finding.message}\n  {gain(finding)}")
+        where = gpu_name(finding.scope.rank, finding.scope.device) or "the whole job"
+        lines.append(f"[{finding.severity}] {where}: {finding.message}\n  {gain(finding, everywhere)}")
     advice = dict.fromkeys(words for finding in findings for entry in finding.recommend for words in entry.values())
     left = len(findings) - MOST
     return _legal(

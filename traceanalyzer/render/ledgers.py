@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from traceanalyzer.result.document import Device, Result, Steps
-from traceanalyzer.result.gpus import (
-    SIDE_BY_SIDE,
-    gpu_namer,
-    ledger_lines,
-    notable_gpus,
-    shared_name,
-    spread,
-    steps_of_gpus,
-)
+from traceanalyzer.result.gpu_names import device_name, short_names
+from traceanalyzer.result.gpus import SIDE_BY_SIDE, ledger_lines, notable_gpus, spread, steps_of_gpus
 from traceanalyzer.result.unprofiled_words import steps_without_profiler
 from traceanalyzer.units import format_count, format_duration, format_share
 from traceanalyzer.vocabulary.lines import line_words
@@ -41,24 +34,11 @@ def gpus_of(result: Result) -> Gpus:
     return list(zip(result.devices, steps_of_gpus(result), strict=True))
 
 
-def gpu_words(rank: int | None, device: int | None) -> str:
-    """For example "rank 3, GPU 0"; empty for the whole job."""
-    words = [] if rank is None else [f"rank {rank}"]
-    words += [] if device is None else [f"GPU {device}"]
-    return ", ".join(words)
-
-
-def device_words(device: Device) -> str:
-    """The same of a row of the result, which may be a GPU that several files used."""
-    shared = device.users > 1
-    return shared_name(device.device, device.ranks, device.users) if shared else gpu_words(device.rank, device.device)
-
-
 def _ledger(device: Device, steps: Steps | None) -> list[str]:
     """One GPU: time, share and a bar a line."""
     name = f" ({device.name})" if device.name else ""
     work = f"{format_count(device.gpu_op_count)} operations, {format_count(device.kernel_count)} kernels"
-    lines = [f"{device_words(device)}{name}: window {format_duration(device.window_ns)}, {work}"]
+    lines = [f"{device_name(device)}{name}: window {format_duration(device.window_ns)}, {work}"]
     for line, ns in ledger_lines(device).items():
         if ns:
             share = ns / device.window_ns if device.window_ns else 0
@@ -76,7 +56,7 @@ def _ledger(device: Device, steps: Steps | None) -> list[str]:
 
 def beside(result: Result, gpus: Gpus) -> list[tuple[str, list[str]]]:
     """Rows of a table with a column a GPU: its ledger as shares of its window, its work and its steps."""
-    names, block, timed = _short_names(result), [device for device, _ in gpus], [steps for _, steps in gpus]
+    names, block, timed = short_names(result.devices), [device for device, _ in gpus], [steps for _, steps in gpus]
     rows = [("share of the window", [names[device.rank, device.device] for device in block])]
     shares = [{line: ns / max(d.window_ns, 1) for line, ns in ledger_lines(d).items()} for d in block]
     lines = dict.fromkeys(line for ledger in shares for line in ledger)
@@ -94,13 +74,6 @@ def beside(result: Result, gpus: Gpus) -> list[tuple[str, list[str]]]:
     return rows
 
 
-def _short_names(result: Result) -> dict[tuple[int | None, int], str]:
-    """What to call each GPU at the head of a narrow column: "rank 3", "GPU 3" or "r3/GPU0"."""
-    namer = gpu_namer(result.devices)
-    names = {(d.rank, d.device): namer(d.rank, d.device) for d in result.devices}
-    return {key: f"r{key[0]}/GPU{key[1]}" if "," in name else name for key, name in names.items()}
-
-
 def _table(rows: list[tuple[str, list[str]]]) -> list[str]:
     return [f"  {label:<{LABEL}}" + "".join(f"{cell:>{CELL}}" for cell in cells) for label, cells in rows]
 
@@ -116,7 +89,7 @@ def _spread(result: Result, gpus: Gpus) -> list[str]:
 def spread_rows(result: Result, gpus: Gpus) -> list[tuple[str, list[str], list[str]]]:
     """Many GPUs: of each line least, median and most with the GPUs that have it, and columns for those that matter most. The first row
     has the headings."""
-    devices, short = result.devices, _short_names(result)
+    devices, short = result.devices, short_names(result.devices)
     own = beside(result, [gpus[at] for at in notable_gpus(result, OF_THEIR_OWN)])
     columns = dict(own)
     names = [short[device.rank, device.device] for device in devices]

@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_rules
-from traceanalyzer.render.ledgers import Gpus, beside, device_words, gpus_of, spread_rows
+from traceanalyzer.render.ledgers import Gpus, beside, gpus_of, spread_rows
 from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clipped, code, details, marked, table, text
+from traceanalyzer.render.sections import section_blocks
 from traceanalyzer.result.document import Finding, Result, Steps
+from traceanalyzer.result.gain_words import is_of_all
+from traceanalyzer.result.gpu_names import device_name
 from traceanalyzer.result.gpus import ledger_lines
 from traceanalyzer.result.job_words import absent, late_sentence, summary, waiting, worth_naming
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.sections import Section
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.unprofiled_words import steps_without_profiler
 from traceanalyzer.units import format_count, format_duration, format_share
@@ -26,8 +30,8 @@ BAR = 25
 LATE = 3
 
 
-def render_markdown(result: Result, limit: int = LIMIT) -> str:
-    """Headline, health, ledger, findings, job and the rules that could not judge, in at most `limit` bytes of UTF-8."""
+def render_markdown(result: Result, sections: Sequence[Section] = (), limit: int = LIMIT) -> str:
+    """Headline, health, ledger, findings, job, other evidence and the rules that could not judge, in at most `limit` bytes of UTF-8."""
     blocks = [
         f"### {text(result.verdict.headline)}",
         _about(result),
@@ -40,12 +44,11 @@ def render_markdown(result: Result, limit: int = LIMIT) -> str:
     paying = [group for group in groups if not result.judged or any(finding.saving.pays for finding in group)]
     if paying:
         blocks.append("#### What to change" if result.judged else "#### What to do")
-        blocks += ["\n\n".join(_finding(number, group)) for number, group in enumerate(paying, 1)]
+        blocks += ["\n\n".join(_finding(number, group, is_of_all(result))) for number, group in enumerate(paying, 1)]
     elif result.devices:
         blocks.append("No finding that gives anything.")
-    return clipped(
-        [*blocks, *_job(result), *_others([group for group in groups if group not in paying]), *_rules(result)], limit
-    )
+    others = _others([group for group in groups if group not in paying])
+    return clipped([*blocks, *_job(result), *section_blocks(sections), *others, *_rules(result)], limit)
 
 
 def _about(result: Result) -> str:
@@ -101,7 +104,7 @@ def _right(columns: int) -> list[str]:
 
 def _one_gpu(result: Result) -> str:
     device = result.devices[0]
-    name = device_words(device) + (f" ({device.name})" if device.name else "")
+    name = device_name(device) + (f" ({device.name})" if device.name else "")
     rows = []
     for line, ns in ledger_lines(device).items():
         if ns:
@@ -120,7 +123,7 @@ def _steps(steps: Steps | None) -> list[str]:
     return [f"{count}: {times}; {without}" if without else f"{count}: {times}"]
 
 
-def _finding(number: int, group: list[Finding]) -> list[str]:
+def _finding(number: int, group: list[Finding], everywhere: bool) -> list[str]:
     """A finding that gives something: what, why and the first advice; the rest is folded away."""
     first = group[0]
     advice, more = _advice(group), []
@@ -130,7 +133,7 @@ def _finding(number: int, group: list[Finding]) -> list[str]:
         shown = [f"- {text(one)}" for one in proofs(first.evidence)]
         more.append("\n".join(["Where it shows:", "", *_cut(shown, MOST_PROOF)]))
     lines = [f"**{number}. {text(first.title)}** · {code(first.rule)} · {text(first.severity)}"]
-    lines += [text(gain(first))] if first.saving.recoverable_ns else []
+    lines += [text(gain(first, everywhere))] if first.saving.recoverable_ns else []
     lines.append(text(first.message))
     if len(group) > 1:
         lines.append(f"The same on {text(alike(group[1:]))}.")

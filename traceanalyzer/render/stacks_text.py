@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceanalyzer.names import readable_name
-from traceanalyzer.render.ledgers import gpu_words
 from traceanalyzer.render.lines import WIDTH, page, wrap
+from traceanalyzer.result.gpu_names import gpu_name
 from traceanalyzer.result.stacks import HeavyPath, HeavyPaths
 from traceanalyzer.units import format_duration, format_share
 from traceanalyzer.vocabulary.lines import cause_words
@@ -33,7 +33,7 @@ def render_stacks(trees: Sequence[HeavyPaths]) -> str:
 
 
 def _tree(tree: HeavyPaths) -> list[str]:
-    who = gpu_words(tree.rank, tree.device)
+    who = gpu_name(tree.rank, tree.device)
     title = f"{who}: {TITLES[tree.tree]}" if who else TITLES[tree.tree]
     lines = wrap(f"{title}: {_time(tree, tree.total_ns)}", "", "  ")
     for path in tree.paths:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_rules
 from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
+from traceanalyzer.render.sections import section_lines
 from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result
+from traceanalyzer.result.gain_words import is_of_all
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.sections import Section
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.units import format_count
 from traceanalyzer.vocabulary.levels import INFO
@@ -25,8 +28,8 @@ HEALTH = "TRC"
 MOST_INPUTS = 4
 
 
-def render_text(result: Result) -> str:
-    """Headline, health, ledgers, job, findings and the rules that stayed silent. Ends in a newline."""
+def render_text(result: Result, sections: Sequence[Section] = ()) -> str:
+    """Headline, health, ledgers, job, findings, other evidence, and the rules that stayed silent. Ends in a newline."""
     lines = wrap(result.verdict.headline, "", "")
     if result.devices:
         lines.append(f"bound by: {bound_by_words(result.verdict.bound_by)}")
@@ -42,8 +45,8 @@ def render_text(result: Result) -> str:
     said = _said(result)
     lines += ["", *(["FINDINGS"] if groups else _calm(result))]
     for number, group in enumerate(groups, 1):
-        lines += ["", *_finding(number, group, said)]
-    lines += ["", *_silent(result)]
+        lines += ["", *_finding(number, group, said, is_of_all(result))]
+    lines += [*section_lines(sections), "", *_silent(result)]
     return page(lines)
 
 
@@ -80,12 +83,12 @@ def _plain(sentence: str) -> str:
     return sentence.rstrip(".").casefold()
 
 
-def _finding(number: int, group: list[Finding], said_above: Collection[str]) -> list[str]:
+def _finding(number: int, group: list[Finding], said_above: Collection[str], everywhere: bool) -> list[str]:
     first = group[0]
     indent = " " * (len(str(number)) + 2)
     lines = [
         *wrap(f"{first.title} [{first.rule}, {first.severity}]", f"{number}. ", indent),
-        *([] if first.rule.startswith(HEALTH) else wrap(gain(first), indent, indent)),
+        *([] if first.rule.startswith(HEALTH) else wrap(gain(first, everywhere), indent, indent)),
         *([] if _plain(first.message) in said_above else wrap(first.message, indent, indent)),
     ]
     if len(group) > 1:

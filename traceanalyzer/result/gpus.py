@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from statistics import median
 
 from traceanalyzer.result.document import Device, Result, Steps
 from traceanalyzer.result.job import LateRank
-from traceanalyzer.result.ranks import rank_list
 from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOSED_MEMCPY, EXPOSED_MEMSET, idle_line
 
 SIDE_BY_SIDE = 16
@@ -40,27 +39,6 @@ def ledger_lines(device: Device) -> dict[str, int]:
         EXPOSED_MEMSET.name: device.exposed_memset_ns,
         **{idle_line(cause): ns for cause, ns in device.idle_by_cause_ns.items()},
     }
-
-
-def gpu_namer(devices: Sequence[Device]) -> Callable[[int | None, int | None], str]:
-    """What to call a GPU of this job by rank and device number, as shortly as possible: "rank 3", "GPU 3" or "rank 3, GPU 0"."""
-    ranks = {device.rank for device in devices}
-    one_each = len(ranks) == len(devices)
-    shared = {(one.rank, one.device): shared_name(one.device, one.ranks, one.users) for one in devices if one.users > 1}
-
-    def name(rank: int | None, device: int | None) -> str:
-        if (rank, device) in shared:
-            return shared[rank, device]  # type: ignore[index]
-        if rank is None:
-            return "a GPU" if device is None else f"GPU {device}"
-        return f"rank {rank}" if one_each or device is None else f"rank {rank}, GPU {device}"
-
-    return name
-
-
-def shared_name(device: int, ranks: Sequence[int], users: int) -> str:
-    """What to call a GPU that several files used at the same time: "GPU 0 of ranks 0-3"."""
-    return f"GPU {device} of {f'ranks {rank_list(ranks)}' if len(ranks) == users else f'{users} files'}"
 
 
 def steps_of_gpus(result: Result) -> list[Steps | None]:

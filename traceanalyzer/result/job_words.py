@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpus import gpu_namer, late_ranks
+from traceanalyzer.result.gpu_names import gpu_namer
+from traceanalyzer.result.gpus import late_ranks
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism
 from traceanalyzer.result.ranks import rank_list
 from traceanalyzer.units import format_bytes, format_count, format_duration, format_share

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.grouped import Floats, Groups, Names, text_codes
 from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.ledger.launches import call_of
@@ -26,7 +27,6 @@ from traceanalyzer.derive.steps.steps import steps_at
 from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.hardware_queues import one_queue
 from traceanalyzer.derive.streams.transfers import computes, exposed
-from traceanalyzer.grouped import Floats, Groups, Names, text_codes
 from traceanalyzer.intervals import Array, Spans, covered, covered_before, latest_of, union
 from traceanalyzer.ranks.collectives import nccl_calls
 from traceanalyzer.ranks.collectives.classes import OPERATOR

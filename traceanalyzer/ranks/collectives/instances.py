@@ -8,7 +8,7 @@ import numpy as np
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
-from traceanalyzer.grouped import Floats, Groups
+from traceanalyzer.columns.grouped import Floats, Groups
 from traceanalyzer.intervals import Array
 
 ENDS_NS, ENDS_SHARE = 100_000, 0.25

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.grouped import Floats, Groups
+from traceanalyzer.columns.grouped import Floats, Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.collectives.collectives import chains, lanes, match

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.grouped import Groups, Names, known, text_codes
+from traceanalyzer.columns.grouped import Groups, Names, known, text_codes
 from traceanalyzer.intervals import Array, latest_of
 from traceanalyzer.ranks.collectives.collective_names import kind_of
 from traceanalyzer.ranks.collectives.peers import BOTH, RECEIVE, SEND

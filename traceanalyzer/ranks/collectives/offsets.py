@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.grouped import Floats, Groups
+from traceanalyzer.columns.grouped import Floats, Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.grouped import Groups
+from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.intervals import Array
 
 

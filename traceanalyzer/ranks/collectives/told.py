@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from traceanalyzer.grouped import Flags, Names, known
+from traceanalyzer.columns.grouped import Flags, Names, known
 from traceanalyzer.intervals import Array
 
 

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
-from traceanalyzer.grouped import Groups
+from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.mpi_names import RECEIVE, SEND
 from traceanalyzer.model.schema import HEALTH

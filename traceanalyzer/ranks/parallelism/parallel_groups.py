@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.grouped import Groups
+from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.ranks.parallelism.tables import PROCESS_GROUPS
 
 

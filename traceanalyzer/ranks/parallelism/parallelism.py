@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
+from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.derive.host.callers import Callers
-from traceanalyzer.grouped import Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.collectives.peers import sides
 from traceanalyzer.ranks.parallelism import parallelism_names as names

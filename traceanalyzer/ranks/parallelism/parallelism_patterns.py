@@ -8,7 +8,7 @@ import numpy as np
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
-from traceanalyzer.grouped import Groups
+from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.intervals import Array, latest_of, union
 
 LAYER_BYTES = 1024

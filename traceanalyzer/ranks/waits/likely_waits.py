@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.grouped import Groups
+from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.parallelism.parallelism_names import PIPELINE, POINT_TO_POINT
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.grouped import Flags, Floats, Groups
+from traceanalyzer.columns.grouped import Flags, Floats, Groups
 from traceanalyzer.intervals import EMPTY, Array, covered
 from traceanalyzer.ranks.collectives.collective_names import bus_factor
 from traceanalyzer.ranks.collectives.collectives import lanes

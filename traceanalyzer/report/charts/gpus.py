@@ -14,6 +14,7 @@ from traceanalyzer.report.charts.figure import Jump
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.report.timeline.places import Place
 from traceanalyzer.result.document import Evidence
+from traceanalyzer.result.gpu_names import gpu_of
 
 Placing = Callable[[Evidence], Place | None]
 MOST = 16
@@ -62,5 +63,5 @@ def gpus_of(tables: Tables, rank_name: RankName, placing: Placing) -> Gpus:
     """Those that the timeline shows; without its tables, the first that any table about steps or kernels knows."""
     found = next((table for name in SOURCES if (table := table_or_none(tables, name)) is not None), None)
     keys = [] if found is None else [key for key, _ in row_groups(found, ("rank", "device"))]
-    every = [Gpu(rank, device, f"{rank_name(rank)}GPU {device}") for rank, device in keys[:MOST]]
+    every = [Gpu(rank, device, gpu_of(rank_name(rank), device)) for rank, device in keys[:MOST]]
     return Gpus(every, tables, placing)

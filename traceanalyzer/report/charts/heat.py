@@ -23,7 +23,8 @@ from traceanalyzer.report.charts.figure import (
 )
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpus import gpu_namer, late_ranks
+from traceanalyzer.result.gpu_names import gpu_namer
+from traceanalyzer.result.gpus import late_ranks
 from traceanalyzer.result.ranks import rank_list
 
 MOST_ROWS, MOST_COLUMNS = 1024, 200

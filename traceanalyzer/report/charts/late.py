@@ -31,7 +31,7 @@ from traceanalyzer.report.palette import BY_KEY
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.result.gpu_names import gpu_namer, gpu_of
 from traceanalyzer.result.job_words import why_late
 from traceanalyzer.units import format_count, format_share
 
@@ -94,7 +94,7 @@ def arrivals_chart(result: Result, tables: Tables, rank_name: RankName, ahead: M
     x = rounded(found.began[starts] - found.began[0], time_scale, 6)
     namer, known = gpu_namer(result.devices), {rank for one in result.devices for rank in one.used_by}
     names = [
-        namer(rank, device) if rank in known else f"{rank_name(rank)}GPU {device}"
+        namer(rank, device) if rank in known else gpu_of(rank_name(rank), device)
         for rank, device in (found.gpus[number] for number in named)
     ]
     data = [

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from traceanalyzer.report.sections.advice import Advice, advice
-from traceanalyzer.report.sections.gains import Gain, gain
-from traceanalyzer.report.sections.words import format_duration, gpu_label, readable
+from traceanalyzer.report.sections.words import format_duration, readable
 from traceanalyzer.report.timeline.places import Place
 from traceanalyzer.result.document import Evidence, Finding, Metric, Result, RuleOutcome
+from traceanalyzer.result.gain_words import Gain, gain, is_of_all
+from traceanalyzer.result.gpu_names import gpu_name
 from traceanalyzer.result.ranks import share_range, whose_time
 from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
 from traceanalyzer.vocabulary.levels import INFO
@@ -109,8 +110,7 @@ def finding_groups(
     for number, finding in enumerate(result.findings):
         groups.setdefault(finding.rule, []).append((number, finding))
     rules = {outcome.rule: outcome for outcome in result.rules}
-    several = len(result.devices) > 1
-    together = bool(result.job and result.job.parallelism and several)
+    together = is_of_all(result)
     return [
         _finding_group(
             rules.get(rule, RuleOutcome(rule, "fired", None)),
@@ -165,7 +165,7 @@ def _finding_view(
         key=key,
         finding=finding,
         scope=_scope(finding, evidence, group_label),
-        gain=gain(finding.saving, everywhere),
+        gain=gain(finding.saving, everywhere, format_duration),
         share=format_share(share) if share else None,
         of=whose_time(finding.saving),
         figures=_figures(rule, finding),
@@ -183,7 +183,7 @@ def _scope(finding: Finding, evidence: list[EvidenceView], group_label: Callable
     where = next((item.place.group for item in evidence if item.place), None)
     if scope.rank is None and scope.device is not None and where is not None:
         return group_label(where)
-    return gpu_label(scope.rank, scope.device)
+    return gpu_name(scope.rank, scope.device)
 
 
 def _figures(rule: RuleOutcome | None, finding: Finding) -> list[Figure]:

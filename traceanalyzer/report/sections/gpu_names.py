@@ -9,11 +9,10 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 from traceanalyzer.columns import integers
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.report.sections.words import gpu_label
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.report.timeline.timeline import Layout
-from traceanalyzer.result.document import Device, Result
-from traceanalyzer.result.gpus import gpu_namer, shared_name
+from traceanalyzer.result.document import Result
+from traceanalyzer.result.gpu_names import device_name, gpu_namer, gpu_of
 from traceanalyzer.result.ranks import rank_list
 from traceanalyzer.units import format_count
 
@@ -34,10 +33,11 @@ def title(names: list[str]) -> str:
 
 
 def rank_namer(result: Result) -> Callable[[int], str]:
-    """What to say before "GPU n" for a rank of the tables, which is a number of the file's own when the job's rank is not known."""
+    """Whose a rank of the tables is, which is a number of the file's own when the job's is not known: "rank 3", else the name of the
+    file where there are several; empty for the only one."""
     known = {rank for device in result.devices for rank in device.used_by}
     files = _files(result) if len(result.inputs) > 1 else {}
-    return lambda rank: f"rank {rank} · " if rank in known else f"{files[rank]} · " if rank in files else ""
+    return lambda rank: f"rank {rank}" if rank in known else files.get(rank, "")
 
 
 def gpu_labels(result: Result, tables: Tables | None, rank_name: RankName) -> list[str]:
@@ -45,13 +45,8 @@ def gpu_labels(result: Result, tables: Tables | None, rank_name: RankName) -> li
     tables tell."""
     ledger = None if tables is None else table_or_none(tables, "ledger")
     numbers = [] if ledger is None else zip(*(integers(ledger, c).tolist() for c in ("rank", "device")), strict=True)
-    labels = [f"{rank_name(rank)}GPU {device}" for rank, device in numbers]
-    return labels if len(labels) == len(result.devices) else [_gpu_label(device) for device in result.devices]
-
-
-def _gpu_label(device: Device) -> str:
-    shared = device.users > 1
-    return shared_name(device.device, device.ranks, device.users) if shared else gpu_label(device.rank, device.device)
+    labels = [gpu_of(rank_name(rank), device) for rank, device in numbers]
+    return labels if len(labels) == len(result.devices) else [device_name(device) for device in result.devices]
 
 
 def gpu_names(result: Result, labels: list[str]) -> list[str]:

@@ -17,6 +17,8 @@ from traceanalyzer.report.timeline.lanes import Key, Lane, Source, slices_of
 from traceanalyzer.report.timeline.slices import Slices, pack
 from traceanalyzer.units import format_bytes
 
+TABLES = ("communication", "collectives")
+"""What this lane reads."""
 ROWS = 4
 """Collectives of several process groups run at the same time."""
 
@@ -94,7 +96,7 @@ def _wait_words(how: int, late: int, late_device: int, source: Source) -> str:
         return "likely waiting for another rank"
     if late == MISSING:
         return "waiting for other ranks"
-    return f"waiting for {source.rank_name(late).removesuffix(' · ') or f'GPU {late_device}'}"
+    return f"waiting for {source.rank_name(late) or f'GPU {late_device}'}"
 
 
 def _descriptions(collectives: pa.Table | None) -> dict[tuple[int, str], str]:

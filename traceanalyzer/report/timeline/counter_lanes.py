@@ -14,8 +14,20 @@ from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, Span, extent, rank_spans
 from traceanalyzer.report.timeline.memory_levels import Level, memory_levels
 from traceanalyzer.report.timeline.points import make_points, within
+from traceanalyzer.result.gpu_names import gpu_of, part_of
+from traceanalyzer.result.sections import Unit
 
+TABLES = ("counters", "memory_events")
+"""What these lanes read."""
 BYTES = "bytes"
+UNITS: dict[Unit, tuple[str, float]] = {
+    "bytes": (BYTES, 1),
+    "ns": ("ns", 1),
+    "share": ("%", 100),
+    "count": ("", 1),
+    "text": ("", 1),
+}
+"""What the page calls the units of lanes of evidence, and how many of its own one is."""
 MEMORY: dict[Level, str] = {"allocated": "memory allocated", "reserved": "memory reserved", "driver": "driver memory"}
 
 
@@ -26,7 +38,7 @@ def add_counters(source: Source, groups: list[Group]) -> list[Group]:
     """
     spans = rank_spans(groups)
     gpus = {(group.rank, group.device): group for group in groups if group.device is not None}
-    memory, counters = _memory_lanes(source, spans), _counter_lanes(source, spans)
+    memory, counters = _with_evidence(_memory_lanes(source, spans), source, spans), _counter_lanes(source, spans)
     recorded = {key for key in memory.keys() | counters.keys() if key[1] != MISSING}
     unused = {key for key in recorded - gpus.keys() if any(rank == key[0] for rank, _ in gpus)}
     source.leave_out(len(unused), "counters of GPUs on which nothing of this program ran")
@@ -38,10 +50,27 @@ def add_counters(source: Source, groups: list[Group]) -> list[Group]:
         else:
             lanes = memory.get(key, []) + lanes
         if lanes:
-            whose = "" if key[1] == MISSING else f"GPU {key[1]} · "
-            label = f"{source.rank_name(key[0])}{whose}counters"
+            owner = gpu_of(source.rank_name(key[0]), None if key[1] == MISSING else key[1])
+            label = part_of(owner, "counters")
             added.append(Group(label, key[0], None, spans.get(key[0]) or extent(lanes), lanes))
     return added
+
+
+def _with_evidence(lanes: dict[Key, list[Lane]], source: Source, spans: Mapping[int, Span]) -> dict[Key, list[Lane]]:
+    """The lanes with those of other kinds of evidence, as far as they lie within what is shown of their rank."""
+    outside = 0
+    for one in source.lanes:
+        points = make_points(
+            np.asarray(one.times_ns, np.int64), np.asarray(one.values, np.float64) * UNITS[one.unit][1]
+        )
+        if one.rank in spans:
+            points = within(points, *spans[one.rank])
+        outside += not len(points)
+        if len(points):
+            lane = Lane(one.label, [points], "counter", UNITS[one.unit][0])
+            lanes.setdefault((one.rank, one.device), []).append(lane)
+    source.leave_out(outside, "lanes of other evidence that has no time in common with this recording")
+    return lanes
 
 
 def _counter_lanes(source: Source, spans: Mapping[int, Span]) -> dict[Key, list[Lane]]:

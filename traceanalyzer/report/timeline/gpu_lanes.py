@@ -16,6 +16,8 @@ from traceanalyzer.report.timeline.name_table import Names, lookup
 from traceanalyzer.report.timeline.slices import pack
 from traceanalyzer.vocabulary.lines import COMPUTE, IDLE_PREFIX, UNATTRIBUTED
 
+TABLES = ("ledger_intervals", "gaps", "step_stats", "gpu_ops")
+"""What these lanes read."""
 STREAM_ROWS = 4
 STEP_ROWS = 2
 

@@ -16,7 +16,10 @@ from traceanalyzer.report.palette import API_CLASS_KEYS, CODES, RANGE_KEYS
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, extent, slices_of
 from traceanalyzer.report.timeline.name_table import lookup
 from traceanalyzer.report.timeline.slices import pack
+from traceanalyzer.result.gpu_names import part_of
 
+TABLES = ("host_ranges", "launches", "api_calls", "threads")
+"""What these lanes read."""
 THREADS_PER_PROCESS = 8
 CALL_ROWS = 4
 RANGE_LANES = (
@@ -45,7 +48,9 @@ def thread_groups(source: Source, link: Numbers) -> list[Group]:
         found.sort(key=lambda lane: lane.label == RANGE_LANES[-1][0])  # frames are deep: what else there is comes first
     titles = _thread_titles(source)
     groups = [
-        Group(f"{source.rank_name(key[0])}{titles.get(key) or f'thread {key[2]}'}", key[0], None, extent(found), found)
+        Group(
+            part_of(source.rank_name(key[0]), titles.get(key) or f"thread {key[2]}"), key[0], None, extent(found), found
+        )
         for key, found in lanes.items()
         if found
     ]

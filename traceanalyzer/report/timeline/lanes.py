@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,6 +15,7 @@ from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.timeline.name_table import Names
 from traceanalyzer.report.timeline.points import Points
 from traceanalyzer.report.timeline.slices import Slices, make_slices
+from traceanalyzer.result.sections import Lane as EvidenceLane
 
 RankName = Callable[[int], str]
 Key = tuple[int, ...]
@@ -61,15 +62,22 @@ class Group:
 
 @dataclass
 class Source:
-    """What all lanes are read from, and where they put their names and notes about what is left out."""
+    """What all lanes are read from, and where they put their names and notes about what is left out.
+
+    `lanes` are those of other kinds of evidence, `declared` the tables that lanes say they read; None: any.
+    """
 
     tables: Tables
     rank_name: RankName
     names: Names = field(default_factory=Names)
     notes: list[str] = field(default_factory=list)
+    lanes: Sequence[EvidenceLane] = ()
+    declared: Collection[str] | None = None
 
     def table(self, name: str) -> pa.Table | None:
-        """A table with rows, or None."""
+        """A table with rows, or None. Raises KeyError for one that no lane declares in its `TABLES`, or that there is not."""
+        if self.declared is not None and name not in self.declared:
+            raise KeyError(f"no lane declares that it reads '{name}'")
         return table_or_none(self.tables, name)
 
     def leave_out(self, count: int, what: str) -> None:
@@ -83,11 +91,8 @@ def not_shown(count: int, what: str) -> list[str]:
 
 
 def table_or_none(tables: Tables, name: str) -> pa.Table | None:
-    """A table with rows, or None."""
-    try:
-        table = tables.table(name)
-    except KeyError:
-        return None
+    """A table with rows, or None. Raises KeyError for a name that no table has: nothing is left out because of a misspelling."""
+    table = tables.table(name)
     return table if table.num_rows else None
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from traceanalyzer.columns import Ints, encoded, integers
 from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.report.timeline.name_table import cut
 from traceanalyzer.report.trees.words import KINDS, OTHER, TREES, colour_of, shown_name, tree_words
 
@@ -85,7 +86,7 @@ class Forest:
 
 def read_forest(tables: Tables) -> Forest | None:
     """All trees of the table `call_trees`; None where there is none. Raises ValueError for one whose times do not add up."""
-    table = _table(tables)
+    table = table_or_none(tables, TABLE)
     if table is None:
         return None
     frames = _Frames()
@@ -154,16 +155,6 @@ def _frame(name: str, kind: str, tree: str) -> Frame:
         name = tree_words(tree).label  # of all ranks alike
     kind = kind if kind in KINDS else "other"
     return Frame(cut(shown_name(name, kind)), kind, colour_of(name, kind, tree))
-
-
-def _table(tables: Tables) -> pa.Table | None:
-    try:
-        table = tables.table(TABLE)
-    except KeyError as error:
-        if TABLE not in str(error):  # it is there, and making it went wrong
-            raise
-        return None
-    return table if table.num_rows else None
 
 
 def _union(key: str, table: pa.Table, frames: _Frames) -> CallTree:

@@ -16,6 +16,7 @@ from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.report.trees.encoding import Whole, encode_forest, heaviest, legend
 from traceanalyzer.report.trees.forest import CallTree, Forest, Part, limited
 from traceanalyzer.report.trees.words import tree_words
+from traceanalyzer.result.gpu_names import gpu_of
 from traceanalyzer.vocabulary.losses import BY_COMMUNICATION, BY_COMPUTE, BY_MEMCPY
 
 HEAVIEST = 10
@@ -64,7 +65,7 @@ class CallTreesView:
 def call_trees_view(
     whole: Forest | None, tables: Tables, rank_name: RankName, most: int, bound_by: str = ""
 ) -> CallTreesView | None:
-    """The section of these trees, with about `most` nodes at most; None without trees. `rank_name` says what stands before "GPU n",
+    """The section of these trees, with about `most` nodes at most; None without trees. `rank_name` says whose a GPU is,
     `tables` how long the windows of GPUs are, and `bound_by` is the verdict's."""
     if whole is None:
         return None
@@ -88,9 +89,7 @@ def call_trees_view(
 
 def _label(part: Part, rank_name: RankName) -> str:
     rank = rank_name(part.rank)
-    if part.device is not None:
-        return f"{rank}GPU {part.device}"
-    return rank.removesuffix(" · ") or "the host"
+    return gpu_of(rank, part.device) or "the host"
 
 
 def _windows(tables: Tables) -> Mapping[tuple[int, int | None], tuple[int, float]]:
@@ -110,13 +109,13 @@ def _tree_view(tree: CallTree, forest: Forest) -> TreeView:
     selves = tree.selves()
     total = int(selves.sum())
     stacks = [
-        StackView(_path(tree, forest, node), int(selves[node]), int(selves[node]) / max(total, 1))
+        StackView(path_of(tree, forest, node), int(selves[node]), int(selves[node]) / max(total, 1))
         for node in heaviest(tree, HEAVIEST)
     ]
     return TreeView(tree.key, words.label, words.about, total, tree.left, stacks, legend(tree, forest))
 
 
-def _path(tree: CallTree, forest: Forest, node: int) -> list[str]:
+def path_of(tree: CallTree, forest: Forest, node: int) -> list[str]:
     """The names around a node, without the root's, and its own last."""
     nodes = []
     while node >= 0:

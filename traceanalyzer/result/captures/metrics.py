@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from traceanalyzer.result.captures.capture import Capture, Value
 from traceanalyzer.result.document import Device, Finding, Result
-from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.result.gpu_names import gpu_namer
 from traceanalyzer.result.verdict import reason_of
 from traceanalyzer.units import COUNT, NS, SHARE, Unit
 from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, ERROR, INFO, JUDGED, NOT_APPLICABLE, SEVERITIES

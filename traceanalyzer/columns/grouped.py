@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.intervals import Array
+from traceanalyzer.columns import Ints as Array
 
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

@@ -1,13 +1,13 @@
-"""What a finding gives, in words: the speed first, then what it means for a step, or under which condition it holds."""
+"""What a finding gives, in the words of every output: the speed first, then what it means for a step, or when it holds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traceanalyzer.report.sections.words import format_duration
-from traceanalyzer.result.document import Saving
+from traceanalyzer.result.document import Result, Saving
 from traceanalyzer.result.speedups import place_name, times, times_range, told_apart
-from traceanalyzer.result.unprofiled_words import saving_without_profiler
+from traceanalyzer.result.unprofiled_words import Duration, saving_without_profiler
+from traceanalyzer.units import format_duration
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,18 @@ class Gain:
         return f"{self.speed} {self.rest}".strip()
 
 
-def gain(saving: Saving, everywhere: bool = False) -> Gain | None:
+def is_of_all(result: Result) -> bool:
+    """Whether the GPUs work together, so that what one of them gains takes the others to gain as much."""
+    return bool(result.job and result.job.parallelism and len(result.devices) > 1)
+
+
+def gain(saving: Saving, everywhere: bool = False, duration: Duration = format_duration) -> Gain | None:
     """From the replayed timeline where there is a prediction, else the ceiling; None when nothing was estimated or is left to claim.
     Where one place causes most of it, what that alone gives comes first, and the range of an estimate is a range.
 
     Beside a prediction, the note of the saving is the condition under which it holds: "1.87× faster", "had the rank come in time; a
-    step would take …". `everywhere`: the GPU works with others, and was played again as if they gained as much.
+    step would take …". `everywhere`: the GPU works with others, and was played again as if they gained as much. `duration` writes
+    times.
     """
     if not saving.recoverable_ns:
         return None
@@ -42,19 +48,19 @@ def gain(saving: Saving, everywhere: bool = False) -> Gain | None:
         rest = "without it, estimated from what the GPU can do"
         return Gain(f"{times_range(saving.predicted_speedup_range)} faster", rest, "estimated")
     if saving.predicted_speedup is not None:
-        return _predicted(saving, saving.predicted_speedup, condition, everywhere)
+        return _predicted(saving, saving.predicted_speedup, condition, everywhere, duration)
     whole = "in all" if saving.gpu_count == 1 else f"of {saving.gpu_count} GPUs together"
     lost = (
-        f"it costs {format_duration(saving.recoverable_ns)} {whole}"
+        f"it costs {duration(saving.recoverable_ns)} {whole}"
         if saving.per_step_ns is None
-        else f"it costs {format_duration(saving.per_step_ns)} of a step"
+        else f"it costs {duration(saving.per_step_ns)} of a step"
     )
     if saving.speedup_ceiling is None:
         return Gain(lost[:1].upper() + lost[1:], "", "claimed")
     return Gain(f"at most {times(saving.speedup_ceiling)} faster", f"without it; {lost}", "at most")
 
 
-def _predicted(saving: Saving, speedup: float, condition: str | None, everywhere: bool) -> Gain:
+def _predicted(saving: Saving, speedup: float, condition: str | None, everywhere: bool, duration: Duration) -> Gain:
     place, then, beside = told_apart(saving), saving.predicted_step_ns, []
     words = condition or ("without it on all GPUs" if everywhere else "without it")
     if place is not None and place.predicted_speedup is not None:
@@ -67,8 +73,8 @@ def _predicted(saving: Saving, speedup: float, condition: str | None, everywhere
         )
     if then is not None and saving.step_ns is not None:
         step = "a typical step would take" if condition else "an average step takes"
-        lasts = f"{words}; {step} {format_duration(then)} instead of {format_duration(saving.step_ns)}"
+        lasts = f"{words}; {step} {duration(then)} instead of {duration(saving.step_ns)}"
     else:
         lasts = f"{words}, over the whole recording"
-    bare = saving_without_profiler(saving, format_duration)
+    bare = saving_without_profiler(saving, duration)
     return Gain(f"{times(speedup)} faster", "; ".join([lasts, *beside, *([bare] if bare else [])]), "predicted")

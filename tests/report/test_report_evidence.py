@@ -1,0 +1,180 @@
+"""Sections of other kinds of evidence: in their place on the page, as text only, drawn in a browser, on paper, and said by text."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from browsing import open_page, violations, wait_until
+from conftest import blob_of, decode
+from evidence_sample import MIB, flame, grid, levels, section
+from playwright.sync_api import Page
+from report_sample import HOSTILE, sample
+from test_report_html import elements
+
+from traceanalyzer.errors import InputError
+from traceanalyzer.render.markdown import render_markdown
+from traceanalyzer.render.text import render_text
+from traceanalyzer.report.evidence.flames import flame_view
+from traceanalyzer.report.evidence.levels import MOST_POINTS, levels_chart
+from traceanalyzer.report.html import render_html
+from traceanalyzer.result.sections import Flame, Grid, Levels, Section, Words
+
+
+@pytest.fixture(scope="module")
+def evidence_page() -> bytes:
+    return render_html(*sample(), sections=[section()])
+
+
+def test_it_stands_where_it_says(evidence_page: bytes, page: bytes) -> None:
+    text = evidence_page.decode()
+    assert '<a href="#memory-snapshot">Memory</a>' in text
+    assert text.index('id="findings"') < text.index('id="memory-snapshot"') < text.index('id="timeline"')
+    late = render_html(*sample(), sections=[section(order=400)]).decode()
+    assert late.index('id="tables"') < late.index('id="memory-snapshot"') < late.index('id="rules"')
+    assert b"FlameGraph" in evidence_page and b"FlameGraph" not in page and b".flame" not in page
+
+
+def test_what_it_says_is_text(evidence_page: bytes) -> None:
+    assert HOSTILE.encode() not in evidence_page
+    assert not [tag for tag, _ in elements(evidence_page) if tag in {"img", "iframe"}]
+    assert "<code>attention.py:7</code>" in evidence_page.decode()
+
+
+def test_without_a_trace_it_is_a_report_of_its_own() -> None:
+    text = render_html(sample()[0], None, sections=[section(rows=5)]).decode()
+    assert 'id="memory-snapshot"' in text and 'id="timeline"' not in text and "Owners at the peak" in text
+
+
+def test_an_empty_section_is_not_shown_and_a_wrong_one_is_an_error() -> None:
+    empty = Section("nothing", "Nothing", [Grid("none", [("a", "text")], []), Flame("none", "bytes", [])])
+    assert b'id="nothing"' not in render_html(*sample(), sections=[empty])
+    wrong = [
+        replace(empty, name="No Anchor!"),
+        replace(empty, blocks=[Levels("x", "bytes", [1, 2], [("a", [1])])]),
+        replace(empty, blocks=[Levels("x", "bytes", [2, 1], [("a", [1, 1])])]),
+        replace(empty, blocks=[Flame("x", "bytes", [(("a",), -1)])]),
+        replace(empty, blocks=[Grid("x", [("a", "text")], [["one", "two"]])]),
+    ]
+    for one in wrong:
+        with pytest.raises(ValueError, match=r"\w"):
+            render_html(*sample(), sections=[one])
+    with pytest.raises(InputError, match="two sections of the report are called 'findings'"):
+        render_html(*sample(), sections=[replace(empty, name="findings", blocks=[Words("x")])])
+
+
+def test_the_highest_moment_is_among_those_that_are_drawn() -> None:
+    given = levels(5_000, 9)
+    chart = levels_chart(given, "x")
+    assert chart
+    areas = [trace for trace in chart.first.data if trace.get("stackgroup")]
+    assert len(areas) == 6 and areas[-1]["name"] == "4 others" and len(areas[0]["x"]) <= MOST_POINTS + 2
+    highest = max(sum(values) for values in zip(*(values for _, values in given.series), strict=True))
+    drawn = max(sum(values) for values in zip(*(trace["y"] for trace in areas), strict=True))
+    assert drawn == pytest.approx(highest / 2**30, rel=1e-4)
+
+
+def test_a_flame_graph_keeps_its_total_when_nodes_are_merged() -> None:
+    paths = [((f"outer {at % 50}", f"inner {at}"), at + 1) for at in range(5_000)]
+    whole, part = (flame_view(Flame("x", "bytes", paths), "x", most) for most in (100_000, 100))
+    assert whole and part and whole.total == part.total == sum(amount for _, amount in paths)
+    assert not whole.left and part.left and sum(part.data["self"]) == part.total
+    assert len(part.data["self"]) < 300
+
+
+def test_a_lane_lies_on_the_timeline_of_its_gpu(evidence_page: bytes) -> None:
+    header, rows = decode(blob_of(evidence_page))
+    group = next(one for one in header["groups"] if "GPU 0" in one["label"])
+    lane = next(lane for lane in group["lanes"] if lane["label"] == "snapshot: allocated")
+    assert (lane["kind"], lane["unit"]) == ("counter", "bytes")
+    row = next(row for row in rows if row.lane == lane["label"])
+    assert row.value.tolist()[:2] == [MIB, 5 * MIB] and row.start[1] - row.start[0] == 5_000_000
+    away = replace(section(), lanes=[replace(section().lanes[0], times_ns=[0, 1, 2])])
+    assert "no time in common with this recording (1)" in render_html(*sample(), sections=[away]).decode()
+
+
+def test_long_tables_are_among_the_others_and_short_ones_are_not(evidence_page: bytes) -> None:
+    found = re.search(rb'id="tables-data">([^<]*)<', evidence_page)
+    assert found
+    tables = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    assert tables[-1]["title"] == "Owners at the peak" and len(tables[-1]["columns"][0]["values"]) == 30
+    assert b'href="#memory-snapshot-3"' in evidence_page
+    assert b'href="#memory-snapshot-3"' not in render_html(*sample(), sections=[section(rows=3)])
+
+
+def test_people_and_paths_are_left_out() -> None:
+    path = "/home/alice/secret/train.py"
+    one = Section("one", "One", [Words(f"see {path}"), Flame("x", "bytes", [((f"{path}:3",), 5)])])
+    assert b"alice" not in render_html(*sample(), sections=[one])
+    assert b"alice" in render_html(*sample(), sections=[one], redact=False)
+
+
+def test_text_and_markdown_say_it_shortly() -> None:
+    result = sample()[0]
+    text, markdown = render_text(result, [section()]), render_markdown(result, [section()])
+    assert "MEMORY\nThe peak is owned by `attention.py:7`" in text
+    assert "Owners at the peak (the first 5 of 30)" in text and "Memory by owner: at most 1.0" in text
+    assert "Who owns the peak: 900 MiB of 2.25 GiB in attention.py:7 scores." in text
+    assert (
+        "#### Memory" in markdown and "owned by <code>attention.py:7</code>, " in markdown and HOSTILE not in markdown
+    )
+    assert "| owner | held |" in markdown
+    assert render_text(result) == render_text(result, [Section("x", "X", [])])
+
+
+class TestInABrowser:
+    @pytest.fixture(scope="class")
+    def address(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+        path = tmp_path_factory.mktemp("evidence") / "report.html"
+        path.write_bytes(render_html(*sample(), sections=[section()]))
+        yield path.as_uri()
+
+    @pytest.fixture
+    def shown(self, empty_tab: Page, address: str) -> Page:
+        open_page(empty_tab, address)
+        wait_until(empty_tab, "() => window.traceanalyzer.flames")
+        return empty_tab
+
+    def test_a_flame_graph_by_keyboard_alone(self, shown: Page) -> None:
+        name = shown.locator(".flame-node b")
+        assert name.text_content() == "all of it"
+        shown.locator(".flame-box").focus()
+        for key, words in (
+            ("ArrowDown", "train.py:10 main"),
+            ("ArrowDown", "model.py:33 forward"),
+            ("ArrowRight", "loss.py:3 logits"),
+        ):
+            shown.keyboard.press(key)
+            assert name.text_content() == words
+        shown.keyboard.press("Enter")
+        assert shown.locator(".flame-path [aria-current]").text_content() == "loss.py:3 logits"
+        assert "700 MiB" in (shown.locator(".flame-node span").text_content() or "")
+        shown.keyboard.press("Escape")
+        assert shown.locator(".flame-path [aria-current]").text_content() != "loss.py:3 logits"
+
+    def test_it_is_painted_and_in_other_colours_at_night(self, shown: Page) -> None:
+        pixel = "() => [...document.querySelector('.flame canvas').getContext('2d').getImageData(300, 30, 1, 1).data].join()"
+        light = shown.evaluate(pixel)
+        shown.click("#theme")
+        wait_until(shown, f"() => ({pixel})() !== '{light}'")
+
+    def test_levels_are_drawn_as_areas(self, shown: Page) -> None:
+        shown.locator("#memory-snapshot").scroll_into_view_if_needed()
+        wait_until(shown, "() => document.querySelector('[data-chart=memory-snapshot-2] .scatterlayer')")
+        assert shown.locator("[data-chart=memory-snapshot-2] .legend .traces").count() == 6
+
+    def test_a_long_table_opens_in_its_tab(self, shown: Page) -> None:
+        shown.click('a[href="#memory-snapshot-3"]')
+        wait_until(shown, "() => !document.getElementById('memory-snapshot-3').hidden")
+
+    def test_it_is_accessible(self, unguarded: Page, address: str) -> None:
+        assert violations(unguarded, address) == []
+
+
+def test_samples_are_of_use() -> None:
+    assert sum(amount for _, amount in flame().paths) == 2_300 * MIB and len(grid(30).rows) == 30

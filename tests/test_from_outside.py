@@ -1,0 +1,132 @@
+"""What a package of somebody else adds to the program: a section of the page, an output and a command, by entry points alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import FIXTURES
+
+TEMPLATE = """{% from "macros.html.j2" import tip with context %}
+<section id="weather"><h2>Weather</h2>{{ tip("x", words) }}</section>
+"""
+ENTRY_POINTS = """
+[traceanalyzer.sections]
+weather = strangers.section:SECTION
+
+[traceanalyzer.outputs]
+haiku = strangers.output:OUTPUT
+check-haiku = strangers.output:CHECK
+
+[traceanalyzer.commands]
+greet = strangers.command:greet
+"""
+SECTION = """
+from importlib.resources import files
+from traceanalyzer.report.section import PageSection
+
+SECTION = PageSection(
+    name="weather", title="Weather", order=35, files=files("strangers"), template="weather.html.j2", styles=("weather.css",),
+    scripts=("weather.js",), needs=("charts",),
+    view=lambda page: {"words": f"<b>{len(page.result.findings)} findings</b>"},
+)
+"""
+OUTPUT = """
+from traceanalyzer.render.output import Output
+
+OUTPUT = Output("haiku", "for poets", lambda result, asked: f"Path: {result.inputs[0].path}\\n".encode())
+CHECK = Output("haiku", "for poets", lambda check, asked: b"kept\\n", kind="check")
+"""
+COMMAND = """
+from typing import Annotated
+import typer
+
+def greet(name: Annotated[str, typer.Argument(help="Whom.")]) -> None:
+    \"\"\"Say hello to a trace.\"\"\"
+    print(f"hello {name}")
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder of packages as an installer leaves it."""
+    about = tmp_path / "site" / "strangers-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: strangers\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(ENTRY_POINTS)
+    package = tmp_path / "site" / "strangers"
+    package.mkdir()
+    texts = {
+        "__init__.py": "",
+        "section.py": SECTION,
+        "output.py": OUTPUT,
+        "command.py": COMMAND,
+        "weather.html.j2": TEMPLATE,
+        "weather.css": "#weather { color: red }\n",
+        "weather.js": '{ document.title += "!"; }\n',
+    }
+    for name, text in texts.items():
+        (package / name).write_text(text)
+    return tmp_path / "site"
+
+
+@pytest.fixture
+def trace() -> Path:
+    return FIXTURES / "kineto" / "clean_infer.slow.pt.trace.json.gz"
+
+
+def run(site: Path, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(site), str(Path(__file__).parents[1])])
+    command = [sys.executable, "-m", "traceanalyzer", *map(str, arguments)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def test_a_section_of_the_page(site: Path, trace: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    run(site, "report", trace, "-o", page)
+    text = page.read_text()
+    assert '<a href="#weather">Weather</a>' in text
+    assert text.index('id="findings"') < text.index('<section id="weather">') < text.index('id="timeline"')
+    assert "#weather { color: red }" in text and 'document.title += "!"' in text
+    assert "<b>" + "0 findings" not in text and "&lt;b&gt;" in text
+    assert text.index("class Charts") < text.index('document.title += "!"')
+
+
+def test_outputs(site: Path, trace: Path, tmp_path: Path) -> None:
+    shown = run(site, "analyze", trace, "--format", "haiku", "--also", f"haiku={tmp_path / 'two'}").stdout
+    assert shown == (tmp_path / "two").read_text() == f"Path: {trace.name}\n"  # published: without the folder
+    assert run(site, "check", trace, "--assert", "idle_share <= 100%", "-f", "haiku").stdout == "kept\n"
+    assert "haiku" in run(site, "analyze", "--help").stdout
+    refused = run(site, "analyze", trace, "--also", "limerick=x", code=2).stderr
+    assert "there is no format 'limerick'; choose one of text, json" in refused and "haiku" in refused
+
+
+def test_a_command(site: Path) -> None:
+    assert run(site, "greet", "run.json").stdout == "hello run.json\n"
+    lines = run(site, "--help").stdout.splitlines()
+    assert any("greet" in line and "Say hello to a trace." in line for line in lines)
+    heavy = "import sys; from traceanalyzer.cli.commands import app, command_line; sys.argv = ['x', 'analyze', '-h']; command_line()"
+    code = f"{heavy}; print([one for one in sys.modules if one.startswith('strangers')], file=sys.stderr)"
+    path = os.pathsep.join([str(site), str(Path(__file__).parents[1])])
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert done.stderr.endswith("[]\n")  # nothing of theirs is imported for a command of ours
+
+
+def test_what_cannot_be_loaded_names_its_package(site: Path, trace: Path, tmp_path: Path) -> None:
+    for name in ("section", "output", "command"):
+        (site / "strangers" / f"{name}.py").write_text("raise RuntimeError('broken')")
+    said = run(site, "report", trace, "-o", tmp_path / "page.html", code=2).stderr
+    assert "'weather' of strangers cannot be loaded (RuntimeError: broken); update or uninstall strangers" in said
+    assert "'haiku' of strangers cannot be loaded" in run(site, "analyze", trace, "-f", "haiku", code=2).stderr
+    assert "'greet' of strangers cannot be loaded" in run(site, "greet", "x", code=2).stderr
+    shown = run(site, "--help")
+    assert "left out:" in shown.stderr and "analyze" in shown.stdout
+    assert run(site, "analyze", trace).stdout
