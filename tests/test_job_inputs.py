@@ -24,6 +24,7 @@ from traceanalyzer.ranks.waits.tables import RANK_WORK
 from traceanalyzer.ranks.waits.waits import _reason
 from traceanalyzer.render.text import render_text
 from traceanalyzer.result.document import Health, Result
+from traceanalyzer.result.job_words import absent
 
 STRAGGLER = FIXTURES / "multirank" / "gpu_straggler.slow"
 PIPELINE = FIXTURES / "multirank" / "pipeline_bubble.slow"
@@ -90,6 +91,7 @@ def test_who_is_there_is_said_in_words_that_fit():
     silent = replace(given, devices=given.devices[:3], job=replace(given.job, gpu_count=3))
     assert job_text(silent).startswith("4 of 4 ranks; ")
     assert "No GPU work was recorded of rank 3" in job_text(silent)
+    assert [one.kind for one in absent(silent, silent.job)] == ["no GPU work"]
 
 
 def test_notes_that_count_in_words_count_once():

@@ -56,6 +56,7 @@ def test_good() -> None:
         ("{share:percent}", "{sahre:percent}", r"unknown name 'sahre'; did you mean 'share'"),
         ("{share:percent}", "{lost:percent}", r"'percent' cannot write a time"),
         ("{share:percent}", "{share", r"has no partner"),
+        ("(`num_workers=0`)", "(`num_workers=0)", r"a backtick that none closes"),
         ("recoverable: lost,", "recoverable: share,", r"what is recoverable is a time"),
         ("claims: [idle.input]\n", "", r"'claims' and 'saving' come together"),
         ("id: INP001", "id: input1", r"an id is three capital letters"),

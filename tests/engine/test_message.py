@@ -19,6 +19,7 @@ VALUES = {
     "kernel": (TEXT, pa.scalar("gemm<float>(int, float*)")),
     "cause": (TEXT, pa.scalar("host_work")),
     "story": (TEXT, pa.scalar("word " * 40)),
+    "phase": (TEXT, pa.scalar("1. forward")),
     "nobody": (TEXT, pa.scalar(None, pa.string())),
 }
 NAMES = Names({}, {}, None, {name: kind for name, (kind, _) in VALUES.items()})
@@ -74,3 +75,17 @@ def test_errors_point_into_the_message(text: str, column: int, says: str) -> Non
     with pytest.raises(ExpressionError) as caught:
         compile_message(text, NAMES)
     assert (caught.value.column, says in str(caught.value)) == (column, True), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("It waits {lost}. Then it goes on.", "It waits 300 ms"),
+        ("It waits in {phase}. Then it goes on.", "It waits in 1. forward"),
+        ("It waits in {phase}.", "It waits in 1. forward"),
+        ('It waits{if_else(gaps > 1, ". It does so often", "")}.', "It waits"),
+        ("No stop", "No stop"),
+    ],
+)
+def test_the_first_sentence_ends_where_its_author_ends_it(text: str, first: str) -> None:
+    assert compile_message(text, NAMES).first_sentence(ROWS) == first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -46,6 +46,7 @@ class Examination:
     culprits: pa.Table
     tables: dict[str, pa.Table]
     unit_claims: pa.Table
+    first_sentences: Mapping[str, str]
 
 
 def rules_for(config: Config) -> list[Rule]:
@@ -118,6 +119,7 @@ def examine(
         ),
         tables={name: catalog.table(name) for name in (*small_tables(), *also)},
         unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),
+        first_sentences=engine.first_sentences,
     )
     catalog.keep([one.name for one in declared().values() if one.kept])
     return found

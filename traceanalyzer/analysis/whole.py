@@ -44,7 +44,7 @@ from traceanalyzer.result.document import (
 )
 from traceanalyzer.result.gpus import shared_name
 from traceanalyzer.result.outside_words import with_outside
-from traceanalyzer.result.verdict import Split, judge, one_gpu
+from traceanalyzer.result.verdict import Split, judge, one_gpu, unjudged_headline
 from traceanalyzer.version import VERSION
 from traceanalyzer.vocabulary.levels import HIGH
 from traceanalyzer.vocabulary.lines import BUSY_LINES, COMPUTE, IDLE, LINES, column
@@ -77,6 +77,9 @@ def whole(
     inputs = tuple(part.input for part in parts)
     found = [finding for part in parts for finding in part.findings] + job.findings
     findings = by_gain(leveled(found, {rule.id for rule in rules if rule.severity}))
+    first_sentences = dict(job.first_sentences)
+    for part in parts:
+        first_sentences.update(part.first_sentences)
     told = Told(
         tables.table("ledger"),
         tables.table("step_ledger"),
@@ -84,6 +87,7 @@ def whole(
         pa.concat_tables([part.culprits for part in parts]),
         findings,
         [finding for finding in findings if finding.rule in {one.rule for one in job.findings}],
+        first_sentences,
     )
     traits = frozenset(tables.table("program")["name"].to_pylist())
     recorded = frozenset(kind for one in inputs for kind in one.traced)
@@ -137,7 +141,7 @@ def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule]) -> list[Ru
 def _hidden(health: list[Health]) -> str | None:
     """Why nothing can be judged: what grave health notes say. Figures of such a trace are shown, a verdict is not."""
     grave = [h for h in health if h.severity == HIGH]
-    return f"Could not judge: {grave[0].message}." if grave else None
+    return unjudged_headline(grave[0].message) if grave else None
 
 
 def _by_gpu(

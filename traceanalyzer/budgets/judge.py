@@ -14,6 +14,7 @@ from traceanalyzer.errors import ConfigError
 from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.captures.check import Check, CheckedCapture, Held
 from traceanalyzer.result.captures.metrics import RULE_FIGURES, why_unjudged
+from traceanalyzer.result.verdict import unjudged_headline
 from traceanalyzer.urls import url_of
 from traceanalyzer.version import VERSION
 
@@ -152,7 +153,7 @@ def _headline(outcome: str, held: Sequence[Held], reasons: Sequence[str]) -> str
     if outcome == "failed":
         return f"Failed: {', '.join([f'{errors} of {_budgets(count)} {_are(errors)} broken', *also])}."
     if outcome == "could_not_judge":
-        return f"Could not judge: {reasons[0].rstrip('.')}."
+        return unjudged_headline(reasons[0].rstrip("."))
     kept = count - warned - unjudged
     return f"Passed: {', '.join([f'{kept} of {_budgets(count)} {_are(kept)} kept', *also])}."
 

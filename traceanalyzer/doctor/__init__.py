@@ -32,6 +32,7 @@ from traceanalyzer.result.recording.diagnosis import (
     RuleCheck,
 )
 from traceanalyzer.result.recording.recording_advice import REMEDIES, missing, next_time
+from traceanalyzer.result.verdict import unjudged_headline
 from traceanalyzer.version import VERSION
 from traceanalyzer.vocabulary.levels import HIGH, LOW, MEDIUM
 
@@ -118,7 +119,7 @@ def _utc(first_ns: int, base_ns: int | None) -> str | None:
 
 def _hidden(result: Result) -> str:
     grave = next((note.message for note in result.health if note.severity == HIGH), None)
-    return f"Could not judge: {grave}." if grave and result.devices else result.verdict.headline
+    return unjudged_headline(grave) if grave and result.devices else result.verdict.headline
 
 
 def _rules(result: Result, health: list[HealthNote], names: list[str]) -> RuleCheck:

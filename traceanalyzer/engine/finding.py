@@ -46,8 +46,8 @@ class GroupRun:
     describe: Describe
     weak: Mapping[int | None, str]
 
-    def finding(self, keys: dict[str, pa.Scalar], rows: TableRows) -> Finding | None:
-        """The finding of this group, or None when it does not hold. Claims what it recovers.
+    def finding(self, keys: dict[str, pa.Scalar], rows: TableRows) -> tuple[Finding, str] | None:
+        """The finding of this group and the first sentence of its message, or None when it does not hold. Claims what it recovers.
 
         Raises CannotJudgeError where one of the rule's conditions to abstain holds.
         """
@@ -76,7 +76,7 @@ class GroupRun:
         window = sum(self.windows.duration(*gpu) for gpu in gpus)
         confidence, reasons = self._confidence(rows, gpus, scope)
         assert program.message is not None
-        return Finding(
+        finding = Finding(
             rule=rule.id,
             slug=rule.slug,
             title=rule.title,
@@ -91,6 +91,7 @@ class GroupRun:
             references=list(rule.references),
             confidence_reasons=reasons,
         )
+        return finding, _sentence(program.message.first_sentence(rows))
 
     def _scope(self, rows: TableRows) -> Scope | None:
         """The GPU that the rule says its finding is about, if it says one."""

@@ -43,11 +43,13 @@ class Tables(Protocol):
 
 @dataclass(frozen=True)
 class EngineResult:
-    """`findings` by what a fix gives, the largest first; one outcome a rule, in claim order; `claims` as in CLAIMS_SCHEMA."""
+    """`findings` by what a fix gives, the largest first; one outcome a rule, in claim order; `claims` as in CLAIMS_SCHEMA;
+    `first_sentences` of the findings by message, without their stops."""
 
     findings: list[Finding]
     outcomes: list[RuleOutcome]
     claims: pa.Table
+    first_sentences: Mapping[str, str]
 
 
 class _AbstainedError(Exception):
@@ -94,7 +96,7 @@ def run_rules(
             # Whatever a rule trips over is that rule's outcome: one bad rule must not cost the user the other findings.
             restore()
             outcomes.append(RuleOutcome(rule.id, "error", f"{type(error).__name__}: {error}"))
-    return EngineResult(by_gain(findings), outcomes, run.book.table())
+    return EngineResult(by_gain(findings), outcomes, run.book.table(), run.first_sentences)
 
 
 class _Run:
@@ -109,6 +111,7 @@ class _Run:
         notes = tables.table("health").select(["code", "severity", "rank", "message"]).to_pylist()
         self.notes = [note for note in notes if note["severity"] != INFO]
         self.columns: dict[str, Columns] = {}
+        self.first_sentences: dict[str, str] = {}
         traits = set(tables.table("program")["name"].to_pylist())
         self.program = {f"program.{trait}": pa.scalar(trait in traits) for trait in PROGRAM_KINDS}
 
@@ -133,12 +136,14 @@ class _Run:
         for keys, group in groups:
             judged = GroupRun(rule, program, self.windows, self.book, self.describe, weak)
             try:
-                finding = judged.finding(keys, group)
+                found = judged.finding(keys, group)
             except CannotJudgeError as reason:
                 unjudged.append(str(reason))
                 continue
-            if finding:
+            if found:
+                finding, first_sentence = found
                 findings.append(finding)
+                self.first_sentences[finding.message] = first_sentence
                 characters, shown = characters + _characters(finding), shown + len(finding.evidence)
                 if characters > MOST_CHARACTERS * most or shown > MOST_ROWS * most:
                     raise ValueError(

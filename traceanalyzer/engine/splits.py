@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ Gpu = tuple[int, int]
 @dataclass(frozen=True)
 class Told:
     """What is known of all GPUs: the tables `ledger` and `step_ledger`, `claimed` as below, `culprits` as in CULPRITS, the `findings`
-    about one GPU and those about the whole `job`, the largest gain first."""
+    about one GPU and those about the whole `job`, the largest gain first, and their `first_sentences` by message."""
 
     ledger: pa.Table
     step_ledger: pa.Table
@@ -49,6 +49,7 @@ class Told:
     culprits: pa.Table
     findings: Sequence[Finding]
     job: Sequence[Finding]
+    first_sentences: Mapping[str, str]
 
 
 def splits(told: Told, describe: Describe) -> list[Split]:
@@ -60,7 +61,7 @@ def splits(told: Told, describe: Describe) -> list[Split]:
         found[finding.scope.rank, finding.scope.device].append(finding)
     titles = {finding.rule: finding.title for finding in told.findings}
     # Of several findings of one rule the largest speaks.
-    said = {finding.rule: _first_sentence(finding) for finding in reversed(told.job)}
+    said = {finding.rule: told.first_sentences[finding.message] for finding in reversed(told.job)}
     result = []
     for row in told.ledger.to_pylist():
         gpu = (row["rank"], row["device"])
@@ -77,7 +78,7 @@ def splits(told: Told, describe: Describe) -> list[Split]:
                 explained=sum(claim["ns_sum"] for claim in mine if claim["line"] in TOGETHER),
                 culprits=tuple(_culprit(one, found[gpu]) for one in guilty[gpu] if one["level"] > WHOLE),
                 pace=_pace(steps[gpu], row["duration"]),
-                beside=_beside(found[gpu]),
+                beside=_beside(found[gpu], told.first_sentences),
                 unseen=row.get("earlier_work", 0),
             )
         )
@@ -105,10 +106,6 @@ def _rows_by_gpu(table: pa.Table) -> dict[Gpu, list[Row]]:
     return rows
 
 
-def _first_sentence(finding: Finding) -> str:
-    return finding.message.partition(". ")[0].removesuffix(".")
-
-
 def _pace(steps: pa.Table, window: int) -> Pace | None:
     """The steps of one GPU that were recorded whole; None where they are not what its window consists of."""
     length = frames.duration(steps.filter(steps["complete"]))
@@ -118,13 +115,13 @@ def _pace(steps: pa.Table, window: int) -> Pace | None:
     return Pace(round(float(length.mean())), bool(late <= (1 + STEADY) * median))
 
 
-def _beside(findings: Sequence[Finding]) -> str | None:
+def _beside(findings: Sequence[Finding], first_sentences: Mapping[str, str]) -> str | None:
     """What a finding says that no time can be given for, a leak before all else."""
     mattering = [one for one in findings if one.saving.recoverable_ns is None and one.severity != INFO]
     first = min(mattering, key=lambda one: one.rule != LEAK, default=None)
     if first is None:
         return None
-    said = _first_sentence(first)
+    said = first_sentences[first.message]
     return said[:1].lower() + said[1:]
 
 

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-Unit = Literal["ns", "bytes", "count", "share", "text"]
+from traceanalyzer import units
+
+Unit = Literal[units.Unit, "text"]
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,21 @@ NEARLY = 0.75
 """Waiting for others stands for a job also where one cause of idle time is that much larger: that is what they wait for."""
 APART, TIMES = 0.10, 2
 """A GPU stands out that loses this share of its window more than any other, and so many times what the others lose."""
-NOTHING_TO_JUDGE = "Could not judge: the trace holds no GPU work."
-NO_DURATION = "Could not judge: none of the GPU operations in the trace has a duration."
+_UNJUDGED = "Could not judge: "
+
+
+def unjudged_headline(reason: str) -> str:
+    """The headline of a trace that cannot be judged."""
+    return f"{_UNJUDGED}{reason}."
+
+
+def reason_of(headline: str) -> str:
+    """What `unjudged_headline` was given; of any other headline, itself without its stop."""
+    return headline.removeprefix(_UNJUDGED).removesuffix(".")
+
+
+NOTHING_TO_JUDGE = unjudged_headline("the trace holds no GPU work")
+NO_DURATION = unjudged_headline("none of the GPU operations in the trace has a duration")
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ LONGEST_TEMPLATE, LONGEST_MESSAGE = 2_000, 10_000
 Write = Callable[[Any], str]
 _PART = re.compile(r"""\{\{|\}\}|\{((?:"[^"]*"|'[^']*'|[^{}"'])*)\}|[{}]""")
 _FORMAT = re.compile(r":\s*(\w+)\s*$")
+# Marks a stop that belongs to a name.
+_WITHIN = "\0"
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,14 @@ class Message:
     parts: tuple[str | tuple[Expression, Write | None], ...]
 
     def __call__(self, rows: Rows) -> str:
-        brief = _BriefRows(rows)
+        return self._text(rows, _BriefRows(rows))
+
+    def first_sentence(self, rows: Rows) -> str:
+        """What the message says first, without the stop. A stop within a name ends no sentence: `1. forward` is a range."""
+        text = self._text(rows, _BriefRows(rows, lambda name: name.replace(". ", f".{_WITHIN} ")))
+        return text.partition(". ")[0].removesuffix(".").replace(_WITHIN, "")
+
+    def _text(self, rows: Rows, brief: Rows) -> str:
         written = (
             part if isinstance(part, str) else _written(part[0], part[1], rows if part[1] is _whole else brief)
             for part in self.parts
@@ -67,9 +76,9 @@ class Message:
 class _BriefRows:
     """The same rows, with the names among their values cut to a readable length."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, written: Callable[[str], str] = str) -> None:
         self._rows = rows
-        self.values = {name: _brief(value) for name, value in rows.values.items()}
+        self.values = {name: _brief(value, written) for name, value in rows.values.items()}
 
     @property
     def count(self) -> int:
@@ -82,10 +91,10 @@ class _BriefRows:
         return self._rows.window(name)
 
 
-def _brief(value: pa.Scalar) -> pa.Scalar:
+def _brief(value: pa.Scalar, written: Callable[[str], str]) -> pa.Scalar:
     if not value.is_valid or not pa.types.is_string(value.type):
         return value
-    return pa.scalar(readable_name(value.as_py(), LONGEST_NAME))
+    return pa.scalar(written(readable_name(value.as_py(), LONGEST_NAME)))
 
 
 def _whole(text: str) -> str:

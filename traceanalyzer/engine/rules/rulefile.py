@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from traceanalyzer.engine.language.kinds import number
 from traceanalyzer.engine.rules.rule import Expectation, Param, Problem, Requires, Rule, RuleTest, Saving, literal_of
@@ -38,6 +38,8 @@ from traceanalyzer.errors import did_you_mean
 from traceanalyzer.units import UNITS
 from traceanalyzer.vocabulary.levels import CONFIDENCES, SEVERITIES
 from traceanalyzer.vocabulary.losses import CATEGORIES
+
+Word = TypeVar("Word", bound=str)
 
 
 def read_rule(text: str, file: str) -> tuple[Rule | None, list[Problem]]:
@@ -155,7 +157,7 @@ class _Reader:
             self.complain(path, f"'{path[-1]}' must be a list of mappings")
         return [self.mapping((*path, at), item) for at, item in enumerate(value if isinstance(value, list) else [])]
 
-    def one_of(self, path: Path, allowed: tuple[str, ...]) -> str:
+    def one_of(self, path: Path, allowed: tuple[Word, ...]) -> Word:
         value = self.at(path)
         if value is not None and value not in allowed:
             self.complain(path, f"'{path[-1]}' is one of {', '.join(allowed)}{did_you_mean(str(value), allowed)}")

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from traceanalyzer.names import readable_name
 from traceanalyzer.report.sections.words import format_duration
-from traceanalyzer.units import format_count
+from traceanalyzer.units import BYTES, NS, SHARE, format_count
 
 Kind = Literal["text", "count", "duration", "change", "bytes", "share", "rate", "ratio"]
-UNITS: dict[Kind, str] = {"duration": "ns", "change": "ns", "bytes": "bytes", "share": "share", "rate": "GB/s"}
+UNITS: dict[Kind, str] = {"duration": NS, "change": NS, "bytes": BYTES, "share": SHARE, "rate": "GB/s"}
 """The units of the raw values; of times the page shows `Column.unit`."""
 TIMES = ("duration", "change")
 NAME_LIMIT = 65_536

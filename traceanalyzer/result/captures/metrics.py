@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from traceanalyzer.result.captures.capture import Capture, Value
 from traceanalyzer.result.document import Device, Finding, Result
 from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.result.verdict import reason_of
 from traceanalyzer.units import COUNT, NS, SHARE, Unit
 from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, ERROR, INFO, JUDGED, NOT_APPLICABLE, SEVERITIES
 from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOSED_MEMCPY, EXPOSED_MEMSET, IDLE
@@ -138,7 +139,7 @@ def why_missing(capture: Capture, name: str) -> str:
 
 def why_unjudged(headline: str) -> str:
     """The reason in a verdict that says that nothing could be judged."""
-    return headline.removeprefix("Could not judge: ").removesuffix(".")
+    return reason_of(headline)
 
 
 _UNJUDGED = {
