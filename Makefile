@@ -3,9 +3,12 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+LOWEST_TESTS := tests/test_api.py tests/test_findings.py tests/test_truth.py tests/test_store.py tests/test_storing.py tests/test_cli.py tests/test_frames.py \
+  tests/test_comparing.py tests/test_check.py tests/test_export.py tests/test_outputs.py tests/test_sources.py tests/test_wheel.py \
+  tests/engine tests/nsys tests/report/test_report_charts.py tests/report/test_report_html.py tests/report/test_report_payload.py
 DEMO_TRACE := tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz
 
-.PHONY: demo test lint format fuzz lock bench pictures clean
+.PHONY: demo test test-lowest lint scripts format fuzz lock plotly bench pictures clean
 
 demo: .venv/.run  ## Set up, then write demo/report.html from a fixture.
 	@$(BIN)/traceanalyzer report $(DEMO_TRACE) -o demo/report.html
@@ -14,6 +17,17 @@ demo: .venv/.run  ## Set up, then write demo/report.html from a fixture.
 test: lint  ## Set up, then run linters, type checks and the whole suite.
 	@$(BIN)/python -m compileall -q traceanalyzer  # hundreds of tests start the command anew
 	$(BIN)/python -m pytest -n auto
+
+test-lowest: .venv-lowest/.made  ## The suite's essentials with the lowest versions of packages that pyproject.toml allows, in an environment of its own.
+	.venv-lowest/bin/python -m pytest -n auto $(LOWEST_TESTS)
+
+scripts:  ## Check the page's scripts with ESLint and node's test runner. Needs node 20 or newer and npm.
+	@cd ci/scripts && npm ci --silent --ignore-scripts --no-audit --no-fund
+	node ci/scripts/node_modules/eslint/bin/eslint.js --config ci/scripts/eslint.config.mjs templates/*.js ci/*/*.mjs ci/*/*.cjs tests/scripts
+	node --test tests/scripts/*.test.mjs
+
+plotly:  ## Build templates/vendored/plotly.min.js anew from what ci/plotly/package-lock.json names. Needs node and npm.
+	@cd ci/plotly && npm ci --silent --ignore-scripts --no-audit --no-fund && node build.mjs
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -40,7 +54,7 @@ pictures: .venv/.dev  ## Make the screenshots of docs/report.md again.
 	$(BIN)/python -m benchmarks.pictures
 
 clean:
-	rm -rf .venv demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-lowest ci/*/node_modules demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 .venv/.run: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed"; exit 1; }
@@ -56,6 +70,12 @@ clean:
 
 .venv/.fuzz: .venv/.dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[fuzz]" || echo "atheris cannot be installed here"
+	@touch $@
+
+.venv-lowest/.made: pyproject.toml .venv/.dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-lowest
+	$(BIN)/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable ".[dev]"
 	@touch $@
 
 .venv/.bench: .venv/.dev

@@ -6,14 +6,10 @@ const coarsePointer = matchMedia("(pointer: coarse)");
 
 /** The library, from its packed block. Its text is in the page's policy, so a script element may run it. */
 async function loadPlotly() {
-  const code = await unpackText("plotly-code");
-  // It adds styles for maps, which the policy refuses, unless an element of this id stands already.
-  const ids = [...code.matchAll(/getElementById\("([0-9a-f]{64})"\)/g)].map((found) => found[1]);
-  const standIns = ids.map((id) => Object.assign(document.createElement("i"), { id, hidden: true }));
   const script = document.createElement("script");
-  script.textContent = code;
-  document.body.append(...standIns, script);
-  for (const element of [...standIns, script]) element.remove();
+  script.textContent = await unpackText("plotly-code");
+  document.body.append(script);
+  script.remove();
   window.Plotly.setPlotConfig({ logging: 0 }); // names with dollars are no formulas, and nothing to complain about
   return window.Plotly;
 }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pandas as pd
+import plotly.graph_objects as go
 import pyarrow as pa
 import pytest
 
 import traceanalyzer as ta
 from tests.support.places import FIXTURES
+from traceanalyzer.report.palette import BY_KEY
 
 PATH = FIXTURES / "kineto" / "dataloader.slow.pt.trace.json.gz"
 
@@ -55,3 +57,18 @@ def test_unknown_attributes_fail_as_they_should():
         _ = ta.nope
     for name in ta.__all__:
         assert getattr(ta, name) is not None
+
+
+def test_charts_are_plotlys_figures_in_the_pages_colours(trace):
+    figures = ta.figures(trace)
+    assert len(figures) == 5 and "Copies: size and bandwidth" in figures
+    steps = figures["Time of each step · GPU 0"]
+    assert all(isinstance(figure, go.Figure) for figure in figures.values())
+    assert {bar.name: bar.marker.color for bar in steps.data if bar.type == "bar"}["Compute"] == BY_KEY["compute"].light
+    assert "ProfilerStep#4, takes 337 ms" in steps.layout.title.subtitle.text
+
+
+def test_heat_maps_and_series_of_a_job_are_figures_too():
+    figures = ta.figures(ta.load(FIXTURES / "jobs" / "ddp_loader_late.slow"))
+    assert "Time of each step · rank 3 · GPU 3" in figures
+    assert figures["Step times, GPU by GPU"].data[0].colorscale[0][1] == "rgb(252,251,253)"

@@ -7,6 +7,7 @@
     print(result.verdict.headline)
     trace.table("gpu_ops")                  # pyarrow.Table
     trace.to_pandas("gpu_ops")              # pandas.DataFrame
+    ta.figures(trace)                       # the report's charts by title, as plotly's figures
 
 The names are imported on first use, so that `import traceanalyzer` and `traceanalyzer --help` stay quick, and so that nothing can fail
 before the command line is there to say so.
@@ -19,17 +20,19 @@ if TYPE_CHECKING:
     from typing import Any
 
     from traceanalyzer.analysis import analyze, load
+    from traceanalyzer.analysis.figures import figures
     from traceanalyzer.errors import ConfigError, InputError, TraceAnalyzerError
     from traceanalyzer.model.trace import Trace
     from traceanalyzer.result.document import Result
 
-__all__ = ["ConfigError", "InputError", "Result", "Trace", "TraceAnalyzerError", "analyze", "load"]
+__all__ = ["ConfigError", "InputError", "Result", "Trace", "TraceAnalyzerError", "analyze", "figures", "load"]
 
 _HOMES = {
     "ConfigError": "traceanalyzer.errors",
     "InputError": "traceanalyzer.errors",
     "TraceAnalyzerError": "traceanalyzer.errors",
     "analyze": "traceanalyzer.analysis",
+    "figures": "traceanalyzer.analysis.figures",
     "load": "traceanalyzer.analysis",
     "Trace": "traceanalyzer.model.trace",
     "Result": "traceanalyzer.result.document",

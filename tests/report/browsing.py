@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, ViewportSize
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+from tests.support.needed import find_chromium, skip_without
+
+CHROMIUM = find_chromium()
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -22,7 +23,7 @@ FLAGS = [
 WIDE: ViewportSize = {"width": 1280, "height": 800}
 NARROW: ViewportSize = {"width": 390, "height": 844}
 ACCESSIBLE = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
-IN_BROWSER = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")]
+IN_BROWSER = [pytest.mark.browser, skip_without(CHROMIUM, "chromium")]
 
 
 def open_page(tab: Page, url: str) -> None:

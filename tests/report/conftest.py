@@ -91,6 +91,7 @@ def page_path(page: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    assert CHROMIUM, "chromium is not installed"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser

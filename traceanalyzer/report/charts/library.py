@@ -1,20 +1,20 @@
-"""The charting library as text. It is read as a file: importing its Python package takes a second, and nothing else of it is used."""
+"""The charting library as text: the parts of plotly.js that the charts use, which travel with the package (see ci/plotly)."""
 
 from __future__ import annotations
 
-import importlib.util
 from functools import cache
-from pathlib import Path
 
 from traceanalyzer.report.packing import packed
+from traceanalyzer.report.templating import template_text
+
+LIBRARY = "vendored/plotly.min.js"
+"""Among the templates. Beside it stand its version and checksum."""
 
 
 @cache
 def library() -> str:
-    """plotly.js whole, as the Python package plotly carries it."""
-    package = importlib.util.find_spec("plotly")
-    assert package and package.submodule_search_locations, "plotly is a dependency of this package"
-    return (Path(package.submodule_search_locations[0]) / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    """A script that makes `Plotly`, with the notices of everything in it."""
+    return template_text(LIBRARY)
 
 
 @cache
