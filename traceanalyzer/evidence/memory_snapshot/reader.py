@@ -19,6 +19,7 @@ from traceanalyzer.evidence.memory_snapshot.reading.entries import ACTIONS, hist
 from traceanalyzer.evidence.memory_snapshot.reading.settings import plain_settings
 from traceanalyzer.evidence.memory_snapshot.reading.stacks import Stacks
 from traceanalyzer.evidence.memory_snapshot.tables import TABLES
+from traceanalyzer.garbage import without_collection
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress, Sink
 
@@ -29,22 +30,23 @@ _MOST_BYTES = float(1 << 61)
 
 def read_snapshot(source: Source, sink: Sink, progress: Progress) -> Marks:
     """Read it all. Raises InputError for what is damaged, hostile or no snapshot."""
-    content = content_of(source, progress)
     wrong = Wrong()
     kinds, pools, actions = Names(), Names(), Names(ACTIONS)
-    try:
-        stacks = Stacks(content.budget, wrong)
-        segments = held.segments_of(content, kinds, pools, stacks, wrong)
-        blocks = held.blocks_held(content, segments, stacks, wrong)
-        histories = [history_of(trace, actions, stacks, wrong) for trace in content.traces]
-    except OverflowError as error:
-        raise InputError(f"{source.path}: {error}; this is no memory snapshot as PyTorch writes it") from error
-    settings = plain_settings(content.settings)
-    recorded = content.recorded
-    annotations = annotations_of(content.annotations, wrong)
-    strange = content.strange
-    stacks.forget_lists()
-    del content
+    with without_collection():
+        content = content_of(source, progress)
+        try:
+            stacks = Stacks(content.budget, wrong)
+            segments = held.segments_of(content, kinds, pools, stacks, wrong)
+            blocks = held.blocks_held(content, segments, stacks, wrong)
+            histories = [history_of(trace, actions, stacks, wrong) for trace in content.traces]
+        except OverflowError as error:
+            raise InputError(f"{source.path}: {error}; this is no memory snapshot as PyTorch writes it") from error
+        settings = plain_settings(content.settings)
+        recorded = content.recorded
+        annotations = annotations_of(content.annotations, wrong)
+        strange = content.strange
+        stacks.forget_lists()
+        del content
     _check_sizes(source, segments.size, blocks.size, *(history.size for history in histories))
     writer = _Writer(sink, stacks)
     for frames in stacks.tables():
