@@ -33,7 +33,7 @@ from traceanalyzer.evidence.memory_snapshot.reading.entries import (
 from traceanalyzer.evidence.memory_snapshot.reading.held import STATES, Blocks, Segments
 from traceanalyzer.evidence.memory_snapshot.reading.replay import BEFORE, NEVER, Contradictions, Lives
 from traceanalyzer.evidence.memory_snapshot.reading.settings import max_split_bytes, settings_text
-from traceanalyzer.evidence.memory_snapshot.tables import FREED
+from traceanalyzer.evidence.memory_snapshot.tables import FREED, TOTALS
 
 _ALLOCATED, _PENDING, _INACTIVE = range(3)
 
@@ -354,9 +354,7 @@ def _totals(rows: DeviceRows, device: Device, history: History | None, lives: Li
     }
     if history:
         total |= _over_time(rows, history, lives, reserved)
-    schema = pa.schema([(name, pa.string() if name == "settings" else pa.int64()) for name in total])
-    if "lost_beginning" in total:
-        schema = schema.set(schema.get_field_index("lost_beginning"), pa.field("lost_beginning", pa.bool_()))
+    schema = pa.schema([field for field in TOTALS.schema if field.name != "rank"])
     return pa.Table.from_pylist([total], schema)
 
 
