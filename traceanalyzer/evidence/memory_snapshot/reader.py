@@ -13,7 +13,7 @@ from traceanalyzer.evidence.contract import Marks
 from traceanalyzer.evidence.memory_snapshot.reading import held, notes
 from traceanalyzer.evidence.memory_snapshot.reading.annotations import annotations_of
 from traceanalyzer.evidence.memory_snapshot.reading.columns import Names, Wrong
-from traceanalyzer.evidence.memory_snapshot.reading.content import content_of
+from traceanalyzer.evidence.memory_snapshot.reading.content import MOST_DEVICES, content_of
 from traceanalyzer.evidence.memory_snapshot.reading.device import Device, device_rows
 from traceanalyzer.evidence.memory_snapshot.reading.entries import ACTIONS, history_of
 from traceanalyzer.evidence.memory_snapshot.reading.settings import plain_settings
@@ -54,6 +54,8 @@ def read_snapshot(source: Source, sink: Sink, progress: Progress) -> Marks:
     if annotations.num_rows:
         writer.add("snapshot_annotations", annotations)
     numbers = sorted({*segments.device.tolist(), *(n for n, history in enumerate(histories) if len(history))})
+    if len(numbers) > MOST_DEVICES:
+        raise InputError(f"{source.path}: memory of {len(numbers):,} GPUs, more than any process has")
     spans = []
     for number in numbers:
         history = histories[number] if number < len(histories) else None
