@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.derive.host.places import frame_text, is_user_frame
 from traceanalyzer.evidence.memory_snapshot.reading.columns import Names, Wrong, clean
 from traceanalyzer.ingest.bytes.pickles import Budget
+from traceanalyzer.places import frame_text, is_user_frame
 
 Frame = tuple[str, str, int]
 _TYPED = ("<ipython-input", "<stdin>")
