@@ -19,7 +19,7 @@ from traceanalyzer.workers import LOCAL, jobs_for, workers
 
 if TYPE_CHECKING:
     from traceanalyzer.ingest.bytes.remote import RemoteFile
-    from traceanalyzer.ingest.bytes.sources import Source
+    from traceanalyzer.ingest.bytes.source import Source
     from traceanalyzer.ingest.pipeline import ProgressFactory
 
 IN_MEMORY_BYTES = 64 << 20
@@ -98,7 +98,7 @@ def _read(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Execut
 
 def _local(found: Sequence[Source | RemoteFile]) -> list[Source]:
     """The files of this machine; none if there are others too."""
-    from traceanalyzer.ingest.bytes.sources import Source
+    from traceanalyzer.ingest.bytes.source import Source
 
     local = [one for one in found if isinstance(one, Source)]
     return local if len(local) == len(found) else []

@@ -12,9 +12,9 @@ from threading import Event
 
 import pyarrow as pa
 
-from traceanalyzer.ingest.bytes.sources import Source, find_sources
+from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts
-from traceanalyzer.ingest.registry import importer_of
+from traceanalyzer.ingest.registry import find_sources, kind_of
 from traceanalyzer.ingest.rows.collector import Blocks, Collector, replaced
 from traceanalyzer.ingest.rows.ranks import identify, input_of
 from traceanalyzer.model.schema import EVENT_TABLES
@@ -69,7 +69,7 @@ class _File:
 def _read(sources: Sequence[Source], scratch: Path, progress: ProgressFactory | None) -> list[_File]:
     """Read the files, each with a folder of its own in `scratch`; return them by rank."""
     for source in sources:
-        importer_of(source)
+        kind_of(source)
     read: list[tuple[str, FileFacts, Collector]] = []
     digests: dict[Path, Future[str]] = {}
     # Hashing does not hold the interpreter: it runs beside the reading.
@@ -98,13 +98,13 @@ def read_file(source: Source, folder: Path, progress: ProgressFactory | None) ->
 
     Raises InputError for what cannot be read.
     """
-    importer = importer_of(source)
+    kind = kind_of(source)
     collector = Collector(folder)
     for note in source.notes:
         collector.health(*note)
     return (
-        importer.format,
-        importer.read(source, collector, progress(source) if progress else lambda _: None),
+        kind.name,
+        kind.read(source, collector, progress(source) if progress else lambda _: None),
         collector,
     )
 

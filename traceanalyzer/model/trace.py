@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 RankSource = Literal["content", "environment", "name"]
+Role = Literal["trace", "beside", "series"]
+"""What a file is to a job: a part of it; something beside a part; something that spans captures."""
 
 
 @dataclass(frozen=True)
