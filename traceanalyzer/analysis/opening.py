@@ -107,8 +107,8 @@ def _local(found: Sequence[Source | RemoteFile]) -> list[Source]:
 def _parts(place: Place, manifest: Manifest, executor: Executor | None, small: bool) -> list[Part]:
     found = list(zip(manifest.inputs, manifest.parts, strict=True))
     if executor is None and (small or len(found) == 1):
-        return [MemoryPart(read_part(place, manifest.digest, *one)) for one in found]
+        return [MemoryPart(read_part(place, manifest.edition, *one)) for one in found]
     # Workers have a current folder of their own.
     local = local_of(place)
     seen = place if local is None else local.absolute()
-    return [StoredPart(seen, manifest.digest, *one) for one in found]
+    return [StoredPart(seen, manifest.edition, *one) for one in found]

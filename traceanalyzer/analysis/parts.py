@@ -13,7 +13,7 @@ from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
 from traceanalyzer.model.parts import Part as Files
-from traceanalyzer.model.store import read_part
+from traceanalyzer.model.store import Edition, read_part
 from traceanalyzer.model.trace import Input, Trace
 from traceanalyzer.urls import Place
 
@@ -55,8 +55,8 @@ class StoredPart:
     """
 
     place: Place
-    store: str
-    """The digest of the store's manifest: all parts are of this one."""
+    store: Edition
+    """All parts are of this one."""
     input: Input
     files: Files
     """What the manifest says of it."""

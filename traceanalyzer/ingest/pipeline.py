@@ -17,7 +17,7 @@ from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.registry import find_sources, kind_of
 from traceanalyzer.ingest.rows.collector import Blocks, Collector, replaced
 from traceanalyzer.ingest.rows.ranks import identify, input_of
-from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.model.trace import Input, Trace
 
 ProgressFactory = Callable[[Source], Callable[[int], None]]
@@ -38,7 +38,7 @@ def ingest_sources(sources: Sequence[Source], progress: ProgressFactory | None =
     traces = ingest_each(sources, progress)
     if len(traces) == 1:
         return traces[0]
-    tables = {name: _stacked(name, [trace.table(name) for trace in traces]) for name in EVENT_TABLES}
+    tables = {name: _stacked(name, [trace.table(name) for trace in traces]) for name in table_specs()}
     return Trace(tuple(given for trace in traces for given in trace.inputs), tables)
 
 
@@ -122,7 +122,7 @@ def set_on_failure() -> Iterator[Event]:
 
 def _stacked(name: str, blocks: list[pa.Table]) -> pa.Table:
     if not blocks:
-        return EVENT_TABLES[name].empty()
+        return table_specs()[name].empty()
     return pa.concat_tables(blocks).unify_dictionaries().combine_chunks()
 
 

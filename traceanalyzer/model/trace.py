@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.model.table_specs import table_specs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,10 +64,11 @@ class Trace:
 
     def table(self, name: str) -> pa.Table:
         """The event table `name`. Raises KeyError with the known names for another."""
-        try:
+        if name in self.tables:
             return self.tables[name]
-        except KeyError:
-            raise KeyError(f"no table '{name}'; the tables are {', '.join(EVENT_TABLES)}") from None
+        if (spec := table_specs().get(name)) is not None:
+            return spec.empty()
+        raise KeyError(f"no table '{name}'; the tables are {', '.join(table_specs())}")
 
     def to_pandas(self, name: str) -> pd.DataFrame:
         """The event table `name` as a pandas DataFrame (names as categoricals)."""
