@@ -15,7 +15,7 @@ import pyarrow as pa
 from traceanalyzer.ingest.bytes.kinds import Conversion
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.model.schema import TableSpec
-from traceanalyzer.model.trace import RankSource, Role
+from traceanalyzer.model.trace import Clock, RankSource, Role
 
 Progress = Callable[[int], None]
 """Called with the number of input bytes read since the last call."""
@@ -59,6 +59,22 @@ class FileFacts:
     traced: Collection[str] = ()
     recorded_ns: tuple[int, int] | None = None
     bounded: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marks(FileFacts):
+    """What a file of evidence says of itself, and so whose it is; None or empty where it is silent.
+
+    `pids` are of the operating system, `gpus` UUIDs. `clock` says what its times count from: as its trace's do, nanoseconds since the
+    epoch less `clock_base_ns`, or nothing that others share. `clock_error_ns` is how far that clock may be off, None where unknown.
+    """
+
+    producer: str = ""
+    host: str | None = None
+    pids: Collection[int] = ()
+    gpus: Collection[str] = ()
+    clock: Clock = "none"
+    clock_error_ns: int | None = None
 
 
 class Kind(Protocol):

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts
-from traceanalyzer.ingest.registry import find_sources, kind_of
+from traceanalyzer.ingest.registry import find_sources, kind_of, registry
 from traceanalyzer.ingest.rows.collector import Blocks, Collector, replaced
-from traceanalyzer.ingest.rows.ranks import identify, input_of
+from traceanalyzer.ingest.rows.ranks import identify_all, input_of
 from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.model.trace import Input, Trace
 
@@ -83,11 +83,13 @@ def _read(sources: Sequence[Source], scratch: Path, progress: ProgressFactory | 
             read.append(read_file(source, folder, progress))
     facts = [fact for _, fact, _ in read]
     files = []
-    for number, identity in enumerate(identify(sources, facts)):
+    names = [name for name, _, _ in read]
+    roles = [registry().named(name).role for name in names]
+    for number, identity in enumerate(identify_all(sources, names, roles, facts)):
         source, (format_, fact, collector) = sources[number], read[number]
         if identity.kept:
             sha256 = digests[source.origin].result()
-            files.append(_File(input_of(source, format_, fact, identity, sha256), fact, collector))
+            files.append(_File(input_of(source, format_, fact, identity, sha256, roles[number]), fact, collector))
         else:
             collector.close()
     return sorted(files, key=lambda file: file.input.ordinal)

@@ -21,11 +21,8 @@ from traceanalyzer.ingest.bytes.kinds import Conversion
 from traceanalyzer.ingest.bytes.source import HEAD_BYTES, Source
 from traceanalyzer.ingest.bytes.sources import sources_behind
 from traceanalyzer.ingest.contract import Format, Kind
-from traceanalyzer.model.schema import register
-from traceanalyzer.plugins import plugins
+from traceanalyzer.model.kinds import EVIDENCE, FORMATS, kinds_of
 
-FORMATS, EVIDENCE = "traceanalyzer.formats", "traceanalyzer.evidence"
-_FOLDERS = {FORMATS: "traceanalyzer.ingest.formats", EVIDENCE: "traceanalyzer.evidence"}
 _PACKED = r"(?:\.(?:gz|zst|xz|bz2))?$"
 
 
@@ -171,12 +168,9 @@ def _ending(suffixes: Iterable[str]) -> re.Pattern[str]:
 
 @cache
 def registry() -> Registry:
-    """All kinds that are installed; what their tables look like is known from then on. Raises ConfigError for kinds that do not fit."""
-    kinds = [cast(Kind, found) for group, folder in _FOLDERS.items() for _, found in plugins(folder, group)]
-    found = Registry(sorted(kinds, key=lambda kind: -kind.priority))
-    for kind in found.kinds:
-        register(kind.tables)
-    return found
+    """All kinds that are installed. Raises ConfigError for kinds that do not fit."""
+    kinds: tuple[Kind, ...] = (*kinds_of(FORMATS), *kinds_of(EVIDENCE))
+    return Registry(sorted(kinds, key=lambda kind: -kind.priority))
 
 
 def find_sources(inputs: Sequence[Path], max_bytes: int | None = None) -> list[Source]:

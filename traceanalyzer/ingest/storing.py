@@ -18,10 +18,10 @@ import msgspec
 from traceanalyzer.errors import InputError, WorkerError
 from traceanalyzer.ingest.bytes.remote import RemoteFile, remote_files
 from traceanalyzer.ingest.bytes.source import Source
-from traceanalyzer.ingest.contract import FileFacts
+from traceanalyzer.ingest.contract import FileFacts, Marks
 from traceanalyzer.ingest.pipeline import ProgressFactory, read_file, set_on_failure
 from traceanalyzer.ingest.registry import find_sources, kind_of, registry
-from traceanalyzer.ingest.rows.ranks import identify, input_of
+from traceanalyzer.ingest.rows.ranks import identify_all, input_of
 from traceanalyzer.model.parts import Part, digest, key_of, write_tables
 from traceanalyzer.model.schema import SCHEMA_VERSION
 from traceanalyzer.model.store import Manifest
@@ -95,11 +95,17 @@ def write_store(
             raise InputError(_said_of(failures, len(made)))
         if not made:
             raise InputError(f"{', '.join(_name(one) for one in inputs[:_MOST_NAMED])}: none of the files is a trace")
-        facts = [msgspec.convert(one.part.facts, FileFacts) for one in made]
-        identities = identify([one.source for one in made], facts, lambda at: _content(made[at].part))
+        names = [one.part.format for one in made]
+        roles = [registry().named(name).role for name in names]
+        facts = [
+            msgspec.convert(one.part.facts, FileFacts if role == "trace" else Marks)
+            for one, role in zip(made, roles, strict=True)
+        ]
+        sources = [one.source for one in made]
+        identities = identify_all(sources, names, roles, facts, lambda at: _content(made[at].part))
         placed = [
-            (input_of(one.source, one.part.format, fact, identity, one.part.sha256), one)
-            for one, fact, identity in zip(made, facts, identities, strict=True)
+            (input_of(one.source, one.part.format, fact, identity, one.part.sha256, role), one)
+            for one, fact, identity, role in zip(made, facts, identities, roles, strict=True)
             if identity.kept
         ]
         placed.sort(key=lambda pair: pair[0].ordinal)
