@@ -330,4 +330,4 @@ def analyzed(inputs: list[Path], config: Config, how: How) -> Iterator[tuple[Seq
 
         found = analyze_parts(parts, config, executor, count)
         bars.close()
-        yield parts, found
+        yield found.parts, found

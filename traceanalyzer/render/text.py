@@ -10,6 +10,7 @@ from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.document import Finding, Result
+from traceanalyzer.result.evidence_words import evidence_words
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
@@ -51,12 +52,18 @@ def _inputs(result: Result) -> list[str]:
         lines.append(f"input   {item.path} ({item.producer}{rank})")
     left = len(result.inputs) - MOST_INPUTS
     lines += [f"        and {left} more"] if left > 0 else []
+    for beside in result.evidence[:MOST_INPUTS]:
+        lines += wrap(evidence_words(beside), "beside  " if result.inputs else "input   ", "        ")
+    left = len(result.evidence) - MOST_INPUTS
+    lines += [f"        and {left} more"] if left > 0 else []
     for line in outside_lines(result.recordings):
         lines += wrap(line, "length  ", "        ")
     return lines
 
 
 def _calm(result: Result) -> list[str]:
+    if result.evidence and not result.inputs:
+        return ["No findings: nothing worth fixing was seen."]
     if not result.devices:
         python = "torch.profiler with ProfilerActivity.CUDA, or " if may_be_python(result) else ""
         text = f"No findings, because there is no GPU work to look at. Record the GPU too: {python}nsys profile --trace=cuda,nvtx."
