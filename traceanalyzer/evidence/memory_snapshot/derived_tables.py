@@ -1,0 +1,174 @@
+"""What is told of a memory snapshot: the tables that rules and the section read."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
+from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
+from traceanalyzer.model.schema import NAME, Column, TableSpec
+
+
+def _bytes(name: str, doc: str) -> Column:
+    return Column(name, pa.int64(), "bytes", doc)
+
+
+def _share(name: str, doc: str) -> Column:
+    return Column(name, pa.float64(), "share", doc)
+
+
+def _text(name: str, doc: str) -> Column:
+    return Column(name, NAME, None, doc)
+
+
+def _flag(name: str, doc: str) -> Column:
+    return Column(name, pa.bool_(), None, doc)
+
+
+PLACE = _text("place", "innermost line of the user's own code that asked for it, or why none is known")
+WHAT = _text(
+    "what", "parameters, optimizer state, activations or backward, where the stack makes it plain; null elsewhere"
+)
+METHOD = _text("method", "how its steps were found: annotation, trace or repetition; null without any")
+
+SNAPSHOT_MEMORY = TableSpec(
+    "snapshot_memory",
+    "the memory of one GPU as a snapshot tells it; the span is the moment when most of it was in use",
+    (
+        RANK,
+        DEVICE,
+        *SPAN,
+        METHOD,
+        count("steps", "steps in the recorded history"),
+        ns("step_time", "median length of these on the host; null without any"),
+        _bytes("peak_allocated", "most that was in use in the recorded history"),
+        _bytes("steady", "in use between steps, the median of those after the first; null without steps"),
+        _bytes("allocated", "in use at the snapshot"),
+        _bytes("peak_reserved", "most that was taken from the driver"),
+        _bytes("reserved", "taken from the driver at the snapshot"),
+        _bytes("capacity", "memory of the device; null when not recorded"),
+        _flag("rising", "true: more is in use after every step"),
+        _flag("flat", "true: as much is in use after each step but the first, within a hundredth of the peak"),
+        _flag("growing", "true: each step takes more from the driver, though the level between steps is flat"),
+        _flag("whole", "true: the recorded history has the beginning of the program"),
+        _flag("placed", "true: stacks were recorded"),
+        _bytes("optimizer", "optimizer state in use between steps"),
+        _bytes("parameters", "parameters in use between steps"),
+        _text("optimizer_place", "where that is allocated"),
+        _text("parameters_place", "where these are allocated"),
+    ),
+)
+
+SNAPSHOT_OWNERS = TableSpec(
+    "snapshot_owners",
+    "who asked for memory of one GPU that was in use at its peak, between steps or at the snapshot; the span is the peak's",
+    (
+        RANK,
+        DEVICE,
+        *SPAN,
+        count("order", "0-based place by bytes at the peak"),
+        PLACE,
+        WHAT,
+        _bytes("peak_bytes", "in use at the peak"),
+        count("peak_blocks", "blocks of it"),
+        _share("share", "of all that is in use at the peak"),
+        _bytes("steady_bytes", "in use between steps, at the end of the last one; null without steps"),
+        _bytes("end_bytes", "in use at the snapshot"),
+        count("end_blocks", "blocks of it"),
+        _text(
+            "alike",
+            "of what has no Python frame: whose blocks in use at the peak are exactly as large as most of it; null for none",
+        ),
+    ),
+)
+
+SNAPSHOT_MOMENTS = TableSpec(
+    "snapshot_moments",
+    "large blocks of one size that are there only for a moment and make the peak of one GPU; the span is theirs",
+    (
+        RANK,
+        DEVICE,
+        *SPAN,
+        count("order", "0-based place by bytes"),
+        _text("places", "where they were allocated"),
+        count("blocks", "blocks"),
+        _bytes("size", "of one of them"),
+        _bytes("bytes", "of all of them"),
+        count("unplaced", "of these blocks, those without a Python frame"),
+        _text("doubled", "whose block is exactly half as large and was there first, as of a cast to twice the width"),
+        _bytes("half", "its size"),
+        _flag("loss", "true: one was allocated in a loss"),
+        _flag("gather", "true: one was allocated to gather from other ranks"),
+    ),
+)
+
+SNAPSHOT_OOMS = TableSpec(
+    "snapshot_ooms",
+    "one request that the allocator could not serve: the GPU was out of memory",
+    (
+        RANK,
+        DEVICE,
+        *SPAN,
+        _bytes("asked", "what was asked for"),
+        PLACE,
+        _bytes("device_free", "what the driver said was free; null when not recorded"),
+        _bytes("allocated", "in use then"),
+        _bytes("reserved", "taken from the driver then"),
+        _bytes("unused", "reserved but not in use"),
+        _bytes("largest_free", "largest piece of that; null when not known"),
+        _flag("fragmented", "true: what was reserved but not in use, together with what the driver had, was as much as was asked for"),
+        _text("owner", "who held most then"),
+        _bytes("owner_bytes", "how much that was"),
+        _bytes("given_back", "what the allocator gave back to the driver just before it failed"),
+        _flag("limited", "true: the driver had as much free as was asked for, so that something else set a limit"),
+        _flag("ended", "true: nothing was allocated after it"),
+        count("times", "such requests in a row, with nothing allocated between them; the row tells of the last"),
+    ),
+)
+
+SNAPSHOT_TRAFFIC = TableSpec(
+    "snapshot_traffic",
+    "a line of code whose allocations made the allocator ask the driver, of one GPU; the span is that of its calls in settled steps",
+    (
+        RANK,
+        DEVICE,
+        *SPAN,
+        PLACE,
+        count("calls", "times that memory was got from or given back to the driver, in all"),
+        count("settled", "of these in steps after the first; null without steps"),
+        count("settled_steps", "steps after the first; null without any"),
+        count("busy_steps", "of these steps those with such a call"),
+        _bytes("bytes", "got from the driver in all"),
+        ns("idle", "idle time of the GPU that is spent on memory and in which such a call lies; null without a trace"),
+    ),
+)
+
+DEVICE_MEMORY = TableSpec(
+    "device_memory",
+    "the memory of one GPU as a snapshot or else the trace tells it; the span is the moment when most of it was in use",
+    (
+        *MEMORY_STATS.columns,
+        _flag("snapshot", "true: as a memory snapshot tells it"),
+        _bytes("whole_segments", "of a snapshot: at its end, reserved segments of which nothing is in use"),
+        _bytes("pieces", "of a snapshot: at its end, unused pieces of segments that are in use"),
+        _bytes("largest_free", "of a snapshot: largest unused piece at its end"),
+        _bytes("private", "of a snapshot: unused at its end in private pools, as of CUDA graphs; not counted as unused"),
+        _bytes("grows", "of a snapshot: how much more each step takes from the driver, though the level is flat"),
+        count("grown_steps", "in so many steps in a row"),
+        _flag("expandable", "of a snapshot: whether expandable segments were in use"),
+        _text("place", "of a snapshot: whose allocations took most from the driver after the first step"),
+    ),
+)
+
+STEP_MEMORY = TableSpec(
+    "step_memory",
+    "one step of the host and the memory of one GPU that it left in use, as a snapshot or else the trace tells it",
+    (
+        *MEMORY_GROWTH.columns,
+        _flag("snapshot", "true: as a memory snapshot tells it"),
+        _bytes("owned", "of a snapshot: by how much more is in use of what was allocated at this place"),
+        count("held", "of a snapshot: blocks of this place that are in use at the end"),
+        _flag("stepwise", "false: no steps are known; the recorded history was cut into pieces of as many allocations"),
+        _flag("lasting", "of a snapshot: whether what this place holds grows up to the end and never shrinks"),
+    ),
+)
