@@ -6,7 +6,11 @@ import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
 from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
+from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.schema import NAME, Column, TableSpec
+
+_HERE = "traceanalyzer.evidence.memory_snapshot"
+_HISTORIES = "memory_histories"
 
 
 def _bytes(name: str, doc: str) -> Column:
@@ -54,8 +58,8 @@ SNAPSHOT_MEMORY = TableSpec(
         _flag("placed", "true: stacks were recorded"),
         _bytes("optimizer", "optimizer state in use between steps"),
         _bytes("parameters", "parameters in use between steps"),
-        _text("optimizer_place", "where that is allocated"),
-        _text("parameters_place", "where these are allocated"),
+        _text("lead", "what is to be said of it: the first words of a sentence, before the name of the GPU"),
+        _text("rest", "and the words after it"),
     ),
 )
 
@@ -90,6 +94,9 @@ SNAPSHOT_MOMENTS = TableSpec(
         DEVICE,
         *SPAN,
         count("order", "0-based place by bytes"),
+        _bytes("peak", "most that was in use"),
+        _bytes("steady", "in use between steps; null without steps"),
+        ns("step_time", "median length of a step; null without any"),
         _text("places", "where they were allocated"),
         count("blocks", "blocks"),
         _bytes("size", "of one of them"),
@@ -116,12 +123,18 @@ SNAPSHOT_OOMS = TableSpec(
         _bytes("reserved", "taken from the driver then"),
         _bytes("unused", "reserved but not in use"),
         _bytes("largest_free", "largest piece of that; null when not known"),
-        _flag("fragmented", "true: what was reserved but not in use, together with what the driver had, was as much as was asked for"),
+        _flag(
+            "fragmented",
+            "true: what was reserved but not in use, together with what the driver had, was as much as was asked for",
+        ),
+        _text("free", "what was left, in words"),
         _text("owner", "who held most then"),
         _bytes("owner_bytes", "how much that was"),
         _bytes("given_back", "what the allocator gave back to the driver just before it failed"),
         _flag("limited", "true: the driver had as much free as was asked for, so that something else set a limit"),
         _flag("ended", "true: nothing was allocated after it"),
+        _text("fit", "whether it would have fitted without fragmentation, as a sentence"),
+        _flag("last", "true: none came after it"),
         count("times", "such requests in a row, with nothing allocated between them; the row tells of the last"),
     ),
 )
@@ -136,6 +149,7 @@ SNAPSHOT_TRAFFIC = TableSpec(
         PLACE,
         count("calls", "times that memory was got from or given back to the driver, in all"),
         count("settled", "of these in steps after the first; null without steps"),
+        count("settled_freed", "of those, the ones that gave memory back; null likewise"),
         count("settled_steps", "steps after the first; null without any"),
         count("busy_steps", "of these steps those with such a call"),
         _bytes("bytes", "got from the driver in all"),
@@ -152,11 +166,18 @@ DEVICE_MEMORY = TableSpec(
         _bytes("whole_segments", "of a snapshot: at its end, reserved segments of which nothing is in use"),
         _bytes("pieces", "of a snapshot: at its end, unused pieces of segments that are in use"),
         _bytes("largest_free", "of a snapshot: largest unused piece at its end"),
-        _bytes("private", "of a snapshot: unused at its end in private pools, as of CUDA graphs; not counted as unused"),
+        _bytes(
+            "private", "of a snapshot: unused at its end in private pools, as of CUDA graphs; not counted as unused"
+        ),
         _bytes("grows", "of a snapshot: how much more each step takes from the driver, though the level is flat"),
         count("grown_steps", "in so many steps in a row"),
         _flag("expandable", "of a snapshot: whether expandable segments were in use"),
         _text("place", "of a snapshot: whose allocations took most from the driver after the first step"),
+        _text("lies", "of a snapshot: where unused memory lies, in words"),
+        _text(
+            "growing",
+            "of a snapshot: how reserved memory grows though the level is flat, in words; null where it does not",
+        ),
     ),
 )
 
@@ -170,5 +191,80 @@ STEP_MEMORY = TableSpec(
         count("held", "of a snapshot: blocks of this place that are in use at the end"),
         _flag("stepwise", "false: no steps are known; the recorded history was cut into pieces of as many allocations"),
         _flag("lasting", "of a snapshot: whether what this place holds grows up to the end and never shrinks"),
+    ),
+)
+
+NO_SNAPSHOT = Needs("snapshot_totals", "there is no memory snapshot")
+
+DERIVED = (
+    Derived(
+        _HISTORIES,
+        f"{_HERE}.judged:judged_histories",
+        (
+            *("snapshot_blocks", "snapshot_events", "snapshot_totals", "snapshot_frames", "snapshot_annotations"),
+            "steps",
+        ),
+    ),
+    Derived(
+        "snapshot_memory",
+        f"{_HERE}.peaks:snapshot_memory",
+        (_HISTORIES, "devices"),
+        SNAPSHOT_MEMORY,
+        NO_SNAPSHOT,
+        small=True,
+        label="{peak_allocated} in use",
+    ),
+    Derived(
+        "snapshot_owners",
+        f"{_HERE}.peaks:snapshot_owners",
+        (_HISTORIES,),
+        SNAPSHOT_OWNERS,
+        NO_SNAPSHOT,
+        small=True,
+        label="{peak_bytes} of the peak[, {what}]: {place}",
+    ),
+    Derived(
+        "snapshot_moments",
+        f"{_HERE}.peaks:snapshot_moments",
+        (_HISTORIES,),
+        SNAPSHOT_MOMENTS,
+        NO_SNAPSHOT,
+        small=True,
+        label="{bytes} in {blocks} blocks: {places}",
+    ),
+    Derived(
+        "snapshot_ooms",
+        f"{_HERE}.failures:snapshot_ooms",
+        (_HISTORIES, "snapshot_segments"),
+        SNAPSHOT_OOMS,
+        NO_SNAPSHOT,
+        small=True,
+        label="out of memory: {asked} asked for at {place}",
+    ),
+    Derived(
+        "snapshot_traffic",
+        f"{_HERE}.reserve:snapshot_traffic",
+        (_HISTORIES, "gaps"),
+        SNAPSHOT_TRAFFIC,
+        NO_SNAPSHOT,
+        small=True,
+        label="{calls} calls to the driver: {place}",
+    ),
+    Derived(
+        "device_memory",
+        f"{_HERE}.reserve:device_memory",
+        ("memory_stats", _HISTORIES, "snapshot_segments", "devices"),
+        DEVICE_MEMORY,
+        Needs("device_memory", "the trace holds no memory events", settings=("memory",)),
+        small=True,
+        label="{peak_reserved} reserved[, {peak_allocated} of it in use]",
+    ),
+    Derived(
+        "step_memory",
+        f"{_HERE}.growth:step_memory",
+        ("memory_growth", _HISTORIES, "devices"),
+        STEP_MEMORY,
+        Needs("step_memory", "the trace holds no memory events within known steps", settings=("memory",)),
+        label="{growth} more in use after step {index}[: {place}]",
     ),
 )

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from traceanalyzer import intervals
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.evidence.memory_snapshot import words
 from traceanalyzer.evidence.memory_snapshot.derived_tables import SNAPSHOT_OOMS
 from traceanalyzer.evidence.memory_snapshot.history import GIVEN_BACK, OUT_OF_MEMORY, History
 from traceanalyzer.evidence.memory_snapshot.judged import Judged
@@ -45,6 +46,7 @@ def _failure(one: Judged, failed: pa.Table, row: int, times: int, segments: pa.T
     held = one.owners.bytes_of(alive, history.size)
     owner = int(held.argmax()) if alive.any() else None
     ended = not bool((history.born > entry).any())
+    largest = _largest_free(history, entry, ended, segments)
     code, places = places_of(failed, one.owners.placed)
     return {
         **dict(zip(("rank", "device"), history.key, strict=True)),
@@ -56,13 +58,16 @@ def _failure(one: Judged, failed: pa.Table, row: int, times: int, segments: pa.T
         "allocated": allocated,
         "reserved": reserved,
         "unused": unused,
-        "largest_free": _largest_free(history, entry, ended, segments),
+        "largest_free": largest,
+        "free": words.free_memory(unused, largest, free),
         "fragmented": unused > 0 and asked <= unused + (free or 0) and (free is None or asked > free),
         "owner": one.owners.names[owner][0] if owner is not None else None,
         "owner_bytes": int(held[owner]) if owner is not None else None,
         "given_back": _given_back(history, entry),
         "limited": free is not None and asked <= free,
         "ended": ended,
+        "fit": words.fitting(asked, unused, free),
+        "last": row == failed.num_rows - 1,
         "times": times,
     }
 

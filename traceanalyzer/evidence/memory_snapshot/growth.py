@@ -75,7 +75,9 @@ def _rows(one: Judged, capacity: int | None) -> pa.Table:
         "place": pa.array([place] * count, pa.string()),
         "snapshot": np.full(count, True),
         "owned": frames.numbers(grown),
-        "held": np.full(count, int((held & (one.owners.number == owner)).sum())) if owner is not None else pa.nulls(count),
+        "held": np.full(count, int((held & (one.owners.number == owner)).sum()))
+        if owner is not None
+        else pa.nulls(count),
         "stepwise": np.full(count, stepwise),
         "lasting": np.full(count, owner is not None and _lasts(owned[owner], level)),
     }

@@ -103,7 +103,9 @@ class History:
         time, end = frames.ints(self.blocks, "free_requested_ns"), frames.ints(self.blocks, "end_ns")
         given_up = (time != NULL) & ((end == NULL) | (time < end)) & ~state
         found = np.where(entry == NULL, self.after, entry)
-        found[given_up] = np.minimum(found[given_up], np.maximum(self.entry_at(time[given_up]), self.born[given_up] + 1))
+        found[given_up] = np.minimum(
+            found[given_up], np.maximum(self.entry_at(time[given_up]), self.born[given_up] + 1)
+        )
         return found
 
     @cached_property

@@ -81,7 +81,9 @@ class Judged:
             return np.empty(0, np.int64)
         at = np.searchsorted(curve.entry, bounds, side="left")
         begin = np.maximum(at - 1, 0)
-        return np.array([curve.level[a:b].max() for a, b in zip(begin[:-1], np.maximum(at[1:], begin[:-1] + 1), strict=True)])
+        return np.array(
+            [curve.level[a:b].max() for a, b in zip(begin[:-1], np.maximum(at[1:], begin[:-1] + 1), strict=True)]
+        )
 
     @property
     def peak_entry(self) -> int:

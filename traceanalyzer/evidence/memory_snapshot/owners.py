@@ -63,7 +63,7 @@ class Stacks:
     @cached_property
     def forward(self) -> Flags:
         """Whether a module was called."""
-        return self._any(frames.where(self._frames, "name", lambda name: name == "forward" or name == "_call_impl"))
+        return self._any(frames.where(self._frames, "name", lambda name: name in ("forward", "_call_impl")))
 
     @cached_property
     def loss(self) -> Flags:
@@ -114,7 +114,10 @@ def stacks_by_rank(snapshot_frames: pa.Table) -> dict[int, Stacks]:
 
 @dataclass(frozen=True)
 class Owners:
-    """For each block of a history its owner: a number, in `names` as (place, what it is for). `placed` says that stacks were recorded."""
+    """For each block of a history the number of its owner; `names` has their (place, what it is for).
+
+    `placed` says that stacks were recorded.
+    """
 
     number: Array
     names: list[tuple[str, str | None]]
@@ -141,7 +144,9 @@ def owners(history: History, periods: Periods, stacks: Stacks | None) -> Owners:
     placed = stacks is not None and stacks.count > 0
     no_stack = len(texts)
     texts += [NO_FRAME if placed else NO_STACK, EARLIER, NO_FRAME, NO_PYTHON]
-    code = np.where((code == count - 1) & (stack == NULL), np.where(history.born == BEFORE, no_stack + 1, no_stack), code)
+    code = np.where(
+        (code == count - 1) & (stack == NULL), np.where(history.born == BEFORE, no_stack + 1, no_stack), code
+    )
     if stacks is not None:
         for number in np.unique(stack[code == count - 1]).tolist():
             here, known = (code == count - 1) & (stack == number), stacks.library[number]

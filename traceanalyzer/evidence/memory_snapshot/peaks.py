@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import Flags
+from traceanalyzer.evidence.memory_snapshot import words
 from traceanalyzer.evidence.memory_snapshot.derived_tables import SNAPSHOT_MEMORY, SNAPSHOT_MOMENTS, SNAPSHOT_OWNERS
 from traceanalyzer.evidence.memory_snapshot.judged import Judged, capacities
 from traceanalyzer.evidence.memory_snapshot.owners import NOWHERE, OPTIMIZER, PARAMETERS
@@ -18,8 +19,6 @@ NEAR = 0.10
 """A block that is freed before the level is back to what it was, up to this share of the rise, belongs to the peak."""
 MOST_OWNERS = 1000
 """So many of the owners, those with most, are listed."""
-NAMED = 3
-"""So many places are named in a sentence."""
 
 
 def snapshot_memory(histories: list[Judged], devices: pa.Table) -> pa.Table:
@@ -30,9 +29,8 @@ def snapshot_memory(histories: list[Judged], devices: pa.Table) -> pa.Table:
 
 
 def _memory(one: Judged, capacity: int | None) -> dict[str, object]:
-    history, bounds = one.history, one.periods.bounds
+    history = one.history
     start, end = _peak_span(one)
-    lengths = np.diff(history.time_at(bounds)) if one.periods.count else np.empty(0)
     steady = _steady(one)
     row: dict[str, object] = {
         **dict(zip(("rank", "device"), history.key, strict=True)),
@@ -40,7 +38,7 @@ def _memory(one: Judged, capacity: int | None) -> dict[str, object]:
         "end_ns": end,
         "method": one.periods.method,
         "steps": one.periods.count,
-        "step_time": int(np.median(lengths)) if len(lengths) else None,
+        "step_time": step_time(one),
         "peak_allocated": peak_allocated(one),
         "steady": int(np.median(one.levels)) if one.knows_steps else None,
         "allocated": int(history.allocated.level[-1]),
@@ -53,12 +51,33 @@ def _memory(one: Judged, capacity: int | None) -> dict[str, object]:
         "whole": one.whole,
         "placed": one.owners.placed,
     }
+    stays: dict[str, tuple[int, str]] = {}
     for what, column in ((OPTIMIZER, "optimizer"), (PARAMETERS, "parameters")):
         mine = [i for i, (_, purpose) in enumerate(one.owners.names) if purpose == what]
         size = steady[mine]
         row[column] = int(size.sum())
-        row[f"{column}_place"] = one.owners.names[mine[int(size.argmax())]][0] if size.sum() else None
+        if size.sum():
+            stays[what] = int(size.sum()), one.owners.names[mine[int(size.argmax())]][0]
+    holders = words.at_peak(one.owners, one.owners.bytes_of(history.alive(one.peak_entry), history.size))
+    row["lead"], row["rest"] = words.memory(
+        words.Levels(
+            flat=one.flat,
+            whole=one.whole,
+            history=history.has_history,
+            peak=peak_allocated(one),
+            reserved=peak_reserved(one),
+            steady=int(np.median(one.levels)) if one.knows_steps else 0,
+            end=int(history.allocated.level[-1]),
+        ),
+        stays,
+        holders,
+    )
     return row
+
+
+def step_time(one: Judged) -> int | None:
+    """The median length of a step in ns, None where none are known."""
+    return int(np.median(np.diff(one.history.time_at(one.periods.bounds)))) if one.periods.count else None
 
 
 def peak_allocated(one: Judged) -> int:
@@ -191,7 +210,10 @@ def _moment(one: Judged, alive: Flags, rows: Array, size: int) -> dict[str, obje
         **dict(zip(("rank", "device"), history.key, strict=True)),
         "start_ns": times[0],
         "end_ns": times[1],
-        "places": _listed(places),
+        "peak": peak_allocated(one),
+        "steady": int(np.median(one.levels)) if one.knows_steps else None,
+        "step_time": step_time(one),
+        "places": words.places(places),
         "blocks": len(rows),
         "size": size,
         "bytes": int(history.size[rows].sum()),
@@ -201,20 +223,3 @@ def _moment(one: Judged, alive: Flags, rows: Array, size: int) -> dict[str, obje
         "loss": bool(stacks is not None and stacks.of(stacks.loss, stack).any()),
         "gather": bool(stacks is not None and stacks.of(stacks.gather, stack).any()),
     }
-
-
-def _listed(places: list[str]) -> str:
-    """Places in words, in the order in which they first occur: `a.py:1 (f), a.py:2 (g) and 2 with no Python frame (backward)`."""
-    counts = dict.fromkeys(places, 0)
-    for place in places:
-        counts[place] += 1
-    told = [_several(place, counts[place]) for place in sorted(counts, key=lambda place: place in NOWHERE)]
-    if len(told) > NAMED:
-        told = [*told[:NAMED], f"{len(told) - NAMED} more places"]
-    return " and ".join((", ".join(told[:-1]), told[-1])) if len(told) > 1 else told[0]
-
-
-def _several(place: str, count: int) -> str:
-    if place in NOWHERE:
-        return f"{count} with {place}"
-    return place if count == 1 else f"{count} at {place}"

@@ -1,6 +1,6 @@
 """The steps of a program in a snapshot's history: as it or its trace marks them, else as its allocations repeat.
 
-    marks named in the snapshot ──else──▶ steps of the trace ──else──▶ a sequence of allocations that comes again ──else──▶ unknown
+marks named in the snapshot ──else──▶ steps of the trace ──else──▶ a sequence of allocations that comes again ──else──▶ unknown
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def periods(history: History, annotations: pa.Table, steps: pa.Table) -> Periods
 
 
 def _marked(history: History, annotations: pa.Table) -> Periods | None:
-    mine = (frames.ints(annotations, "rank") == history.key[0]) & (
-        frames.ints(annotations, "device") == history.key[1]
-    )
+    mine = (frames.ints(annotations, "rank") == history.key[0]) & (frames.ints(annotations, "device") == history.key[1])
     named = frames.where(annotations, "name", is_step_name) if annotations.num_rows else mine
     start, end = frames.ints(annotations, "start_ns"), frames.ints(annotations, "end_ns")
     rows = np.flatnonzero(mine & named & (start != NULL) & (end != NULL))

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.evidence.memory_snapshot import words
 from traceanalyzer.evidence.memory_snapshot.derived_tables import DEVICE_MEMORY, SNAPSHOT_TRAFFIC
 from traceanalyzer.evidence.memory_snapshot.history import GOT
 from traceanalyzer.evidence.memory_snapshot.judged import Judged, capacities
@@ -30,7 +31,9 @@ def device_memory(
         if one.history.has_history
     }
     for row in memory_stats.to_pylist():
-        told.setdefault((row["rank"], row["device"]), {**dict.fromkeys(DEVICE_MEMORY.schema.names), **row, "snapshot": False})
+        told.setdefault(
+            (row["rank"], row["device"]), {**dict.fromkeys(DEVICE_MEMORY.schema.names), **row, "snapshot": False}
+        )
     return pa.Table.from_pylist([told[key] for key in sorted(told)], schema=DEVICE_MEMORY.schema)
 
 
@@ -50,6 +53,10 @@ def _device(one: Judged, segments: pa.Table, capacity: int | None) -> dict[str, 
     span = history.time_at(np.array([at, at + 1])).tolist()
     unused = int(history.reserved.at(np.array([at]))[0]) - allocated
     more = np.diff(one.reserves)
+    whole, pieces = int(size[own & (active == 0)].sum()), int((size - active)[own & (active > 0)].sum())
+    largest = int(np.maximum(frames.ints(held, "largest_free_bytes"), 0).max(initial=0))
+    expandable, place = bool(frames.flags(held, "expandable").any()), _most_taken(one)
+    grows = int(np.median(more)) if one.growing else None
     return {
         **dict(zip(("rank", "device"), history.key, strict=True)),
         "start_ns": span[0],
@@ -59,14 +66,16 @@ def _device(one: Judged, segments: pa.Table, capacity: int | None) -> dict[str, 
         "peak_allocated": allocated,
         "unused": max(unused - private, 0),
         "snapshot": True,
-        "whole_segments": int(size[own & (active == 0)].sum()),
-        "pieces": int((size - active)[own & (active > 0)].sum()),
-        "largest_free": int(np.maximum(frames.ints(held, "largest_free_bytes"), 0).max(initial=0)),
+        "whole_segments": whole,
+        "pieces": pieces,
+        "largest_free": largest,
         "private": private,
-        "grows": int(np.median(more)) if one.growing else None,
-        "grown_steps": len(more) if one.growing else None,
-        "expandable": bool(frames.flags(held, "expandable").any()),
-        "place": _most_taken(one),
+        "grows": grows,
+        "grown_steps": len(more) if grows else None,
+        "expandable": expandable,
+        "place": place,
+        "lies": words.unused(whole, pieces, largest, expandable),
+        "growing": words.growing(grows, len(more), place) if grows else None,
     }
 
 
@@ -121,6 +130,9 @@ def _traffic(one: Judged, pauses: pa.Table) -> pa.Table:
         "calls": np.bincount(number, minlength=count),
         "settled": frames.numbers(
             np.bincount(number[settled], minlength=count) if one.knows_steps else np.full(count, NULL)
+        ),
+        "settled_freed": frames.numbers(
+            np.bincount(number[settled & ~got], minlength=count) if one.knows_steps else np.full(count, NULL)
         ),
         "settled_steps": frames.numbers(np.full(count, steps)),
         "busy_steps": frames.numbers(np.bincount(busy, minlength=count) if one.knows_steps else np.full(count, NULL)),
