@@ -1,1 +1,1 @@
-"""Memory snapshots of PyTorch's CUDA caching allocator (`torch.cuda.memory._dump_snapshot`): who holds GPU memory, since when, for what."""
+"""Memory snapshots of PyTorch's CUDA caching allocator (`torch.cuda.memory._dump_snapshot`): who holds what, since when."""

@@ -55,7 +55,9 @@ BLOCKS = TableSpec(
         _bytes("bytes", "what it took of its segment: what was asked for, rounded up as the allocator rounds"),
         _bytes("requested_bytes", "what was asked for"),
         Column("stream", pa.int64(), None, "stream that it was allocated on"),
-        _time("start_ns", "when it was handed out; null for a block from before the recorded history"),
+        _time(
+            "start_ns", "when it was handed out; null for a block from before the recorded history (or without times)"
+        ),
         _time("end_ns", "when it could be used again; null for a block that was not free at the snapshot"),
         _time(
             "free_requested_ns",
@@ -63,6 +65,10 @@ BLOCKS = TableSpec(
         ),
         _entry("start_entry", "entry of the history that handed it out; null as start_ns is"),
         _entry("end_entry", "entry of the history that made it free; null as end_ns is"),
+        _entry(
+            "free_requested_entry",
+            "entry of the history that gave it up: from then on it is active, not allocated; -1: before the history; null: it was not",
+        ),
         Column(
             "state",
             NAME,

@@ -1,0 +1,182 @@
+"""From entries to lives of blocks and to levels over time, anchored at the snapshot, so that they are right from the first entry on.
+
+An entry of an allocation says what was asked for. What it took is known exactly for blocks that are there at the snapshot; for others
+it is what PyTorch's allocator rounds to (c10/cuda/CUDACachingAllocator.cpp, round_size).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceanalyzer.evidence.memory_snapshot.columns import NO_ADDRESS, NONE, Addresses, Ints, filled
+from traceanalyzer.evidence.memory_snapshot.history import (
+    ALLOC,
+    FREE_COMPLETED,
+    FREE_REQUESTED,
+    SEGMENT_ALLOC,
+    SEGMENT_FREE,
+    SEGMENT_MAP,
+    SEGMENT_UNMAP,
+    History,
+)
+
+BEFORE = -1
+"""Stands for an entry before the recorded history."""
+NEVER = NONE
+"""Stands for an entry that there is not: what it would tell had not happened at the snapshot."""
+SMALLEST = 512
+"""kMinBlockSize: sizes are multiples of it, in bytes."""
+_LAST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Lives:
+    """Blocks of one device from when they were handed out to when they could be used again; places in the history, BEFORE or NEVER.
+
+    `requested` is what was asked for, `size` what it took; `held` is the row of the blocks at the snapshot, -1 for a freed one.
+    """
+
+    address: Addresses
+    requested: Ints
+    size: Ints
+    stream: Ints
+    stack: npt.NDArray[np.int32]
+    start: Ints
+    given_up: Ints
+    end: Ints
+    held: Ints
+
+    def __len__(self) -> int:
+        return len(self.address)
+
+    def of(self, rows: npt.NDArray[Any]) -> Lives:
+        """These alone."""
+        return Lives(**{name: column[rows] for name, column in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class Contradictions:
+    """Where the history cannot be: addresses handed out again without a release, and releases of what was free."""
+
+    reused: int
+    strays: int
+
+
+def lives_of(history: History) -> tuple[Lives, Contradictions]:
+    """The lives that the history tells of, by address and then in time; `size` is still what was asked for."""
+    entries = history.of(ALLOC, FREE_REQUESTED, FREE_COMPLETED)
+    entries = entries[history.address[entries] != NO_ADDRESS]
+    if not len(entries):
+        return nothing(), Contradictions(0, 0)
+    entries = entries[np.argsort(history.address[entries], kind="stable")]
+    address, action = history.address[entries], history.action[entries]
+    other = np.concatenate(([True], address[1:] != address[:-1]))
+    after_end = np.concatenate(([False], action[:-1] == FREE_COMPLETED)) & ~other
+    allocs = action == ALLOC
+    first = np.flatnonzero(allocs | other | after_end)
+    stray = (after_end & ~allocs)[first]
+    given_up = _first_of(entries, action == FREE_REQUESTED, first)
+    end = _first_of(entries, action == FREE_COMPLETED, first)
+    follows = np.concatenate((~other[first][1:], [False]))
+    next_entry = np.concatenate((entries[first][1:], [NEVER]))
+    reused = (end == NEVER) & follows
+    end = np.where(reused, next_entry, end)
+    # Given up before the history where only the end of that is in it.
+    given_up = np.where((given_up == NEVER) & (end != NEVER), np.where(reused, end, BEFORE), given_up)
+    given_up = np.where((given_up == BEFORE) & allocs[first], end, given_up)
+    at = entries[first]
+    lives = Lives(
+        address=address[first],
+        requested=history.size[at],
+        size=filled(history.size[at]),
+        stream=history.stream[at],
+        stack=np.where(allocs[first], history.stack[at], -1).astype(np.int32),
+        start=np.where(allocs[first], at, BEFORE),
+        given_up=given_up,
+        end=end,
+        held=np.full(len(first), -1),
+    )
+    return lives.of(~stray), Contradictions(int(reused.sum()), int(stray.sum()))
+
+
+def _first_of(entries: Ints, which: npt.NDArray[np.bool_], first: Ints) -> Ints:
+    """The first such entry of each stretch that starts at `first`; NEVER without one."""
+    found = np.minimum.reduceat(np.where(which, entries, _LAST), first)
+    return np.where(found == _LAST, NEVER, found)
+
+
+def nothing() -> Lives:
+    """No lives."""
+    none = np.zeros(0, np.int64)
+    return Lives(none.astype(np.uint64), none, none, none, none.astype(np.int32), none, none, none, none)
+
+
+def joined(first: Lives, second: Lives) -> Lives:
+    """Both, one after the other."""
+    return Lives(**{name: np.concatenate((column, vars(second)[name])) for name, column in vars(first).items()})
+
+
+def rounded(requested: Ints, settings: dict[str, Any]) -> Ints:
+    """What the allocator takes for a request, in bytes, where a block of that size can be cut off."""
+    sizes = np.maximum(-(-requested // SMALLEST) * SMALLEST, SMALLEST)
+    divisions = settings.get("roundup_power2_divisions")
+    if not isinstance(divisions, dict):
+        return sizes
+    for name, parts in divisions.items():
+        if type(name) is not str or not name.isascii() or not name.isdigit() or len(name) > 5:
+            continue
+        if type(parts) is not int or not 1 < parts <= 1 << 20:
+            continue
+        # One entry for each power of two of MiB; the first also stands for less, the last for more.
+        least = int(name) << 20
+        low = 0 if int(name) == 1 else least
+        high = _LAST if int(name) == 1 << 15 else 2 * least
+        within = (requested >= low) & (requested < high) & (requested > SMALLEST * parts)
+        sizes[within] = _parted(requested[within], parts)
+    return sizes
+
+
+def _parted(requested: Ints, parts: int) -> Ints:
+    """Rounded up to the next of `parts` equal steps between two powers of two."""
+    # As c10::llvm's PowerOf2Floor does; frexp is exact below 2^53.
+    power = np.int64(1) << (np.frexp(requested.astype(np.float64))[1].astype(np.int64) - 1)
+    step = np.maximum(power // parts, 1)
+    return np.where(requested == power, requested, -(-requested // step) * step)
+
+
+def levels(lives: Lives, weight: Ints, entries: int, until: Ints) -> tuple[int, Ints]:
+    """The sum of `weight` over the lives that last, before the first entry and after each; a life lasts until its entry in `until`."""
+    before = (lives.start == BEFORE) & (until != BEFORE)
+    change = np.zeros(entries, np.int64)
+    begun = lives.start >= 0
+    np.add.at(change, lives.start[begun], weight[begun])
+    over = (until >= 0) & (begun | before)
+    np.subtract.at(change, until[over], weight[over])
+    start = int(weight[before].sum())
+    return start, start + np.cumsum(change)
+
+
+def reserved_levels(history: History, held: int) -> tuple[int, Ints]:
+    """Memory got from the driver before the first entry and after each, so that it ends at `held`."""
+    size = filled(history.size)
+    gained = np.isin(history.action, (SEGMENT_ALLOC, SEGMENT_MAP))
+    lost = np.isin(history.action, (SEGMENT_FREE, SEGMENT_UNMAP))
+    level = np.cumsum(np.where(gained, size, 0) - np.where(lost, size, 0))
+    start = held - (int(level[-1]) if len(level) else 0)
+    return start, start + level
+
+
+def peak(start: int, level: Ints) -> tuple[int, int]:
+    """The most, and the first entry after which it stood; BEFORE when it was so at the start."""
+    if not len(level) or level.max() <= start:
+        return start, BEFORE
+    return int(level.max()), int(level.argmax())
+
+
+def with_sizes(lives: Lives, size: Ints) -> Lives:
+    """The same, taking so much."""
+    return replace(lives, size=size)
