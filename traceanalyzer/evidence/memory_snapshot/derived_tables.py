@@ -9,7 +9,7 @@ from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
-_HERE = "traceanalyzer.evidence.memory_snapshot"
+_HERE = "traceanalyzer.evidence.memory_snapshot.answers"
 _HISTORIES = "memory_histories"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceanalyzer.evidence.memory_snapshot.owners import NOWHERE, Owners
+from traceanalyzer.evidence.memory_snapshot.answers.owners import NOWHERE, Owners
 from traceanalyzer.intervals import Array
 from traceanalyzer.units import format_bytes, format_share
 

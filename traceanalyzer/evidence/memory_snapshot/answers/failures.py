@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from traceanalyzer import intervals
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
-from traceanalyzer.evidence.memory_snapshot import words
+from traceanalyzer.evidence.memory_snapshot.answers import words
 from traceanalyzer.evidence.memory_snapshot.derived_tables import SNAPSHOT_OOMS
-from traceanalyzer.evidence.memory_snapshot.history import GIVEN_BACK, OUT_OF_MEMORY, History
-from traceanalyzer.evidence.memory_snapshot.judged import Judged
-from traceanalyzer.evidence.memory_snapshot.reserve import by_gpu, places_of
+from traceanalyzer.evidence.memory_snapshot.answers.history import GIVEN_BACK, OUT_OF_MEMORY, History
+from traceanalyzer.evidence.memory_snapshot.answers.judged import Judged
+from traceanalyzer.evidence.memory_snapshot.answers.reserve import by_gpu, places_of
 from traceanalyzer.intervals import Array
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.evidence.memory_snapshot.history import BEFORE, History, histories
-from traceanalyzer.evidence.memory_snapshot.owners import Owners, Stacks, owners, stacks_by_rank
-from traceanalyzer.evidence.memory_snapshot.periods import Periods, periods
+from traceanalyzer.evidence.memory_snapshot.answers.history import BEFORE, History, histories
+from traceanalyzer.evidence.memory_snapshot.answers.owners import Owners, Stacks, owners, stacks_by_rank
+from traceanalyzer.evidence.memory_snapshot.answers.periods import Periods, periods
 from traceanalyzer.intervals import Array
 
 SETTLED_STEPS = 3

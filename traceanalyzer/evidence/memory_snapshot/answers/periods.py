@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
-from traceanalyzer.evidence.memory_snapshot.history import BEFORE, History
+from traceanalyzer.evidence.memory_snapshot.answers.history import BEFORE, History
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.markers import is_step_name
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL, Flags
 from traceanalyzer.derive.host.places import frame_text
-from traceanalyzer.evidence.memory_snapshot.history import BEFORE, History
-from traceanalyzer.evidence.memory_snapshot.periods import Periods
+from traceanalyzer.evidence.memory_snapshot.answers.history import BEFORE, History
+from traceanalyzer.evidence.memory_snapshot.answers.periods import Periods
 from traceanalyzer.intervals import Array
 
 NO_FRAME = "no Python frame (backward)"
