@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measure import milliseconds
-from traceanalyzer.catalog.tables import DERIVED_TABLES
-from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.report.html import render_html
 from traceanalyzer.result.document import Result, Verdict
 
@@ -77,7 +76,7 @@ class Tables:
         self._tables = tables
 
     def table(self, name: str) -> pa.Table:
-        return self._tables[name] if name in self._tables else (EVENT_TABLES | DERIVED_TABLES)[name].empty()
+        return self._tables[name] if name in self._tables else rule_tables()[name].empty()
 
 
 def page(folder: Path) -> None:
@@ -198,7 +197,7 @@ def _names(rng: np.random.Generator, n: int, distinct: int, form: str) -> pa.Dic
 def _table(table: str, n: int, /, **columns: Any) -> pa.Table:
     """A table with its declared schema: one value stands for all rows; rank and device are 0, other columns not given are null."""
     arrays = []
-    spec = (EVENT_TABLES | DERIVED_TABLES)[table]
+    spec = rule_tables()[table]
     for column in spec.columns:
         value = columns.get(column.name, 0 if column.name in ("rank", "device", "context", "process") else None)
         if isinstance(value, np.ndarray | pa.Array):

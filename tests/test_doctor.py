@@ -13,13 +13,13 @@ from tests.nsys.nsys_export import kernel, make_export, memcpy, nvtx, runtime
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from tests.test_cli import refused, run
-from traceanalyzer.catalog.catalog import NEEDS
+from traceanalyzer.catalog.declarations import needs
 from traceanalyzer.doctor import diagnose
 from traceanalyzer.engine.rules.library import load_rules
 from traceanalyzer.errors import InputError
 from traceanalyzer.render.doctor import render_diagnosis
 from traceanalyzer.result.recording.diagnosis import Duplicate, GpuWork, Obstacle, Recording
-from traceanalyzer.result.recording.recording_advice import GIVES, REMEDY, WAYS
+from traceanalyzer.result.recording.recording_advice import GIVES, REMEDIES, WAYS
 
 RULES = load_rules()
 """In claim order, in which `doctor` names them."""
@@ -76,10 +76,10 @@ def test_a_capture_of_pytorch_without_stacks():
     assert (held.steps, held.step_method, held.first_step) == (4, "annotation", "ProfilerStep#3")
     assert found.health == [] and found.could_not_judge is None
     assert found.rules.obstacles[:4] == [
-        Obstacle("not_applicable", NEEDS["mpi_waits"][1], ["MPI001", "MPI002"], [], False),
-        Obstacle("not_applicable", NEEDS["copies"][1], family("copies"), [], True),
-        Obstacle("not_applicable", NEEDS["communication"][1], family("communication"), [], True),
-        Obstacle("not_applicable", NEEDS["other_threads"][1], ["HST004"], ["python_stacks"], False),
+        Obstacle("not_applicable", needs()["mpi_waits"].reason, ["MPI001", "MPI002"], [], False),
+        Obstacle("not_applicable", needs()["copies"].reason, family("copies"), [], True),
+        Obstacle("not_applicable", needs()["communication"].reason, family("communication"), [], True),
+        Obstacle("not_applicable", needs()["other_threads"].reason, ["HST004"], ["python_stacks"], False),
     ]
     lost = sum(len(obstacle.rules) for obstacle in found.rules.obstacles)
     assert (found.rules.total, found.rules.judged) == (len(RULES), len(RULES) - lost)
@@ -126,7 +126,7 @@ def test_without_gpu_work_the_gpu_is_all_that_is_needed(tmp_path):
     found = examined(made.write(tmp_path / "cpu.json"))
     assert found.could_not_judge == "Could not judge: the trace holds no GPU work."
     assert (found.contents.gpus, found.file.first_event_utc, found.file.span_ns) == ([], None, 30_000)
-    assert found.rules.obstacles == [Obstacle("not_applicable", NEEDS["gpu_ops"][1], GPU_RULES, ["gpu"], False)]
+    assert found.rules.obstacles == [Obstacle("not_applicable", needs()["gpu_ops"].reason, GPU_RULES, ["gpu"], False)]
     assert (found.rules.total, found.rules.judged) == (len(RULES), len(RULES) - len(GPU_RULES))
     gpu = found.next_time.settings[0]
     assert (gpu.name, gpu.option, gpu.needed_by) == ("gpu", "ProfilerActivity.CUDA in activities", GPU_RULES)
@@ -219,7 +219,7 @@ def test_what_a_cut_file_lacks_may_be_in_the_part_that_is_lost(tmp_path):
     path.write_text(made.text()[: made.text().index('{"ph": "X", "pid": 0') + 30])
     found = examined(path)
     assert found.rules.obstacles == [
-        Obstacle("not_applicable", NEEDS["gpu_ops"][1], GPU_RULES, ["whole_file", "gpu"], False)
+        Obstacle("not_applicable", needs()["gpu_ops"].reason, GPU_RULES, ["whole_file", "gpu"], False)
     ]
     assert [(s.name, s.needed_by) for s in found.next_time.settings[:2]] == [
         ("whole_file", GPU_RULES),
@@ -321,8 +321,9 @@ def test_a_store_is_as_good_as_its_files(tmp_path, capsysbinary):
 
 def test_what_there_is_to_say_is_said_for_every_profiler():
     assert {name for ways in WAYS.values() for name in ways} <= set(GIVES)
-    assert set(REMEDY.values()) <= set(GIVES)
-    assert {needed for needed, _ in NEEDS.values()} <= set(REMEDY)
+    assert {name for names in REMEDIES.values() for name in names} <= set(GIVES)
+    for needed in needs().values():
+        assert set(needed.settings) <= set(GIVES), needed.table
 
 
 def test_what_is_to_be_pasted_is_python(tmp_path):

@@ -19,8 +19,8 @@ from traceanalyzer.analysis import analyze, analyze_parts
 from traceanalyzer.analysis.opening import How, opened
 from traceanalyzer.analysis.parts import StoredPart
 from traceanalyzer.config import Config
-from traceanalyzer.ranks.collectives.tables import RANK_WORK
 from traceanalyzer.ranks.waits.rank_work import extra_work
+from traceanalyzer.ranks.waits.tables import RANK_WORK
 from traceanalyzer.ranks.waits.waits import _reason
 from traceanalyzer.render.text import render_text
 from traceanalyzer.result.document import Health, Result

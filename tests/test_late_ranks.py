@@ -15,10 +15,10 @@ from tests.test_communication import ALL_REDUCE, TRANSFER, _ends, collective, wa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS, LEDGER_LINES
 from traceanalyzer.derive.steps.tables import STEP_LEDGER
-from traceanalyzer.ranks.collectives.tables import LATE_WORK
 from traceanalyzer.ranks.waits.pipelines import pipeline
 from traceanalyzer.ranks.waits.rank_work import excess
 from traceanalyzer.ranks.waits.side_by_side import step_matrix
+from traceanalyzer.ranks.waits.tables import LATE_WORK
 from traceanalyzer.ranks.waits.waits import called
 from traceanalyzer.ranks.waits.waits import roots as roots_of
 

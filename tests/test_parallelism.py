@@ -14,9 +14,9 @@ from tests.support.kineto import AUTOGRAD, MAIN, KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
-from traceanalyzer.ranks.collectives.tables import PROCESS_GROUPS
 from traceanalyzer.ranks.parallelism.parallel_groups import describe_job
 from traceanalyzer.ranks.parallelism.parallelism_names import of_description, of_kernel
+from traceanalyzer.ranks.parallelism.tables import PROCESS_GROUPS
 
 KERNELS = {
     "allreduce": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)",

@@ -56,7 +56,7 @@ def copying_loop(api: str, kind: str, steps: int = 5) -> KinetoTrace:
     [("cudaMemcpyAsync", "DtoH"), ("cudaMemcpy", "DtoH"), ("cudaMemcpy", "HtoD"), ("cudaMemcpyAsync", "HtoD")],
 )
 def test_a_copy_whose_call_waits_lets_go_when_the_work_before_it_is_done(tmp_path, api: str, kind: str) -> None:
-    (line,) = catalog(copying_loop(api, kind), tmp_path).table("timelines").values()
+    (line,) = catalog(copying_loop(api, kind), tmp_path).value("timelines").values()
     kernels = (line.start[~line.copies], line.reach[~line.copies])
     assert length(line) == pytest.approx(50_000, rel=0.01)
     assert length(line, Change(work=kernels, keep=0.25)) == pytest.approx(12_500, rel=0.02)

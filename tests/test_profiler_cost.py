@@ -24,8 +24,8 @@ from traceanalyzer.derive.replay.profiler_cost import (
     SLOWER,
     ProfilerCost,
 )
+from traceanalyzer.derive.replay.tables import UNPROFILED_STEPS
 from traceanalyzer.derive.replay.unprofiled import together
-from traceanalyzer.derive.steps.tables import UNPROFILED_STEPS
 from traceanalyzer.intervals import EMPTY, Spans, covered, total
 from traceanalyzer.model.schema import API_CALLS, HOST_RANGES
 from traceanalyzer.model.trace import Input

@@ -197,7 +197,7 @@ def test_nothing_taken_out_changes_nothing_and_more_taken_out_is_never_slower(ca
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)
 def test_a_real_timeline_replays_as_it_was(path) -> None:
     catalog = Catalog(ta.load(path))
-    for line in catalog.table("timelines").values():
+    for line in catalog.value("timelines").values():
         marks = np.array([len(line.start) // 2, len(line.start) - 1])
         was = line.reach[marks] - line.origin
         assert np.abs(line.replay(NOTHING, marks) - was).max() <= 0.01 * was[-1]

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.places import FIXTURES
+from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.cli.app import main
 from traceanalyzer.derive.ledger.tables import LEDGER_LINES
 from traceanalyzer.engine.language.functions import AGGREGATES, ROW_FUNCTIONS
 from traceanalyzer.engine.language.message import FORMATS, TEXT_FORMATS
-from traceanalyzer.engine.rows import TABLES
 from traceanalyzer.engine.rules.rule_schema import (
     ABSTAIN,
     EXPECT,
@@ -60,7 +60,7 @@ def blocks() -> dict[str, str]:
         "scenarios": table(("scenario", "what one sees"), [(f"`{n}`", s.about) for n, s in named_scenarios().items()]),
         "tables": table(
             ("table", "a row is", "columns"),
-            [(f"`{n}`", spec.rows, ", ".join(c.name for c in spec.columns)) for n, spec in TABLES.items()],
+            [(f"`{n}`", spec.rows, ", ".join(c.name for c in spec.columns)) for n, spec in rule_tables().items()],
         ),
     }
 

@@ -103,7 +103,7 @@ def catalogs() -> list[tuple[Program, Catalog]]:
 
 def estimate(program: Program, catalog: Catalog) -> Estimate:
     """Of a job, that of its first GPU."""
-    alone = unprofiled_steps(catalog.table("what_if"), catalog.table("step_stats"))
+    alone = unprofiled_steps(catalog.value("what_if"), catalog.table("step_stats"))
     steps = together(alone, catalog.table("communication"))
     row = min(steps.to_pylist(), key=lambda row: (row["rank"], row["device"]))
     return Estimate(program, *(row[name] / 1e6 for name in ("step", "unprofiled", "least", "most")))

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.catalog.tables import DERIVED_TABLES
-from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.result.document import (
     Device,
     Evidence,
@@ -48,12 +47,12 @@ class Sample:
     def table(self, name: str) -> pa.Table:
         if name in self.tables:
             return self.tables[name]
-        return (EVENT_TABLES | DERIVED_TABLES)[name].empty()
+        return rule_tables()[name].empty()
 
 
 def rows(table: str, /, **columns: Any) -> pa.Table:
     """A table with its declared schema: scalars are repeated, columns not given are null."""
-    spec = (EVENT_TABLES | DERIVED_TABLES)[table]
+    spec = rule_tables()[table]
     length = next(len(value) for value in columns.values() if isinstance(value, list | np.ndarray))
     arrays = []
     for column in spec.columns:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from traceanalyzer.analysis.join import Brief
 from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
+from traceanalyzer.catalog.declarations import declared
 from traceanalyzer.config import Config
 from traceanalyzer.engine.culprits import culprits
 from traceanalyzer.engine.predictions import with_predictions
@@ -25,26 +26,11 @@ from traceanalyzer.result.document import Finding, RuleOutcome
 
 MEETING = "No prediction: the processes that use the GPU wait for each other in calls of MPI, which is not played again"
 NOT_PLAYED = "No prediction: other processes used the GPU at the same time, whose files are not played again"
-JOB_TABLES = ("collective_waits", "mpi_waits", "health")
-"""Rules that read these are about the whole job; every other rule is about one rank."""
-SMALL_TABLES = (
-    *(
-        "processes",
-        "program",
-        "recordings",
-        "outside_work",
-        "ledger",
-        "health",
-        "step_stats",
-        "step_ledger",
-        "kernel_stats",
-    ),
-    "unprofiled_steps",
-    *("communication", "matches", "late_work", "late_names", "rank_work", "waited_intervals"),
-    *("mpi_call_waits", "mpi_late_work", "mpi_late_names"),
-)
-SHOWN_TABLES = ("gpu_ops", "launches", "gaps", "ledger_intervals", "copies")
-"""What the report shows of a part besides its event tables and what is soon made; a part in memory keeps no more."""
+
+
+def small_tables() -> tuple[str, ...]:
+    """The tables of which what is said of the whole job is made."""
+    return ("processes", *(one.name for one in declared().values() if one.small))
 
 
 @dataclass(frozen=True)
@@ -75,7 +61,9 @@ def claims_in_units(claims: pa.Table, work_units: pa.Table | None) -> pa.Table:
 
 
 def about_the_job(rule: Rule) -> bool:
-    return rule.source in JOB_TABLES
+    """Rules that read what all ranks together tell are about the whole job; every other rule is about one rank."""
+    source = declared().get(rule.source)
+    return source is not None and source.of_job
 
 
 def _of_this_part(found: Finding, source: Input) -> Finding:
@@ -118,7 +106,7 @@ def examine(
     engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")
     meeting = _meeting(catalog.table("mpi_parts"), catalog.table("ledger_ops"))
     alone = [_unplayed(found, brief, meeting) for found in engine.findings]
-    predicted = with_predictions(alone, engine.claims, catalog.table("what_if"), catalog.table("idle_places"))
+    predicted = with_predictions(alone, engine.claims, catalog.value("what_if"), catalog.value("idle_places"))
     found = Examination(
         input=part.input,
         findings=[_of_this_part(found, part.input) for found in with_sources(predicted, catalog.table("host_ranges"))],
@@ -128,8 +116,8 @@ def examine(
             *(catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")),
             catalog.table("other_threads"),
         ),
-        tables={name: catalog.table(name) for name in (*SMALL_TABLES, *also)},
+        tables={name: catalog.table(name) for name in (*small_tables(), *also)},
         unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),
     )
-    catalog.keep(SHOWN_TABLES)
+    catalog.keep([one.name for one in declared().values() if one.kept])
     return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from traceanalyzer.analysis.examine import SMALL_TABLES
+from traceanalyzer.analysis.examine import small_tables
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
@@ -19,11 +19,12 @@ class ReportTables:
     def __init__(self, parts: Sequence[Part], config: Config, whole: Catalog) -> None:
         self._catalogs = [part.catalog(config) for part in parts]
         self._whole = whole
+        self._small = frozenset(small_tables())
         self._made: dict[str, pa.Table] = {}
 
     def table(self, name: str) -> pa.Table:
         """A table is put together once. Raises KeyError for an unknown name."""
-        if name in SMALL_TABLES:
+        if name in self._small:
             return self._whole.table(name)
         if name not in self._made:
             tables = [catalog.table(name) for catalog in self._catalogs]

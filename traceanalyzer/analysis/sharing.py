@@ -38,7 +38,7 @@ def uses(task: tuple[Part, tuple[int, ...]], config: Config) -> dict[frames.Key,
     windows = {
         (row["rank"], row["device"]): (row["start_ns"], row["end_ns"]) for row in catalog.table("windows").to_pylist()
     }
-    busy = catalog.table("busy")
+    busy = catalog.value("busy")
     return {
         (rank, device): Use(windows[rank, device], recorded.get(rank, windows[rank, device]), busy[rank, device])
         for device in devices

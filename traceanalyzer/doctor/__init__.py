@@ -10,13 +10,14 @@ from pathlib import Path
 
 from traceanalyzer.analysis import analyze_parts, parts_of
 from traceanalyzer.analysis.parts import MemoryPart
-from traceanalyzer.catalog.catalog import NEEDS
+from traceanalyzer.catalog.declarations import needs
 from traceanalyzer.config import Config
 from traceanalyzer.doctor.contents import contents, extent
 from traceanalyzer.ingest.bytes.archives import kind_of
 from traceanalyzer.ingest.bytes.containers import codec_of
 from traceanalyzer.ingest.bytes.sources import Source, find_sources
 from traceanalyzer.ingest.pipeline import ProgressFactory, ingest_sources
+from traceanalyzer.model.needs import NO_GPU_WORK
 from traceanalyzer.model.store import is_store, read_store
 from traceanalyzer.model.trace import Input
 from traceanalyzer.result.document import Result
@@ -30,15 +31,11 @@ from traceanalyzer.result.recording.diagnosis import (
     Recording,
     RuleCheck,
 )
-from traceanalyzer.result.recording.recording_advice import REMEDY, missing, next_time
+from traceanalyzer.result.recording.recording_advice import REMEDIES, missing, next_time
 from traceanalyzer.version import VERSION
 
 MOST_MISSING = 8
 """Missing ranks that are named."""
-GPU_WORK = ("copies", "communication", "kernel_stats")
-"""Tables of operations that a recording of the GPU always holds: where one is empty, none ran."""
-# Kineto writes GPU operations last: they are the first to be missing from a damaged file.
-_REMEDIES = {"gpu_ops": ["whole_file", "gpu"], "TRC010": ["replay", "iterations"]}
 _SECOND = 1_000_000_000
 # A clock that stands beyond September 2001 counts from 1970: no machine has run for 31 years.
 _EPOCH_NS = 1_000_000_000 * _SECOND
@@ -127,22 +124,25 @@ def _hidden(result: Result) -> str:
 
 def _rules(result: Result, health: list[HealthNote], names: list[str]) -> RuleCheck:
     """The rules that had nothing to judge or could not, those with one reason together, in claim order."""
-    source = {reason: needed for needed, reason in NEEDS.values()} | {note.message: note.code for note in health}
+    lacking = {needed.reason: needed for needed in needs().values()}
+    code = {note.message: note.code for note in health}
+    known = lacking.keys() | code.keys()
     groups: dict[tuple[str, str], list[str]] = {}
     for rule in result.rules:
         if rule.outcome not in ("fired", "clean"):
             # Without any GPU work there is no need to tell which kind of it a rule misses.
-            reason = NEEDS["gpu_ops"][1] if rule.outcome == "not_applicable" and "gpu" in names else rule.reason or ""
+            reason = NO_GPU_WORK.reason if rule.outcome == "not_applicable" and "gpu" in names else rule.reason or ""
             # How to record what is missing is said once, under what to do next time.
             bare = reason.partition("; ")[0]
-            reason = bare if reason not in source and bare in source else reason
+            reason = bare if reason not in known and bare in known else reason
             groups.setdefault((rule.outcome, reason), []).append(rule.rule)
     obstacles = []
     for (outcome, reason), rules in groups.items():
-        needed = source.get(reason, "")
-        remedies = _REMEDIES.get(needed, [REMEDY.get(needed, "")])
+        needed = lacking.get(reason)
+        remedies = REMEDIES.get(code.get(reason, ""), needed.settings if needed else ())
         settings = [name for name in remedies if name in names]
-        obstacles.append(Obstacle(outcome, reason, rules, settings, not settings and needed in GPU_WORK))
+        none_ran = needed is not None and needed.always_recorded and not settings
+        obstacles.append(Obstacle(outcome, reason, rules, settings, none_ran))
     return RuleCheck(len(result.rules), len(result.rules) - sum(len(o.rules) for o in obstacles), obstacles)
 
 

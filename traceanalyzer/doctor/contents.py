@@ -49,7 +49,7 @@ def contents(catalog: Catalog) -> Contents:
         memory_events=catalog.table("memory_events").num_rows,
         framework=next((name for name in ("pytorch", "jax") if name in traits), None),
         program=described(catalog.table("program")),
-        traced=sorted({kind for one in catalog.table("inputs") for kind in one.traced}),
+        traced=sorted({kind for one in catalog.value("inputs") for kind in one.traced}),
         cpu_samples=catalog.table("cpu_samples").num_rows,
         thread_runs=catalog.table("thread_runs").num_rows,
         page_faults=catalog.table("page_faults").num_rows,

@@ -14,16 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.catalog.tables import DERIVED_TABLES
+from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.derive.frames import together
 from traceanalyzer.derive.ledger.tables import LEDGER
 from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.kinds import Kind, column_kind, number
-from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.units import NS
 
 Ints = npt.NDArray[np.int64]
-TABLES = {**EVENT_TABLES, **DERIVED_TABLES}
 GPU_KEYS = ("rank", "device")
 # No column has this name.
 _WINDOW = "window."
@@ -31,7 +29,7 @@ _WINDOW = "window."
 
 def table_kinds(name: str) -> dict[str, Kind]:
     """Every name that a row of the table offers to expressions. Raises KeyError for an unknown table."""
-    kinds = {column.name: kind for column in TABLES[name].columns if (kind := column_kind(column))}
+    kinds = {column.name: kind for column in rule_tables()[name].columns if (kind := column_kind(column))}
     if "start_ns" in kinds and "end_ns" in kinds:
         kinds.setdefault("duration", number(NS))
     return kinds

@@ -10,12 +10,13 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
 from traceanalyzer.engine.gain import by_gain
 from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.names import PROGRAM_KINDS
-from traceanalyzer.engine.rows import TABLES, Columns, TableRows, Windows
+from traceanalyzer.engine.rows import Columns, TableRows, Windows
 from traceanalyzer.engine.rules.program import Program, compile_rule
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.result.document import Finding, RuleOutcome
@@ -196,5 +197,5 @@ def _characters(finding: Finding) -> int:
 
 def _about(table: str, column: str) -> str:
     """What a column holds, in the words of its declaration."""
-    declared = TABLES[table].column(column)
+    declared = rule_tables()[table].column(column)
     return declared.doc.split(";")[0] if declared else column

@@ -7,17 +7,38 @@ from dataclasses import dataclass, field
 
 from traceanalyzer.model.schema import TableSpec
 
+Fill = int | tuple[str, ...]
+"""What a column holds unless a row says otherwise: a number or truth value, or the first of some columns less the others."""
+
 
 @dataclass(frozen=True)
 class Needs:
     """The table that must have rows for a derived one to say something about the program, and what to say when it has none.
 
-    `recorded_with` tells how the profiler that writes a format records it, by format, for those to whom that is news.
+    `recorded_with` tells how the profiler that writes a format records it, by format, for those to whom that is news. `settings` are
+    what would record it, as `doctor` names them; `always_recorded` is true of work that any recording of a GPU holds, so that none
+    of it means that none ran.
     """
 
     table: str
     reason: str
     recorded_with: Mapping[str, str] = field(default_factory=dict)
+    settings: tuple[str, ...] = ()
+    always_recorded: bool = False
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How a row of a table, as the tests of rules write it, becomes a part of a small trace.
+
+    `fills` are the columns that follow from the rest, in order; of these, `duration` is the length of the row and `number` its place
+    among the rows. `fills_with` are those of rows that have some column. `lines` are the stretches of the ledger that a row lies on,
+    one after another from its start: the line, in which {column} stands for a value of the row, and columns whose sum is its length.
+    """
+
+    fills: Mapping[str, Fill] = field(default_factory=dict)
+    fills_with: tuple[str, Mapping[str, Fill]] = ("", {})
+    lines: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -25,9 +46,15 @@ class Derived:
     """One derived table or shared value.
 
     `made_by` is "module:function", imported when the table is first asked for; the function is called with `inputs`, tables and values
-    by name, and nothing else. `spec` is None for a value that is no table (interval sets, a replayed timeline). `small` says that it
-    does not grow with the trace, so that it travels between processes. `label` is a template for a readable line of one row, as
-    evidence of a finding.
+    by name, and nothing else. `spec` is None for a value that is no table (interval sets, a replayed timeline). A table is empty, and
+    no code for it is imported, where the input `empty_without` is.
+
+    `internal` tables are what others are made of, and not for rules. `small` says that it does not grow with the trace, so that it
+    travels between processes and is there of the whole job; `of_job` that it says something of all ranks together, and so do rules
+    that read it; `kept` that a part in memory keeps it for the report.
+
+    `label` makes a readable line of one row, as evidence of a finding: a template, in which {column} stands for the value in its unit
+    and what is in [brackets] is left out when a column in it is null, or "module:function" of a row.
     """
 
     name: str
@@ -37,3 +64,8 @@ class Derived:
     needs: Needs | None = None
     small: bool = False
     label: str | None = None
+    empty_without: str | None = None
+    internal: bool = False
+    of_job: bool = False
+    kept: bool = False
+    sample: Sample | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, THREAD, count, ns
+from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.needs import NO_COPIES
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 COPIES = TableSpec(
@@ -97,5 +99,30 @@ READBACKS = TableSpec(
         Column("last", pa.bool_(), None, "no kernel ran on the GPU after it"),
         Column("operator", NAME, None, "outermost operator around the call; null when none was recorded"),
         Column("source", NAME, None, "innermost line of the program's own code around the call; null without stacks"),
+    ),
+)
+
+DERIVED = (
+    Derived(
+        "copies",
+        "traceanalyzer.derive.copies.copies:copies",
+        ("ledger_ops", "busy", "launches", "host", "devices", "host_ranges", "stream_events", "program"),
+        COPIES,
+        NO_COPIES,
+        kept=True,
+    ),
+    Derived(
+        "copy_bursts",
+        "traceanalyzer.derive.copies.copy_bursts:copy_bursts",
+        ("ledger_ops", "ledger_intervals", "copies", "api_calls"),
+        COPY_BURSTS,
+        NO_COPIES,
+    ),
+    Derived(
+        "readbacks",
+        "traceanalyzer.derive.copies.readbacks:readbacks",
+        ("ledger_ops", "busy", "launches", "gaps", "host", "callers"),
+        READBACKS,
+        NO_COPIES,
     ),
 )

@@ -158,7 +158,8 @@ class Host:
             (stack.USER_FRAME, frame & passing(is_user_frame, frame)),
         ):
             self._kind[rows] = kind
-        self._is_input = named & passing(matcher(input_patterns), named) | frame & passing(matcher(INPUT_FRAMES), frame)
+        loads = matcher((*INPUT_PATTERNS, *input_patterns))
+        self._is_input = named & passing(loads, named) | frame & passing(matcher(INPUT_FRAMES), frame)
         system, mpi = (frames.equals(host_ranges, "category", category) for category in ("os", "mpi"))
         self._is_os, self.is_mpi = system, mpi | named & passing(lambda name: _MPI.match(name) is not None, named)
         builtin = frame & passing(lambda name: name.startswith(_BUILTIN), frame)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, THREAD, count
+from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 OTHER_THREADS = TableSpec(
@@ -25,5 +28,51 @@ OTHER_THREADS = TableSpec(
         ),
         Column("place", NAME, None, "where the launching thread waited: its innermost range"),
         count("turns", "how often in a row it did not get the lock, in the wait that this is a piece of"),
+    ),
+)
+
+SIDE_THREADS = TableSpec(
+    "side_threads",
+    "a thread that has Python frames and launches no kernels",
+    tuple(Column(column.name, pa.int64(), None, column.doc) for column in (RANK, PROCESS, THREAD)),
+)
+_ALL_THREADS = {
+    "kineto": (
+        "torch.profiler records them with with_stack=True and "
+        "experimental_config=torch._C._profiler._ExperimentalConfig(profile_all_threads=True)"
+    ),
+}
+
+DERIVED = (
+    # Which calls waited for the GPU.
+    Derived("waits", "traceanalyzer.derive.host.host:waits", ("api_calls", "launches", "gpu_ops")),
+    # The threads' interval sets.
+    Derived(
+        "host",
+        "traceanalyzer.derive.host.host:Host",
+        (
+            *("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
+            *("cpu_samples", "thread_runs"),
+        ),
+    ),
+    Derived("callers", "traceanalyzer.derive.host.callers:Callers", ("host_ranges",)),
+    Derived(
+        "side_threads",
+        "traceanalyzer.derive.host.other_threads:side_threads",
+        ("host_ranges", "launches"),
+        SIDE_THREADS,
+        internal=True,
+    ),
+    Derived(
+        "other_threads",
+        "traceanalyzer.derive.host.other_threads:other_threads",
+        ("gaps", "host", "host_ranges", "side_threads"),
+        OTHER_THREADS,
+        Needs(
+            "side_threads",
+            "the trace holds Python frames of no thread but those that launch",
+            _ALL_THREADS,
+            settings=("python_stacks",),
+        ),
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
+from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 GPU_METRICS = TableSpec(
@@ -35,5 +36,20 @@ GPU_METRICS = TableSpec(
         Column("median", pa.float64(), "share", "their median"),
         ns("near", "time of those near the most there can be: at least three quarters of it"),
         ns("interval", "usual time from one sample to the next"),
+    ),
+)
+
+DERIVED = (
+    Derived(
+        "gpu_metrics",
+        "traceanalyzer.derive.kernels.gpu_metrics:gpu_metrics",
+        ("counters", "ledger_ops", "windows"),
+        GPU_METRICS,
+        Needs(
+            "gpu_metrics",
+            "the trace holds no samples of the GPU's own metrics (SMs, memory, links)",
+            {"nsys": "nsys records them with --gpu-metrics-devices=cuda-visible"},
+            settings=("counters",),
+        ),
     ),
 )

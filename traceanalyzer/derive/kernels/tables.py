@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, count, ns
+from traceanalyzer.model.derived import Derived, Needs
+from traceanalyzer.model.needs import NO_KERNELS
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 KERNEL_STATS = TableSpec(
@@ -139,5 +141,44 @@ ATTENTION_BLOCKS = TableSpec(
         count("kernels", "operations of the block: matrix products, softmax and what lies between"),
         ns("matmul", "time of the matrix products among them"),
         Column("name", NAME, None, "name of the softmax kernel, or of the exponential where softmax is written out"),
+    ),
+)
+
+DERIVED = (
+    Derived(
+        "kernel_stats",
+        "traceanalyzer.derive.kernels.kernels:kernel_stats",
+        ("ledger_ops",),
+        KERNEL_STATS,
+        Needs("kernel_stats", "the trace holds no kernels", settings=("graph_kernels",), always_recorded=True),
+        small=True,
+    ),
+    Derived(
+        "kernels",
+        "traceanalyzer.derive.kernels.kernels:kernels",
+        ("ledger_ops", "devices", "launches", "host", "program"),
+        KERNELS,
+        NO_KERNELS,
+    ),
+    Derived(
+        "kernel_pace",
+        "traceanalyzer.derive.kernels.kernel_pace:kernel_pace",
+        ("kernels", "counters"),
+        KERNEL_PACE,
+        NO_KERNELS,
+    ),
+    Derived(
+        "kernel_chains",
+        "traceanalyzer.derive.kernels.kernel_chains:kernel_chains",
+        ("ledger_ops", "step_stats"),
+        KERNEL_CHAINS,
+        NO_KERNELS,
+    ),
+    Derived(
+        "attention_blocks",
+        "traceanalyzer.derive.kernels.attention:attention_blocks",
+        ("ledger_ops", "launches", "host", "step_stats"),
+        ATTENTION_BLOCKS,
+        NO_KERNELS,
     ),
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, THREAD, count, ns
-from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.needs import NO_GPU_WORK, NO_LAUNCHES
+from traceanalyzer.model.schema import GPU_OPS, NAME, Column, TableSpec
 
 IDLE_CAUSES = (
     "turnaround",
@@ -210,5 +212,83 @@ GAPS = TableSpec(
         Column("next_op_name", NAME, None, "operation that ends the gap; null at the end of the window"),
         Column("next_op_kind", NAME, None, "kernel, memcpy, memset or graph"),
         ns("next_op_duration", "length of the operation that ends the gap"),
+    ),
+)
+
+LEDGER_OPS = TableSpec(
+    "ledger_ops",
+    "one GPU operation on the ledger: its times can be, and its GPU is known",
+    (*GPU_OPS.columns, Column("row", pa.int64(), None, "row of the operation in gpu_ops")),
+)
+
+WINDOWS = TableSpec(
+    "windows",
+    "the window of one GPU, which its ledger is of",
+    tuple(column for column in LEDGER.columns if column.name in ("rank", "device", "name", "start_ns", "end_ns")),
+)
+
+DERIVED = (
+    Derived("ledger_ops", "traceanalyzer.derive.ledger.busy:ledger_ops", ("gpu_ops",), LEDGER_OPS, internal=True),
+    Derived("busy", "traceanalyzer.derive.ledger.busy:busy", ("ledger_ops",)),
+    Derived(
+        "communication_ops",
+        "traceanalyzer.derive.ledger.busy:communication_ops",
+        ("ledger_ops",),
+        LEDGER_OPS,
+        internal=True,
+    ),
+    # The launches before those that the clocks contradict are left out.
+    Derived(
+        "links", "traceanalyzer.derive.ledger.launches:links", ("ledger_ops", "api_calls"), LAUNCHES, internal=True
+    ),
+    Derived(
+        "launch_calls",
+        "traceanalyzer.derive.ledger.launch_calls:launch_calls",
+        ("api_calls", "links", "ledger_ops"),
+        LAUNCH_CALLS,
+        internal=True,
+    ),
+    Derived("clocks", "traceanalyzer.derive.ledger.clocks:clocks", ("links", "api_calls"), CLOCKS),
+    Derived(
+        "launches",
+        "traceanalyzer.derive.ledger.clocks:launches",
+        ("links", "clocks"),
+        LAUNCHES,
+        NO_LAUNCHES,
+        kept=True,
+    ),
+    Derived(
+        "windows",
+        "traceanalyzer.derive.ledger.windows:windows",
+        ("ledger_ops", "devices", "steps", "launch_calls", "portions"),
+        WINDOWS,
+        internal=True,
+    ),
+    Derived(
+        "gaps",
+        "traceanalyzer.derive.ledger.gaps:gaps",
+        (
+            *("ledger_ops", "launches", "api_calls", "stream_events", "page_faults", "host", "host_steps", "windows"),
+            "portions",
+        ),
+        GAPS,
+        NO_GPU_WORK,
+        kept=True,
+    ),
+    Derived(
+        "ledger_intervals",
+        "traceanalyzer.derive.ledger.ledger:ledger_intervals",
+        ("busy", "gaps", "portions"),
+        LEDGER_INTERVALS,
+        NO_GPU_WORK,
+        kept=True,
+    ),
+    Derived(
+        "ledger",
+        "traceanalyzer.derive.ledger.ledger:ledger",
+        ("ledger_ops", "busy", "ledger_intervals", "gaps", "launches", "step_stats", "windows", "portions"),
+        LEDGER,
+        NO_GPU_WORK,
+        small=True,
     ),
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count
+from traceanalyzer.model.derived import Derived, Needs
+from traceanalyzer.model.needs import NO_MEMORY
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 MEMORY_STATS = TableSpec(
@@ -39,5 +41,22 @@ MEMORY_GROWTH = TableSpec(
         Column(
             "place", NAME, None, "where most of what was kept was allocated; null when not known, or when nothing grows"
         ),
+    ),
+)
+
+DERIVED = (
+    Derived(
+        "memory_stats",
+        "traceanalyzer.derive.memory.memory:memory_stats",
+        ("memory_events", "devices"),
+        MEMORY_STATS,
+        NO_MEMORY,
+    ),
+    Derived(
+        "memory_growth",
+        "traceanalyzer.derive.memory.memory:memory_growth",
+        ("memory_events", "devices", "host_steps", "callers"),
+        MEMORY_GROWTH,
+        Needs("memory_growth", "the trace holds no memory events within known steps", settings=("memory",)),
     ),
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import PROCESS, RANK, SPAN, count, ns
+from traceanalyzer.model.derived import Derived, Needs
+from traceanalyzer.model.needs import NO_CALLS, NO_RANGES
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 OPERATOR_SHAPES = TableSpec(
@@ -67,5 +69,41 @@ PATTERNS = TableSpec(
         ns("gpu_time", "GPU time of the operations launched there"),
         Column("detail", NAME, None, "shape of what was copied, indexed or multiplied; null where it does not matter"),
         Column("source", NAME, None, "innermost line of the program's own code around it; null without stacks"),
+    ),
+)
+
+DERIVED = (
+    Derived(
+        "operator_shapes",
+        "traceanalyzer.derive.operators.patterns:operator_shapes",
+        ("host_ranges",),
+        OPERATOR_SHAPES,
+        Needs(
+            "operator_shapes",
+            "the trace holds no input shapes of operators",
+            {"kineto": "torch.profiler records them with record_shapes=True"},
+            settings=("shapes",),
+        ),
+    ),
+    Derived(
+        "operator_stats",
+        "traceanalyzer.derive.operators.host_stats:operator_stats",
+        ("host_ranges", "api_calls", "launches"),
+        OPERATOR_STATS,
+        NO_RANGES,
+    ),
+    Derived(
+        "sync_stats",
+        "traceanalyzer.derive.operators.host_stats:sync_stats",
+        ("api_calls", "waits", "gaps"),
+        SYNC_STATS,
+        NO_CALLS,
+    ),
+    Derived(
+        "patterns",
+        "traceanalyzer.derive.operators.patterns:patterns",
+        ("host_ranges", "callers", "launches", "ledger_ops"),
+        PATTERNS,
+        NO_RANGES,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from traceanalyzer.derive.columns import RANK
+from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 PROGRAM = TableSpec(
@@ -11,5 +12,15 @@ PROGRAM = TableSpec(
     (
         RANK,
         Column("name", NAME, None, "a language, a framework, a vendor of GPUs, or compiled (see model.programs)"),
+    ),
+)
+
+DERIVED = (
+    Derived(
+        "program",
+        "traceanalyzer.derive.recording.program:program",
+        ("inputs", "gpu_ops", "api_calls", "host_ranges", "collectives", "processes", "devices"),
+        PROGRAM,
+        small=True,
     ),
 )

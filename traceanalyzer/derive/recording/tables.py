@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import RANK, SPAN, ns
-from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.schema import HEALTH, NAME, Column, TableSpec
 
 RECORDINGS = TableSpec(
     "recordings",
@@ -35,5 +36,34 @@ OUTSIDE_WORK = TableSpec(
             "it is the time of CUDA calls; false for a range, a frame or a function that CPU samples tell",
         ),
         ns("duration", "how long it took outside of the windows"),
+    ),
+)
+
+DERIVED = (
+    Derived(
+        "health",
+        "traceanalyzer.derive.recording.health:health",
+        (
+            *("recorded_health", "gpu_ops", "ledger_ops", "launch_calls", "clocks", "launches", "overheads", "steps"),
+            *("gaps", "windows", "api_calls", "host_ranges", "inputs", "profiler_cost"),
+        ),
+        HEALTH,
+        small=True,
+        of_job=True,
+    ),
+    Derived(
+        "outside_work",
+        "traceanalyzer.derive.recording.outside:outside_work",
+        ("windows", "launches", "api_calls", "host"),
+        OUTSIDE_WORK,
+        small=True,
+        internal=True,
+    ),
+    Derived(
+        "recordings",
+        "traceanalyzer.derive.recording.outside:recordings",
+        ("inputs", "windows", "outside_work", "ledger_ops", "api_calls", "host_ranges"),
+        RECORDINGS,
+        small=True,
     ),
 )

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
+from traceanalyzer.derive.replay.tables import UNPROFILED_STEPS
 from traceanalyzer.derive.replay.whatif import WhatIf
-from traceanalyzer.derive.steps.tables import UNPROFILED_STEPS
 
 IN_STEP = 1.05
 """Ranks that communicate and whose mean steps differ by less go through their steps together."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
-from traceanalyzer.derive.ledger.tables import LEDGER_LINES
-from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.derive.ledger.tables import LAUNCHES, LEDGER_LINES
+from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.needs import NO_STEPS
+from traceanalyzer.model.schema import NAME, STEPS, Column, TableSpec
 
 _STEP = (
     RANK,
@@ -93,15 +95,45 @@ STEP_GROWTH = TableSpec(
     ),
 )
 
-UNPROFILED_STEPS = TableSpec(
-    "unprofiled_steps",
-    "one GPU whose steps can be told without what recording cost; means, from the end of one step to the end of the next",
-    (
-        RANK,
-        DEVICE,
-        ns("step", "a step as it was recorded"),
-        ns("unprofiled", "a step without the profiler"),
-        ns("least", "what that may be at least"),
-        ns("most", "what that may be at most"),
+DERIVED = (
+    Derived(
+        "step_calls",
+        "traceanalyzer.derive.steps.steps:step_calls",
+        ("steps", "launches", "ledger_ops"),
+        LAUNCHES,
+        internal=True,
+    ),
+    Derived(
+        "host_steps",
+        "traceanalyzer.derive.steps.steps:host_steps",
+        ("steps", "step_calls", "ledger_ops"),
+        STEPS,
+        internal=True,
+    ),
+    Derived(
+        "step_ops", "traceanalyzer.derive.steps.steps:step_ops", ("host_steps", "step_calls"), STEP_OPS, internal=True
+    ),
+    Derived(
+        "step_stats",
+        "traceanalyzer.derive.steps.steps:step_stats",
+        ("host_steps", "step_calls", "launch_calls", "ledger_ops", "links", "windows"),
+        STEP_STATS,
+        NO_STEPS,
+        small=True,
+    ),
+    Derived(
+        "step_ledger",
+        "traceanalyzer.derive.steps.step_ledger:step_ledger",
+        ("step_stats", "ledger_intervals", "gaps"),
+        STEP_LEDGER,
+        NO_STEPS,
+        small=True,
+    ),
+    Derived(
+        "step_growth",
+        "traceanalyzer.derive.steps.step_growth:step_growth",
+        ("step_ledger", "ledger_ops", "step_ops", "gaps"),
+        STEP_GROWTH,
+        NO_STEPS,
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import RANK, ns
+from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 CALL_TREES = TableSpec(
@@ -33,5 +34,18 @@ CALL_TREES = TableSpec(
         ),
         ns("total_ns", "time of the node and all below it; that of a root of a GPU equals its ledger line"),
         ns("self_ns", "time of the node itself"),
+    ),
+)
+
+DERIVED = (
+    Derived(
+        "call_trees",
+        "traceanalyzer.derive.trees.call_trees:call_trees",
+        (
+            *("ledger_ops", "busy", "gaps", "windows", "launches", "host", "host_ranges", "api_calls", "cpu_samples"),
+            "threads",
+        ),
+        CALL_TREES,
+        internal=True,
     ),
 )

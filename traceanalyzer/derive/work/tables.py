@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
 from traceanalyzer.derive.ledger.tables import LEDGER_LINES
+from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 WORK_UNITS = TableSpec(
@@ -59,5 +60,36 @@ WORK_SHAPES = TableSpec(
         Column("operator", NAME, None, "operator"),
         Column("shapes", pa.string(), None, "its input shapes as recorded (JSON)"),
         Column("count", pa.float64(), "count", "how often a step has them; over all of the recording without steps"),
+    ),
+)
+
+DERIVED = (
+    Derived(
+        "work_units",
+        "traceanalyzer.derive.work.work:work_units",
+        ("step_ledger", "ledger_ops", "ledger_intervals", "step_ops"),
+        WORK_UNITS,
+        internal=True,
+    ),
+    Derived(
+        "work_ops",
+        "traceanalyzer.derive.work.work:work_ops",
+        ("work_units", "ledger_ops", "step_ops", "step_ledger"),
+        WORK_OPS,
+        internal=True,
+    ),
+    Derived(
+        "work_names",
+        "traceanalyzer.derive.work.work:work_names",
+        ("work_units", "work_ops", "ledger_ops", "launches", "host", "communication"),
+        WORK_NAMES,
+        internal=True,
+    ),
+    Derived(
+        "work_shapes",
+        "traceanalyzer.derive.work.work:work_shapes",
+        ("host_ranges", "host_steps"),
+        WORK_SHAPES,
+        internal=True,
     ),
 )

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from traceanalyzer.engine.rows import TABLES
+from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.engine.rules.rule import Param, Rule, RuleTest
 from traceanalyzer.engine.rules.scenario import Scenario
 from traceanalyzer.engine.rules.scenarios import named_scenarios
@@ -42,7 +42,8 @@ def rule_page(rule: Rule) -> str:
 
 
 def _reads(rule: Rule) -> list[str]:
-    source = f"{rule.source}: {TABLES[rule.source].rows}" if rule.source in TABLES else rule.source
+    spec = rule_tables().get(rule.source)
+    source = f"{rule.source}: {spec.rows}" if spec else rule.source
     groups = f"one finding for each {' and '.join(rule.group_by)}" if rule.group_by else "one finding for all rows"
     return [source, groups]
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
+from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_LINES
 from traceanalyzer.engine.language.expression import compile_condition, compile_expression
 from traceanalyzer.engine.language.kinds import TEXT, Kind, number
 from traceanalyzer.engine.language.message import Message, compile_message
 from traceanalyzer.engine.language.names import Expression, Names
 from traceanalyzer.engine.language.syntax import ExpressionError
-from traceanalyzer.engine.rows import GPU_KEYS, TABLES, table_kinds
+from traceanalyzer.engine.rows import GPU_KEYS, table_kinds
 from traceanalyzer.engine.rules.rule import Problem, Rule
 from traceanalyzer.engine.rules.yamlfile import Path
 from traceanalyzer.errors import did_you_mean
@@ -42,9 +43,14 @@ class Program:
     recommend: tuple[tuple[Expression | None, dict[str, str]], ...]
 
 
-@lru_cache(maxsize=512)
 def compile_rule(rule: Rule) -> tuple[Program | None, list[Problem]]:
     """The program, or None with every problem found."""
+    return _compiled(rule, len(rule_tables()))
+
+
+@lru_cache(maxsize=512)
+def _compiled(rule: Rule, tables: int) -> tuple[Program | None, list[Problem]]:
+    """As there are so many tables; a table that is declared later may be the one that was not known."""
     compiler = _RuleCompiler(rule)
     program = compiler.program() if compiler.tables_are_known() else None
     return (None if compiler.problems else program), compiler.problems
@@ -69,7 +75,9 @@ class _RuleCompiler:
         for name, columns in rule.requires.columns.items():
             if self._known_table(name, ("requires", "columns", name)):
                 for at, column in enumerate(columns):
-                    self._known(column, [c.name for c in TABLES[name].columns], ("requires", "columns", name, at))
+                    self._known(
+                        column, [c.name for c in rule_tables()[name].columns], ("requires", "columns", name, at)
+                    )
         for at, line in enumerate(rule.claims):
             if line not in LEDGER_LINES:
                 self.complain(("claims", at), f"unknown ledger line '{line}'{did_you_mean(line, LEDGER_LINES)}")
@@ -190,9 +198,9 @@ class _RuleCompiler:
             return None
 
     def _known_table(self, name: str, path: Path) -> bool:
-        if name and name not in TABLES:
-            self.complain(path, f"unknown table '{name}'{did_you_mean(name, TABLES)}")
-        return name in TABLES
+        if name and name not in rule_tables():
+            self.complain(path, f"unknown table '{name}'{did_you_mean(name, rule_tables())}")
+        return name in rule_tables()
 
     def _known(self, name: str, known: list[str], path: Path) -> None:
         if name not in known:

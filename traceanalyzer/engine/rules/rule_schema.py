@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_LINES
 from traceanalyzer.engine.advice import AUDIENCES
-from traceanalyzer.engine.rows import TABLES
 from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.result.document import CONFIDENCES, OUTCOMES, SEVERITIES
@@ -61,18 +61,20 @@ def _list(about: str, items: Schema) -> Schema:
     return {"type": "array", "description": about, "items": items}
 
 
+# Written out by `rule_schema`: tables may be declared until then.
+_TABLE = {"$ref": "#/$defs/table"}
 _CODES = {"pattern": f"^{CODE}$"}
 ABSTAIN = {
     "when": _expression("condition on the metrics of a group"),
     "reason": _text("what the user reads when the rule could not judge"),
 }
 REQUIRES = {
-    "tables": _texts("tables that must hold rows; without them the rule is not applicable", enum=list(TABLES)),
+    "tables": _texts("tables that must hold rows; without them the rule is not applicable", **_TABLE),
     "columns": {
         "type": "object",
         "description": "table: [columns] that must not be empty; otherwise the rule is not applicable",
         "additionalProperties": _texts("columns"),
-        "propertyNames": {"enum": list(TABLES)},
+        "propertyNames": _TABLE,
     },
     "healthy": _texts("health codes with which a rank cannot be judged", **_CODES),
     "weakened_by": _texts("health codes that lower the confidence of a finding by one", **_CODES),
@@ -139,7 +141,7 @@ RULE: dict[str, Schema] = {
         "description": "thresholds by name, params.NAME in expressions; users may set others",
         "additionalProperties": _object("a threshold", PARAM, ("default", "why")),
     },
-    "from": _one_of("the table whose rows the rule reads", tuple(TABLES)),
+    "from": {"description": "the table whose rows the rule reads", **_TABLE},
     "where": _expression("which rows count: a condition on the columns of a row"),
     "group_by": _texts("columns; a finding is made for each group of rows, [rank, device] for one a GPU"),
     "metrics": {
@@ -201,6 +203,7 @@ def rule_schema() -> Schema:
         "title": "A rule of traceanalyzer",
         **_object("docs/rules.md explains each key", {**RULE, "tests": {**RULE["tests"], "items": test}}, REQUIRED),
         "$defs": {
+            "table": {"enum": list(rule_tables())},
             "value": {"type": ["string", "number", "boolean", "null"]},
             "window": _object(LEDGER.rows, _columns(LEDGER)),
         },
@@ -216,7 +219,7 @@ def _given() -> Schema:
             "description": "table: why the trace lacks it",
             "additionalProperties": _text(""),
         },
-        **{name: _list(spec.rows, _object("", _columns(spec))) for name, spec in TABLES.items()},
+        **{name: _list(spec.rows, _object("", _columns(spec))) for name, spec in rule_tables().items()},
     }
     scenarios = {"enum": list(named_scenarios()), "description": "a scenario that ships with the rules"}
     return {"anyOf": [scenarios, _object("the rows of its tables", rows)]}

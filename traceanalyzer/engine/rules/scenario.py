@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.derive.ledger.tables import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
 from traceanalyzer.engine.language.kinds import TEXT, Kind, column_kind, number
-from traceanalyzer.engine.rows import GPU_KEYS, TABLES
+from traceanalyzer.engine.rows import GPU_KEYS
 from traceanalyzer.engine.rules.rule import Expectation, Rule, RuleTest, literal_of
 from traceanalyzer.engine.rules.rule_schema import MOST_TEST_ROWS
 from traceanalyzer.engine.run import run_rules
@@ -62,12 +63,14 @@ class Scenario:
             rows["ledger_intervals"] += _tiles(row, stretches)
         rows["ledger"] = [_ledger(row, rows["ledger_intervals"]) for row in windows]
         try:
-            self._tables = {name: pa.Table.from_pylist(row, schema=TABLES[name].schema) for name, row in rows.items()}
+            self._tables = {
+                name: pa.Table.from_pylist(row, schema=rule_tables()[name].schema) for name, row in rows.items()
+            }
         except (OverflowError, pa.ArrowException) as error:
             raise ValueError(str(error)) from None
 
     def table(self, name: str) -> pa.Table:
-        return self._tables[name] if name in self._tables else TABLES[name].empty()
+        return self._tables[name] if name in self._tables else rule_tables()[name].empty()
 
     def unavailable(self, name: str) -> str | None:
         return self._reasons.get(name)
@@ -100,7 +103,7 @@ def _values(table: str, row: Row) -> Row:
     """A row as written, checked: what its columns can hold, unit literals as numbers."""
     if not isinstance(row, dict):
         raise ValueError(f"a row of '{table}' is a mapping of columns, not '{row}'")
-    kinds = {column.name: column_kind(column) for column in TABLES[table].columns}
+    kinds = {column.name: column_kind(column) for column in rule_tables()[table].columns}
     known = {**kinds, "duration": kinds.get("duration") or number(NS), "repeat": number(COUNT)}
     values: Row = {key: 0 for key in GPU_KEYS if key in kinds}
     for name, value in row.items():
@@ -124,9 +127,9 @@ def _value(value: Any, kind: Kind | None, what: str) -> Any:
 
 def _rows(table: str, given: list[Row], clock: dict[Gpu, int], most: int) -> list[Row]:
     """The rows of one table, repeats written out; each starts where the one before it on its GPU ended."""
-    if table not in TABLES:
-        raise ValueError(f"unknown table '{table}'{did_you_mean(table, TABLES)}")
-    spec = TABLES[table]
+    if table not in rule_tables():
+        raise ValueError(f"unknown table '{table}'{did_you_mean(table, rule_tables())}")
+    spec = rule_tables()[table]
     rows: list[Row] = []
     for one in given if isinstance(given, list) else [given]:
         values = _values(table, one)

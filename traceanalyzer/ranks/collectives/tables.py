@@ -5,10 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, count, ns
-from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.needs import NO_COMMUNICATION, NO_GPU_WORK
+from traceanalyzer.model.schema import GPU_OPS, NAME, Column, TableSpec
 
 # What a collective's parts on all ranks tell of each of them.
-_MATCH = (
+MATCH = (
     Column("instance", pa.int64(), None, "number of the collective that this is one rank's part of; null unmatched"),
     count("ranks", "ranks whose parts of the collective were found; null unmatched"),
     Column("certainty", NAME, None, "medium: matched by size and by clocks; low: by clocks alone; null unmatched"),
@@ -34,7 +36,7 @@ _SKEW = Column(
     "most bytes that come out on one rank over the mean of all: 1 for an even collective; null unmatched",
 )
 
-_LIKELY = (
+LIKELY = (
     ns(
         "likely_wait",
         "unmatched in a pipeline, what it takes beyond the shortest of its size: mostly waiting for its neighbour; else null",
@@ -42,21 +44,7 @@ _LIKELY = (
     ns("exposed_likely_wait", "part of that that no compute covers"),
 )
 
-LATE_REASONS = (
-    Column("late", NAME, None, "name of the rank that came last or, when the trace does not say ranks, of its GPU"),
-    Column("late_line", NAME, None, "ledger line on which it spent most of the time in which others waited"),
-    Column(
-        "late_doing", NAME, None, "kernel or place on the host that took most of its time on that line; null when none"
-    ),
-    Column(
-        "late_cause",
-        NAME,
-        None,
-        "ledger line on which it spends most time a step beyond the median rank, else late_line",
-    ),
-    Column("late_why", NAME, None, "that in words: how much, and on what; null when nothing stands out"),
-)
-_LATE = (
+LATE = (
     ns("late_start_ns", "from when on the others waited for that rank, on its own clock; null unmatched"),
     ns("late_end_ns", "when it arrived"),
     ns("imbalance", "part of the wait in which the last rank computed longer since the collective before"),
@@ -71,76 +59,13 @@ _LATE = (
 MATCHES = TableSpec(
     "matches",
     "one communication kernel, in the order of `communication`: what only its counterparts on all ranks tell of it",
-    (RANK, DEVICE, *(column for column in _MATCH if column.name != "exposed_wait"), *_LATE, _SKEW, _LATE_EXPOSED),
-)
-
-RANK_WORK = TableSpec(
-    "rank_work",
-    "operations of one name on one GPU, communication aside, per complete step",
-    (
-        RANK,
-        DEVICE,
-        Column("name", NAME, None, "name of the operation"),
-        Column("count", pa.float64(), "count", "how many there are a step"),
-        ns("time", "how much time they take a step, added up"),
-    ),
-)
-
-EXTRA_WORK = TableSpec(
-    "extra_work",
-    "one GPU of a job, and the operation of which it has most time a step beyond the median GPU",
-    (
-        *RANK_WORK.columns,
-        Column(
-            "longer",
-            pa.float64(),
-            None,
-            "its operations take so many times as long as the median GPU's, which runs as many; else null",
-        ),
-    ),
+    (RANK, DEVICE, *(column for column in MATCH if column.name != "exposed_wait"), *LATE, _SKEW, _LATE_EXPOSED),
 )
 
 LATE_WINDOWS = TableSpec(
     "late_windows",
     "one collective for which others waited; the span is the time in which they did, on the clock of the rank that came last",
     (RANK, DEVICE, *SPAN, Column("instance", pa.int64(), None, "number of the collective")),
-)
-
-LATE_WORK = TableSpec(
-    "late_work",
-    "one collective for which others waited, under the rank that came last; the span is the time in which they did, on its clock",
-    (
-        *LATE_WINDOWS.columns,
-        Column("line", NAME, None, "ledger line on which it spent most of that time"),
-        Column(
-            "via",
-            pa.int64(),
-            None,
-            "collective in which it spent most of that time waiting itself; null when there is none",
-        ),
-    ),
-)
-
-LATE_NAMES = TableSpec(
-    "late_names",
-    "one ledger line of a GPU that others waited for",
-    (
-        RANK,
-        DEVICE,
-        Column("line", NAME, None, "ledger line"),
-        Column(
-            "name",
-            NAME,
-            None,
-            "what took most of the time on it while others waited: an operation, or a place on the host",
-        ),
-    ),
-)
-
-EXCESS = TableSpec(
-    "excess",
-    "one GPU of a job, and the ledger line on which it spends most time a step beyond the median GPU",
-    (RANK, DEVICE, Column("line", NAME, None, "ledger line"), ns("time", "that time, a step")),
 )
 
 COMMUNICATION = TableSpec(
@@ -200,8 +125,8 @@ COMMUNICATION = TableSpec(
             "exposed_transfer",
             "exposed time that is not waiting for others; unmatched at most the longest transfer of matched kernels of its name",
         ),
-        *_MATCH,
-        *_LIKELY,
+        *MATCH,
+        *LIKELY,
         _SKEW,
         _LATE_EXPOSED,
         Column(
@@ -217,51 +142,50 @@ COMMUNICATION = TableSpec(
     ),
 )
 
-PROCESS_GROUPS = TableSpec(
-    "process_groups",
-    "what one GPU sends in one process group for one kind of parallelism",
-    (
-        RANK,
-        DEVICE,
-        Column("group", NAME, None, "process group; null when not told"),
-        Column("group_ranks", NAME, None, "ranks in the group as recorded (JSON); null when not told"),
-        count("group_size", "ranks in the group; null when not told"),
-        Column("parallelism", NAME, None, "what they serve, as in `communication`; null when that cannot be told"),
-        Column("kinds", NAME, None, "kinds of collectives, comma-separated"),
-        count("collectives", "communication kernels"),
-        count("steps", "steps that launched any of them"),
-        Column("per_step", pa.float64(), "count", "kernels a step, over those steps; null without steps"),
-        Column("bytes_per_step", pa.int64(), "bytes", "size of their messages a step; null without steps or sizes"),
-        ns("time", "their duration"),
-        ns("exposed", "the part of it that no compute covers"),
-        ns("exposed_wait", "the part of that in which they waited for the last rank; null unmatched"),
+DERIVED = (
+    Derived(
+        "gpu_ops",
+        "traceanalyzer.ranks.collectives.classes:gpu_ops",
+        ("recorded_ops", "host_ranges", "communication_patterns"),
+        GPU_OPS,
+        NO_GPU_WORK,
+        kept=True,
     ),
-)
-
-COLLECTIVE_WAITS = TableSpec(
-    "collective_waits",
-    "one communication kernel as a rank's part of a collective; the span is its wait for the last rank or, where that is not told, "
-    "its likely wait, else empty",
-    (
-        RANK,
-        DEVICE,
-        *SPAN,
-        Column("kind", NAME, None, "all-reduce, all-gather, ...; null when not told"),
-        *_MATCH,
-        *_LIKELY,
-        *LATE_REASONS,
-        *_LATE,
-        ns("sooner", "part of its exposed wait that would be gone had the last rank come with the one before it"),
-        Column("parallelism", NAME, None, "what it serves, as in `communication`; null when that cannot be told"),
-        Column(
-            "bubble",
-            pa.bool_(),
-            None,
-            "a pipeline stage waits for another one: to receive or send, or elsewhere for a stage that is still at that",
+    Derived(
+        "communication_kernels",
+        "traceanalyzer.ranks.collectives.communication:communication_kernels",
+        (
+            *("communication_ops", "ledger_ops", "busy", "collectives", "launches", "host_ranges", "host_steps"),
+            *("callers", "api_calls"),
         ),
-        count("stages", "ranks in the pipeline that the job runs; null without one"),
-        count("micro_batches", "micro-batches a step of that pipeline; null when not told"),
-        Column("schedule", NAME, None, "both in words; null when not told"),
-        ns("job_window", "windows of all GPUs that communicate, added up"),
+        COMMUNICATION,
+        empty_without="communication_ops",
+        internal=True,
+    ),
+    Derived(
+        "matches",
+        "traceanalyzer.ranks.collectives.matches:matches",
+        ("communication_kernels", "inputs"),
+        MATCHES,
+        empty_without="communication_kernels",
+        small=True,
+        internal=True,
+    ),
+    Derived(
+        "late_windows",
+        "traceanalyzer.ranks.collectives.matches:late_windows",
+        ("matches",),
+        LATE_WINDOWS,
+        empty_without="matches",
+        internal=True,
+    ),
+    Derived(
+        "communication",
+        "traceanalyzer.ranks.collectives.communication:communication",
+        ("communication_kernels", "matches", "busy", "devices"),
+        COMMUNICATION,
+        NO_COMMUNICATION,
+        empty_without="communication_kernels",
+        small=True,
     ),
 )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, count, ns
+from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.schema import NAME, Column, TableSpec
-from traceanalyzer.ranks.collectives.tables import LATE_REASONS
+from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS
+from traceanalyzer.ranks.waits.tables import LATE_NAMES, LATE_REASONS, LATE_WORK
 
 _THREAD = Column("thread", pa.int64(), None, "host thread")
 _NAME = Column("name", NAME, None, "function name")
+_NO_MPI = "the trace holds no calls of MPI"
 
 MPI_PARTS = TableSpec(
     "mpi_parts",
@@ -110,5 +113,71 @@ STAGED_MESSAGES = TableSpec(
         Column("fits", pa.bool_(), None, "about as much is sent as came down; null where what is sent is not known"),
         ns("exposed", "time of the copies that no kernel covers"),
         ns("in_mpi", "idle time of the GPU in the calls that is not waiting for a late rank"),
+    ),
+)
+
+DERIVED = (
+    Derived(
+        "mpi_parts",
+        "traceanalyzer.ranks.mpi.mpi_parts:mpi_parts",
+        ("mpi_calls", "host_ranges", "ledger_ops"),
+        MPI_PARTS,
+        internal=True,
+    ),
+    Derived(
+        "mpi_matches",
+        "traceanalyzer.ranks.mpi.mpi_matches:mpi_matches",
+        ("mpi_parts", "inputs"),
+        MPI_MATCHES,
+        empty_without="mpi_parts",
+        internal=True,
+    ),
+    Derived(
+        "mpi_late_windows",
+        "traceanalyzer.ranks.mpi.mpi_matches:late_windows",
+        ("mpi_matches",),
+        LATE_WINDOWS,
+        empty_without="mpi_matches",
+        internal=True,
+    ),
+    Derived(
+        "mpi_call_waits",
+        "traceanalyzer.ranks.mpi.mpi_exposed:mpi_call_waits",
+        ("mpi_matches", "ledger_intervals"),
+        MPI_CALL_WAITS,
+        small=True,
+        internal=True,
+    ),
+    Derived(
+        "mpi_late_work",
+        "traceanalyzer.ranks.waits.late:late_work",
+        ("mpi_late_windows", "ledger_intervals", "mpi_call_waits"),
+        LATE_WORK,
+        small=True,
+        internal=True,
+    ),
+    Derived(
+        "mpi_late_names",
+        "traceanalyzer.ranks.waits.late:late_names",
+        ("mpi_late_windows", "ledger_intervals", "ledger_ops", "gaps"),
+        LATE_NAMES,
+        small=True,
+        internal=True,
+    ),
+    Derived(
+        "mpi_waits",
+        "traceanalyzer.ranks.mpi.mpi_waits:mpi_waits",
+        ("mpi_call_waits", "mpi_late_work", "mpi_late_names", "extra_work", "excess", "ledger", "inputs"),
+        MPI_WAITS,
+        Needs("mpi_call_waits", _NO_MPI, settings=("mpi",)),
+        empty_without="mpi_call_waits",
+        of_job=True,
+    ),
+    Derived(
+        "staged_messages",
+        "traceanalyzer.ranks.mpi.staged:staged_messages",
+        ("copies", "mpi_parts", "own_intervals"),
+        STAGED_MESSAGES,
+        Needs("mpi_parts", _NO_MPI, settings=("mpi",)),
     ),
 )

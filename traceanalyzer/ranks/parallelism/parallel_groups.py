@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
-from traceanalyzer.ranks.collectives.tables import PROCESS_GROUPS
+from traceanalyzer.ranks.parallelism.tables import PROCESS_GROUPS
 
 
 def process_groups(communication: pa.Table) -> pa.Table:

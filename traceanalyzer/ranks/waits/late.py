@@ -10,7 +10,8 @@ from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.host.ranges import heaviest
 from traceanalyzer.derive.ledger.busy import by_line
 from traceanalyzer.intervals import Array, Spans, covered, intersect, overlaps, union
-from traceanalyzer.ranks.collectives.tables import LATE_NAMES, LATE_WINDOWS, LATE_WORK
+from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS
+from traceanalyzer.ranks.waits.tables import LATE_NAMES, LATE_WORK
 
 MOSTLY = 0.5
 """A rank that spends this share of the time in which others waited for it waiting itself was not the first to be late."""

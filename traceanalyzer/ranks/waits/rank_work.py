@@ -9,7 +9,7 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.tables import LEDGER_LINES
 from traceanalyzer.intervals import Array
-from traceanalyzer.ranks.collectives.tables import EXCESS, EXTRA_WORK, RANK_WORK
+from traceanalyzer.ranks.waits.tables import EXCESS, EXTRA_WORK, RANK_WORK
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,8 +13,8 @@ from traceanalyzer.derive.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input, file_names, rank_names
 from traceanalyzer.names import readable_name
-from traceanalyzer.ranks.collectives.tables import COLLECTIVE_WAITS
 from traceanalyzer.ranks.waits.pipelines import bubbles, pipeline
+from traceanalyzer.ranks.waits.tables import COLLECTIVE_WAITS
 from traceanalyzer.units import format_count, format_duration
 
 LONGEST_NAME = 60

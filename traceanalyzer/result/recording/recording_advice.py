@@ -140,36 +140,14 @@ WAYS: dict[str, dict[str, Way]] = {
 # What only PyTorch has of what nsys records, and what others do in its place.
 _OF_PYTORCH = ("operators", "shapes")
 _RANK_OF_MPI = Way("one report a rank: start nsys under mpirun or srun, not around it", "nothing")
-# What a rule reads, or which health code stops it -> the setting that would help.
-REMEDY = {
-    "gpu_ops": "gpu",
-    "api_calls": "launches",
-    "launches": "launches",
-    "host_ranges": "operators",
-    "steps": "steps",
-    "step_stats": "steps",
-    "copies": "graph_kernels",
-    "copy_bursts": "graph_kernels",
-    "readbacks": "graph_kernels",
-    "operator_shapes": "shapes",
-    "patterns": "operators",
-    "communication": "graph_kernels",
-    "collective_waits": "graph_kernels",
-    "kernel_stats": "graph_kernels",
-    "kernels": "graph_kernels",
-    "collectives": "collectives",
-    "counters": "counters",
-    "gpu_metrics": "counters",
-    "mpi_parts": "mpi",
-    "mpi_call_waits": "mpi",
-    "side_threads": "python_stacks",
-    "memory_events": "memory",
-    "memory_growth": "memory",
-    "TRC001": "whole_file",
-    "TRC002": "lost_records",
-    "TRC003": "lost_records",
-    "TRC008": "graph_kernels",
-    "TRC009": "all_tables",
+# Health code that stops a rule -> the settings that would help; what stops one for want of a table is said where that is declared.
+REMEDIES = {
+    "TRC001": ("whole_file",),
+    "TRC002": ("lost_records",),
+    "TRC003": ("lost_records",),
+    "TRC008": ("graph_kernels",),
+    "TRC009": ("all_tables",),
+    "TRC010": ("replay", "iterations"),
 }
 
 
