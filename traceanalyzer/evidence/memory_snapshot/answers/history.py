@@ -98,15 +98,11 @@ class History:
 
     @cached_property
     def released(self) -> Array:
-        """The entry with which the program gave each block up; one after the last where it holds it at the snapshot."""
-        entry, state = frames.ints(self.blocks, "end_entry"), frames.equals(self.blocks, "state", "active_allocated")
-        time, end = frames.ints(self.blocks, "free_requested_ns"), frames.ints(self.blocks, "end_ns")
-        given_up = (time != NULL) & ((end == NULL) | (time < end)) & ~state
-        found = np.where(entry == NULL, self.after, entry)
-        found[given_up] = np.minimum(
-            found[given_up], np.maximum(self.entry_at(time[given_up]), self.born[given_up] + 1)
-        )
-        return found
+        """The entry with which the program gave each block up, which streams that still used it may have outlived; BEFORE where that was
+        before the history, one after the last where it holds the block at the snapshot."""
+        given_up, end = frames.ints(self.blocks, "free_requested_entry"), frames.ints(self.blocks, "end_entry")
+        entry = np.where(given_up == NULL, end, given_up)
+        return np.where(entry == NULL, self.after, entry)
 
     @cached_property
     def after(self) -> int:
@@ -118,9 +114,10 @@ class History:
     @cached_property
     def allocated(self) -> Curve:
         """What the program holds."""
-        here = self.born == BEFORE
-        entries = np.concatenate((self.born[~here], self.released[self.released < self.after]))
-        deltas = np.concatenate((self.size[~here], -self.size[self.released < self.after]))
+        here = (self.born == BEFORE) & (self.released != BEFORE)
+        born, ended = self.born != BEFORE, (self.released < self.after) & (self.released != BEFORE)
+        entries = np.concatenate((self.born[born], self.released[ended]))
+        deltas = np.concatenate((self.size[born], -self.size[ended]))
         return curve(entries, deltas, int(self.size[here].sum()))
 
     @cached_property
