@@ -257,7 +257,7 @@ DERIVED = (
         DEVICE_MEMORY,
         Needs("device_memory", "the trace holds no memory events", settings=("memory",)),
         small=True,
-        label="{peak_reserved} reserved[, {peak_allocated} of it in use]",
+        label="{peak_reserved} reserved[, {peak_allocated} in use]",
     ),
     Derived(
         "step_memory",
@@ -265,6 +265,6 @@ DERIVED = (
         ("memory_growth", _HISTORIES, "devices"),
         STEP_MEMORY,
         Needs("step_memory", "the trace holds no memory events within known steps", settings=("memory",)),
-        label="{growth} more in use after step {index}[: {place}]",
+        label="step {index}: {growth} more in use, {kept} kept[, in {place}]",
     ),
 )
