@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.contract import Marks
-from traceanalyzer.evidence.memory_snapshot import held, notes
-from traceanalyzer.evidence.memory_snapshot.annotations import annotations_of
-from traceanalyzer.evidence.memory_snapshot.columns import Names, Wrong
-from traceanalyzer.evidence.memory_snapshot.content import content_of
-from traceanalyzer.evidence.memory_snapshot.device import Device, device_rows
-from traceanalyzer.evidence.memory_snapshot.history import ACTIONS, history_of
-from traceanalyzer.evidence.memory_snapshot.settings import plain_settings
-from traceanalyzer.evidence.memory_snapshot.stacks import Stacks
+from traceanalyzer.evidence.memory_snapshot.reading import held, notes
+from traceanalyzer.evidence.memory_snapshot.reading.annotations import annotations_of
+from traceanalyzer.evidence.memory_snapshot.reading.columns import Names, Wrong
+from traceanalyzer.evidence.memory_snapshot.reading.content import content_of
+from traceanalyzer.evidence.memory_snapshot.reading.device import Device, device_rows
+from traceanalyzer.evidence.memory_snapshot.reading.entries import ACTIONS, history_of
+from traceanalyzer.evidence.memory_snapshot.reading.settings import plain_settings
+from traceanalyzer.evidence.memory_snapshot.reading.stacks import Stacks
 from traceanalyzer.evidence.memory_snapshot.tables import TABLES
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress, Sink

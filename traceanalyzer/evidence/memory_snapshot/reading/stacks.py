@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive.host.places import frame_text, is_user_frame
-from traceanalyzer.evidence.memory_snapshot.columns import Names, Wrong, clean
+from traceanalyzer.evidence.memory_snapshot.reading.columns import Names, Wrong, clean
 from traceanalyzer.ingest.bytes.pickles import Budget
 
 Frame = tuple[str, str, int]

@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.evidence.memory_snapshot.columns import NONE, Addresses, Ints, Names, Wrong, addresses, ints, values
-from traceanalyzer.evidence.memory_snapshot.stacks import Stacks
+from traceanalyzer.evidence.memory_snapshot.reading.columns import (
+    NONE,
+    Addresses,
+    Ints,
+    Names,
+    Wrong,
+    addresses,
+    ints,
+    values,
+)
+from traceanalyzer.evidence.memory_snapshot.reading.stacks import Stacks
 
 ALLOC, FREE_REQUESTED, FREE_COMPLETED, SEGMENT_ALLOC, SEGMENT_FREE, SEGMENT_MAP, SEGMENT_UNMAP, OOM = range(8)
 ACTIONS = (

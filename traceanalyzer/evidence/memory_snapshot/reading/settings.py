@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from traceanalyzer.evidence.memory_snapshot.columns import clean
+from traceanalyzer.evidence.memory_snapshot.reading.columns import clean
 
 _MOST_TEXT = 4096
 _MOST = 1 << 63

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.evidence.memory_snapshot.columns import NONE, Names, Wrong, nullable
+from traceanalyzer.evidence.memory_snapshot.reading.columns import NONE, Names, Wrong, nullable
 
 _MOST_US = (1 << 62) // 1000
 _MOST_DEVICE = (1 << 31) - 1

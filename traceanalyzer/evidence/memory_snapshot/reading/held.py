@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.evidence.memory_snapshot.columns import (
+from traceanalyzer.evidence.memory_snapshot.reading.columns import (
     NO_ADDRESS,
     NONE,
     Addresses,
@@ -21,8 +21,8 @@ from traceanalyzer.evidence.memory_snapshot.columns import (
     ints,
     values,
 )
-from traceanalyzer.evidence.memory_snapshot.content import Content, blocks_of
-from traceanalyzer.evidence.memory_snapshot.stacks import Stacks
+from traceanalyzer.evidence.memory_snapshot.reading.content import Content, blocks_of
+from traceanalyzer.evidence.memory_snapshot.reading.stacks import Stacks
 from traceanalyzer.evidence.memory_snapshot.tables import ALLOCATED, PENDING
 
 INACTIVE = "inactive"

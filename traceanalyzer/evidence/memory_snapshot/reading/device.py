@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.evidence.memory_snapshot import replay
-from traceanalyzer.evidence.memory_snapshot.columns import (
+from traceanalyzer.evidence.memory_snapshot.reading import replay
+from traceanalyzer.evidence.memory_snapshot.reading.columns import (
     NO_ADDRESS,
     NONE,
     Ints,
@@ -19,8 +19,7 @@ from traceanalyzer.evidence.memory_snapshot.columns import (
     nullable,
     nullable_addresses,
 )
-from traceanalyzer.evidence.memory_snapshot.held import STATES, Blocks, Segments
-from traceanalyzer.evidence.memory_snapshot.history import (
+from traceanalyzer.evidence.memory_snapshot.reading.entries import (
     ALLOC,
     FREE_COMPLETED,
     FREE_REQUESTED,
@@ -31,8 +30,9 @@ from traceanalyzer.evidence.memory_snapshot.history import (
     SEGMENT_UNMAP,
     History,
 )
-from traceanalyzer.evidence.memory_snapshot.replay import BEFORE, NEVER, Contradictions, Lives
-from traceanalyzer.evidence.memory_snapshot.settings import max_split_bytes, settings_text
+from traceanalyzer.evidence.memory_snapshot.reading.held import STATES, Blocks, Segments
+from traceanalyzer.evidence.memory_snapshot.reading.replay import BEFORE, NEVER, Contradictions, Lives
+from traceanalyzer.evidence.memory_snapshot.reading.settings import max_split_bytes, settings_text
 from traceanalyzer.evidence.memory_snapshot.tables import FREED
 
 _ALLOCATED, _PENDING, _INACTIVE = range(3)

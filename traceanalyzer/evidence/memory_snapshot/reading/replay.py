@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.evidence.memory_snapshot.columns import NO_ADDRESS, NONE, Addresses, Ints, filled
-from traceanalyzer.evidence.memory_snapshot.history import (
+from traceanalyzer.evidence.memory_snapshot.reading.columns import NO_ADDRESS, NONE, Addresses, Ints, filled
+from traceanalyzer.evidence.memory_snapshot.reading.entries import (
     ALLOC,
     FREE_COMPLETED,
     FREE_REQUESTED,

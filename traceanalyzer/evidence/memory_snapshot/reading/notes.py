@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceanalyzer.evidence.memory_snapshot.device import Device, DeviceRows
+from traceanalyzer.evidence.memory_snapshot.reading.device import Device, DeviceRows
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.units import format_bytes
 
