@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from traceanalyzer.evidence.contract import Marks, Role
+from traceanalyzer.evidence.memory_snapshot.derived_tables import DERIVED
 from traceanalyzer.evidence.memory_snapshot.tables import TABLES
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress, Sink
@@ -27,7 +28,7 @@ class MemorySnapshot:
     priority = 700
     suffixes: Sequence[str] = (".pickle", ".pkl", ".json")
     tables: Sequence[TableSpec] = TABLES
-    derived: Sequence[Derived] = ()
+    derived: Sequence[Derived] = DERIVED
 
     def sniff(self, source: Source) -> bool:
         from traceanalyzer.evidence.memory_snapshot.reading.content import is_snapshot
@@ -48,7 +49,9 @@ class MemorySnapshot:
         return same[0] if len(same) == 1 else None
 
     def sections(self, result: Result, tables: Tables) -> Iterable[Section]:
-        return ()
+        from traceanalyzer.evidence.memory_snapshot.section import sections
+
+        return sections(tables)
 
     def recording_advice(self, tables: Mapping[str, pa.Table]) -> Iterable[Setting]:
         from traceanalyzer.evidence.memory_snapshot.advice import advice

@@ -157,6 +157,50 @@ SNAPSHOT_TRAFFIC = TableSpec(
     ),
 )
 
+SNAPSHOT_LEVELS = TableSpec(
+    "snapshot_levels",
+    "what one owner has in use of one GPU at one of the moments that are drawn",
+    (
+        RANK,
+        DEVICE,
+        count("series", "0-based number of the owner, the largest at the peak first"),
+        ns("time_ns", "the moment"),
+        _text("label", "the owner; the last are all others together"),
+        _bytes("bytes", "in use from then on"),
+        _bytes("reserved", "taken from the driver then, by all"),
+    ),
+)
+
+SNAPSHOT_LANES = TableSpec(
+    "snapshot_lanes",
+    "the memory of one GPU at one moment within its window",
+    (
+        RANK,
+        DEVICE,
+        ns("time_ns", "the moment"),
+        _bytes("allocated", "in use from then on"),
+        _bytes("reserved", "taken from the driver from then on"),
+    ),
+)
+
+SNAPSHOT_STEPS = TableSpec(
+    "snapshot_steps",
+    "one step of the program in the recorded history of one GPU's memory",
+    (RANK, DEVICE, count("index", "0-based order"), *SPAN),
+)
+
+SNAPSHOT_PATHS = TableSpec(
+    "snapshot_paths",
+    "one stack whose blocks are in use at the peak of one GPU",
+    (
+        RANK,
+        DEVICE,
+        Column("path", pa.list_(pa.string()), None, "frames from the outermost to the innermost"),
+        _bytes("bytes", "in use at the peak"),
+        count("blocks", "blocks of it"),
+    ),
+)
+
 DEVICE_MEMORY = TableSpec(
     "device_memory",
     "the memory of one GPU as a snapshot or else the trace tells it; the span is the moment when most of it was in use",
@@ -249,6 +293,38 @@ DERIVED = (
         NO_SNAPSHOT,
         small=True,
         label="{calls} calls to the driver: {place}",
+    ),
+    Derived(
+        "snapshot_levels",
+        f"{_HERE}.drawing:snapshot_levels",
+        (_HISTORIES,),
+        SNAPSHOT_LEVELS,
+        small=True,
+        internal=True,
+    ),
+    Derived(
+        "snapshot_lanes",
+        f"{_HERE}.drawing:snapshot_lanes",
+        (_HISTORIES, "ledger"),
+        SNAPSHOT_LANES,
+        small=True,
+        internal=True,
+    ),
+    Derived(
+        "snapshot_steps",
+        f"{_HERE}.drawing:snapshot_steps",
+        (_HISTORIES,),
+        SNAPSHOT_STEPS,
+        small=True,
+        internal=True,
+    ),
+    Derived(
+        "snapshot_paths",
+        f"{_HERE}.drawing:snapshot_paths",
+        (_HISTORIES, "snapshot_frames"),
+        SNAPSHOT_PATHS,
+        small=True,
+        internal=True,
     ),
     Derived(
         "device_memory",

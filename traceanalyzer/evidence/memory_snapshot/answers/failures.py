@@ -10,10 +10,10 @@ from traceanalyzer import intervals
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.evidence.memory_snapshot.answers import words
-from traceanalyzer.evidence.memory_snapshot.derived_tables import SNAPSHOT_OOMS
 from traceanalyzer.evidence.memory_snapshot.answers.history import GIVEN_BACK, OUT_OF_MEMORY, History
 from traceanalyzer.evidence.memory_snapshot.answers.judged import Judged
 from traceanalyzer.evidence.memory_snapshot.answers.reserve import by_gpu, places_of
+from traceanalyzer.evidence.memory_snapshot.derived_tables import SNAPSHOT_OOMS
 from traceanalyzer.intervals import Array
 
 
@@ -46,7 +46,7 @@ def _failure(one: Judged, failed: pa.Table, row: int, times: int, segments: pa.T
     held = one.owners.bytes_of(alive, history.size)
     owner = int(held.argmax()) if alive.any() else None
     ended = not bool((history.born > entry).any())
-    largest = _largest_free(history, entry, ended, segments)
+    largest = _largest_free(history, entry, segments)
     code, places = places_of(failed, one.owners.placed)
     return {
         **dict(zip(("rank", "device"), history.key, strict=True)),
@@ -80,12 +80,14 @@ def _given_back(history: History, entry: int) -> int:
     return int(frames.ints(events, "bytes")[rows].sum())
 
 
-def _largest_free(history: History, entry: int, ended: bool, segments: pa.Table) -> int | None:
+def _largest_free(history: History, entry: int, segments: pa.Table) -> int | None:
     """The largest piece in one address range that was reserved but not in use; None where pieces were mapped one by one."""
+    changes = np.concatenate((history.born, history.released[history.released < history.after]))
+    unchanged = not bool((changes > entry).any())
     start, end = frames.ints(segments, "start_entry"), frames.ints(segments, "end_entry")
     there = ((start == NULL) | (start <= entry)) & ((end == NULL) | (end > entry))
     held = segments.filter(pa.array(there))
-    if ended and held.num_rows and not frames.ints(held, "largest_free_bytes").min() == NULL:
+    if unchanged and held.num_rows and frames.ints(held, "largest_free_bytes").min() != NULL:
         return int(frames.ints(held, "largest_free_bytes").max())
     if not held.num_rows or frames.flags(held, "expandable").any():
         return None
@@ -99,4 +101,5 @@ def _largest_free(history: History, entry: int, ended: bool, segments: pa.Table)
 
 
 def _addresses(table: pa.Table) -> Array:
-    return pc.fill_null(table["address"], 0).to_numpy().view(np.int64)
+    address: Array = pc.fill_null(table["address"], 0).to_numpy().view(np.int64)
+    return address

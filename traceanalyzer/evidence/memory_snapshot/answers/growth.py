@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
-from traceanalyzer.evidence.memory_snapshot.derived_tables import STEP_MEMORY
 from traceanalyzer.evidence.memory_snapshot.answers.history import BEFORE
 from traceanalyzer.evidence.memory_snapshot.answers.judged import SETTLED_STEPS, Judged, capacities
 from traceanalyzer.evidence.memory_snapshot.answers.owners import NOWHERE
+from traceanalyzer.evidence.memory_snapshot.derived_tables import STEP_MEMORY
 from traceanalyzer.intervals import Array
 
 PIECES = 8

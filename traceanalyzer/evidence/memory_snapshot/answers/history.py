@@ -98,8 +98,10 @@ class History:
 
     @cached_property
     def released(self) -> Array:
-        """The entry with which the program gave each block up, which streams that still used it may have outlived; BEFORE where that was
-        before the history, one after the last where it holds the block at the snapshot."""
+        """The entry with which the program gave each block up, though a stream may still have used it.
+
+        BEFORE where that was before the history, one after the last where it holds the block at the snapshot.
+        """
         given_up, end = frames.ints(self.blocks, "free_requested_entry"), frames.ints(self.blocks, "end_entry")
         entry = np.where(given_up == NULL, end, given_up)
         return np.where(entry == NULL, self.after, entry)

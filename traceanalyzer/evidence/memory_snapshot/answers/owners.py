@@ -156,7 +156,7 @@ def owners(history: History, periods: Periods, stacks: Stacks | None) -> Owners:
     what = _purpose(history, periods, stacks)
     what[np.isin(code, (no_stack, no_stack + 2)) & (what < 0) & placed] = _WHAT.index(BACKWARD)
     number = frames.dense(code, what)
-    first = np.unique(number, return_index=True)[1] if len(number) else []
+    first = np.unique(number, return_index=True)[1].tolist()
     names = [(texts[code[row]], _WHAT[what[row]] if what[row] >= 0 else None) for row in first]
     return Owners(number, names, placed)
 

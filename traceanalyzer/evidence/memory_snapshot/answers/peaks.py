@@ -8,9 +8,9 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import Flags
 from traceanalyzer.evidence.memory_snapshot.answers import words
-from traceanalyzer.evidence.memory_snapshot.derived_tables import SNAPSHOT_MEMORY, SNAPSHOT_MOMENTS, SNAPSHOT_OWNERS
 from traceanalyzer.evidence.memory_snapshot.answers.judged import Judged, capacities
 from traceanalyzer.evidence.memory_snapshot.answers.owners import NOWHERE, OPTIMIZER, PARAMETERS
+from traceanalyzer.evidence.memory_snapshot.derived_tables import SNAPSHOT_MEMORY, SNAPSHOT_MOMENTS, SNAPSHOT_OWNERS
 from traceanalyzer.intervals import Array
 
 LARGE = 0.10

@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.evidence.memory_snapshot.answers import words
-from traceanalyzer.evidence.memory_snapshot.derived_tables import DEVICE_MEMORY, SNAPSHOT_TRAFFIC
 from traceanalyzer.evidence.memory_snapshot.answers.history import GOT
 from traceanalyzer.evidence.memory_snapshot.answers.judged import Judged, capacities
 from traceanalyzer.evidence.memory_snapshot.answers.owners import NO_FRAME, NO_STACK
 from traceanalyzer.evidence.memory_snapshot.answers.peaks import peak_allocated, peak_reserved
+from traceanalyzer.evidence.memory_snapshot.derived_tables import DEVICE_MEMORY, SNAPSHOT_TRAFFIC
 from traceanalyzer.intervals import Array
 
 RECORDED_LATER = 50_000

@@ -49,14 +49,15 @@ def at_peak(owners: Owners, held: Array) -> str:
     order = np.argsort(-held, kind="stable")[:NAMED]
     first = int(held[order[0]]) if len(order) else 0
     told = [
-        _owned(*owners.names[i], int(held[i]), total)
+        _owned(owners.names[i], int(held[i]), total)
         for i in order.tolist()
         if held[i] and (held[i] == first or held[i] >= WORTH * total)
     ]
     return listed(told)
 
 
-def _owned(place: str, what: str | None, size: int, total: int) -> str:
+def _owned(name: tuple[str, str | None], size: int, total: int) -> str:
+    place, what = name
     much = f"{format_bytes(size)} ({format_share(size / total)})"
     if place in NOWHERE:
         return f"{much} {'have' if place.startswith('no ') else 'are'} {place}"
@@ -67,8 +68,8 @@ def _owned(place: str, what: str | None, size: int, total: int) -> str:
 class Levels:
     """Memory of one GPU in bytes: `peak` and `reserved` at most, `steady` between steps and at the `end`.
 
-    `history` says whether any was recorded, `whole` whether from the beginning of the program on, `flat` whether as much is in use after
-    each step.
+    `history` says whether any was recorded, `whole` whether from the beginning of the program on, `flat` whether as much is in use
+    after each step.
     """
 
     flat: bool
