@@ -177,7 +177,7 @@ def _moments(one: Judged) -> list[dict[str, object]]:
     large = brief & (history.size >= LARGE * peak)
     sizes, group = np.unique(history.requested[large], return_inverse=True)
     rows = np.flatnonzero(large)
-    found = [_moment(one, alive, rows[group == i], int(size)) for i, size in enumerate(sizes.tolist())]
+    found = [_moment(one, brief, rows[group == i], int(size)) for i, size in enumerate(sizes.tolist())]
     found.sort(key=lambda row: -int(str(row["bytes"])))
     return [{**row, "order": i} for i, row in enumerate(found)]
 
@@ -197,11 +197,11 @@ def _calm(one: Judged) -> tuple[int, int] | None:
     return int(curve.entry[before[-1]]), int(curve.entry[at + after[0]])
 
 
-def _moment(one: Judged, alive: Flags, rows: Array, size: int) -> dict[str, object]:
+def _moment(one: Judged, brief: Flags, rows: Array, size: int) -> dict[str, object]:
     history, owners = one.history, one.owners
     rows = rows[np.argsort(history.born[rows], kind="stable")]
     times = history.time_at(np.array([history.born[rows].min(), history.released[rows].max()])).tolist()
-    half = alive & (2 * history.requested == size) & (history.born < history.born[rows[0]])
+    half = brief & (2 * history.requested == size) & (history.born < history.born[rows[0]])
     half &= history.size >= LARGE / 2 * history.allocated.peak
     places = [owners.names[number][0] for number in owners.number[rows].tolist()]
     doubled = owners.names[int(owners.number[np.flatnonzero(half)[-1]])][0] if half.any() else None

@@ -23,6 +23,7 @@ MOST_STEPS = 512
 _TAIL = 1 << 16
 """So many of the last allocations are searched for a sequence that repeats."""
 _CANDIDATES = 256
+_OF_A_KIND = 16
 
 
 @dataclass(frozen=True)
@@ -118,10 +119,10 @@ def period_of(token: Array) -> int | None:
 
 def _lengths(token: Array) -> list[int]:
     """After how many items an item of the last ones came again, as far as each may tell, ascending: a step is as long as it takes for
-    one, two or three more of a kind."""
+    as many more of a kind as it holds, which of the rarest are few."""
     order = np.argsort(token, kind="stable")
     found = [np.empty(0, np.int64)]
-    for times in (1, 2, 3):
+    for times in range(1, _OF_A_KIND + 1):
         same = token[order[times:]] == token[order[:-times]]
         last = same & np.append(token[order[times:-1]] != token[order[times + 1 :]], True)[: len(same)]
         found.append((order[times:] - order[:-times])[last])
