@@ -23,8 +23,10 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.doctor import diagnose
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.bytes import limits, nsys_reports, sources
-from traceanalyzer.ingest.bytes.sources import Source, find_sources
+from traceanalyzer.ingest.bytes import limits, sources
+from traceanalyzer.ingest.bytes.source import Source
+from traceanalyzer.ingest.formats.nsys import reports
+from traceanalyzer.ingest.registry import find_sources
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -695,7 +697,7 @@ def test_an_export_beside_its_report_is_read_and_an_older_one_is_said_to_be_stal
     assert [(s.path, s.notes) for s in find_sources([tmp_path])] == [(path, ())]
     os.utime(report, (1100, 1100))
     for given_path in (path, tmp_path):
-        (note,) = nsys_reports.stale_export(path)
+        (note,) = reports.stale_export(path)
         assert one(given_path).notes == (note,)
         assert note[:2] == ("TRC001", "low") and "newer than the export" in note.message and note.example == report.name
 

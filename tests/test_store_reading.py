@@ -108,11 +108,12 @@ def test_every_flipped_bit_of_a_manifest_is_noticed(two):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: m["tables"].update(aPi_calls=m["tables"].pop("api_calls")), "unknown table aPi_calls"),
+        (lambda m: m["tables"].update(aPi_calls=m["tables"].pop("api_calls")), "no table is called 'aPi_calls'"),
         (lambda m: m["parts"][0]["tables"].update(more=m["parts"][0]["tables"].pop("api_calls")), "unknown table more"),
         (lambda m: m["parts"][0]["tables"].pop("api_calls"), "do not add up"),
         (lambda m: m["tables"].update(gpu_ops=7), "do not add up"),
-        (lambda m: m["tables"].pop("gpu_ops"), "do not add up"),
+        (lambda m: m["tables"].pop("gpu_ops"), "unknown table gpu_ops"),
+        (lambda m: m["tables"].pop("page_faults"), "table page_faults is missing"),
         (lambda m: m["inputs"][0].update(ordinal=1), "the same place"),
         (lambda m: m["inputs"][0].update(ordinal=5), "holds gpu_ops/rank=0|holds api_calls/rank=0"),
         (lambda m: m.update(parts=m["parts"][:1], inputs=m["inputs"][:1]), "do not add up"),

@@ -13,12 +13,12 @@ from tests.support.job_results import job_result
 from traceanalyzer.report.html import render_html
 from traceanalyzer.report.palette import BOUND_BY_KEYS, SWATCHES, ink_on, luminance
 from traceanalyzer.report.sections.findings_view import finding_groups
-from traceanalyzer.report.sections.first_view import MATTERING, first_view
 from traceanalyzer.report.sections.gains import gain
 from traceanalyzer.report.sections.glossary import BOUND_BY, GLOSSARY
 from traceanalyzer.report.sections.gpu_names import gpu_labels, gpu_names, rank_namer
 from traceanalyzer.report.sections.many_gpus import DRAWN, gpus_to_show
-from traceanalyzer.report.sections.steps_view import steps_views
+from traceanalyzer.report.sections.trace.charts import steps_views
+from traceanalyzer.report.sections.trace.first import MATTERING, first_view
 from traceanalyzer.result.document import Health, Result, RuleOutcome, Saving, Scope, Verdict
 from traceanalyzer.result.gpus import notable_gpus
 

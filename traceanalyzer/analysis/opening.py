@@ -19,7 +19,7 @@ from traceanalyzer.workers import LOCAL, jobs_for, workers
 
 if TYPE_CHECKING:
     from traceanalyzer.ingest.bytes.remote import RemoteFile
-    from traceanalyzer.ingest.bytes.sources import Source
+    from traceanalyzer.ingest.bytes.source import Source
     from traceanalyzer.ingest.pipeline import ProgressFactory
 
 IN_MEMORY_BYTES = 64 << 20
@@ -98,7 +98,7 @@ def _read(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Execut
 
 def _local(found: Sequence[Source | RemoteFile]) -> list[Source]:
     """The files of this machine; none if there are others too."""
-    from traceanalyzer.ingest.bytes.sources import Source
+    from traceanalyzer.ingest.bytes.source import Source
 
     local = [one for one in found if isinstance(one, Source)]
     return local if len(local) == len(found) else []
@@ -107,8 +107,8 @@ def _local(found: Sequence[Source | RemoteFile]) -> list[Source]:
 def _parts(place: Place, manifest: Manifest, executor: Executor | None, small: bool) -> list[Part]:
     found = list(zip(manifest.inputs, manifest.parts, strict=True))
     if executor is None and (small or len(found) == 1):
-        return [MemoryPart(read_part(place, manifest.digest, *one)) for one in found]
+        return [MemoryPart(read_part(place, manifest.edition, *one)) for one in found]
     # Workers have a current folder of their own.
     local = local_of(place)
     seen = place if local is None else local.absolute()
-    return [StoredPart(seen, manifest.digest, *one) for one in found]
+    return [StoredPart(seen, manifest.edition, *one) for one in found]

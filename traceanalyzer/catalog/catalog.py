@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from traceanalyzer.catalog.declarations import declared, event_tables, needs
 from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.trace import Trace
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Catalog:
             "recorded_health": trace.table("health"),
             "recorded_ops": trace.table("gpu_ops"),
             "portions": {},
+            PLACED.name: trace.tables.get(PLACED.name, PLACED.empty()),
         }
         self.give(given or {})
 

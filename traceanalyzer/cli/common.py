@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.analysis.parts import Part
     from traceanalyzer.config import Config
-    from traceanalyzer.ingest.bytes.sources import Source
+    from traceanalyzer.ingest.bytes.source import Source
     from traceanalyzer.result.document import Result
 
 Inputs = Annotated[

@@ -15,8 +15,9 @@ from traceanalyzer.config import Config
 from traceanalyzer.doctor.contents import contents, extent
 from traceanalyzer.ingest.bytes.archives import kind_of
 from traceanalyzer.ingest.bytes.containers import codec_of
-from traceanalyzer.ingest.bytes.sources import Source, find_sources
+from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.pipeline import ProgressFactory, ingest_sources
+from traceanalyzer.ingest.registry import find_sources
 from traceanalyzer.model.needs import NO_GPU_WORK
 from traceanalyzer.model.store import is_store, read_store
 from traceanalyzer.model.trace import Input

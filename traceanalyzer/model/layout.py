@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from traceanalyzer.files import is_folder, status_of
-from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.model.table_specs import is_table_name, table_specs
 
 MANIFEST = "manifest.json"
 PARTS = ".parts"
@@ -67,13 +67,20 @@ def foreign(folder: Path, known: Collection[str] | None = None) -> list[str]:
     """
     found: list[str] = []
     for entry in os.scandir(folder):
-        if entry.name in EVENT_TABLES and entry.is_dir(follow_symlinks=False):
+        if _is_table(entry):
             found += _foreign_in_table(entry)
         elif entry.name != MANIFEST or not entry.is_file(follow_symlinks=False):
             found.append(entry.name)
     if known is not None:
         found += [file for file in files_in(folder) if file not in known and file not in found]
     return sorted(found)
+
+
+def _is_table(entry: os.DirEntry[str]) -> bool:
+    """Whether it is the folder of a table; one that nothing here knows must hold ranks."""
+    if not (is_table_name(entry.name) and entry.is_dir(follow_symlinks=False)):
+        return False
+    return entry.name in table_specs() or any(is_rank(one.name) for one in os.scandir(entry))
 
 
 def _foreign_in_table(table: os.DirEntry[str]) -> Iterator[str]:
@@ -98,7 +105,8 @@ def is_key(name: str) -> bool:
 
 def files_in(folder: Path) -> list[str]:
     """The paths of a store's tables, within its folder."""
-    return [str(path.relative_to(folder)) for name in EVENT_TABLES for path in folder.glob(f"{name}/rank=*/{_FILE}")]
+    paths = (path.relative_to(folder) for path in folder.glob(f"*/rank=*/{_FILE}"))
+    return [str(path) for path in paths if is_table_name(path.parts[0])]
 
 
 def foreign_on_shelf(shelf: Path) -> list[str]:
@@ -112,11 +120,16 @@ def foreign_on_shelf(shelf: Path) -> list[str]:
         elif entry.name in (NEW, OLD):
             found += [f"{entry.name}/{name}" for name in foreign(Path(entry))]
         elif is_key(entry.name):
-            ours = {PART, *(f"{name}.parquet" for name in EVENT_TABLES)}
-            found += [f"{entry.name}/{one.name}" for one in os.scandir(entry) if one.name not in ours]
+            found += [f"{entry.name}/{one.name}" for one in os.scandir(entry) if not _is_of_part(one.name)]
         elif not _RUN.fullmatch(entry.name):
             found.append(entry.name)
     return sorted(found)
+
+
+def _is_of_part(name: str) -> bool:
+    """Whether the files of a finished part are called so."""
+    stem, _, suffix = name.partition(".")
+    return name == PART or (suffix == "parquet" and is_table_name(stem))
 
 
 def remove_store(folder: Path) -> None:
@@ -124,7 +137,7 @@ def remove_store(folder: Path) -> None:
     for entry in list(os.scandir(folder)):
         if entry.name == MANIFEST:
             Path(entry).unlink()
-        elif entry.name in EVENT_TABLES and entry.is_dir(follow_symlinks=False):
+        elif _is_table(entry):
             for rank in Path(entry).iterdir():
                 (rank / _FILE).unlink(missing_ok=True)
                 rank.rmdir()
@@ -143,7 +156,7 @@ def remove_part(folder: Path) -> None:
     """Remove a finished part, as far as that is possible."""
     with suppress(OSError):
         for file in folder.iterdir():
-            if file.name == PART or file.stem in EVENT_TABLES:
+            if _is_of_part(file.name):
                 file.unlink()
         folder.rmdir()
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traceanalyzer.files import open_regular
-from traceanalyzer.model.schema import EVENT_TABLES, TableSpec
+from traceanalyzer.model.schema import TableSpec
+from traceanalyzer.model.table_specs import table_specs
 
 _HASH_BYTES = 1 << 20
 _UNSEALED = b"0" * 64
@@ -90,11 +91,14 @@ def is_sealed(content: bytes, digest: str) -> bool:
 
 
 def write_tables(folder: Path, tables: Iterable[tuple[str, Iterable[pa.Table]]]) -> dict[str, PartFile]:
-    """Write tables as `folder`/NAME.parquet, each in the order given; return those that have rows. Raises OSError."""
-    written = {}
+    """Write tables as `folder`/NAME.parquet, each in the order given; return those that have rows.
+
+    Raises OSError, and KeyError for a table that nobody declared.
+    """
+    specs, written = table_specs(), {}
     for name, blocks in tables:
         path = folder / f"{name}.parquet"
-        if rows := _write(path, EVENT_TABLES[name], blocks):
+        if rows := _write(path, specs[name], blocks):
             written[name] = PartFile(rows, path.stat().st_size, digest(path))
     return written
 

@@ -22,8 +22,8 @@ from traceanalyzer.model.layout import (
     is_rank,
     shelf_of,
 )
-from traceanalyzer.model.schema import EVENT_TABLES
-from traceanalyzer.model.store import is_own_manifest, is_store, stated
+from traceanalyzer.model.store import is_own_manifest, is_store, stated, stated_tables
+from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.urls import Place, RemoteFolder, local_of, shown, url_of, without_credentials
 
 _NAMED = 3
@@ -109,7 +109,8 @@ def _others(folder: Path) -> list[str]:
         manifest = stated(folder)
     except InputError:  # damaged, or of another version
         if is_own_manifest(folder):
-            return []
+            tables = {*stated_tables(folder), *table_specs()}
+            return [file for file in files_in(folder) if file.partition("/")[0] not in tables]
         return [file for file in files_in(folder) if not _is_table(folder / file)]
     parts = zip(manifest.inputs, manifest.parts, strict=True)
     return foreign(folder, {file_of(name, given.ordinal) for given, part in parts for name in part.tables})
@@ -117,10 +118,10 @@ def _others(folder: Path) -> list[str]:
 
 def _is_table(file: Path) -> bool:
     """Whether it is a Parquet file that has the columns of the table after which its folder is called."""
-    spec = EVENT_TABLES[file.parent.parent.name]
+    spec = table_specs().get(file.parent.parent.name)
     try:
         columns: list[str] = pq.read_schema(file).names
-        return columns == [name for name in spec.schema.names if name != "rank"]
+        return spec is not None and columns == [name for name in spec.schema.names if name != "rank"]
     except (OSError, ValueError, pa.ArrowException):
         return False
 
@@ -139,9 +140,10 @@ def _check_url(url: str, inputs: Sequence[Place]) -> None:
             )
     try:
         names = folder.names()
-        others = [name for name in names if name not in (MANIFEST, PARTS) and name not in EVENT_TABLES]
+        tables = {*table_specs(), *(stated_tables(url) if MANIFEST in names else ())}
+        others = [name for name in names if name not in (MANIFEST, PARTS) and name not in tables]
         others += [f"{PARTS}/{name}" for name in folder.within(PARTS).names() if not is_key(name)]
-        for table in EVENT_TABLES.keys() & set(names):
+        for table in tables & set(names):
             others += [f"{table}/{name}" for name in folder.within(table).names() if not is_rank(name)]
     except OSError as error:
         raise InputError(

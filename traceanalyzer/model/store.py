@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,10 +22,13 @@ import pyarrow.parquet as pq
 
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.files import is_folder, open_regular
+from traceanalyzer.model.conforming import Conforming
 from traceanalyzer.model.layout import MANIFEST, PARTS, file_of, located
 from traceanalyzer.model.parts import Part, PartFile, is_sealed, sealed
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
+from traceanalyzer.model.table_specs import is_table_name, table_specs
 from traceanalyzer.model.trace import Input, Trace
+from traceanalyzer.model.versions import OLDEST, is_older, is_readable
 from traceanalyzer.urls import Place, RemoteFolder, local_of, shown, url_of
 
 TOOL = "traceanalyzer"
@@ -34,6 +37,15 @@ _WORTH_THREADS = 16 << 20
 _MOST_MANIFEST = 1 << 30
 _AGAIN = "ingest the trace again"
 _UNREADABLE = (OSError, ValueError, RecursionError, msgspec.MsgspecError)
+
+
+@dataclass(frozen=True)
+class Edition:
+    """Which store it is, by the digest of its manifest; of what version of the schema, and with which tables."""
+
+    digest: str
+    schema_version: str
+    tables: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -55,13 +67,21 @@ class Manifest:
             raise ValueError("inputs or parts are missing")
         if len({one.ordinal for one in self.inputs}) != len(self.inputs):
             raise ValueError("two inputs have the same place")
-        if unknown := {*self.tables, *(name for part in self.parts for name in part.tables)} - EVENT_TABLES.keys():
-            raise ValueError(f"unknown table {min(unknown)}")
+        if (bad := next((name for name in self.tables if not is_table_name(name)), None)) is not None:
+            raise ValueError(f"no table is called {ascii(bad)[:20]}")
+        if unknown := {name for part in self.parts for name in part.tables} - self.tables.keys():
+            raise ValueError(f"unknown table {ascii(min(unknown))[1:-1][:20]}")
+        if not is_older(self.schema_version) and (gone := EVENT_TABLES.keys() - self.tables.keys()):
+            raise ValueError(f"table {min(gone)} is missing")
         rows = Counter[str]()
         for part in self.parts:
             rows.update({name: file.rows for name, file in part.tables.items()})
-        if self.tables != {name: rows[name] for name in EVENT_TABLES}:
+        if self.tables != {name: rows[name] for name in self.tables}:
             raise ValueError("the rows of its tables do not add up")
+
+    @property
+    def edition(self) -> Edition:
+        return Edition(self.digest, self.schema_version, tuple(self.tables))
 
     def encoded(self) -> bytes:
         """As the file holds it."""
@@ -81,6 +101,11 @@ class _Tool:
 @dataclass(frozen=True)
 class _Signed:
     tool: _Tool
+
+
+@dataclass(frozen=True)
+class _Named(_Signed):
+    tables: dict[str, int] = field(default_factory=dict)
 
 
 def is_store(place: Place) -> bool:
@@ -111,6 +136,15 @@ def is_own_manifest(folder: Path | RemoteFolder) -> bool:
         return False
 
 
+def stated_tables(place: Place) -> set[str]:
+    """The tables that a manifest of this program names, in whatever version and however damaged its store is; none without it."""
+    try:
+        names = msgspec.json.decode(_read(_folder(place), MANIFEST, _MOST_MANIFEST), type=_Named).tables
+    except _UNREADABLE:
+        return set()
+    return {name for name in names if is_table_name(name)}
+
+
 def read_manifest(place: Place) -> Manifest:
     """What a store says of itself, and whether it holds what it says and nothing else.
 
@@ -135,9 +169,11 @@ def stated(place: Place) -> Manifest:
         version = msgspec.json.decode(content, type=_Version).schema_version
     except _UNREADABLE as error:
         raise InputError(f"{shown(place)}: damaged store ({MANIFEST} is missing or not readable); {_AGAIN}") from error
-    if version != SCHEMA_VERSION:
-        said = ascii(version)[1:-1][:20]
-        raise InputError(f"{shown(place)}: a store of schema {said}, this version reads {SCHEMA_VERSION}; {_AGAIN}")
+    if not is_readable(version):
+        said, own = ascii(version)[1:-1][:20], SCHEMA_VERSION.partition(".")[0]
+        raise InputError(
+            f"{shown(place)}: a store of schema {said}, this version reads {OLDEST} and later ones of {own}; {_AGAIN}"
+        )
     try:
         return decoded(content)
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
@@ -163,8 +199,9 @@ def decoded(content: bytes) -> Manifest:
 
 def _unexpected(folder: Path | RemoteFolder, manifest: Manifest) -> list[str]:
     """What lies among the tables, or beside them, and is not of the store. Hidden files of systems do no harm."""
-    there = [name for name in _names(folder, "") if name not in EVENT_TABLES and name not in (MANIFEST, PARTS)]
-    for table in EVENT_TABLES:
+    tables = {*EVENT_TABLES, *manifest.tables}
+    there = [name for name in _names(folder, "") if name not in tables and name not in (MANIFEST, PARTS)]
+    for table in tables:
         known = {
             f"rank={given.ordinal}"
             for given, part in zip(manifest.inputs, manifest.parts, strict=True)
@@ -190,16 +227,16 @@ def read_rank(place: Place, ordinal: int) -> Trace:
     manifest = stated(place)
     for given, part in zip(manifest.inputs, manifest.parts, strict=True):
         if given.ordinal == ordinal:
-            return read_part(place, manifest.digest, given, part)
+            return read_part(place, manifest.edition, given, part)
     raise KeyError(f"{shown(place)} has no rank {ordinal}")
 
 
-def read_part(place: Place, digest: str, given: Input, part: Part) -> Trace:
-    """As `read_rank`, by one who has read the manifest of that digest and knows what of it is about this input.
+def read_part(place: Place, edition: Edition, given: Input, part: Part) -> Trace:
+    """As `read_rank`, by one who has read the manifest of that edition and knows what of it is about this input.
 
     Raises ChangedError when the store is another one by now.
     """
-    return Trace((given,), _tables(place, digest, [(given, part)]))
+    return Trace((given,), _tables(place, edition, [(given, part)]))
 
 
 def read_store(place: Place) -> Trace:
@@ -213,13 +250,16 @@ def read_store(place: Place) -> Trace:
 def _whole(place: Place) -> Trace:
     manifest = read_manifest(place)
     parts = list(zip(manifest.inputs, manifest.parts, strict=True))
-    return Trace(manifest.inputs, _tables(place, manifest.digest, parts))
+    return Trace(manifest.inputs, _tables(place, manifest.edition, parts))
 
 
-def _tables(place: Place, digest: str, parts: list[tuple[Input, Part]]) -> dict[str, pa.Table]:
-    tables, short = {}, []
+def _tables(place: Place, edition: Edition, parts: list[tuple[Input, Part]]) -> dict[str, pa.Table]:
+    specs, tables, short = table_specs(), {}, []
+    conforming = Conforming(edition.schema_version, edition.tables)
+    for given, part in parts:
+        conforming.pass_over(given.ordinal, part.tables.keys() - specs.keys())
     try:
-        for name, spec in EVENT_TABLES.items():
+        for name, spec in specs.items():
             wanted = [(given.ordinal, part.tables[name]) for given, part in parts if name in part.tables]
             try:
                 found = [_rows(_folder(place), name, ordinal, file) for ordinal, file in wanted]
@@ -228,12 +268,14 @@ def _tables(place: Place, digest: str, parts: list[tuple[Input, Part]]) -> dict[
                 continue
             if any(rows.num_rows != file.rows for rows, (_, file) in zip(found, wanted, strict=True)):
                 short.append(name)
-            joined = pa.concat_tables(found) if found else spec.empty()
-            tables[name] = joined.select(spec.schema.names).cast(spec.schema).unify_dictionaries().combine_chunks()
+            own = [conforming.table(at, rows, spec) for rows, (at, _) in zip(found, wanted, strict=True)]
+            joined = pa.concat_tables(own) if own else spec.empty()
+            tables[name] = joined.unify_dictionaries().combine_chunks()
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        raise _damaged(place, digest, _first_sentence(error)) from error
+        raise _damaged(place, edition.digest, _first_sentence(error)) from error
     if short:
-        raise _damaged(place, digest, f"rows missing in {', '.join(short)}")
+        raise _damaged(place, edition.digest, f"rows missing in {', '.join(short)}")
+    tables["health"] = conforming.with_notes(tables["health"], [given.ordinal for given, _ in parts])
     return tables
 
 

@@ -39,6 +39,7 @@ from traceanalyzer.model.layout import (
     foreign,
     is_interrupted,
     is_key,
+    is_rank,
     remove_part,
     remove_parts,
     remove_store,
@@ -48,7 +49,8 @@ from traceanalyzer.model.layout import (
 from traceanalyzer.model.parts import FinishedPart, Part, PartFile, digest
 from traceanalyzer.model.placing import check_place, check_replaceable
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
-from traceanalyzer.model.store import TOOL, Manifest, decoded, stated
+from traceanalyzer.model.store import TOOL, Manifest, decoded, stated, stated_tables
+from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.model.trace import Input
 from traceanalyzer.urls import Place, RemoteFolder, shown, without_credentials
 
@@ -119,10 +121,12 @@ class StoreWriter(ABC):
             raise StoreError(f"{self.given}: cannot be written ({why}); choose another place") from error
 
     def _stored(self) -> dict[str, tuple[int, Part]]:
-        """The parts in the store by key, each with its rank; none where there is no store that can be read."""
+        """The parts in the store by key, each with its rank; none where there is no store of this version that can be read."""
         try:
             manifest = stated(self.place)
         except InputError:
+            return {}
+        if manifest.schema_version != SCHEMA_VERSION:
             return {}
         return {part.key: (given.ordinal, part) for given, part in zip(manifest.inputs, manifest.parts, strict=True)}
 
@@ -327,7 +331,8 @@ class RemoteStoreWriter(StoreWriter):
         folder, stored, content = self._folder, self._stored(), _manifest(placed, tool_version)
         check_place(self.url)
         wanted = {file_of(name, given.ordinal).rpartition("/")[0] for given, part in placed for name in part.tables}
-        before = [f"{name}/{rank}" for name in EVENT_TABLES for rank in folder.within(name).names()]
+        tables = sorted({*table_specs(), *stated_tables(self.url)})
+        before = [f"{name}/{rank}" for name in tables for rank in folder.within(name).names() if is_rank(rank)]
         with self.writing(), ThreadPoolExecutor(_COPIES_AT_ONCE) as pool:
             finished = set(folder.within(PARTS).names())
 
@@ -357,7 +362,8 @@ def _on_shelf(key: str, name: str) -> str:
 
 
 def _manifest(placed: Placed, tool_version: str) -> bytes:
-    rows = {name: sum(p.tables[name].rows for _, p in placed if name in p.tables) for name in EVENT_TABLES}
+    names = [*EVENT_TABLES, *sorted({name for _, part in placed for name in part.tables} - EVENT_TABLES.keys())]
+    rows = {name: sum(p.tables[name].rows for _, p in placed if name in p.tables) for name in names}
     inputs, parts = tuple(given for given, _ in placed), tuple(part for _, part in placed)
     return Manifest(SCHEMA_VERSION, {"name": TOOL, "version": tool_version}, inputs, rows, parts).encoded()
 

@@ -1,4 +1,4 @@
-"""What every page carries: its style, its scripts, and the policy that allows these and nothing else."""
+"""What a page carries: its style, its scripts, and the policy that allows these and nothing else."""
 
 from __future__ import annotations
 
@@ -6,44 +6,17 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
 from traceanalyzer.report.palette import SWATCHES, Swatch, colour_rules
-from traceanalyzer.report.templating import template_text
+from traceanalyzer.report.section import PageSection
+from traceanalyzer.report.templating import section_text, template_text
 
-STYLES = ("report.css", "timeline.css", "charts.css", "tables.css", "trees.css", "hatches.css", "stills.css")
-SCRIPTS = (
-    "data.js",
-    "dom.js",
-    "format.js",
-    "hatches.js",
-    "address.js",
-    "timeline-data.js",
-    "timeline-layout.js",
-    "timeline-columns.js",
-    "timeline-paint.js",
-    "timeline-links.js",
-    "timeline-search.js",
-    "timeline-names.js",
-    "timeline-hit.js",
-    "timeline-details.js",
-    "timeline-minimap.js",
-    "timeline-selection.js",
-    "timeline-input.js",
-    "timeline-keys.js",
-    "timeline.js",
-    "timeline-start.js",
-    "perfetto.js",
-    "trees-data.js",
-    "trees-paint.js",
-    "trees-words.js",
-    "trees.js",
-    "charts.js",
-    "tables-data.js",
-    "tables.js",
-    "page.js",
-)
+FIRST_STYLES, LAST_STYLES = ("report.css",), ("hatches.css", "stills.css")
+FIRST_SCRIPTS, LAST_SCRIPTS = ("data.js", "dom.js", "format.js", "hatches.js", "address.js"), ("page.js",)
+"""What every page has before and behind that of its sections."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +33,20 @@ class Assets:
         return [swatch for swatch in SWATCHES if swatch.hatch]
 
 
-def assets(*more_code: str, styles: Sequence[str] = STYLES) -> Assets:
-    """`more_code` are scripts that the page unpacks and runs itself."""
-    scripts = [Markup(template_text(name)) for name in SCRIPTS]
-    style = Markup(colour_rules() + "".join(template_text(name) for name in styles))
-    return Assets(style, scripts, _policy(style, [*scripts, *more_code]))
+def assets(sections: Sequence[PageSection[Any]], *more_code: str) -> Assets:
+    """Those of the page and of these sections, in their order. `more_code` are scripts that the page unpacks and runs itself."""
+    scripts = [
+        *map(template_text, FIRST_SCRIPTS),
+        *(section_text(section, name) for section in sections for name in section.scripts),
+        *map(template_text, LAST_SCRIPTS),
+    ]
+    styles = [
+        *map(template_text, FIRST_STYLES),
+        *(section_text(section, name) for section in sections for name in section.styles),
+        *map(template_text, LAST_STYLES),
+    ]
+    style = Markup(colour_rules() + "".join(styles))
+    return Assets(style, list(map(Markup, scripts)), _policy(style, [*scripts, *more_code]))
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jinja2
 
+from traceanalyzer.report.section import PageSection
 from traceanalyzer.report.sections import words
 from traceanalyzer.resources import data_folder
 from traceanalyzer.result.ranks import rank_list
@@ -15,10 +19,16 @@ def template_text(name: str) -> str:
     return (data_folder("templates") / name).read_text(encoding="utf-8")
 
 
-def environment() -> jinja2.Environment:
-    """Whatever a template puts into the page is escaped; a name that it does not know is an error."""
+def section_text(section: PageSection[Any], name: str) -> str:
+    """A template, style or script of a section as text: its own, else one of the page's."""
+    own = section.files / name if section.files is not None else None
+    return own.read_text(encoding="utf-8") if own is not None and own.is_file() else template_text(name)
+
+
+def environment(text: Callable[[str], str] = template_text) -> jinja2.Environment:
+    """Whatever a template puts into the page is escaped; a name that it does not know is an error. `text` reads templates."""
     made = jinja2.Environment(
-        loader=jinja2.FunctionLoader(template_text),
+        loader=jinja2.FunctionLoader(text),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeVar
 
-from traceanalyzer.result.document import Verdict
+from traceanalyzer.result.document import SEVERITIES, Result, Verdict
 from traceanalyzer.units import format_duration, format_share
 
 Key = TypeVar("Key", bound=Hashable)
@@ -75,6 +75,7 @@ NEARLY = 0.75
 APART, TIMES = 0.10, 2
 """A GPU stands out that loses this share of its window more than any other, and so many times what the others lose."""
 NOTHING_TO_JUDGE = "Could not judge: the trace holds no GPU work."
+NOTHING_READ = "Could not judge: nothing that can be judged was read."
 NO_DURATION = "Could not judge: none of the GPU operations in the trace has a duration."
 
 
@@ -180,6 +181,17 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
     left = _judged(warm, together(warm))
     length = format_duration(sum(one.window for one in warm) // len(warm))
     return Verdict(left.bound_by, f"{said}; in the {length} left, {within(left.headline)}")
+
+
+def verdict_on_evidence(result: Result) -> Verdict:
+    """The verdict where no trace was given, so that there is no time to be bound by anything."""
+    if (grave := next((note for note in result.health if note.severity == "high"), None)) is not None:
+        return Verdict("unknown", f"Could not judge: {grave.message}.")
+    if not any(one.rows for one in result.evidence):
+        return Verdict("unknown", NOTHING_READ)
+    if worst := [finding for level in reversed(SEVERITIES) for finding in result.findings if finding.severity == level]:
+        return Verdict("unknown", worst[0].message)
+    return Verdict("unknown", "Nothing worth fixing was found.")
 
 
 def _judged(timed: Sequence[Split], job: Split) -> Verdict:

@@ -24,7 +24,8 @@ from traceanalyzer.ingest.rows.external_sort import Spool, conform
 from traceanalyzer.ingest.rows.gpu_rows import WEEK, Extent, Owners, Quarantine
 from traceanalyzer.ingest.rows.order import KEYS, Ints
 from traceanalyzer.ingest.rows.steps import find_steps, step_marks
-from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.model.schema import HEALTH, STEPS
+from traceanalyzer.model.table_specs import table_specs
 
 Blocks = Iterable[pa.Table]
 
@@ -52,7 +53,7 @@ class Collector:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._spools = {name: Spool(spec, KEYS.get(name, ()), folder) for name, spec in EVENT_TABLES.items()}
+        self._spools = {name: Spool(spec, KEYS.get(name, ()), folder) for name, spec in table_specs().items()}
         self._health: dict[tuple[str, str, str], tuple[int, str | None]] = {}
         self._host = Extent()
         self._calling: set[int] = set()
@@ -134,8 +135,8 @@ class Collector:
             self._settle(candidates)
         yield "gpu_ops", self._gpu_ops(owners, facts)
         steps = find_steps(pa.concat_tables(marks)) if marks else pa.table({})
-        yield "steps", [conform(steps, EVENT_TABLES["steps"].schema)] if marks else []
-        for name in EVENT_TABLES:
+        yield "steps", [conform(steps, STEPS.schema)] if marks else []
+        for name in self._spools:
             if name not in ("api_calls", "host_ranges", "gpu_ops", "steps", "health"):
                 yield name, (_owned(name, block, facts) for block in self._spools[name].blocks())
         yield "health", [self._health_rows()]
@@ -208,7 +209,7 @@ class Collector:
                 self._health.items(), key=lambda item: item[0][::2]
             )
         ]
-        return conform(pa.Table.from_pylist(rows), EVENT_TABLES["health"].schema)
+        return conform(pa.Table.from_pylist(rows), HEALTH.schema)
 
 
 class _Nesting:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from traceanalyzer.report.context import ReportContext
 from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, Swatch
+from traceanalyzer.report.section import PageSection
 from traceanalyzer.report.sections.advice import Advice, advice
 from traceanalyzer.report.sections.findings_view import FindingView, recommendations
 from traceanalyzer.report.sections.glossary import BOUND_BY
@@ -53,7 +56,7 @@ class FirstView:
 
 def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
     """`findings` are the first of each rule, in the order of the result."""
-    judged = any(device.window_ns for device in result.devices) and not _grave(result)
+    judged = is_judged(result)
     matter = [view for view in findings if view.finding.matters] if judged else []
     bound_by = result.verdict.bound_by
     return FirstView(
@@ -68,6 +71,11 @@ def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
         record=[] if judged else _what_to_record(result),
         outside=outside_lines(result.recordings),
     )
+
+
+def is_judged(result: Result) -> bool:
+    """Whether the recording allows a verdict."""
+    return any(device.window_ns for device in result.devices) and not _grave(result)
 
 
 def _grave(result: Result) -> list[str]:
@@ -102,3 +110,16 @@ def _what_to_record(result: Result) -> list[tuple[str, list[Advice]]]:
     about = [finding for finding in result.findings if finding.rule in _grave(result)]
     ways = [RECORD_PYTORCH, RECORD_ANY] if may_be_python(result) else [RECORD_ANY]
     return recommendations(about) or [("Record the GPU, and the host that launches its work", list(map(advice, ways)))]
+
+
+def _view(page: ReportContext) -> dict[str, Any]:
+    return {
+        "result": page.result,
+        "input_names": page.input_names,
+        "first": first_view(page.result, [group.first for group in page.groups]),
+        "groups": page.groups,
+        "devices": page.devices,
+    }
+
+
+SECTION = PageSection(name="top", title="Verdict", template="first.html.j2", order=10, view=_view, needs=("timeline",))

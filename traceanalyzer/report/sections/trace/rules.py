@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from traceanalyzer.report.context import ReportContext
+from traceanalyzer.report.section import PageSection
 from traceanalyzer.result.document import Result, RuleOutcome
 
 OUTCOME_TITLES = {
@@ -19,3 +21,8 @@ def silent_rules(result: Result) -> list[tuple[str, list[RuleOutcome]]]:
         (title, [rule for rule in result.rules if rule.outcome == outcome]) for outcome, title in OUTCOME_TITLES.items()
     ]
     return [group for group in groups if group[1]]
+
+
+SECTION = PageSection[ReportContext](
+    name="rules", title="Rules", order=900, view=lambda page: {"silent": silent_rules(page.result)}
+)

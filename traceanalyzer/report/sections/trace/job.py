@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from traceanalyzer.names import readable_name
+from traceanalyzer.report.context import ReportContext
 from traceanalyzer.report.palette import BY_KEY, Swatch
+from traceanalyzer.report.section import PageSection
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer
 from traceanalyzer.result.job import LateRank
@@ -59,3 +62,17 @@ def job_view(result: Result) -> JobView | None:
         ],
         late_left=(len(left), sum(late.waited_share for late in left)) if left else None,
     )
+
+
+def _view(page: ReportContext) -> dict[str, Any] | None:
+    job = job_view(page.result)
+    if job is None:
+        return None
+    return {
+        "job": job,
+        "charts": page.charts.job,
+        "has_collectives": bool(page.result.job and page.result.job.collectives),
+    }
+
+
+SECTION = PageSection(name="job", title="Job", order=300, view=_view, needs=("charts",))

@@ -1,0 +1,51 @@
+"""What may be added from outside: modules of a folder of ours that declare something, and entry points of other packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pkgutil import iter_modules
+from typing import Any
+
+from traceanalyzer.errors import InputError
+
+
+@dataclass(frozen=True)
+class Offer:
+    """An entry point of another package, not loaded yet: its name, and the package that offers it."""
+
+    name: str
+    package: str
+    entry: EntryPoint
+
+    def load(self) -> Any:
+        """What it names. Raises InputError, which says whose it is, when that cannot be imported."""
+        try:
+            return self.entry.load()
+        except Exception as error:  # whatever a stranger's module does
+            why = f"{type(error).__name__}: {error}"
+            raise InputError(
+                f"{self.entry.group}: '{self.name}' of {self.package} cannot be loaded ({why}); update or uninstall {self.package}"
+            ) from error
+
+
+def modules_in(package: str) -> list[str]:
+    """The full names of the modules and packages in a folder of ours, in alphabetical order. None is imported but the folder itself."""
+    folder = import_module(package)
+    return sorted(f"{package}.{module.name}" for module in iter_modules(folder.__path__))
+
+
+def declared_in(package: str, attribute: str) -> Iterator[Any]:
+    """What the modules in a folder of ours declare under that name; those that do not are passed over."""
+    for name in modules_in(package):
+        found = getattr(import_module(name), attribute, None)
+        if found is not None:
+            yield found
+
+
+def offers(group: str) -> list[Offer]:
+    """What other packages offer in a group, ordered by name and package. Nothing of theirs is imported."""
+    found = [Offer(one.name, one.dist.name if one.dist else "a package", one) for one in entry_points(group=group)]
+    return sorted(found, key=lambda one: (one.name, one.package))

@@ -1,0 +1,32 @@
+"""The kinds of files that are installed, as objects of which nothing is asked here: found by folder, and as entry points of others.
+
+Who asks what of them: `ingest.registry` (what a file is), `catalog.declarations` (tables), `engine.rules.library` (rules), `analysis`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from traceanalyzer.errors import ConfigError
+from traceanalyzer.extensions import declared_in, offers
+from traceanalyzer.model.table_specs import declare_tables
+
+FORMATS, EVIDENCE = "traceanalyzer.formats", "traceanalyzer.evidence"
+_FOLDERS = {FORMATS: "traceanalyzer.ingest.formats", EVIDENCE: "traceanalyzer.evidence"}
+_ASKED = ("name", "role", "priority", "sniff", "read", "tables")
+
+
+@cache
+def kinds_of(group: str) -> tuple[Any, ...]:
+    """The kinds of one group; what their tables look like is known from then on. Raises ConfigError for what is no kind."""
+    found = [("this package", kind) for kind in declared_in(_FOLDERS[group], "KIND")]
+    found += [(f"'{offer.name}' of {offer.package}", offer.load()) for offer in offers(group)]
+    for whose, kind in found:
+        if lacks := [name for name in _ASKED if not hasattr(kind, name)]:
+            raise ConfigError(f"{group}: {whose} is no kind of files (it has no {lacks[0]}); update or uninstall it")
+        try:
+            declare_tables(kind.tables)
+        except ValueError as error:
+            raise ConfigError(f"{group}: {whose}: {error}") from error
+    return tuple(kind for _, kind in found)
