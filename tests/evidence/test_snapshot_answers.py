@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def test_steps_of_the_trace_on_the_same_clock():
     steps = pa.Table.from_pylist(
         [
             {**dict.fromkeys(STEPS.schema.names), "rank": 0, "start_ns": int(a), "end_ns": int(b)}
-            for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+            for a, b in pairwise(bounds.tolist())
         ],
         schema=STEPS.schema,
     )

@@ -51,6 +51,10 @@ SNAPSHOT_MEMORY = TableSpec(
         _bytes("peak_reserved", "most that was taken from the driver"),
         _bytes("reserved", "taken from the driver at the snapshot"),
         _bytes("capacity", "memory of the device; null when not recorded"),
+        _bytes(
+            "growth",
+            "by how much more is in use after each step than after the one before, the median; null without steps",
+        ),
         _flag("rising", "true: more is in use after every step"),
         _flag("flat", "true: as much is in use after each step but the first, within a hundredth of the peak"),
         _flag("growing", "true: each step takes more from the driver, though the level between steps is flat"),
@@ -104,6 +108,7 @@ SNAPSHOT_MOMENTS = TableSpec(
         count("unplaced", "of these blocks, those without a Python frame"),
         _text("doubled", "whose block is exactly half as large and was there first, as of a cast to twice the width"),
         _bytes("half", "its size"),
+        _text("twice", "the same in words"),
         _flag("loss", "true: one was allocated in a loss"),
         _flag("gather", "true: one was allocated to gather from other ranks"),
     ),

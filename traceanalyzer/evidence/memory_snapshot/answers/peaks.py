@@ -45,6 +45,7 @@ def _memory(one: Judged, capacity: int | None) -> dict[str, object]:
         "peak_reserved": peak_reserved(one),
         "reserved": int(history.reserved.level[-1]),
         "capacity": capacity,
+        "growth": int(np.median(np.diff(one.levels))) if one.knows_steps else None,
         "rising": one.rising,
         "flat": one.flat,
         "growing": one.growing,
@@ -58,7 +59,10 @@ def _memory(one: Judged, capacity: int | None) -> dict[str, object]:
         row[column] = int(size.sum())
         if size.sum():
             stays[what] = int(size.sum()), one.owners.names[mine[int(size.argmax())]][0]
-    holders = words.at_peak(one.owners, one.owners.bytes_of(history.alive(one.peak_entry), history.size))
+    peak = history.alive(one.peak_entry)
+    holders = words.at_peak(
+        one.owners, one.owners.bytes_of(peak, history.size), lambda number: _alike(one, peak, number)
+    )
     row["lead"], row["rest"] = words.memory(
         words.Levels(
             flat=one.flat,
@@ -202,8 +206,9 @@ def _moment(one: Judged, brief: Flags, rows: Array, size: int) -> dict[str, obje
     rows = rows[np.argsort(history.born[rows], kind="stable")]
     times = history.time_at(np.array([history.born[rows].min(), history.released[rows].max()])).tolist()
     half = brief & (2 * history.requested == size) & (history.born < history.born[rows[0]])
-    half &= history.size >= LARGE / 2 * history.allocated.peak
     places = [owners.names[number][0] for number in owners.number[rows].tolist()]
+    half &= history.size >= LARGE / 2 * history.allocated.peak
+    half &= np.array([place not in NOWHERE for place, _ in owners.names])[owners.number]
     doubled = owners.names[int(owners.number[np.flatnonzero(half)[-1]])][0] if half.any() else None
     stack, stacks = history.stack[rows], one.stacks
     return {
@@ -218,8 +223,9 @@ def _moment(one: Judged, brief: Flags, rows: Array, size: int) -> dict[str, obje
         "size": size,
         "bytes": int(history.size[rows].sum()),
         "unplaced": sum(place in NOWHERE for place in places),
-        "doubled": doubled if doubled not in NOWHERE else None,
+        "doubled": doubled,
         "half": size // 2 if doubled else None,
+        "twice": words.twice(size // 2, doubled) if doubled else None,
         "loss": bool(stacks is not None and stacks.of(stacks.loss, stack).any()),
         "gather": bool(stacks is not None and stacks.of(stacks.gather, stack).any()),
     }

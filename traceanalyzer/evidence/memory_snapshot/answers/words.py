@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,24 +43,28 @@ def _several(place: str, count: int) -> str:
     return place if count == 1 else f"{count} at {place}"
 
 
-def at_peak(owners: Owners, held: Array) -> str:
-    """Who has most of what is in use: `288 MiB (45%) are activations from a.py:9 (step) and 128 MiB (20%) have no Python frame`."""
+def at_peak(owners: Owners, held: Array, alike: Callable[[int], str | None]) -> str:
+    """Who has most of what is in use: `288 MiB (45%) are activations from a.py:9 (step) and 128 MiB (20%) have no Python frame`.
+
+    `alike` says for an owner without a place whose blocks are as large as most of his.
+    """
     total = max(int(held.sum()), 1)
     order = np.argsort(-held, kind="stable")[:NAMED]
     first = int(held[order[0]]) if len(order) else 0
     told = [
-        _owned(owners.names[i], int(held[i]), total)
+        _owned(owners.names[i], int(held[i]), total, alike(i))
         for i in order.tolist()
         if held[i] and (held[i] == first or held[i] >= WORTH * total)
     ]
     return listed(told)
 
 
-def _owned(name: tuple[str, str | None], size: int, total: int) -> str:
+def _owned(name: tuple[str, str | None], size: int, total: int, alike: str | None) -> str:
     place, what = name
     much = f"{format_bytes(size)} ({format_share(size / total)})"
     if place in NOWHERE:
-        return f"{much} {'have' if place.startswith('no ') else 'are'} {place}"
+        like = f", most of it in blocks as large as those of {alike}" if alike else ""
+        return f"{much} {'have' if place.startswith('no ') else 'are'} {place}{like}"
     return f"{much} {'are' if what else 'come'} {f'{what} ' if what else ''}from {place}"
 
 
@@ -110,6 +114,11 @@ def between_steps(held: Mapping[str, tuple[int, str]]) -> str:
         for i, (size, what, place) in enumerate(known)
     ]
     return listed(told)
+
+
+def twice(half: int, place: str) -> str:
+    """What a cast to a wider type would explain."""
+    return f"each twice as large as the {format_bytes(half)} of {place}, as a cast from 16 to 32 bits would be"
 
 
 def reserve(peak: int, reserved: int) -> str:
