@@ -17,12 +17,12 @@ import traceanalyzer as ta
 from tests.support.kineto import AUTOGRAD, MAIN, PROCESS, KinetoTrace
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.derive.ledger.tables import IDLE_CAUSES
 from traceanalyzer.derive.trees.call_tree import Nodes, tree
 from traceanalyzer.derive.trees.paths import KIND, KINDS, TOP, Names, Paths
 from traceanalyzer.derive.trees.shares import shares
 from traceanalyzer.intervals import subtract, total, union
 from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.vocabulary.lines import IDLE_CAUSES
 
 LINES = {
     "idle": "idle",

@@ -18,7 +18,7 @@ from traceanalyzer.result.captures.metrics import (
     why_missing,
 )
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.vocabulary import IDLE_ABOUT
+from traceanalyzer.vocabulary.lines import IDLE
 
 FILES = ("captured/feed_named.json.gz", "multirank/gpu_straggler.slow", "nsys/launch_storm.slow.sqlite")
 
@@ -38,7 +38,7 @@ def test_they_add_up(result):
         "idle_share",
     )
     assert sum(found[line].value for line in lines) == pytest.approx(1, abs=1e-5)
-    assert sum(found[f"idle.{cause}_share"].value for cause in IDLE_ABOUT) == pytest.approx(
+    assert sum(found[f"idle.{cause}_share"].value for cause in IDLE) == pytest.approx(
         found["idle_share"].value, abs=1e-5
     )
     assert found["idle_share"].value + found["busy_share"].value == pytest.approx(1, abs=1e-5)

@@ -13,7 +13,7 @@ from tests.support.kineto import KinetoTrace
 from tests.support.made_up_jobs import inputs_of, kernels_of
 from tests.test_communication import ALL_REDUCE, TRANSFER, _ends, collective, waits, write_job
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS, LEDGER_LINES
+from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
 from traceanalyzer.derive.steps.tables import STEP_LEDGER
 from traceanalyzer.ranks.waits.pipelines import pipeline
 from traceanalyzer.ranks.waits.rank_work import excess
@@ -21,6 +21,7 @@ from traceanalyzer.ranks.waits.side_by_side import step_matrix
 from traceanalyzer.ranks.waits.tables import LATE_WORK
 from traceanalyzer.ranks.waits.waits import called
 from traceanalyzer.ranks.waits.waits import roots as roots_of
+from traceanalyzer.vocabulary.lines import LEDGER_LINES
 
 
 def test_what_a_late_rank_computes_is_not_what_it_communicates_meanwhile(tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.derive.ledger.tables import IDLE_CAUSES
+from traceanalyzer.vocabulary.lines import IDLE_CAUSES
 
 KINDS = {
     "kernel": "gemm",

@@ -11,7 +11,6 @@ import pytest
 from tests.support.places import FIXTURES
 from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.cli.app import main
-from traceanalyzer.derive.ledger.tables import LEDGER_LINES
 from traceanalyzer.engine.language.functions import AGGREGATES, ROW_FUNCTIONS
 from traceanalyzer.engine.language.message import FORMATS, TEXT_FORMATS
 from traceanalyzer.engine.rules.rule_schema import (
@@ -27,6 +26,7 @@ from traceanalyzer.engine.rules.rule_schema import (
 )
 from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.units import SUFFIXES
+from traceanalyzer.vocabulary.lines import LEDGER_LINES
 
 PAGE = Path(__file__).parent.parent / "docs" / "rules.md"
 PARTS = {

@@ -16,9 +16,9 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.derive.ledger.tables import LEDGER_LINES
 from traceanalyzer.derive.work import cycles
 from traceanalyzer.names import comparable_name
+from traceanalyzer.vocabulary.lines import LEDGER_LINES
 
 STEP = ["embed", *["norm", "matmul", "gelu", "matmul"] * 3, "loss", "adam"]
 

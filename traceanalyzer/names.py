@@ -11,6 +11,8 @@ from functools import lru_cache
 from traceanalyzer.functors import lambda_of, launched, split, without_wrappers
 
 LONGEST = 90
+LONGEST_BRIEF = 50
+"""Leaves room in one line for a range and an operation beside each other."""
 _LAMBDA = re.compile(r"\([^()]*\)(?:::(?:operator ?\(\)\(\) const::)?[{\[]lambda\([^()]*\)[^}\]]*[}\]])+")
 # Every word ends in a space or the bracket: with two ways to split a word, a name without the bracket would take forever.
 _CAST = re.compile(r"\([a-zA-Z_][\w:]*(?: [a-zA-Z_][\w:]*)* ?\)(?=-?\d)")
@@ -46,6 +48,11 @@ def readable_name(name: str, longest: int = LONGEST) -> str:
     else:
         short = _plain(text)
     return short if len(short) <= longest else short[: longest - 1].rstrip() + "…"
+
+
+def brief_name(name: str | None) -> str:
+    """The readable name of what may have none, as a part of a line among others."""
+    return readable_name(name or "an operation", LONGEST_BRIEF)
 
 
 def comparable_name(name: str) -> str:

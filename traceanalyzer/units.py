@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import math
 import re
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
-NS, BYTES, SHARE, COUNT = "ns", "bytes", "share", "count"
-UNITS = (NS, BYTES, SHARE, COUNT)
+Unit = Literal["ns", "bytes", "share", "count"]
+"""What columns, figures and thresholds are measured in; None in its place is a plain number."""
+NS: Final = "ns"
+BYTES: Final = "bytes"
+SHARE: Final = "share"
+COUNT: Final = "count"
+UNITS: tuple[Unit, ...] = (NS, BYTES, SHARE, COUNT)
 
 # Suffix of a literal -> (unit, how many of that unit it stands for).
-SUFFIXES: dict[str, tuple[str, float]] = {
+SUFFIXES: dict[str, tuple[Unit, float]] = {
     "ns": (NS, 1),
     "us": (NS, 1_000),
     "µs": (NS, 1_000),
@@ -38,10 +43,10 @@ _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 
 
 class Quantity(NamedTuple):
-    """A number and its unit: "ns", "bytes", "share", "count" or None for a plain number."""
+    """A number and its unit, None for a plain number."""
 
     value: int | float
-    unit: str | None
+    unit: Unit | None
 
 
 def quantity(number: str, suffix: str | None) -> Quantity:

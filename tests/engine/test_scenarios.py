@@ -77,7 +77,7 @@ def test_a_name_that_no_scenario_has() -> None:
         ("{gaps: 3}", "a row of 'gaps' is a mapping of columns, not '3'"),
         ("{gaps: [{cause: input, duration: soon}]}", "'duration' of 'gaps' is a time, not 'soon'"),
         ("{gaps: [{cause: 5, duration: 1ms}]}", "'cause' of 'gaps' is a text, not '5'"),
-        ("{gaps: [{cause: inputs, duration: 1ms}]}", "a gap has one of the causes .*did you mean 'input'"),
+        ("{gaps: [{cause: inputs, duration: 1ms}]}", "'cause' of 'gaps' is one of .*did you mean 'input'"),
         ("{gaps: [{cause: input, duration: 1e30}]}", "'duration' of 'gaps' cannot be 1e30"),
         ("{gaps: [{cause: input, repeat: 1000000000}]}", "with 'gaps' it has more than 100,000 rows"),
         ("{gaps: [{cause: input, duration: 2s}]}", "longer than the window of 1,000,000,000 ns"),

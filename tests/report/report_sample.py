@@ -275,10 +275,10 @@ def _result(line: list[Any], gaps: list[Any], kernels: list[Any], steps: list[tu
             ],
             recommend=[
                 {
-                    "pytorch": "DataLoader(dataset, num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)"
+                    "pytorch": "`DataLoader(dataset, num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)`"
                 },
-                {"pytorch": "batch = batch.to(device, non_blocking=True)"},
-                {"jax": "prefetch two batches with flax.jax_utils.prefetch_to_device(iterator, 2)"},
+                {"pytorch": "`batch = batch.to(device, non_blocking=True)`"},
+                {"jax": "prefetch two batches with `flax.jax_utils.prefetch_to_device(iterator, 2)`"},
             ],
             references=["https://pytorch.org/docs/stable/data.html", "javascript:alert(4)"],
         ),
@@ -302,7 +302,7 @@ def _result(line: list[Any], gaps: list[Any], kernels: list[Any], steps: list[tu
                 for i, (a, b, *_) in enumerate(small[:10])
             ],
             recommend=[
-                {"pytorch": 'torch.compile(model, mode="reduce-overhead")'},
+                {"pytorch": '`torch.compile(model, mode="reduce-overhead")`'},
                 {"cuda": "capture the step in a CUDA graph"},
             ],
             references=[],

@@ -84,7 +84,7 @@ def test_what_to_record_is_the_advice_of_the_rule_about_it() -> None:
     about = replace(
         result.findings[2],
         rule=GRAVE.code,
-        recommend=[{"any": "Record longer: nsys profile --delay=5 python train.py"}],
+        recommend=[{"any": "Record longer: `nsys profile --delay=5 python train.py`"}],
     )
     ((framework, (advice,)),) = first(replace(result, health=[GRAVE], findings=[about])).record
     assert (framework, advice.code) == ("Any program", "nsys profile --delay=5 python train.py")

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from traceanalyzer.analysis import Analysis
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.ledger.tables import LEDGER_LINES
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import redacted
@@ -29,8 +28,10 @@ from traceanalyzer.result.captures.capture import (
     Work,
 )
 from traceanalyzer.result.captures.metrics import metrics_of
-from traceanalyzer.result.document import SEVERITIES, Finding, Result
+from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.gpus import gpu_namer
+from traceanalyzer.vocabulary.levels import HIGH, MEDIUM, SEVERITIES
+from traceanalyzer.vocabulary.lines import LEDGER_LINES, column
 
 WORK_TABLES = ("work_units", "work_names", "work_shapes")
 """What `capture_of` needs of `analyze_parts` besides the usual tables."""
@@ -50,7 +51,7 @@ def capture_of(name: str, found: Analysis) -> Capture:
         world_size=max((one.world_size for one in result.inputs if one.world_size is not None), default=None),
         ranks=sorted({one.rank for one in result.inputs if one.rank is not None}),
         versions=_versions(result),
-        damage=[f"{note.code}: {note.message}" for note in result.health if note.severity in ("medium", "high")],
+        damage=[f"{note.code}: {note.message}" for note in result.health if note.severity in (MEDIUM, HIGH)],
         unjudged=None if result.judged else result.verdict.headline,
         headline=result.verdict.headline,
         metrics=metrics_of(result),
@@ -100,7 +101,7 @@ def _gpu(key: frames.Key, units: pa.Table) -> _Gpu:
         timed["method"][0].as_py(),
         timed["name"].to_pylist(),
         frames.duration(timed),
-        np.column_stack([frames.ints(timed, line.replace(".", "_")) for line in LEDGER_LINES]),
+        np.column_stack([frames.ints(timed, column(line)) for line in LEDGER_LINES]),
         float(frames.ints(timed, "kernels").mean()),
         int(frames.duration(first)[0]) if first.num_rows else None,
     )

@@ -24,9 +24,10 @@ from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.result.document import EvidenceInfo
+from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
+from traceanalyzer.vocabulary.levels import LOW
 from traceanalyzer.workers import map_parts
 
-UNPLACED = "TRC006"
 _EPOCH_NS = 1_000_000_000_000_000_000
 """Times beyond count from 1970 by themselves: no machine has run since 1938."""
 _TIMED = ("gpu_ops", "api_calls", "host_ranges")
@@ -110,8 +111,8 @@ def _info(
 def _health(notes: Sequence[tuple[str, str]]) -> pa.Table:
     rows = [
         {
-            "code": UNPLACED,
-            "severity": "low",
+            "code": RANKS_IN_DOUBT,
+            "severity": LOW,
             "message": f"{path}: could not be told whose it is, so it is judged alone: {note}",
             "count": 1,
         }

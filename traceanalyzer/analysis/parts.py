@@ -19,6 +19,7 @@ from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.store import Edition, read_part
 from traceanalyzer.model.trace import Input, Trace
 from traceanalyzer.urls import Place
+from traceanalyzer.vocabulary.levels import INFO, LOW
 
 
 class Part(Protocol):
@@ -137,7 +138,7 @@ def _notes(health: pa.Table, ordinal: int) -> pa.Table:
     """What was met in a file of evidence: it takes nothing from what its trace tells."""
     health = _placed(health, ordinal, 0)
     at = health.schema.get_field_index("severity")
-    mild = pc.if_else(pc.equal(health["severity"], "info"), "info", "low")
+    mild = pc.if_else(pc.equal(health["severity"], INFO), INFO, LOW)
     return health.set_column(at, health.schema.field(at), mild)
 
 

@@ -17,7 +17,6 @@ from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.shared import SharedGpu
-from traceanalyzer.derive.ledger.tables import IDLE_CAUSES
 from traceanalyzer.derive.recording.health import softened
 from traceanalyzer.derive.recording.program import described
 from traceanalyzer.derive.replay.unprofiled import together
@@ -48,10 +47,12 @@ from traceanalyzer.result.gpus import shared_name
 from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.verdict import Split, judge, one_gpu, verdict_on_evidence
 from traceanalyzer.version import VERSION
+from traceanalyzer.vocabulary.levels import HIGH
+from traceanalyzer.vocabulary.lines import BUSY_LINES, COMPUTE, IDLE, LINES, column
 
 _SUMMED = (
-    *("exposed_communication", "exposed_memcpy", "exposed_memset", "idle", "gpu_op_count", "kernel_count"),
-    *(f"idle_{cause}" for cause in IDLE_CAUSES),
+    *(line.column for line in LINES.values() if line is not COMPUTE),
+    *("idle", "gpu_op_count", "kernel_count"),
 )
 """Columns of `ledger` that the portions of one GPU add up to its own."""
 Unprofiled = dict[frames.Key, dict[str, int]]
@@ -146,7 +147,7 @@ def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule]) -> list[Ru
 
 def _hidden(health: list[Health]) -> str | None:
     """Why nothing can be judged: what grave health notes say. Figures of such a trace are shown, a verdict is not."""
-    grave = [h for h in health if h.severity == "high"]
+    grave = [h for h in health if h.severity == HIGH]
     return f"Could not judge: {grave[0].message}." if grave else None
 
 
@@ -187,16 +188,13 @@ def _ranks(ranks: dict[int, int | None], users: Sequence[frames.Key]) -> list[in
 
 
 def _device(ranks: dict[int, int | None], row: dict[str, Any], users: Sequence[frames.Key]) -> Device:
-    plain = (
-        *("busy", "compute", "communication", "exposed_communication", "memcpy", "exposed_memcpy", "exposed_memset"),
-        *("idle", "max_gap"),
-    )
+    plain = ("busy", "communication", "memcpy", *map(column, BUSY_LINES), "idle", "max_gap")
     return Device(
         rank=ranks[row["rank"]],
         device=row["device"],
         name=row["name"],
         window_ns=row["duration"],
-        idle_by_cause_ns={cause: row[f"idle_{cause}"] for cause in IDLE_CAUSES},
+        idle_by_cause_ns={cause: row[line.column] for cause, line in IDLE.items()},
         gpu_op_count=row["gpu_op_count"],
         kernel_count=row["kernel_count"],
         users=max(len(users), 1),

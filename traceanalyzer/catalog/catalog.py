@@ -5,14 +5,13 @@ Each derived table is a function of the inputs it declares and gets nothing else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from functools import cache
-from importlib import import_module
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from traceanalyzer.catalog.declarations import declared, event_tables, needs
+from traceanalyzer.catalog.declarations import declared, event_tables, function_of, needs
+from traceanalyzer.errors import ConfigError
 from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.trace import Trace
@@ -93,9 +92,9 @@ class Catalog:
     def _make(self, one: Derived) -> Any:
         if one.spec and one.empty_without and not self.table(one.empty_without).num_rows:
             return one.spec.empty()
-        made = _function(one.made_by)(*(self._input(name) for name in one.inputs))
+        made = function_of(one.made_by)(*(self._input(name) for name in one.inputs))
         if (made.schema if isinstance(made, pa.Table) else None) != (one.spec and one.spec.schema):
-            raise TypeError(f"'{one.name}', made by {one.made_by}, is not what is declared of it")
+            raise ConfigError(f"the table '{one.name}' is not what is declared of it; {one.made_by} makes it")
         return made
 
     def unavailable(self, name: str) -> str | None:
@@ -106,10 +105,3 @@ class Catalog:
         formats = {one.format for one in self._made["inputs"]}
         ways = needed.recorded_with.items()
         return "; ".join([needed.reason, *(way for format_, way in ways if format_ in formats)])
-
-
-@cache
-def _function(made_by: str) -> Callable[..., Any]:
-    module, _, name = made_by.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function

@@ -7,7 +7,7 @@ point of the group `traceanalyzer.derived` names is a module with a `DERIVED`, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
@@ -64,6 +64,17 @@ def event_tables() -> Mapping[str, TableSpec]:
     """What files are read into: the tables of traces, then those of each kind of evidence."""
     evidence = (spec for kind in kinds_of(EVIDENCE) for spec in kind.tables)
     return MappingProxyType(EVENT_TABLES | {spec.name: spec for spec in evidence})
+
+
+@cache
+def function_of(path: str) -> Callable[..., Any]:
+    """What "module:function" of a declaration names. Raises ConfigError where there is no such thing."""
+    module, _, name = path.partition(":")
+    try:
+        function: Callable[..., Any] = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"a declaration of a table names {path}, which cannot be had: {error}") from error
+    return function
 
 
 @cache

@@ -17,6 +17,7 @@ from traceanalyzer.cli.streams import ReaderGoneError
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.files import replacing, resolved
 from traceanalyzer.terminal import line, tell
+from traceanalyzer.vocabulary import levels
 
 if TYPE_CHECKING:
     from traceanalyzer.analysis import Analysis
@@ -40,10 +41,10 @@ Inputs = Annotated[
 class Severity(StrEnum):
     """Severities that a gate can ask for."""
 
-    INFO = "info"
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
+    INFO = levels.INFO
+    LOW = levels.LOW
+    MEDIUM = levels.MEDIUM
+    HIGH = levels.HIGH
 
 
 class Format(StrEnum):
@@ -330,4 +331,4 @@ def analyzed(inputs: list[Path], config: Config, how: How) -> Iterator[tuple[Seq
 
         found = analyze_parts(parts, config, executor, count)
         bars.close()
-        yield parts, found
+        yield found.parts, found

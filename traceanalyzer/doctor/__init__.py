@@ -34,6 +34,7 @@ from traceanalyzer.result.recording.diagnosis import (
 )
 from traceanalyzer.result.recording.recording_advice import REMEDIES, missing, next_time
 from traceanalyzer.version import VERSION
+from traceanalyzer.vocabulary.levels import HIGH, LOW, MEDIUM
 
 MOST_MISSING = 8
 """Missing ranks that are named."""
@@ -82,9 +83,7 @@ def _examine(part: MemoryPart, container: str) -> Recording:
         HealthNote(row["code"], row["severity"], row["message"], row["count"], row["example"])
         for row in catalog.table("health").to_pylist()
     ]
-    codes, grave = (
-        {note.code for note in health if note.severity in of} for of in (("low", "medium", "high"), ("high",))
-    )
+    codes, grave = ({note.code for note in health if note.severity in of} for of in ((LOW, MEDIUM, HIGH), (HIGH,)))
     names = missing(file, held, codes, grave)
     rules = _rules(result, health, names)
     needed_by: dict[str, list[str]] = defaultdict(list)
@@ -119,7 +118,7 @@ def _utc(first_ns: int, base_ns: int | None) -> str | None:
 
 
 def _hidden(result: Result) -> str:
-    grave = next((note.message for note in result.health if note.severity == "high"), None)
+    grave = next((note.message for note in result.health if note.severity == HIGH), None)
     return f"Could not judge: {grave}." if grave and result.devices else result.verdict.headline
 
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from traceanalyzer.derive.ledger.tables import IDLE_CAUSES
-from traceanalyzer.result.verdict import CAUSES
+from traceanalyzer.vocabulary.lines import COMPUTE, LAUNCH_LATENCY, LINES, is_idle
+from traceanalyzer.vocabulary.losses import CAUSES, HOST
 
-LINE_CAUSE = {
-    "compute": "compute",
-    "exposed_communication": "communication",
-    "exposed_memcpy": "memcpy",
-    "exposed_memset": "memset",
-    "idle.launch_latency": "launch",
-    "idle.host_work": "host",
-    **{f"idle.{cause}": cause for cause in IDLE_CAUSES if cause not in ("launch_latency", "host_work")},
-}
-"""What takes the time of each line, as long as no rule knows better: keys of the verdict's CAUSES, or "compute"."""
+LINE_CAUSE = {name: line.lost_to for name, line in LINES.items()}
+"""What takes the time of each line, as long as no rule knows better: names of the verdict's CAUSES, or "compute"."""
 
 
 def cause_of(category: str, line: str) -> str:
@@ -23,9 +15,9 @@ def cause_of(category: str, line: str) -> str:
     # This category only gathers what lies on its lines; the lines say more, but for a launch that the host held up by loading code.
     if (
         cause is None
-        or line == "compute"
-        or cause.idle != line.startswith("idle.")
-        or (category == "host" and line != "idle.launch_latency")
+        or line == COMPUTE.name
+        or cause.idle != is_idle(line)
+        or (category == HOST.name and line != LAUNCH_LATENCY.name)
     ):
         return LINE_CAUSE[line]
     return category

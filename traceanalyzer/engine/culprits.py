@@ -18,7 +18,10 @@ from traceanalyzer.derive.host.places import frame_text
 from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
 from traceanalyzer.intervals import Array, covered, union
 from traceanalyzer.names import readable_name
-from traceanalyzer.result.verdict import CAUSES, MOST, START_UP
+from traceanalyzer.result.verdict import MOST
+from traceanalyzer.vocabulary import losses
+from traceanalyzer.vocabulary.lines import IDLE_PREFIX, idle_line
+from traceanalyzer.vocabulary.losses import CAUSES
 
 CULPRITS = pa.schema(
     [
@@ -44,16 +47,16 @@ ACTIVITIES = {
 }
 """Activities of the host that are a reason by themselves."""
 DOING = {
-    "launch": "Launching kernels in ",
-    "launch_copies": "Launching copies in ",
-    "input": "Loading data in ",
-    "synchronization": "Waiting for the GPU in ",
-    "memory_management": "Allocating and freeing memory in ",
+    losses.LAUNCH.name: "Launching kernels in ",
+    losses.LAUNCH_COPIES.name: "Launching copies in ",
+    losses.INPUT.name: "Loading data in ",
+    losses.SYNCHRONIZATION.name: "Waiting for the GPU in ",
+    losses.MEMORY_MANAGEMENT.name: "Allocating and freeing memory in ",
 }
 """What is done in a place where the cause is not the place itself."""
 LOCK = "HST004"
 """The rule that claims the time in which another thread holds Python's lock."""
-BY_PLACE = ("os", "mpi")
+BY_PLACE = (losses.OS.name, losses.MPI.name)
 """Causes whose place is the call and the range or frame around it, which says more than either."""
 TORCH_LOADER = "enumerate(DataLoader)"
 RANGE = "the range "
@@ -65,7 +68,7 @@ def culprits(
     gaps: pa.Table, claims: pa.Table, host_ranges: pa.Table, launches: pa.Table, other_threads: pa.Table
 ) -> pa.Table:
     """As CULPRITS; `claims` as in CLAIMS_SCHEMA."""
-    idle = claims.filter(pc.starts_with(claims["line"].cast(pa.string()), "idle."))
+    idle = claims.filter(pc.starts_with(claims["line"].cast(pa.string()), IDLE_PREFIX))
     around = _Around(host_ranges, launches)
     rows = [
         {"rank": rank, "device": device, **found}
@@ -97,7 +100,7 @@ def _lock(waits: pa.Table, claims: pa.Table) -> Iterator[dict[str, object]]:
     code = f"runs {_function_first(running)} and " if running else ""
     thread = str(others[who])
     subject = f"{thread[:1].upper()}{thread[1:]}, which {code}holds Python's lock,"
-    yield {"cause": "host", "level": WHOLE + 1, "subject": subject, "ns": min(ns, lost)}
+    yield {"cause": losses.HOST.name, "level": WHOLE + 1, "subject": subject, "ns": min(ns, lost)}
 
 
 class _Around:
@@ -143,18 +146,20 @@ class _Gpu:
 
     def culprits(self) -> Iterator[dict[str, object]]:
         for family in dict.fromkeys(CAUSES[cause].bound_by for cause in np.unique(self.cause) if cause in CAUSES):
-            if family == "unknown":
+            if family == losses.UNKNOWN.name:
                 continue
             names = [
-                name for name, cause in CAUSES.items() if cause.bound_by == family and cause.idle and name != START_UP
+                name
+                for name, cause in CAUSES.items()
+                if cause.bound_by == family and cause.idle and name != losses.START_UP.name
             ]
             rows = np.isin(self.cause, names)
             name = max(names, key=lambda one: int(self.length[self.cause == one].sum()))
             for level, (subject, ns) in enumerate(self._subjects(name, rows), WHOLE + 1):
                 if subject and ns:
                     yield {"cause": name, "level": level, "subject": subject, "ns": ns}
-        if copies := int(self.length[self.cause == "launch_copies"].sum()):
-            yield {"cause": "launch_copies", "level": WHOLE, "subject": None, "ns": copies}
+        if copies := int(self.length[self.cause == losses.LAUNCH_COPIES.name].sum()):
+            yield {"cause": losses.LAUNCH_COPIES.name, "level": WHOLE, "subject": None, "ns": copies}
 
     def _subjects(self, cause: str, rows: frames.Flags) -> Iterator[tuple[str | None, int]]:
         """What the host was at, the function or the range, and the place; None where there is none to name."""
@@ -181,8 +186,8 @@ class _Gpu:
         return (None, 0) if name is None else (f'{RANGE}"{readable_name(name, LONGEST)}"', in_range)
 
     def _place(self, cause: str, rows: frames.Flags) -> tuple[str | None, int]:
-        name, ns = self._top("range_name" if cause == "input" else "place", rows)
-        if name is None or (CAUSES[cause].bound_by == "launch" and name in self.calls):
+        name, ns = self._top("range_name" if cause == losses.INPUT.name else "place", rows)
+        if name is None or (CAUSES[cause].bound is losses.BY_LAUNCH and name in self.calls):
             return None, 0
         what, called, source = name.rpartition(" called from ")
         if not called:
@@ -212,9 +217,9 @@ def _causes(gaps: pa.Table, claims: pa.Table) -> Array:
     copies = frames.equals(gaps, "next_op_kind", "memcpy")
     found = np.empty(len(begin), object)
     for (one, by, copy), rows in frames.together(own, of, copies.astype(np.int64)):
-        line = f"idle.{causes[one]}"
+        line = idle_line(causes[one])
         cause = LINE_CAUSE[line] if by < 0 else cause_of(str(categories[by]), line)
-        found[rows] = "launch_copies" if cause == "launch" and copy else cause
+        found[rows] = losses.LAUNCH_COPIES.name if cause == losses.LAUNCH.name and copy else cause
     return found
 
 

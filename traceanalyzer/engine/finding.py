@@ -19,8 +19,10 @@ from traceanalyzer.engine.rows import TableRows, Windows
 from traceanalyzer.engine.rules.program import Program
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.intervals import Spans
-from traceanalyzer.result.document import CONFIDENCES, Finding, Metric, Saving, Scope
+from traceanalyzer.result.document import Finding, Metric, Saving, Scope
 from traceanalyzer.units import BYTES, NS, format_duration
+from traceanalyzer.vocabulary.levels import CONFIDENCES, HIGH, INFO
+from traceanalyzer.vocabulary.losses import START_UP
 
 Describe = Callable[[int, int], str]
 # No estimate says that more than this of a window may go.
@@ -142,14 +144,14 @@ class GroupRun:
 
     def _severity(self, rows: TableRows, share: float) -> str:
         if self.rule.severity:
-            return next((name for when, name in self.program.severity if when(rows).as_py()), "info")
+            return next((name for when, name in self.program.severity if when(rows).as_py()), INFO)
         return level(share)
 
     def _confidence(self, rows: TableRows, gpus: list[tuple[int, int]], scope: Scope) -> tuple[str, list[str]]:
         """The confidence, and why it is not high."""
         saving = self.rule.saving
-        most = saving.confidence if saving else "high"
-        reasons = [] if most == "high" else [f"this rule estimates, with {most} confidence at most"]
+        most = saving.confidence if saving else HIGH
+        reasons = [] if most == HIGH else [f"this rule estimates, with {most} confidence at most"]
         lowered = []
         # What is true of the whole job has no rank.
         ranks = (None, scope.rank, *(rank for rank, _ in gpus))
@@ -163,7 +165,7 @@ class GroupRun:
         if not self.rule.saving and self.rule.category != "health":
             return Saving(None, None, None, None)
         # What is paid once is no cost of a step.
-        repeats = len(gpus) == 1 and self.rule.category != "start_up"
+        repeats = len(gpus) == 1 and self.rule.category != START_UP.name
         steps = self.windows.value(*gpus[0], "step_count").as_py() if repeats else None
         saving = Saving(
             recoverable_ns=recoverable,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from traceanalyzer.result.document import SEVERITIES, Finding
+from traceanalyzer.result.document import Finding
+from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW, MEDIUM, SEVERITIES
 
 # The share of the window from which a saving has a level; below the last it is info.
-LADDER = ((0.25, "high"), (0.10, "medium"), (0.03, "low"))
+LADDER = ((0.25, HIGH), (0.10, MEDIUM), (0.03, LOW))
 
 HEALTH = "TRC"
 ALIKE = 0.01
@@ -17,7 +18,7 @@ ALIKE = 0.01
 
 def level(share: float) -> str:
     """The severity of what saves this share of the window."""
-    return next((name for least, name in LADDER if share >= least), "info")
+    return next((name for least, name in LADDER if share >= least), INFO)
 
 
 def by_gain(findings: Iterable[Finding]) -> list[Finding]:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from traceanalyzer.engine.language.message import written_names
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.result.document import RuleOutcome
+from traceanalyzer.vocabulary.levels import CLEAN, COULD_NOT_JUDGE, ERROR, FIRED, JUDGED, NOT_APPLICABLE
 
 # What is said of the whole when parts disagree: the first that any of them says.
-_PRECEDENCE = ("error", "fired", "clean", "could_not_judge", "not_applicable")
-_JUDGED = ("fired", "clean")
+_PRECEDENCE = (ERROR, FIRED, CLEAN, COULD_NOT_JUDGE, NOT_APPLICABLE)
 
 
 def merged(parts: Sequence[Sequence[RuleOutcome]]) -> list[RuleOutcome]:
@@ -21,12 +21,12 @@ def merged(parts: Sequence[Sequence[RuleOutcome]]) -> list[RuleOutcome]:
 
 def _merged(outcomes: Sequence[RuleOutcome]) -> RuleOutcome:
     whole = min(outcomes, key=lambda outcome: _PRECEDENCE.index(outcome.outcome))
-    judged = whole.outcome in _JUDGED
-    unjudged = next((o.reason for o in outcomes if o.outcome == "could_not_judge"), None)
+    judged = whole.outcome in JUDGED
+    unjudged = next((o.reason for o in outcomes if o.outcome == COULD_NOT_JUDGE), None)
     if judged and unjudged:
         return RuleOutcome(whole.rule, whole.outcome, f"some ranks were left out: {unjudged}")
     # A part that was judged says what was left out of it.
-    speak = _JUDGED if judged else (whole.outcome,)
+    speak = JUDGED if judged else (whole.outcome,)
     return RuleOutcome(
         whole.rule, whole.outcome, next((o.reason for o in outcomes if o.outcome in speak and o.reason), None)
     )

@@ -20,10 +20,11 @@ from traceanalyzer.engine.rows import Columns, TableRows, Windows
 from traceanalyzer.engine.rules.program import Program, compile_rule
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.result.document import Finding, RuleOutcome
+from traceanalyzer.vocabulary.health import TOO_LITTLE
+from traceanalyzer.vocabulary.levels import HIGH, INFO
 
 # A rule that makes more groups than anyone reads is wrong about its group_by.
 MAX_GROUPS = 1000
-TOO_LITTLE = "TRC010"
 # Likewise one whose findings nobody could look through: characters of their texts and rows of evidence, for each group there may be.
 MOST_CHARACTERS, MOST_ROWS = 1 << 14, 50
 
@@ -106,7 +107,7 @@ class _Run:
         self.book = ClaimBook(tables.table(tiles))
         # What is only `info` harms no rule.
         notes = tables.table("health").select(["code", "severity", "rank", "message"]).to_pylist()
-        self.notes = [note for note in notes if note["severity"] != "info"]
+        self.notes = [note for note in notes if note["severity"] != INFO]
         self.columns: dict[str, Columns] = {}
         traits = set(tables.table("program")["name"].to_pylist())
         self.program = {f"program.{trait}": pa.scalar(trait in traits) for trait in PROGRAM_KINDS}
@@ -172,7 +173,7 @@ class _Run:
         little = {
             note["rank"]: note["message"]
             for note in self.notes
-            if note["code"] == TOO_LITTLE and note["severity"] == "high"
+            if note["code"] == TOO_LITTLE and note["severity"] == HIGH
         }
         return (little if codes else {}) | self._sick(codes)
 

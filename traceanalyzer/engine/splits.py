@@ -16,18 +16,21 @@ from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
 from traceanalyzer.engine.culprits import WHOLE
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.result.document import Finding
-from traceanalyzer.result.verdict import CAUSES, Culprit, Pace, Split
+from traceanalyzer.result.verdict import Culprit, Pace, Split
+from traceanalyzer.vocabulary.levels import INFO
+from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, MPI, column
+from traceanalyzer.vocabulary.losses import CAUSES, LAUNCH, LAUNCH_COPIES
 
 # Rules that say of a loss what its cause says already.
 GENERAL = ("INP001", "HST001", "HST005", "LCH001", "SYN001", "MEM001", "GAP001", "CPY001", "COM001")
-WHOLES = {"launch_copies": "launch"}
+WHOLES = {LAUNCH_COPIES.name: LAUNCH.name}
 """Causes that the ledger does not tell apart from another."""
 LEAK = "MEM005"
 STEADY = 0.3
 """Steps of which nearly all are at most this much longer than their median are alike."""
 SAME = 0.05
 """A place of a finding that holds as much, to this share, is the same one."""
-TOGETHER = ("exposed_communication", "idle.mpi")
+TOGETHER = (EXPOSED_COMMUNICATION.name, MPI.name)
 """Lines in which ranks meet."""
 MOSTLY_STEPS = 0.5
 """Where steps cover less than this of the window, what takes its time is not told by the step."""
@@ -117,7 +120,7 @@ def _pace(steps: pa.Table, window: int) -> Pace | None:
 
 def _beside(findings: Sequence[Finding]) -> str | None:
     """What a finding says that no time can be given for, a leak before all else."""
-    mattering = [one for one in findings if one.saving.recoverable_ns is None and one.severity != "info"]
+    mattering = [one for one in findings if one.saving.recoverable_ns is None and one.severity != INFO]
     first = min(mattering, key=lambda one: one.rule != LEAK, default=None)
     if first is None:
         return None
@@ -136,8 +139,8 @@ def claimed(claims: pa.Table) -> pa.Table:
 
 
 def _by_cause(row: Row, claimed: list[Row], culprits: list[Row]) -> dict[str, int]:
-    lines = {line: row[line.replace("idle.", "idle_")] for line in LINE_CAUSE}
-    by_cause: dict[str, int] = dict.fromkeys(("compute", *CAUSES), 0)
+    lines = {line: row[column(line)] for line in LINE_CAUSE}
+    by_cause: dict[str, int] = dict.fromkeys((COMPUTE.name, *CAUSES), 0)
     for claim in claimed:
         lines[claim["line"]] -= claim["ns_sum"]
         by_cause[cause_of(claim["category"], claim["line"])] += claim["ns_sum"]
@@ -152,7 +155,7 @@ def _by_cause(row: Row, claimed: list[Row], culprits: list[Row]) -> dict[str, in
 
 def _waste(claimed: list[Row], findings: list[Finding]) -> tuple[int, str] | None:
     """The largest saving on the GPU that lies in how it computes, and the title of its finding."""
-    computing = {claim["rule"]: claim["ns_sum"] for claim in claimed if claim["line"] == "compute"}
+    computing = {claim["rule"]: claim["ns_sum"] for claim in claimed if claim["line"] == COMPUTE.name}
     here = [
         (min(round(finding.saving.gain_ns), computing[finding.rule]), finding.title)
         for finding in findings
@@ -175,7 +178,7 @@ def _sharper(claimed: list[Row], titles: dict[str, str]) -> tuple[tuple[str, int
     found: dict[tuple[str, str], int] = defaultdict(int)
     for claim in claimed:
         cause = cause_of(claim["category"], claim["line"])
-        if cause != "compute" and claim["rule"] in titles and claim["rule"] not in GENERAL:
+        if cause != COMPUTE.name and claim["rule"] in titles and claim["rule"] not in GENERAL:
             found[cause, titles[claim["rule"]]] += claim["ns_sum"]
     return tuple(
         (cause, ns, title) for (cause, title), ns in sorted(found.items(), key=lambda item: (-item[1], item[0]))

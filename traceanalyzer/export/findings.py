@@ -10,6 +10,7 @@ import numpy as np
 
 from traceanalyzer.export.text import micros
 from traceanalyzer.export.tracks import Numbers, layers
+from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Evidence, Finding, Result
 from traceanalyzer.result.speedups import times_range
 
@@ -54,6 +55,6 @@ def _args(finding: Finding, evidence: Evidence) -> dict[str, Any]:
         else saving.predicted_speedup,
         "condition": saving.prediction_note,
         "speedup at most": saving.speedup_ceiling,
-        "what to change": "\n".join(text for advice in finding.recommend for text in advice.values()) or None,
+        "what to change": "\n".join(plain(text) for advice in finding.recommend for text in advice.values()) or None,
     }
     return {name: value for name, value in facts.items() if value is not None}

@@ -17,6 +17,7 @@ from traceanalyzer.export.text import decimals, joined, micros, quoted, text_of
 from traceanalyzer.export.tracks import Numbers, layers
 from traceanalyzer.model.launch_links import launch_links
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.vocabulary.lines import IDLE_PREFIX
 
 BATCH = 16_384
 """So many rows become text at once."""
@@ -70,7 +71,7 @@ class RankWriter:
 
     def _gpus(self, ops: Slices) -> None:
         ledger, gaps, steps = (self._own(name) for name in ("ledger_intervals", "gaps", "step_stats"))
-        ledger = ledger.filter(pc.invert(pc.starts_with(ledger["line"].cast(pa.string()), "idle.")))
+        ledger = ledger.filter(pc.invert(pc.starts_with(ledger["line"].cast(pa.string()), IDLE_PREFIX)))
         rows = [
             self._slices(ledger, events.busy_line),
             self._slices(gaps, events.gap),

@@ -16,6 +16,8 @@ from traceanalyzer.ingest.bytes.kinds import Conversion
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.trace import Clock, RankSource, Role
+from traceanalyzer.vocabulary.health import HealthCode
+from traceanalyzer.vocabulary.levels import Severity
 
 Progress = Callable[[int], None]
 """Called with the number of input bytes read since the last call."""
@@ -30,7 +32,9 @@ class Sink(Protocol):
     def candidates(self, batch: pa.Table) -> None:
         """Rows that may be of `gpu_ops`, with `category` and `told` (`candidates.Candidates`), to be judged when all is there."""
 
-    def health(self, code: str, severity: str, message: str, count: int = 1, example: str | None = None) -> None:
+    def health(
+        self, code: HealthCode, severity: Severity, message: str, count: int = 1, example: str | None = None
+    ) -> None:
         """Say what was met and what it means for the rules; the same code and message add up."""
 
 

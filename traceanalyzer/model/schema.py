@@ -14,17 +14,19 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from traceanalyzer.units import Unit
+
 NAME = pa.dictionary(pa.int32(), pa.string())
 DIM3 = pa.list_(pa.int32(), 3)
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its Arrow type, its unit ("ns", "bytes", "share", "count" or None) and what it means."""
+    """One column: its Arrow type, its unit or None, and what it means."""
 
     name: str
     type: pa.DataType
-    unit: str | None
+    unit: Unit | None
     doc: str
 
 

@@ -12,6 +12,7 @@ from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.gate import at_least, exit_code
 from traceanalyzer.result.ranks import notes
 from traceanalyzer.units import format_count
+from traceanalyzer.vocabulary.levels import HIGH, MEDIUM
 
 MOST = 10
 """GitHub shows so many annotations of each kind for a step."""
@@ -29,7 +30,7 @@ def render_github(result: Result, fail_on: str | None = None) -> str:
     stops = exit_code(result, fail_on) == NOT_JUDGED
     written = [("error" if stops else "notice", command("error" if stops else "notice", result.verdict.headline, NAME))]
     for note in notes(result.health):
-        kind = "warning" if at_least(note.severity, "medium") else "notice"
+        kind = "warning" if at_least(note.severity, MEDIUM) else "notice"
         written.append((kind, command(kind, note.message, f"{note.code} Health of the trace")))
     for rule in result.rules:
         if rule.outcome == "error":
@@ -68,9 +69,9 @@ def _finding(finding: Finding, kind: str) -> tuple[str, str]:
 
 
 def _kind(severity: str, fail_on: str | None) -> str:
-    if at_least(severity, fail_on or "high"):
+    if at_least(severity, fail_on or HIGH):
         return "error"
-    return "warning" if at_least(severity, "medium") else "notice"
+    return "warning" if at_least(severity, MEDIUM) else "notice"
 
 
 def _data(text: str) -> str:

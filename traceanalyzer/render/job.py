@@ -28,7 +28,7 @@ def job_section(result: Result) -> list[str]:
     if result.job is None:
         return []
     lines = ["", "JOB", *_wrapped("; ".join(summary(result, result.job)))]
-    for sentence in (*absent(result, result.job), waiting(result, result.job)):
+    for sentence in (*(one.sentence for one in absent(result, result.job)), waiting(result, result.job)):
         lines += _wrapped(sentence) if sentence else []
     lines += _late(result)
     return [*lines, *_collectives(result.job)]

@@ -8,11 +8,13 @@ from xml.etree import ElementTree
 from traceanalyzer.exit_codes import NOT_JUDGED
 from traceanalyzer.render.findings import gain
 from traceanalyzer.render.ledgers import gpu_words
+from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result, RuleOutcome
 from traceanalyzer.result.gate import at_least, exit_code
 from traceanalyzer.result.ranks import notes
+from traceanalyzer.vocabulary.levels import MEDIUM
 
-USUAL = "medium"
+USUAL = MEDIUM
 """A finding fails its rule from this severity on, where nothing else is asked for."""
 MOST = 20
 """Findings of one rule that are written out."""
@@ -95,7 +97,7 @@ def _written_out(findings: list[Finding]) -> str:
     advice = dict.fromkeys(words for finding in findings for entry in finding.recommend for words in entry.values())
     left = len(findings) - MOST
     return _legal(
-        "\n".join([*lines, *([f"and {left:,} more"] if left > 0 else []), *(f"-> {words}" for words in advice)])
+        "\n".join([*lines, *([f"and {left:,} more"] if left > 0 else []), *(f"-> {plain(words)}" for words in advice)])
     )
 
 

@@ -13,8 +13,8 @@ from traceanalyzer.result.gpus import (
     steps_of_gpus,
 )
 from traceanalyzer.result.unprofiled_words import steps_without_profiler
-from traceanalyzer.result.vocabulary import line_words
 from traceanalyzer.units import format_count, format_duration, format_share
+from traceanalyzer.vocabulary.lines import line_words
 
 WITH_BARS = 2
 """With more GPUs than this the ledgers stand beside each other."""

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_rules
 from traceanalyzer.render.ledgers import Gpus, beside, device_words, gpus_of, spread_rows
-from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clipped, code, details, table, text
+from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clipped, code, details, marked, table, text
 from traceanalyzer.result.document import Finding, Result, Steps
 from traceanalyzer.result.gpus import ledger_lines
 from traceanalyzer.result.job_words import absent, late_sentence, summary, waiting, worth_naming
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.result.unprofiled_words import steps_without_profiler
-from traceanalyzer.result.vocabulary import bound_by_words, line_words
 from traceanalyzer.units import format_count, format_duration, format_share
+from traceanalyzer.vocabulary.lines import line_words
+from traceanalyzer.vocabulary.losses import bound_by_words
 
 MOST_NOTES, MOST_ADVICE, MOST_PROOF, MOST_RULES = 6, 8, 3, 40
 """Of each kind so many are shown, and how many more there are."""
@@ -133,7 +134,7 @@ def _finding(number: int, group: list[Finding]) -> list[str]:
 
 def _advice(group: list[Finding]) -> list[str]:
     said = (
-        f"{text(framework)}: {text(words)}"
+        f"{text(framework)}: {marked(words)}"
         for one in group
         for entry in one.recommend
         for framework, words in entry.items()
@@ -154,7 +155,7 @@ def _others(groups: list[list[Finding]]) -> list[str]:
 def _job(result: Result) -> list[str]:
     if result.job is None:
         return []
-    sentences = [*absent(result, result.job), waiting(result, result.job)]
+    sentences = [*(one.sentence for one in absent(result, result.job)), waiting(result, result.job)]
     late = worth_naming(result)
     lines = [f"- {text(sentence)}" for sentence in sentences if sentence]
     lines += _cut([f"- {text(late_sentence(result, one))}" for one in late], LATE)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from traceanalyzer.render.lines import printable
+from traceanalyzer.result.advice import pieces
 
 LIMIT = 60_000
 """What is written stays below so many bytes of UTF-8: a comment on GitHub holds 65,536 characters, a step summary 1 MiB."""
@@ -32,6 +33,11 @@ def text(words: str) -> str:
 def code(words: str) -> str:
     """Words as inline code, to be copied as they are: neither backticks nor pipes end it. One line."""
     return f"<code>{_ADDRESS.sub(_reference, _MARKUP.sub(_reference, _line(words)))}</code>"
+
+
+def marked(words: str) -> str:
+    """Advice, whose code stands between backticks."""
+    return "".join(code(piece.text) if piece.code else _within(piece.text) for piece in pieces(words))
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
@@ -59,6 +65,12 @@ def clipped(blocks: Sequence[str], limit: int = LIMIT, rest: str = "more section
         kept.append(block)
     left = len(blocks) - len(kept)
     return "\n\n".join([*kept, *([f"… and {left} {rest}"] if left else [])]) + "\n"
+
+
+def _within(words: str) -> str:
+    """Words beside code, from which spaces part them."""
+    before, after = (" " if edge.isspace() else "" for edge in (words[:1], words[-1:]))
+    return f"{before}{text(words)}{after}" if words.strip() else " "
 
 
 def _line(words: str) -> str:

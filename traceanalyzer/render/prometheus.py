@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from traceanalyzer.render.lines import printable
-from traceanalyzer.result.document import OUTCOMES, SEVERITIES, Result
+from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import ledger_lines, steps_of_gpus
 from traceanalyzer.result.ranks import notes
+from traceanalyzer.vocabulary.levels import OUTCOMES, SEVERITIES
 
 NS = 1_000_000_000
 Labels = dict[str, str]

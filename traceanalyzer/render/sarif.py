@@ -15,17 +15,20 @@ from urllib.parse import quote
 import msgspec
 
 from traceanalyzer.render.lines import printable
+from traceanalyzer.render.md import marked
 from traceanalyzer.render.md import text as markdown_text
 from traceanalyzer.render.source_lines import line_in_repository
+from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result, RuleOutcome
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW, MEDIUM
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST = 5_000
 """Code scanning on GitHub keeps so many results of a run."""
 LIMIT = 9_500_000
 """And takes 10 MB, packed; so large a file need not be packed."""
-LEVELS = {"high": "error", "medium": "warning", "low": "note", "info": "note"}
+LEVELS = {HIGH: "error", MEDIUM: "warning", LOW: "note", INFO: "note"}
 LONGEST = 1_000
 """Titles and messages are cut to so many characters."""
 ROOT = "%SRCROOT%"
@@ -95,17 +98,23 @@ def _rule(rule: RuleOutcome, own: list[Finding]) -> dict[str, Any]:
     title = _line(rule.title or rule.rule)
     why = _line(rule.why or title)
     wrong = [_line(words) for words in rule.false_positives]
-    sections = [("Why", [why]), ("What to change", [_line(words) for words in advice]), ("False positives", wrong)]
-    said = [(head, lines) for head, lines in sections if lines]
-    worst = own[0].severity if own else "low"
+    plain_advice = [_line(plain(words)) for words in advice]
+    marked_advice = [f"- {marked(_line(words))}" for words in advice]
+    sections = [
+        ("Why", [why], _bullets([why])),
+        ("What to change", plain_advice, marked_advice),
+        ("False positives", wrong, _bullets(wrong)),
+    ]
+    said = [one for one in sections if one[1]]
+    worst = own[0].severity if own else LOW
     return {
         "id": _line(rule.rule),
         "name": _pascal(own[0].slug if own else title),
         "shortDescription": {"text": title},
         "fullDescription": {"text": why},
         "help": {
-            "text": "\n\n".join(f"{head}: " + "\n".join(lines) for head, lines in said),
-            "markdown": "\n\n".join("\n".join([f"**{head}**", "", *_bullets(lines)]) for head, lines in said),
+            "text": "\n\n".join(f"{head}: " + "\n".join(lines) for head, lines, _ in said),
+            "markdown": "\n\n".join("\n".join([f"**{head}**", "", *bullets]) for head, _, bullets in said),
         },
         "defaultConfiguration": {"level": LEVELS.get(worst, "note")},
         "properties": {"tags": ["performance"], "outcome": rule.outcome},

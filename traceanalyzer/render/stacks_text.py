@@ -8,8 +8,8 @@ from traceanalyzer.names import readable_name
 from traceanalyzer.render.ledgers import gpu_words
 from traceanalyzer.render.lines import WIDTH, page, wrap
 from traceanalyzer.result.stacks import HeavyPath, HeavyPaths
-from traceanalyzer.result.vocabulary import cause_words
 from traceanalyzer.units import format_duration, format_share
+from traceanalyzer.vocabulary.lines import cause_words
 
 TITLES = {
     "idle": "idle, by cause and by what the launching thread did",

@@ -9,12 +9,15 @@ from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_r
 from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
+from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result
+from traceanalyzer.result.evidence_words import evidence_words
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
-from traceanalyzer.result.vocabulary import bound_by_words
 from traceanalyzer.units import format_count
+from traceanalyzer.vocabulary.levels import INFO
+from traceanalyzer.vocabulary.losses import BY_COMPUTE, bound_by_words
 
 EVIDENCE_ROWS = 3
 HEALTH = "TRC"
@@ -51,17 +54,23 @@ def _inputs(result: Result) -> list[str]:
         lines.append(f"input   {item.path} ({item.producer}{rank})")
     left = len(result.inputs) - MOST_INPUTS
     lines += [f"        and {left} more"] if left > 0 else []
+    for beside in result.evidence[:MOST_INPUTS]:
+        lines += wrap(evidence_words(beside), "beside  " if result.inputs else "input   ", "        ")
+    left = len(result.evidence) - MOST_INPUTS
+    lines += [f"        and {left} more"] if left > 0 else []
     for line in outside_lines(result.recordings):
         lines += wrap(line, "length  ", "        ")
     return lines
 
 
 def _calm(result: Result) -> list[str]:
+    if result.evidence and not result.inputs:
+        return ["No findings: nothing worth fixing was seen."]
     if not result.devices:
         python = "torch.profiler with ProfilerActivity.CUDA, or " if may_be_python(result) else ""
         text = f"No findings, because there is no GPU work to look at. Record the GPU too: {python}nsys profile --trace=cuda,nvtx."
         return wrap(text, "", "")
-    if result.verdict.bound_by == "compute":
+    if result.verdict.bound_by == BY_COMPUTE.name:
         return ["No findings: nothing worth fixing was seen."]
     return ["No findings: no rule knows what would save time."]
 
@@ -85,7 +94,7 @@ def _finding(number: int, group: list[Finding], said_above: Collection[str]) -> 
     ]
     if len(group) > 1:
         lines += wrap(f"The same on {alike(group[1:])}.", indent, indent)
-    if all(finding.severity == "info" and finding.saving.recoverable_ns == 0 for finding in group):
+    if all(finding.severity == INFO and finding.saving.recoverable_ns == 0 for finding in group):
         # The findings that account for this time have said what to do.
         return lines
     shown = proofs(first.evidence)
@@ -100,7 +109,7 @@ def _finding(number: int, group: list[Finding], said_above: Collection[str]) -> 
             for item in advice.items():
                 if item not in said:
                     said.add(item)
-                    lines += wrap(f"{item[0]}: {item[1]}", f"{indent}→ ", f"{indent}  ")
+                    lines += wrap(f"{item[0]}: {plain(item[1])}", f"{indent}→ ", f"{indent}  ")
     return lines
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traceanalyzer.report.hatches import HATCHES, STRENGTH, Hatch
-from traceanalyzer.result.vocabulary import line_words
+from traceanalyzer.vocabulary import lines, losses
+from traceanalyzer.vocabulary.lines import Line, line_words
 
 
 @dataclass(frozen=True)
@@ -30,78 +31,70 @@ class Swatch:
         return self.key.replace(".", "-").replace("_", "-")
 
 
-def _line(key: str, meaning: str, light: str, dark: str, hatch: str = "") -> Swatch:
-    """The swatch of a ledger line, which has its name from the vocabulary."""
-    words = line_words(key)
-    return Swatch(key, words[:1].upper() + words[1:], meaning, light, dark, hatch)
+def _line(line: Line, light: str, dark: str, hatch: str = "") -> Swatch:
+    """The swatch of a ledger line, which has its words from the vocabulary."""
+    words = line_words(line.name)
+    return Swatch(line.name, words[:1].upper() + words[1:], line.meaning, light, dark, hatch)
 
 
 SWATCHES: tuple[Swatch, ...] = (
-    _line("compute", "a compute kernel was running", "#306fba", "#71a8f1"),
+    _line(lines.COMPUTE, "#306fba", "#71a8f1"),
     _line(
-        "exposed_communication",
-        "communication that no compute hid",
+        lines.EXPOSED_COMMUNICATION,
         "#8f71e1",
         "#8d73d2",
         "dots",
     ),
-    _line("exposed_memcpy", "copies that nothing else hid", "#53ccc4", "#2fa99f", "fine level"),
-    _line("exposed_memset", "memsets that nothing else hid", "#5f9884", "#8cbba9", "fine upright"),
-    _line("idle.input", "the launching thread waited for the data loader", "#df6e1e", "#e77c31", "rising"),
+    _line(lines.EXPOSED_MEMCPY, "#53ccc4", "#2fa99f", "fine level"),
+    _line(lines.EXPOSED_MEMSET, "#5f9884", "#8cbba9", "fine upright"),
+    _line(lines.INPUT, "#df6e1e", "#e77c31", "rising"),
     _line(
-        "idle.memory_management",
-        "memory was being allocated or freed",
+        lines.MEMORY_MANAGEMENT,
         "#a5583f",
         "#b3664b",
         "grid",
     ),
     _line(
-        "idle.synchronization",
-        "the host had waited for the GPU",
+        lines.SYNCHRONIZATION,
         "#ca3b67",
         "#dc5d89",
         "crossed",
     ),
-    _line("idle.mpi", "the launching thread was in an MPI call", "#503886", "#5c326e", "fine chequered"),
-    _line("idle.os", "the launching thread was in a system call", "#5cbc7a", "#62bc80", "fine grid"),
-    _line("idle.host_work", "the launching thread was busy elsewhere", "#e6ab22", "#e3b135", "falling"),
+    _line(lines.MPI, "#503886", "#5c326e", "fine chequered"),
+    _line(lines.OS, "#5cbc7a", "#62bc80", "fine grid"),
+    _line(lines.HOST_WORK, "#e6ab22", "#e3b135", "falling"),
     _line(
-        "idle.host_untraced",
-        "no call or range was recorded on the launching thread",
+        lines.HOST_UNTRACED,
         "#e0c171",
         "#b69b59",
         "fine falling",
     ),
     _line(
-        "idle.launch_latency",
-        "from the launch call to the kernel's start",
+        lines.LAUNCH_LATENCY,
         "#b6b741",
         "#c2c352",
         "upright",
     ),
     _line(
-        "idle.dependency",
-        "launched, but waiting for another stream or device",
+        lines.DEPENDENCY,
         "#a182a9",
         "#bb9bc6",
         "level",
     ),
     _line(
-        "idle.queued",
-        "launched, and nothing recorded says why it did not run",
+        lines.QUEUED,
         "#6e2c50",
         "#862638",
         "diamonds",
     ),
     _line(
-        "idle.turnaround",
-        "the hardware's hand-over between operations",
+        lines.TURNAROUND,
         "#adc6e5",
         "#777777",
         "fine dots",
     ),
-    _line("idle.profiler", "the profiler's own overhead", "#a7a7a7", "#768ba7", "fine rising"),
-    _line("idle.unattributed", "no launch record says why", "#6e7883", "#465363", "chequered"),
+    _line(lines.PROFILER, "#a7a7a7", "#768ba7", "fine rising"),
+    _line(lines.UNATTRIBUTED, "#6e7883", "#465363", "chequered"),
     Swatch("communication", "Communication", "a communication kernel was running", "#8f71e1", "#8d73d2", "dots"),
     Swatch(
         "communication_wait",
@@ -144,31 +137,22 @@ CODES: dict[str, int] = {swatch.key: code for code, swatch in enumerate(SWATCHES
 BY_KEY: dict[str, Swatch] = {swatch.key: swatch for swatch in SWATCHES}
 
 # The events' own words for what they are.
-GPU_OP_KEYS = {"kernel": "compute", "graph": "compute", "memcpy": "memcpy", "memset": "memset"}
+GPU_OP_KEYS = {"kernel": lines.COMPUTE.name, "graph": lines.COMPUTE.name, "memcpy": "memcpy", "memset": "memset"}
 API_CLASS_KEYS = {"launch": "call.launch", "sync": "call.sync", "copy": "call.copy", "memory": "call.memory"}
 RANGE_KEYS = {
     **{"operator": "operator", "annotation": "annotation", "nvtx": "annotation", "python": "python"},
     **{"openacc": "annotation", "openmp": "annotation", "callback": "operator", "mpi": "call.mpi", "os": "call.os"},
 }
-BOUND_BY_KEYS = {
-    "compute": "compute",
-    "communication": "exposed_communication",
-    "memcpy": "exposed_memcpy",
-    "input": "idle.input",
-    "host": "idle.host_work",
-    "launch": "idle.launch_latency",
-    "synchronization": "idle.synchronization",
-    "memory_management": "idle.memory_management",
-    "dependency": "idle.dependency",
-    "queued": "idle.queued",
-    "mpi": "idle.mpi",
-    "os": "idle.os",
-}
+BOUND_BY_KEYS: dict[str, str] = {losses.BY_COMPUTE.name: lines.COMPUTE.name}
+"""By what bounds a run, the line that stands for it: the first of those that it is lost to."""
+for _one in lines.LINES.values():
+    if _one.loss and _one.loss.bound is not losses.UNKNOWN:
+        BOUND_BY_KEYS.setdefault(_one.loss.bound_by, _one.name)
 
 
 def kernel_key(kind: str | None) -> str:
     """The swatch of kernels of this class or family."""
-    return "exposed_communication" if kind == "communication" else "compute"
+    return lines.EXPOSED_COMMUNICATION.name if kind == "communication" else lines.COMPUTE.name
 
 
 def luminance(colour: str) -> float:

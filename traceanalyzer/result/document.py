@@ -13,16 +13,14 @@ import msgspec
 
 from traceanalyzer.result.job import Job
 from traceanalyzer.result.written import Written
+from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW
 
 SCHEMA_VERSION = "1.0"
-SEVERITIES = ("info", "low", "medium", "high")
 LEAST_SPEEDUP = 1.005
 """A predicted speedup below this is none."""
 TIMED = "In the steps that were timed"
 """The note on a prediction that is above the ceiling because more than its share of the time lies in those steps; no further time goes
 with it."""
-CONFIDENCES = ("low", "medium", "high")
-OUTCOMES = ("fired", "clean", "not_applicable", "could_not_judge", "error")
 
 
 @dataclass(frozen=True)
@@ -272,8 +270,8 @@ class Finding:
     @property
     def matters(self) -> bool:
         """Whether a reader is to see it before all else: not where it is for information only, or a low note of the trace's health."""
-        if self.severity in ("info", "low"):
-            return self.severity == "low" and (self.saving.pays or self.saving.recoverable_ns is None)
+        if self.severity in (INFO, LOW):
+            return self.severity == LOW and (self.saving.pays or self.saving.recoverable_ns is None)
         return True
 
 
@@ -332,7 +330,7 @@ class Result(Written):
         """False when the trace has no GPU work to judge, or damage hides it (exit code 3). Evidence that was given alone needs none."""
         alone = not self.inputs and any(one.rows for one in self.evidence)
         return (alone or any(device.window_ns for device in self.devices)) and not any(
-            note.severity == "high" for note in self.health
+            note.severity == HIGH for note in self.health
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from traceanalyzer.exit_codes import FAILED, NOT_JUDGED, PASSED
-from traceanalyzer.result.document import SEVERITIES, Result
+from traceanalyzer.result.document import Result
+from traceanalyzer.vocabulary.levels import MEDIUM, SEVERITIES
 
-DAMAGED = "medium"
+DAMAGED = MEDIUM
 """From this severity on, damage may hide what a gate looks for."""
 
 

@@ -11,6 +11,7 @@ from statistics import median
 from traceanalyzer.result.document import Device, Result, Steps
 from traceanalyzer.result.job import LateRank
 from traceanalyzer.result.ranks import rank_list
+from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOSED_MEMCPY, EXPOSED_MEMSET, idle_line
 
 SIDE_BY_SIDE = 16
 """GPUs whose ledgers can still be read beside each other; of more, the spread is shown and those that differ most."""
@@ -33,11 +34,11 @@ class Spread:
 def ledger_lines(device: Device) -> dict[str, int]:
     """The lines of a ledger, in ns, by the names that the tables give them. They add up to the window."""
     return {
-        "compute": device.compute_ns,
-        "exposed_communication": device.exposed_communication_ns,
-        "exposed_memcpy": device.exposed_memcpy_ns,
-        "exposed_memset": device.exposed_memset_ns,
-        **{f"idle.{cause}": ns for cause, ns in device.idle_by_cause_ns.items()},
+        COMPUTE.name: device.compute_ns,
+        EXPOSED_COMMUNICATION.name: device.exposed_communication_ns,
+        EXPOSED_MEMCPY.name: device.exposed_memcpy_ns,
+        EXPOSED_MEMSET.name: device.exposed_memset_ns,
+        **{idle_line(cause): ns for cause, ns in device.idle_by_cause_ns.items()},
     }
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer, late_ranks
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism
 from traceanalyzer.result.ranks import rank_list
-from traceanalyzer.result.vocabulary import cause_words, line_words
 from traceanalyzer.units import format_bytes, format_count, format_duration, format_share
+from traceanalyzer.vocabulary.lines import cause_of_line, cause_words, is_idle, line_words
 
 MOST_PARALLELISMS = 4
 HARDLY_WAITING = 0.01
@@ -27,16 +30,25 @@ def summary(result: Result, job: Job) -> list[str]:
     return clauses
 
 
-def absent(result: Result, job: Job) -> list[str]:
-    """Sentences about ranks that are missing, without GPU work or recorded twice."""
+@dataclass(frozen=True)
+class Absence:
+    """What is not there of a job, or not once: its `kind` in a word, and a sentence."""
+
+    kind: Literal["missing", "no GPU work", "doubled"]
+    sentence: str
+
+
+def absent(result: Result, job: Job) -> list[Absence]:
+    """Ranks that are missing, without GPU work or recorded twice."""
     said = []
     if job.missing_ranks:
         they = "it" if len(job.missing_ranks) == 1 else "they"
-        said.append(f"No recording of {_ranks(job.missing_ranks)}: what {they} did is not known.")
+        said.append(Absence("missing", f"No recording of {_ranks(job.missing_ranks)}: what {they} did is not known."))
     if silent := _without_gpu_work(result, job):
-        said.append(f"No GPU work was recorded of {_ranks(silent)}: who waited for whom is not known there.")
+        sentence = f"No GPU work was recorded of {_ranks(silent)}: who waited for whom is not known there."
+        said.append(Absence("no GPU work", sentence))
     if job.doubled_ranks:
-        said.append(f"Recorded more than once: {_ranks(job.doubled_ranks)}.")
+        said.append(Absence("doubled", f"Recorded more than once: {_ranks(job.doubled_ranks)}."))
     return said
 
 
@@ -78,8 +90,8 @@ def why_late(late: LateRank) -> str:
         return late.why
     if late.line is None:
         return "is meanwhile in no call or range that was recorded"
-    if late.line.startswith("idle."):
-        return f"stands idle meanwhile ({cause_words(late.line.removeprefix('idle.'))})"
+    if is_idle(late.line):
+        return f"stands idle meanwhile ({cause_words(cause_of_line(late.line))})"
     return f"is busy meanwhile ({line_words(late.line)})"
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from traceanalyzer.result.document import Finding, Recording, Verdict
 from traceanalyzer.result.verdict import within
-from traceanalyzer.result.vocabulary import CONTEXT, MODULES
 from traceanalyzer.units import format_duration
+from traceanalyzer.vocabulary.copies import CONTEXT, MODULES
+from traceanalyzer.vocabulary.losses import UNKNOWN
 
 MOSTLY_OUTSIDE = "REC001"
 """The rule that says so."""
@@ -26,7 +27,7 @@ def with_outside(verdict: Verdict, recordings: Sequence[Recording], findings: Se
     """The verdict, whose sentence says first what is not judged, where a finding says that this is most of a recording."""
     found = {finding.scope.rank for finding in findings if finding.rule == MOSTLY_OUTSIDE}
     apart = [one for one in recordings if one.rank in found and one.before_ns is not None]
-    if verdict.bound_by == "unknown" or not apart or len(apart) < len(recordings) / 2:
+    if verdict.bound_by == UNKNOWN.name or not apart or len(apart) < len(recordings) / 2:
         return verdict
     worst = max(apart, key=lambda one: one.outside_share)
     judged = worst.end_ns - worst.start_ns - (worst.before_ns or 0) - (worst.after_ns or 0)

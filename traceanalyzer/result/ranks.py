@@ -6,13 +6,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from traceanalyzer.result.document import SEVERITIES, Finding, Health, Saving
+from traceanalyzer.result.document import Finding, Health, Saving
 from traceanalyzer.units import format_count, format_share
+from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
+from traceanalyzer.vocabulary.levels import SEVERITIES
 
 MOST_NOTES = 4
 """Health notes of one code that are shown; their figures can differ by rank."""
 MORE = "more of this kind, with other figures"
-COUNTED = ("TRC006",)
+COUNTED = (RANKS_IN_DOUBT,)
 """Codes whose words say how many."""
 
 

@@ -8,8 +8,28 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeVar
 
-from traceanalyzer.result.document import SEVERITIES, Result, Verdict
+from traceanalyzer.result.document import Result, Verdict
 from traceanalyzer.units import format_duration, format_share
+from traceanalyzer.vocabulary.levels import HIGH, SEVERITIES
+from traceanalyzer.vocabulary.lines import COMPUTE
+from traceanalyzer.vocabulary.losses import (
+    BY_COMMUNICATION,
+    BY_COMPUTE,
+    BY_HOST,
+    BY_MPI,
+    CAUSES,
+    FAMILIES,
+    HOST,
+    HOST_UNTRACED,
+    LAUNCH,
+    LAUNCH_COPIES,
+    MEMCPY,
+    MEMSET,
+    QUEUED,
+    START_UP,
+    UNKNOWN,
+    Cause,
+)
 
 Key = TypeVar("Key", bound=Hashable)
 WORTH_A_SENTENCE = 0.05
@@ -18,52 +38,15 @@ WASTE_WORTH_A_SENTENCE = 0.10
 """Nor is computing that could be cheaper, which is estimated, below this one."""
 
 
-@dataclass(frozen=True)
-class Cause:
-    """A kind of lost time: what `bound_by` calls it, what the sentence says, and whether the GPU stands idle meanwhile.
-
-    For idle time `words` is the clause that says how much it costs; else it is what takes the time.
-    """
-
-    bound_by: str
-    words: str
-    idle: bool = True
-
-
-CAUSES: dict[str, Cause] = {
-    "input": Cause("input", "the data loader costs {much}"),
-    "host": Cause("host", "work on the host between launches costs {much}"),
-    "host_untraced": Cause("host", "host time without a recorded call or range costs {much}"),
-    "launch": Cause("launch", "launching kernels costs {much}"),
-    "launch_copies": Cause("launch", "launching copies costs {much}"),
-    "synchronization": Cause("synchronization", "the host waiting for the GPU before it goes on costs {much}"),
-    "memory_management": Cause("memory_management", "allocating and freeing memory costs {much}"),
-    "dependency": Cause("dependency", "waiting for another stream or device costs {much}"),
-    "queued": Cause(
-        "queued",
-        "for {much} nothing recorded says why work that was launched did not run, which could not be judged",
-    ),
-    "mpi": Cause("mpi", "MPI calls cost {much}"),
-    "os": Cause("os", "system calls of the launching thread cost {much}"),
-    "start_up": Cause("host", "start-up, which is paid once, costs {much}"),
-    "unattributed": Cause("unknown", "for {much} the trace does not record what was launched when"),
-    "profiler": Cause("unknown", "the profiler itself costs {much}"),
-    "communication": Cause("communication", "communication that no computation covers", idle=False),
-    "memcpy": Cause("memcpy", "memory copies that no computation covers", idle=False),
-    "memset": Cause("memcpy", "memsets that no computation covers", idle=False),
-    "turnaround": Cause("unknown", "the hardware's hand-over from one operation to the next", idle=False),
-}
-FAMILIES: dict[str, list[str]] = {}
-"""The causes that `bound_by` calls the same, together; the unknown ones each for itself."""
-for _name, _cause in CAUSES.items():
-    FAMILIES.setdefault(_name if _cause.bound_by == "unknown" else _cause.bound_by, []).append(_name)
 MIXED = {
-    "memcpy": ("memset", "memory copies and memsets that no computation covers"),
-    "launch": ("launch_copies", "launching kernels and copies costs {much}"),
-    "host": ("host_untraced", "the host between launches costs {much}, {part} of it without a recorded call or range"),
+    MEMCPY.name: (MEMSET.name, "memory copies and memsets that no computation covers"),
+    LAUNCH.name: (LAUNCH_COPIES.name, "launching kernels and copies costs {much}"),
+    HOST.name: (
+        HOST_UNTRACED.name,
+        "the host between launches costs {much}, {part} of it without a recorded call or range",
+    ),
 }
 """By `bound_by`: the other cause of its family, and what is said where both are large."""
-START_UP = "start_up"
 START_UP_FIRST = 0.25
 """From this share of the window on, start-up is said first, and the rest is judged without it: a longer run pays it no second time."""
 MOST = 0.5
@@ -130,7 +113,7 @@ class Split:
     @property
     def compute(self) -> float:
         """Share of the window that computes."""
-        return self.share(self.by_cause.get("compute", 0))
+        return self.share(self.by_cause.get(COMPUTE.name, 0))
 
     def share(self, ns: int) -> float:
         return ns / self.window if self.window else 0.0
@@ -165,19 +148,19 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
     What computes at least half of the time is bound by computing, any other by its largest loss. A GPU is named where it stands out.
     """
     if not splits or hidden:
-        return Verdict("unknown", hidden or NOTHING_TO_JUDGE)
+        return Verdict(UNKNOWN.name, hidden or NOTHING_TO_JUDGE)
     timed = [split for split in splits if split.window]
     if not timed:
-        return Verdict("unknown", NO_DURATION)
+        return Verdict(UNKNOWN.name, NO_DURATION)
     job = together(timed)
-    started = job.by_cause.get(START_UP, 0)
+    started = job.by_cause.get(START_UP.name, 0)
     if job.share(started) < START_UP_FIRST:
         return _judged(timed, job)
     part, whole = (format_duration(ns / job.gpus) for ns in (started, job.window))
     said = f"{part} of the {whole} judged are start-up, which is paid once"
     warm = [one for one in map(_without_start_up, timed) if one.window]
     if not warm:
-        return Verdict("host", f"{said}.")
+        return Verdict(BY_HOST.name, f"{said}.")
     left = _judged(warm, together(warm))
     length = format_duration(sum(one.window for one in warm) // len(warm))
     return Verdict(left.bound_by, f"{said}; in the {length} left, {within(left.headline)}")
@@ -185,7 +168,7 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
 
 def verdict_on_evidence(result: Result) -> Verdict:
     """The verdict where no trace was given, so that there is no time to be bound by anything."""
-    if (grave := next((note for note in result.health if note.severity == "high"), None)) is not None:
+    if (grave := next((note for note in result.health if note.severity == HIGH), None)) is not None:
         return Verdict("unknown", f"Could not judge: {grave.message}.")
     if not any(one.rows for one in result.evidence):
         return Verdict("unknown", NOTHING_READ)
@@ -195,18 +178,18 @@ def verdict_on_evidence(result: Result) -> Verdict:
 
 
 def _judged(timed: Sequence[Split], job: Split) -> Verdict:
-    bound_by = "compute" if job.compute >= 0.5 else CAUSES[job.main_loss()[0]].bound_by
+    bound_by = BY_COMPUTE.name if job.compute >= 0.5 else CAUSES[job.main_loss()[0]].bound_by
     return Verdict(bound_by, f"{_of_the_job(job) or _sentence(_standing_out(timed, job) or job)}.")
 
 
 def _without_start_up(split: Split) -> Split:
-    started = split.by_cause.get(START_UP, 0)
+    started = split.by_cause.get(START_UP.name, 0)
     return replace(
         split,
         window=split.window - started,
         idle=split.idle - started,
-        by_cause={**split.by_cause, START_UP: 0},
-        sharper=tuple(one for one in split.sharper if one[0] != START_UP),
+        by_cause={**split.by_cause, START_UP.name: 0},
+        sharper=tuple(one for one in split.sharper if one[0] != START_UP.name),
         pace=None,
     )
 
@@ -246,9 +229,9 @@ def one_gpu(portions: Sequence[Split], name: str, window: int) -> Split:
     Where several compute at once that is one time of the GPU: it computes in all of its window that is nothing else.
     """
     every = together(portions)
-    others = {cause: ns for cause, ns in every.by_cause.items() if cause != "compute"}
+    others = {cause: ns for cause, ns in every.by_cause.items() if cause != COMPUTE.name}
     return replace(
-        every, name=name, window=window, by_cause={"compute": window - sum(others.values()), **others}, gpus=1
+        every, name=name, window=window, by_cause={COMPUTE.name: window - sum(others.values()), **others}, gpus=1
     )
 
 
@@ -278,7 +261,7 @@ def _of_the_job(split: Split) -> str | None:
     """What all GPUs together say, where they lose most to waiting for one another."""
     name, ns = split.main_loss()
     waited, sentence = split.waited or (0, "")
-    largest = CAUSES[name].bound_by in ("communication", "mpi") and split.share(waited) >= WORTH_A_SENTENCE
+    largest = CAUSES[name].bound in (BY_COMMUNICATION, BY_MPI) and split.share(waited) >= WORTH_A_SENTENCE
     least = MOST * ns if split.explained > waited / MOST else SOME * ns
     idle = 0 if CAUSES[name].idle else split.main_loss(idle=True)[1]
     return sentence if largest and waited >= max(least, NEARLY * idle) else None
@@ -316,7 +299,7 @@ def _idle(split: Split, cause: Cause, ns: int) -> str:
     if split.unseen >= MOST * split.idle:
         unseen = format_share(split.share(split.unseen))
         return f"Could not judge {unseen} of the time: work from before the recording, which it does not show, may have been running"
-    if split.by_cause.get("queued", 0) >= MOST * split.idle:
+    if split.by_cause.get(QUEUED.name, 0) >= MOST * split.idle:
         why = "work was launched, and nothing recorded says why it did not run"
         who = f"{split.name} {'is' if split.gpus == 1 else 'are'}"
         return f"Could not judge why {who} idle {share} of the time: {why}"
@@ -329,9 +312,9 @@ def _idle(split: Split, cause: Cause, ns: int) -> str:
     if told := _sharper(split, cause, ns):
         name, part, title = told
         # What is paid once is no cost of a step.
-        whole = replace(split, pace=None) if name == START_UP else split
+        whole = replace(split, pace=None) if name == START_UP.name else split
         return f"{idle}; {within(title)}: {whole.much(part)}"
-    untraced = format_share(split.by_cause.get("host_untraced", 0) / ns)
+    untraced = format_share(split.by_cause.get(HOST_UNTRACED.name, 0) / ns)
     return f"{idle}; {_words(split, cause, ns).format(much=split.much(ns), part=untraced)}"
 
 

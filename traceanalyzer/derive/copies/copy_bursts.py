@@ -9,6 +9,16 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.copies.tables import COPY_BURSTS
 from traceanalyzer.derive.streams.transfers import apart
 from traceanalyzer.intervals import Array, Spans, covered
+from traceanalyzer.vocabulary.lines import (
+    COMPUTE,
+    EXPOSED_COMMUNICATION,
+    EXPOSED_MEMCPY,
+    HOST_UNTRACED,
+    HOST_WORK,
+    LAUNCH_LATENCY,
+    SYNCHRONIZATION,
+    UNATTRIBUTED,
+)
 
 LARGE_BYTES = 1 << 20
 """From about this size on the link takes longer than the host does to issue a copy. Such a copy ends a run of small ones."""
@@ -18,10 +28,10 @@ MAX_PAUSE_NS = 200_000
 """Issuing a copy takes tens of microseconds, several times that under a profiler; in a longer pause the host did something else."""
 MAX_SWEEP_PAUSE_NS = 1_000_000
 """A host that only reads or writes managed memory faults every 2 MiB at most, which take it less than this."""
-PAUSE_LINES = tuple(f"idle.{cause}" for cause in ("launch_latency", "synchronization", "host_work", "host_untraced"))
-KERNEL_LINES = ("compute", "exposed_communication")
+PAUSE_LINES = (LAUNCH_LATENCY.name, SYNCHRONIZATION.name, HOST_WORK.name, HOST_UNTRACED.name)
+KERNEL_LINES = (COMPUTE.name, EXPOSED_COMMUNICATION.name)
 # Before a migration of which no thread is known the idle time has no cause.
-SWEEP_LINES = (*PAUSE_LINES, "idle.unattributed")
+SWEEP_LINES = (*PAUSE_LINES, UNATTRIBUTED.name)
 
 
 def copy_bursts(ledger_ops: pa.Table, ledger_intervals: pa.Table, copies: pa.Table, api_calls: pa.Table) -> pa.Table:
@@ -76,7 +86,7 @@ def _runs(copies: pa.Table, place: Array, tiles: pa.Table, called: Array, manage
         "copies": count,
         "bytes": np.add.reduceat(size, first),
         "median_bytes": median,
-        "exposed": covered(begin, stop, _on(tiles, "exposed_memcpy")),
+        "exposed": covered(begin, stop, _on(tiles, EXPOSED_MEMCPY.name)),
         "under_kernels": np.add.reduceat(covered(*apart(start, end), _on(tiles, *KERNEL_LINES)), first),
         "idle": covered(begin, stop, _on(tiles, *(SWEEP_LINES if managed else PAUSE_LINES))),
     }
@@ -92,7 +102,7 @@ def _at_one_task(start: Array, end: Array, tiles: pa.Table, called: Array) -> fr
 
 def _launch_start(start: Array, tiles: pa.Table) -> Array:
     """When the wait for the launch began that ends at `start`; `start` itself where no such wait does."""
-    low, high = _on(tiles, "idle.launch_latency")
+    low, high = _on(tiles, LAUNCH_LATENCY.name)
     if not len(high):
         return start
     index = np.minimum(np.searchsorted(high, start), len(high) - 1)

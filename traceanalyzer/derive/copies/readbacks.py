@@ -18,9 +18,10 @@ from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.ledger.launches import call_of
 from traceanalyzer.derive.streams.transfers import apart, exposed
 from traceanalyzer.intervals import Array, Spans, covered, covered_before, join, total
+from traceanalyzer.vocabulary.lines import HOST_UNTRACED, HOST_WORK, LAUNCH_LATENCY, SYNCHRONIZATION
 
 NEVER = np.iinfo(np.int64).max
-HOST_CAUSES = ("synchronization", "host_work", "host_untraced", "launch_latency")
+HOST_CAUSES = (SYNCHRONIZATION.cause, HOST_WORK.cause, HOST_UNTRACED.cause, LAUNCH_LATENCY.cause)
 
 
 def readbacks(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, THREAD, count, ns
-from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.derived import Derived, Sample
 from traceanalyzer.model.needs import NO_COPIES
 from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.vocabulary.lines import EXPOSED_MEMCPY, HOST_WORK
 
 COPIES = TableSpec(
     "copies",
@@ -102,6 +103,11 @@ READBACKS = TableSpec(
     ),
 )
 
+_COPIES_AND_IDLE = Sample(
+    {"idle": 0, "exposed": ("duration", "idle")},
+    lines=((EXPOSED_MEMCPY.name, ("exposed",)), (HOST_WORK.name, ("idle",))),
+)
+
 DERIVED = (
     Derived(
         "copies",
@@ -110,6 +116,8 @@ DERIVED = (
         COPIES,
         NO_COPIES,
         kept=True,
+        label="[{bytes} ]{copy_kind:way}[{pageable?}, pageable], [{exposed} exposed|{duration}][, in {range_name}]",
+        sample=Sample({"exposed": ("duration",)}, lines=((EXPOSED_MEMCPY.name, ("exposed",)),)),
     ),
     Derived(
         "copy_bursts",
@@ -117,6 +125,8 @@ DERIVED = (
         ("ledger_ops", "ledger_intervals", "copies", "api_calls"),
         COPY_BURSTS,
         NO_COPIES,
+        label="{copies} [{managed?}migrations|copies] in {duration}, {bytes}[{idle?}, {idle} idle between them][, in {range_name}]",
+        sample=_COPIES_AND_IDLE,
     ),
     Derived(
         "readbacks",
@@ -124,5 +134,8 @@ DERIVED = (
         ("ledger_ops", "busy", "launches", "gaps", "host", "callers"),
         READBACKS,
         NO_COPIES,
+        label="[{bytes} ]to the host[{pageable?}, pageable], {exposed} exposed[{idle?}, {idle} idle after it]"
+        "[, in {operator}][ at {source}]",
+        sample=_COPIES_AND_IDLE,
     ),
 )

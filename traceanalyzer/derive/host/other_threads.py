@@ -23,6 +23,7 @@ from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.places import parsed_frame
 from traceanalyzer.derive.host.tables import OTHER_THREADS
 from traceanalyzer.intervals import EMPTY, Array, Spans, covered, innermost, join, overlaps, union
+from traceanalyzer.vocabulary.lines import HOST_UNTRACED, HOST_WORK
 
 TURN_NS = 5_000_000
 """The interpreter's switch interval. What is longer than whole turns of it, within `LATE`, is the other thread's bytecode."""
@@ -66,7 +67,7 @@ def other_threads(gaps: pa.Table, host: Host, host_ranges: pa.Table, side_thread
     if not mates:
         return OTHER_THREADS.empty()
     lanes = _Lanes(host, host_ranges)
-    parts = gaps.filter(pa.array(frames.equals(gaps, "cause", "host_work", "host_untraced")))
+    parts = gaps.filter(pa.array(frames.equals(gaps, "cause", HOST_WORK.cause, HOST_UNTRACED.cause)))
     start, end = frames.ints(parts, "start_ns"), frames.ints(parts, "end_ns")
     launching: dict[tuple[int, int], dict[ThreadKey, Array]] = defaultdict(dict)
     for (rank, process, thread), rows in frames.together(

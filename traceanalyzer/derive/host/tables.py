@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, THREAD, count
-from traceanalyzer.model.derived import Derived, Needs
+from traceanalyzer.model.derived import Derived, Needs, Sample
 from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.vocabulary.lines import HOST_WORK
 
 OTHER_THREADS = TableSpec(
     "other_threads",
@@ -74,5 +75,7 @@ DERIVED = (
             _ALL_THREADS,
             settings=("python_stacks",),
         ),
+        label="{duration} waiting for Python's lock[ in {place}]; {other:text}[ ran {frame}| ran Python]",
+        sample=Sample(lines=((HOST_WORK.name, ("duration",)),)),
     ),
 )

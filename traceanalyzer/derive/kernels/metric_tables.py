@@ -51,5 +51,6 @@ DERIVED = (
             {"nsys": "nsys records them with --gpu-metrics-devices=cuda-visible"},
             settings=("counters",),
         ),
+        label="traceanalyzer.derive.kernels.labels:metric",
     ),
 )

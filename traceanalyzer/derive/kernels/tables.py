@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, count, ns
-from traceanalyzer.model.derived import Derived, Needs
+from traceanalyzer.model.derived import Derived, Needs, Sample
 from traceanalyzer.model.needs import NO_KERNELS
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
@@ -159,6 +159,7 @@ DERIVED = (
         ("ledger_ops", "devices", "launches", "host", "program"),
         KERNELS,
         NO_KERNELS,
+        sample=Sample({"alone": ("duration",)}),
     ),
     Derived(
         "kernel_pace",
@@ -166,6 +167,7 @@ DERIVED = (
         ("kernels", "counters"),
         KERNEL_PACE,
         NO_KERNELS,
+        label="{duration} in which the same kernels take {ratio} times as long",
     ),
     Derived(
         "kernel_chains",
@@ -173,6 +175,8 @@ DERIVED = (
         ("ledger_ops", "step_stats"),
         KERNEL_CHAINS,
         NO_KERNELS,
+        label="{kernels} kernels, {busy}; the longest: {name}",
+        sample=Sample({"busy": ("duration",)}),
     ),
     Derived(
         "attention_blocks",
@@ -180,5 +184,6 @@ DERIVED = (
         ("ledger_ops", "launches", "host", "step_stats"),
         ATTENTION_BLOCKS,
         NO_KERNELS,
+        label="traceanalyzer.derive.kernels.labels:attention",
     ),
 )

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.derive import frames
 from traceanalyzer.intervals import Spans, join, subtract, union
+from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOSED_MEMCPY, EXPOSED_MEMSET
 
 
 def ledger_ops(gpu_ops: pa.Table) -> pa.Table:
@@ -30,10 +31,10 @@ def by_line(ops: pa.Table) -> dict[str, frames.Flags]:
     memcpy, memset = frames.equals(ops, "kind", "memcpy"), frames.equals(ops, "kind", "memset")
     communication = frames.equals(ops, "class", "communication") & ~memcpy & ~memset
     return {
-        "compute": ~(memcpy | memset | communication),
-        "exposed_communication": communication,
-        "exposed_memcpy": memcpy,
-        "exposed_memset": memset,
+        COMPUTE.name: ~(memcpy | memset | communication),
+        EXPOSED_COMMUNICATION.name: communication,
+        EXPOSED_MEMCPY.name: memcpy,
+        EXPOSED_MEMSET.name: memset,
     }
 
 
@@ -60,10 +61,10 @@ class Busy:
         """The busy lines of the ledger: each kind without what precedes it."""
         kernels = join(self.compute, self.communication)
         return {
-            "compute": self.compute,
-            "exposed_communication": subtract(self.communication, self.compute),
-            "exposed_memcpy": subtract(self.memcpy, kernels),
-            "exposed_memset": subtract(self.memset, join(kernels, self.memcpy)),
+            COMPUTE.name: self.compute,
+            EXPOSED_COMMUNICATION.name: subtract(self.communication, self.compute),
+            EXPOSED_MEMCPY.name: subtract(self.memcpy, kernels),
+            EXPOSED_MEMSET.name: subtract(self.memset, join(kernels, self.memcpy)),
         }
 
 

@@ -21,12 +21,28 @@ from traceanalyzer.derive.ledger.gap_names import NAMES, NUMBERS, by_samples, pa
 from traceanalyzer.derive.ledger.idle import Idle
 from traceanalyzer.derive.ledger.launches import crowded
 from traceanalyzer.derive.ledger.shared import Portion
-from traceanalyzer.derive.ledger.tables import GAPS, IDLE_CAUSES
+from traceanalyzer.derive.ledger.tables import GAPS
 from traceanalyzer.derive.recording.earlier_work import may_follow_earlier_work
 from traceanalyzer.derive.steps.steps import steps_at
 from traceanalyzer.derive.streams.event_waits import held_by_event
 from traceanalyzer.derive.streams.partners import has_partner
 from traceanalyzer.intervals import Array, Spans, complement, join, latest, pieces
+from traceanalyzer.vocabulary.lines import (
+    DEPENDENCY,
+    HOST_UNTRACED,
+    HOST_WORK,
+    IDLE_CAUSES,
+    INPUT,
+    LAUNCH_LATENCY,
+    MEMORY_MANAGEMENT,
+    MPI,
+    OS,
+    PROFILER,
+    QUEUED,
+    SYNCHRONIZATION,
+    TURNAROUND,
+    UNATTRIBUTED,
+)
 
 CAUSE = {cause: index for index, cause in enumerate(IDLE_CAUSES)}
 SAMPLED = (THREAD, OTHERS)
@@ -79,8 +95,8 @@ def gaps(
             "cause": frames.names(parts.cause, IDLE_CAUSES),
             "gap": idle.number[gap],
             "gap_duration": (idle.end - idle.start)[gap],
-            "draining": np.isin(gap, gap[parts.cause == CAUSE["synchronization"]]),
-            "earlier_work": earlier[gap] & parts.is_cause("queued", "unattributed"),
+            "draining": np.isin(gap, gap[parts.cause == CAUSE[SYNCHRONIZATION.cause]]),
+            "earlier_work": earlier[gap] & parts.is_cause(QUEUED.cause, UNATTRIBUTED.cause),
             "process": frames.numbers(process),
             "thread": frames.numbers(idle.thread[gap]),
             **{column: host.named(names[column][order]) for column in NAMES if column != "source"},
@@ -150,19 +166,19 @@ def _parts(
     parts: list[_Parts] = []
     # As if they had no call: what so many GPUs waited for is not told (`launches.MOST_GPUS`).
     known = np.append(~crowd, False)[idle.call] | idle.faulted
-    parts.append(_some(np.flatnonzero(~known), start, end, "unattributed"))
+    parts.append(_some(np.flatnonzero(~known), start, end, UNATTRIBUTED.cause))
 
     early = known & ((idle.call_end <= start) | idle.same_call)
     short = end - start <= MAX_TURNAROUND_NS
     handover = early & (idle.same_call | (idle.same_stream & short))
-    parts.append(_some(np.flatnonzero(handover), start, end, "turnaround"))
+    parts.append(_some(np.flatnonzero(handover), start, end, TURNAROUND.cause))
     in_time = early & ~handover
     late = known & ~early
     host_end = np.clip(idle.call_start, start, end)
     launch_end = np.clip(idle.call_end + MAX_LAUNCH_DELAY_NS, host_end, end)
     # When an operation that was launched could have begun, had nothing held it.
     free = np.where(late, launch_end, start)
-    for cause, gap in (("dependency", partner), ("queued", ~partner)):
+    for cause, gap in ((DEPENDENCY.cause, partner), (QUEUED.cause, ~partner)):
         parts.append(_some(np.flatnonzero((in_time | late) & gap), free, end, cause))
 
     behind = np.flatnonzero(late)
@@ -176,7 +192,10 @@ def _parts(
         mine = behind[rows]
         lane = host.thread(*who)
         own = _Parts.joined(
-            [_host_parts(mine, start, host_end, lane), _some(mine, host_end, launch_end, "launch_latency", host_end)]
+            [
+                _host_parts(mine, start, host_end, lane),
+                _some(mine, host_end, launch_end, LAUNCH_LATENCY.cause, host_end),
+            ]
         )
         own = _by_activity(own, lane)
         found = {column: np.full(len(own.gap), absent.get(column, NULL), np.int64) for column in columns}
@@ -185,7 +204,7 @@ def _parts(
             found[column][some] = values
         if lane.sampled is not None:
             found["sampled"][:] = SAMPLED.index(lane.sampled)
-        by_samples(own.start, own.end, own.is_cause("host_untraced"), own.is_cause("os"), found, lane, host)
+        by_samples(own.start, own.end, own.is_cause(HOST_UNTRACED.cause), own.is_cause(OS.cause), found, lane, host)
         for column, values in found.items():
             names[column].append(values)
         parts.append(own)
@@ -221,22 +240,22 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
         found.append(_Parts.of(gap[row], first, last, cause))
         left = _pieces(left, _outside(spans, low, high))
 
-    take("profiler", thread.profiler)
-    take("input", thread.input.cover)
-    take("memory_management", thread.memory)
+    take(PROFILER.cause, thread.profiler)
+    take(INPUT.cause, thread.input.cover)
+    take(MEMORY_MANAGEMENT.cause, thread.memory)
     row, first, last = left
     of, begin, until = _between(row, first, np.minimum(last, drained[row]))
-    asked = _Parts.of(gap[of], begin, until, "synchronization")
+    asked = _Parts.of(gap[of], begin, until, SYNCHRONIZATION.cause)
     # What asked for the wait, not what the host did first after it.
     asked.asked[:] = thread.waits.start[wait[of]]
     asked.wait[:] = thread.waits.name[wait[of]]
     found.append(asked)
     left = _between(row, np.maximum(first, drained[row]), last)
-    take("mpi", thread.mpi.cover)
-    take("os", thread.os.cover)
-    take("host_work", join(thread.work.cover, thread.calls.cover))
+    take(MPI.cause, thread.mpi.cover)
+    take(OS.cause, thread.os.cover)
+    take(HOST_WORK.cause, join(thread.work.cover, thread.calls.cover))
     row, first, last = left
-    return _Parts.joined([*found, _Parts.of(gap[row], first, last, "host_untraced")])
+    return _Parts.joined([*found, _Parts.of(gap[row], first, last, HOST_UNTRACED.cause)])
 
 
 def _by_activity(parts: _Parts, thread: Thread) -> _Parts:
@@ -257,9 +276,9 @@ def _names(parts: _Parts, launched: Array, thread: Thread, host: Host) -> tuple[
 
     Only samples may tell what is untraced, and what the profiler did is its own.
     """
-    some = np.flatnonzero(~parts.is_cause("host_untraced", "profiler"))
+    some = np.flatnonzero(~parts.is_cause(HOST_UNTRACED.cause, PROFILER.cause))
     one = parts.take(some)
-    told = {"input": thread.input, "mpi": thread.mpi, "os": thread.os}
+    told = {INPUT.cause: thread.input, MPI.cause: thread.mpi, OS.cause: thread.os}
     by_range = [(one.is_cause(cause), ranges) for cause, ranges in told.items()]
     found, operators = part_names(one.start, one.end, one.asked, by_range, launched, thread, host)
     return some, found, operators

@@ -14,8 +14,16 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.ledger.shared import Portion
-from traceanalyzer.derive.ledger.tables import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
+from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_INTERVALS
 from traceanalyzer.intervals import complement, total
+from traceanalyzer.vocabulary.lines import (
+    COMPUTE,
+    EXPOSED_COMMUNICATION,
+    EXPOSED_MEMCPY,
+    EXPOSED_MEMSET,
+    IDLE,
+    idle_line,
+)
 
 
 def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table, portions: Mapping[frames.Key, Portion]) -> pa.Table:
@@ -27,11 +35,11 @@ def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table, portions: Map
         start = np.concatenate([spans[0] for spans in lines.values()])
         end = np.concatenate([spans[1] for spans in lines.values()])
         line = np.repeat(np.arange(len(lines)), [len(spans[0]) for spans in lines.values()])
-        names: list[str | None] = [*lines, *(f"idle.{cause}" for cause in IDLE_CAUSES)]
+        names: list[str | None] = [*lines, *(line.name for line in IDLE.values())]
         if key in idle:
             part = idle[key]
             cause, causes = frames.codes(part, "cause")
-            known = np.array([names.index(f"idle.{c}") if c else -1 for c in causes])
+            known = np.array([names.index(idle_line(c)) if c else -1 for c in causes])
             start = np.concatenate((start, frames.ints(part, "start_ns")))
             end = np.concatenate((end, frames.ints(part, "end_ns")))
             line = np.concatenate((line, known[cause]))
@@ -95,16 +103,16 @@ def _row(
     gaps = portion.idle if portion else complement(busy.everything, start, end)
     kernels = int(frames.equals(ops, "kind", "kernel").sum())
     calls = int(launches["first"].to_numpy().sum())
-    idle = {f"idle_{cause}": by_line.get(f"idle.{cause}", 0) for cause in IDLE_CAUSES}
+    idle = {line.column: by_line.get(line.name, 0) for line in IDLE.values()}
     return {
         "duration": end - start,
         "busy": total(busy.everything),
-        "compute": total(busy.compute),
+        COMPUTE.column: total(busy.compute),
         "communication": total(busy.communication),
-        "exposed_communication": by_line.get("exposed_communication", 0),
+        EXPOSED_COMMUNICATION.column: by_line.get(EXPOSED_COMMUNICATION.name, 0),
         "memcpy": total(busy.memcpy),
-        "exposed_memcpy": by_line.get("exposed_memcpy", 0),
-        "exposed_memset": by_line.get("exposed_memset", 0),
+        EXPOSED_MEMCPY.column: by_line.get(EXPOSED_MEMCPY.name, 0),
+        EXPOSED_MEMSET.column: by_line.get(EXPOSED_MEMSET.name, 0),
         "idle": total(gaps),
         "max_gap": int((gaps[1] - gaps[0]).max()) if len(gaps[0]) else 0,
         **idle,

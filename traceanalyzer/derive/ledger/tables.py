@@ -5,32 +5,16 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, THREAD, count, ns
-from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.derived import Derived, Sample
 from traceanalyzer.model.needs import NO_GPU_WORK, NO_LAUNCHES
 from traceanalyzer.model.schema import GPU_OPS, NAME, Column, TableSpec
-
-IDLE_CAUSES = (
-    "turnaround",
-    "dependency",
-    "queued",
-    "launch_latency",
-    "input",
-    "memory_management",
-    "synchronization",
-    "mpi",
-    "os",
-    "host_work",
-    "host_untraced",
-    "profiler",
-    "unattributed",
-)
-
-LEDGER_LINES = (
-    "compute",
-    "exposed_communication",
-    "exposed_memcpy",
-    "exposed_memset",
-    *(f"idle.{cause}" for cause in IDLE_CAUSES),
+from traceanalyzer.vocabulary.lines import (
+    COMPUTE,
+    EXPOSED_COMMUNICATION,
+    EXPOSED_MEMCPY,
+    EXPOSED_MEMSET,
+    IDLE,
+    IDLE_PREFIX,
 )
 
 LEDGER = TableSpec(
@@ -47,15 +31,15 @@ LEDGER = TableSpec(
             "or, if later, the end of the last marked step that was recorded whole",
         ),
         ns("busy", "union of all GPU operations"),
-        ns("compute", "union of compute kernels and graph-level executions"),
+        ns(COMPUTE.column, "union of compute kernels and graph-level executions"),
         ns("communication", "union of communication kernels"),
-        ns("exposed_communication", "communication that no compute covers"),
+        ns(EXPOSED_COMMUNICATION.column, "communication that no compute covers"),
         ns("memcpy", "union of copies"),
-        ns("exposed_memcpy", "copies that neither compute nor communication covers"),
-        ns("exposed_memset", "memsets that nothing else covers"),
+        ns(EXPOSED_MEMCPY.column, "copies that neither compute nor communication covers"),
+        ns(EXPOSED_MEMSET.column, "memsets that nothing else covers"),
         ns("idle", "nothing running"),
         ns("max_gap", "longest single idle stretch"),
-        *(ns(f"idle_{cause}", f"idle time with cause {cause}") for cause in IDLE_CAUSES),
+        *(ns(line.column, f"idle time with cause {line.cause}") for line in IDLE.values()),
         ns("earlier_work", "idle time in which work from before the recording may have been running"),
         count("gpu_op_count", "GPU operations on the ledger"),
         count("kernel_count", "kernels among them"),
@@ -256,6 +240,7 @@ DERIVED = (
         LAUNCHES,
         NO_LAUNCHES,
         kept=True,
+        label="{duration} in {api_name}[, queued {queue_delay}]",
     ),
     Derived(
         "windows",
@@ -274,6 +259,11 @@ DERIVED = (
         GAPS,
         NO_GPU_WORK,
         kept=True,
+        label="traceanalyzer.derive.ledger.labels:gap",
+        sample=Sample(
+            {"gap_duration": ("duration",), "gap": ("number",), "earlier_work": False},
+            lines=((f"{IDLE_PREFIX}{{cause}}", ("duration",)),),
+        ),
     ),
     Derived(
         "ledger_intervals",

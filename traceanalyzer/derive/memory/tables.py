@@ -51,6 +51,7 @@ DERIVED = (
         ("memory_events", "devices"),
         MEMORY_STATS,
         NO_MEMORY,
+        label="{peak_reserved} reserved[, {peak_allocated} in use]",
     ),
     Derived(
         "memory_growth",
@@ -58,5 +59,6 @@ DERIVED = (
         ("memory_events", "devices", "host_steps", "callers"),
         MEMORY_GROWTH,
         Needs("memory_growth", "the trace holds no memory events within known steps", settings=("memory",)),
+        label="step {index}: {growth} more in use, {kept} kept[, in {place}]",
     ),
 )

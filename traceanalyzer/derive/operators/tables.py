@@ -105,5 +105,6 @@ DERIVED = (
         ("host_ranges", "callers", "launches", "ledger_ops"),
         PATTERNS,
         NO_RANGES,
+        label="traceanalyzer.derive.operators.labels:pattern",
     ),
 )

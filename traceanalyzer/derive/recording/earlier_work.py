@@ -9,6 +9,8 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.ledger.launches import call_of
 from traceanalyzer.units import format_share
+from traceanalyzer.vocabulary.health import TOO_LITTLE
+from traceanalyzer.vocabulary.levels import LOW
 
 WORTH_SAYING = 0.05
 """The rules begin to speak at a twentieth of the window."""
@@ -52,8 +54,8 @@ def earlier_work_notes(gaps: pa.Table, windows: pa.Table) -> list[dict[str, obje
             rows.append(
                 {
                     "rank": window["rank"],
-                    "code": "TRC010",
-                    "severity": "low",
+                    "code": TOO_LITTLE,
+                    "severity": LOW,
                     "message": message,
                     "count": 1,
                     "example": None,

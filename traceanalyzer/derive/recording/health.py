@@ -19,6 +19,15 @@ from traceanalyzer.intervals import clip, total, union
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input
 from traceanalyzer.units import format_count, format_duration, format_share
+from traceanalyzer.vocabulary.health import (
+    CLOCKS_DISAGREE,
+    GPU_WORK_MISSING,
+    IMPOSSIBLE_TIMES,
+    PROFILER_COST,
+    RANKS_IN_DOUBT,
+    TOO_LITTLE,
+)
+from traceanalyzer.vocabulary.levels import HIGH, LOW, MEDIUM
 
 MISSING_SHARE = 0.02
 """A single launch may be under way when a recording ends, and one may fail. More of them than this are lost records: idle time is
@@ -61,29 +70,30 @@ def health(
     sound, costs, judged_windows = (frames.by_rank(table) for table in (ledger_ops, overheads, windows))
     little = too_little(ledger_ops, api_calls, host_ranges, steps, inputs)
     threads = _launching(launches)
-    worst = "low" if sound else "high"
-    hidden = recorded_health["rank"].filter(pc.equal(recorded_health["severity"], "high")).to_pylist()
+    worst = LOW if sound else HIGH
+    hidden = recorded_health["rank"].filter(pc.equal(recorded_health["severity"], HIGH)).to_pylist()
     rows = [_disagreement(row) for row in clocks.to_pylist()]
     rows += [
-        _row(rank, "TRC006", "low", _CROWD, count) for rank, count in _count(launches.filter(crowded(launches))).items()
+        _row(rank, RANKS_IN_DOUBT, LOW, _CROWD, count)
+        for rank, count in _count(launches.filter(crowded(launches))).items()
     ]
     for rank in sorted(recorded.keys() | launched.keys()):
         count, missing = recorded[rank], lost[rank]
         if count and rank not in sound:
             message = "every GPU operation has impossible times or no device: nothing is left to judge"
-            rows.append(_row(rank, "TRC007", worst, message, count))
+            rows.append(_row(rank, IMPOSSIBLE_TIMES, worst, message, count))
         elif not count:
             message = "the trace has kernel launches but no GPU activity at all: the GPU side was not recorded"
-            rows.append(_row(rank, "TRC002", worst, message, launched[rank]))
+            rows.append(_row(rank, GPU_WORK_MISSING, worst, message, launched[rank]))
         elif missing > MOST_MISSING_SHARE * launched[rank]:
             message = "most kernel launches left no usable kernel in the trace: the GPU did more than it shows"
-            rows.append(_row(rank, "TRC002", "high", message, missing))
+            rows.append(_row(rank, GPU_WORK_MISSING, HIGH, message, missing))
         elif missing > max(1, MISSING_SHARE * launched[rank]):
             message = (
                 f"{format_share(missing / launched[rank])} of the kernel launches left no kernel in the trace: GPU time is "
                 "under-counted, and a step may look faster than it was"
             )
-            rows.append(_row(rank, "TRC002", "medium", message, missing))
+            rows.append(_row(rank, GPU_WORK_MISSING, MEDIUM, message, missing))
         # Where nothing can be judged, it is no matter that it is little or slow.
         if rank in sound and rank not in hidden and not _hides(rows, rank):
             rows += [_row(rank, *little[rank])] if rank in little else []
@@ -97,7 +107,7 @@ def health(
 
 def _hides(rows: list[dict[str, object]], rank: object) -> bool:
     """Whether one of these notes makes judging a rank impossible."""
-    return any(row["severity"] == "high" for row in rows if row["rank"] == rank)
+    return any(row["severity"] == HIGH for row in rows if row["rank"] == rank)
 
 
 def _count(table: pa.Table) -> Counter[int]:
@@ -122,7 +132,7 @@ def _slowed(rank: int, judged: tuple[int, int], overheads: pa.Table) -> list[dic
         f"the profiler itself was at work for {format_share(lost / window)} of the time ({format_duration(lost)}): "
         "what the host did looks slower than it is without a profiler"
     )
-    return [_row(rank, "TRC004", "low", message, count)]
+    return [_row(rank, PROFILER_COST, LOW, message, count)]
 
 
 def _launching(launches: pa.Table) -> defaultdict[int, list[frames.ThreadKey]]:
@@ -149,7 +159,7 @@ def _stacks(
         f"({format_count(count)} frames): what it did looks slower than it is; stacks tell the lines, and a recording without them "
         "the times"
     )
-    return [_row(rank, "TRC004", "low", message, count)]
+    return [_row(rank, PROFILER_COST, LOW, message, count)]
 
 
 def _profiler_time(overheads: pa.Table, low: int, high: int) -> tuple[int, int]:
@@ -163,14 +173,14 @@ def softened(notes: pa.Table, recorded: Iterable[int]) -> pa.Table:
     """Health rows. What a rank without any GPU work, which are all but `recorded`, says of that hides nothing of the others' work; nor
     does one that shows too little, beside others that show enough. What is said without a rank is of all."""
     severity, rank = notes["severity"], notes["rank"]
-    grave = pc.equal(severity, "high")
-    little = pc.and_(grave, pc.equal(notes["code"], "TRC010"))
+    grave = pc.equal(severity, HIGH)
+    little = pc.and_(grave, pc.equal(notes["code"], TOO_LITTLE))
     working = set(recorded)
     absent = pc.invert(pc.is_in(rank, pa.array(sorted(working), pa.int32())))
     hides_nothing = pc.and_(pc.is_valid(rank), absent)
     if working - set(rank.filter(little).to_pylist()):
         hides_nothing = pc.or_(hides_nothing, little)
-    severity = pc.if_else(pc.and_(hides_nothing, grave), "low", severity)
+    severity = pc.if_else(pc.and_(hides_nothing, grave), LOW, severity)
     return notes.set_column(notes.schema.get_field_index("severity"), "severity", severity)
 
 
@@ -181,12 +191,12 @@ def _disagreement(row: dict[str, int]) -> dict[str, object]:
             f"the GPU's clock runs away from the host's, by {format_duration(row['most_late'])} or more: what the host did "
             "while the GPU was idle cannot be told, so idle time has no cause; profile only once in a process"
         )
-        return _row(row["rank"], "TRC005", "medium", message, row["late"])
+        return _row(row["rank"], CLOCKS_DISAGREE, MEDIUM, message, row["late"])
     message = (
         f"GPU operations begin before the calls that launched them, by up to {format_duration(row['most_early'])}: "
         "idle time before these operations has no cause, and causes shorter than that are uncertain"
     )
-    return _row(row["rank"], "TRC005", "low", message, row["early"])
+    return _row(row["rank"], CLOCKS_DISAGREE, LOW, message, row["early"])
 
 
 def _row(rank: int, code: str, severity: str, message: str, count: int) -> dict[str, object]:

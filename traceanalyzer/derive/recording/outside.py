@@ -16,7 +16,7 @@ from traceanalyzer.derive.host.start_up import context_calls
 from traceanalyzer.derive.recording.tables import OUTSIDE_WORK, RECORDINGS
 from traceanalyzer.intervals import Array, clip, join, total
 from traceanalyzer.model.trace import Input
-from traceanalyzer.result.vocabulary import CONTEXT, MODULES
+from traceanalyzer.vocabulary.copies import CONTEXT, MODULES
 
 MOST_NAMES = 8
 """So many names of each side are kept, those of most time."""

@@ -65,5 +65,6 @@ DERIVED = (
         ("inputs", "windows", "outside_work", "ledger_ops", "api_calls", "host_ranges"),
         RECORDINGS,
         small=True,
+        label="the whole recording: {duration}",
     ),
 )

@@ -15,6 +15,8 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.launch_calls import captured_launches, graph_launches
 from traceanalyzer.model.trace import Input
 from traceanalyzer.units import format_count, format_duration, format_share
+from traceanalyzer.vocabulary.health import TOO_LITTLE
+from traceanalyzer.vocabulary.levels import HIGH, LOW
 
 FEW_OPS = 10
 """With fewer operations, and no steps that repeat, a single pause is more than a tenth of all there is."""
@@ -51,10 +53,10 @@ def _captured(launches: int, ops: pa.Table) -> Row | None:
     what = f"{format_count(launches)} launches were captured into a CUDA graph, and no graph was launched"
     if ops.num_rows > RAN * launches:
         message = f"{what} while the profiler recorded: what the graph runs is not in this trace"
-        return "TRC010", "low", message, launches
+        return TOO_LITTLE, LOW, message, launches
     ran = f"{format_count(ops.num_rows)} GPU {'operation' if ops.num_rows == 1 else 'operations'} ran beside them"
     message = f"{what}; {ran}. The recording holds the capture and not the replay: record the launches of the graph, after the warm-up"
-    return "TRC010", "high", message, launches
+    return TOO_LITTLE, HIGH, message, launches
 
 
 def _few(ops: pa.Table, steps: int, recording: int) -> Row | None:
@@ -66,16 +68,16 @@ def _few(ops: pa.Table, steps: int, recording: int) -> Row | None:
             f"{which} in the recording, within {format_duration(window)} of {format_duration(recording)} "
             f"({format_share(window / recording)}): too little to judge the run by; record whole iterations, after the warm-up"
         )
-        return "TRC010", "high", message, count
+        return TOO_LITTLE, HIGH, message, count
     if window < SHORT_WINDOW:
         message = (
             f"the GPU's work spans only {format_duration(window)}: shares of so short a time may be chance, "
             "and say little of the run"
         )
-        return "TRC010", "low", message, count
+        return TOO_LITTLE, LOW, message, count
     if count < FEW_OPS and steps < 2:
         message = "there are only a few GPU operations and no steps: what is true of them may not be true of the run"
-        return "TRC010", "low", message, count
+        return TOO_LITTLE, LOW, message, count
     return None
 
 

@@ -11,6 +11,16 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.intervals import EMPTY, Array, Spans, covered, intersect, join, total, union
+from traceanalyzer.vocabulary.lines import (
+    DEPENDENCY,
+    HOST_WORK,
+    LAUNCH_LATENCY,
+    PROFILER,
+    QUEUED,
+    TURNAROUND,
+    UNATTRIBUTED,
+    is_idle,
+)
 
 MOSTLY = 0.5
 """A place that holds less of the time, or a piece of idle time of which less lies in the place, is not what causes it."""
@@ -20,9 +30,9 @@ A_PHASE = 0.2
 """A place in whose idle time launching takes this share is a phase of the program, such as its forward pass, and cannot be left out."""
 BETWEEN_LAUNCHES_NS = 100_000
 """A longer gap is something that the host did, not the pace of its launches (LCH001)."""
-NOBODYS = ("turnaround", "launch_latency", "dependency", "queued", "profiler")
+NOBODYS = (TURNAROUND.cause, LAUNCH_LATENCY.cause, DEPENDENCY.cause, QUEUED.cause, PROFILER.cause)
 """Causes of idle time that are no doing of the place in the program where the host was."""
-NOT_THE_HOSTS = ("turnaround", "dependency", "queued", "unattributed", "profiler")
+NOT_THE_HOSTS = (TURNAROUND.cause, DEPENDENCY.cause, QUEUED.cause, UNATTRIBUTED.cause, PROFILER.cause)
 """Causes of idle time that no change of the host's pace takes away."""
 
 
@@ -52,7 +62,7 @@ class IdlePlaces:
     def of(self, key: frames.Key, claimed: Mapping[str, Spans]) -> Place | None:
         """The place with at least half of what was claimed on one GPU; None where there is none."""
         pieces = self._pieces.get(key)
-        idle = {line: spans for line, spans in claimed.items() if line.startswith("idle.")}
+        idle = {line: spans for line, spans in claimed.items() if is_idle(line)}
         if pieces is None or not idle:
             return None
         inside = covered(pieces.start, pieces.end, join(EMPTY, *idle.values()))
@@ -125,9 +135,9 @@ class _Pieces:
         cause, causes = frames.codes(gaps, "cause")
         # Operators that only get their kernels launched are the program's work, wherever they are called; so is what lies between two.
         between = frames.ints(gaps, "gap_duration") <= BETWEEN_LAUNCHES_NS
-        launching = (operator | between) & frames.equals(gaps, "cause", "host_work")
+        launching = (operator | between) & frames.equals(gaps, "cause", HOST_WORK.cause)
         own = ~launching & ~frames.equals(gaps, "cause", *NOBODYS)
-        launching |= frames.equals(gaps, "cause", "launch_latency")
+        launching |= frames.equals(gaps, "cause", LAUNCH_LATENCY.cause)
         some = nearest != NULL
         ns = np.where(launching, end - start, 0)
         launched, whole = (_sums(nearest[some], part[some], len(number)) for part in (ns, end - start))

@@ -20,6 +20,23 @@ from traceanalyzer.derive.ledger.gaps import AFTER_WAIT_NS
 from traceanalyzer.derive.replay.profiler_cost import LEAST_EXTENT, MOST_EXTENT, NOISE, ProfilerCost
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
 from traceanalyzer.intervals import EMPTY, Array, Spans, clip, covered, innermost, join, latest, subtract, total, union
+from traceanalyzer.vocabulary.lines import (
+    BUSY_LINES,
+    DEPENDENCY,
+    EXPOSED_MEMCPY,
+    HOST_UNTRACED,
+    HOST_WORK,
+    INPUT,
+    LAUNCH_LATENCY,
+    MEMORY_MANAGEMENT,
+    MPI,
+    OS,
+    PROFILER,
+    QUEUED,
+    SYNCHRONIZATION,
+    TURNAROUND,
+    UNATTRIBUTED,
+)
 
 MOST_WRONG = 0.03
 """A timeline that is played again with nothing taken out must last as long as it did, within this share."""
@@ -27,14 +44,18 @@ MOSTLY = 0.5
 """An operator that spends this share of its time in what is taken out exists for it, and goes with it. So it is with a wait."""
 HARDLY = 0.1
 """A cause with less than this share of its time between the ends of the first and the last step says nothing of steps."""
-WORK_LINES = ("compute", "exposed_communication", "exposed_memcpy", "exposed_memset")
-HOST_LINES = tuple(
-    f"idle.{cause}"
-    for cause in ("launch_latency", "input", "memory_management", "mpi", "os", "host_work", "host_untraced", "profiler")
+WORK_LINES = BUSY_LINES
+HOST_LINES = (
+    LAUNCH_LATENCY.name,
+    INPUT.name,
+    MEMORY_MANAGEMENT.name,
+    MPI.name,
+    OS.name,
+    HOST_WORK.name,
+    HOST_UNTRACED.name,
+    PROFILER.name,
 )
-PAUSE_LINES = tuple(
-    f"idle.{cause}" for cause in ("launch_latency", "dependency", "queued", "unattributed", "turnaround")
-)
+PAUSE_LINES = (LAUNCH_LATENCY.name, DEPENDENCY.name, QUEUED.name, UNATTRIBUTED.name, TURNAROUND.name)
 PAUSES = [NAMES.index(name) for name in ("garbage_collection", "first_use")]
 DETOURS = [NAMES.index(name) for name in ("compilation", "checkpoint")]
 """Activities that a fix takes away as a whole; detours with the GPU work that they launch."""
@@ -166,10 +187,10 @@ class WhatIf:
         def of(*lines: str) -> Spans:
             return join(EMPTY, *(claimed.get(line, EMPTY) for line in lines))
 
-        copies = _ran_in(timeline, of("exposed_memcpy"))
+        copies = _ran_in(timeline, of(EXPOSED_MEMCPY.name))
         waits = copies[timeline.wait_op]
         # A finding that claims a little idle time after waits is not about these.
-        drained = of("idle.synchronization")
+        drained = of(SYNCHRONIZATION.name)
         if total(drained) >= MOSTLY * sum(total(spans) for line, spans in claimed.items() if line not in WORK_LINES):
             waits |= _drained(timeline, drained)
         waits |= np.isin(timeline.wait_start, timeline.call[copies])
@@ -178,13 +199,13 @@ class WhatIf:
         detours: list[Spans] = []
         for thread in timeline.threads:
             lane = self._host.thread(*thread)
-            memory = _whole(lane.memory, of("idle.memory_management"))
-            host += [_whole(lane.input.cover, of("idle.input")), self._existing_for(thread, memory)]
+            memory = _whole(lane.memory, of(MEMORY_MANAGEMENT.name))
+            host += [_whole(lane.input.cover, of(INPUT.name)), self._existing_for(thread, memory)]
             asking.append(self._existing_for(thread, self._innermost(thread, timeline.wait_start[waits])))
             start, end, activity = lane.activities
             for names, parts in ((PAUSES, host), (DETOURS, detours)):
                 of_kind = np.isin(activity, names)
-                parts.append(_whole((start[of_kind], end[of_kind]), of("idle.host_work", "idle.host_untraced")))
+                parts.append(_whole((start[of_kind], end[of_kind]), of(HOST_WORK.name, HOST_UNTRACED.name)))
         # Detours go with all that they ran on the GPU. Operators that asked for a wait leave their copies, which are still needed, and
         # the time in which those hold up the host.
         asked = subtract(join(EMPTY, *asking), _held(timeline, timeline.copies & ~copies))

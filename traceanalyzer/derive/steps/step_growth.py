@@ -10,13 +10,20 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.kernels.kernels import blocks
-from traceanalyzer.derive.ledger.tables import LEDGER_LINES
-from traceanalyzer.derive.steps.step_ledger import WORDS
 from traceanalyzer.derive.steps.tables import STEP_GROWTH
 from traceanalyzer.derive.steps.trends import trend
 from traceanalyzer.intervals import Array
 from traceanalyzer.names import readable_name
 from traceanalyzer.units import format_bytes, format_count, format_duration
+from traceanalyzer.vocabulary.lines import (
+    COMPUTE,
+    EXPOSED_MEMCPY,
+    LEDGER_LINES,
+    cause_of_line,
+    column,
+    is_idle,
+    step_words,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -65,10 +72,10 @@ def _device(
         return row
     part = max(2, len(compared) // 4)
     ends = _Ends(steps.num_rows, compared, compared[:part], compared[-part:])
-    lines = np.stack([frames.ints(steps, line.replace(".", "_")) for line in LEDGER_LINES], axis=1)
+    lines = np.stack([frames.ints(steps, column(line)) for line in LEDGER_LINES], axis=1)
     line = LEDGER_LINES[int(np.argmax(ends.more(lines)))]
     work = _work(ends, ops.select(OF_OPS), members)
-    larger = line == "compute" and work.larger(found.last / max(found.first, 1.0))
+    larger = line == COMPUTE.name and work.larger(found.last / max(found.first, 1.0))
     return row | {"line": line, "reason": _reason(line, ends, steps, work, gaps, larger), "larger": larger}
 
 
@@ -106,7 +113,7 @@ class _Work:
     def __init__(self, ends: _Ends, ops: pa.Table, step: Array) -> None:
         self.ends, self.ops, self.step = ends, ops, step
         self.length, self.blocks = frames.duration(ops), np.maximum(blocks(ops), 0)
-        self.kernel = frames.equals(ops, "kind", "kernel") & frames.equals(ops, "class", "compute")
+        self.kernel = frames.equals(ops, "kind", "kernel") & frames.equals(ops, "class", COMPUTE.name)
         self.name, self.names = frames.codes(ops, "name")
 
     def number(self, rows: frames.Flags) -> Floats:
@@ -168,7 +175,7 @@ class _Work:
         size = np.maximum(frames.ints(self.ops, "bytes"), 0)
         first, last = self.ends.fitted(self.ends.sums(self.step[rows], size[rows]))
         if last < MORE * first:
-            return WORDS["exposed_memcpy"]
+            return step_words(EXPOSED_MEMCPY.name)
         return f"what is copied: {format_bytes(round(first))} a step at first and {format_bytes(round(last))} at last"
 
 
@@ -183,19 +190,19 @@ def _work(ends: _Ends, ops: pa.Table, members: pa.Table) -> _Work:
 
 
 def _reason(line: str, ends: _Ends, steps: pa.Table, work: _Work, gaps: pa.Table, larger: bool) -> str:
-    if line == "compute":
+    if line == COMPUTE.name:
         return work.kernels(larger)
-    if line == "exposed_memcpy":
+    if line == EXPOSED_MEMCPY.name:
         return work.copies()
-    words = WORDS.get(line) or line.removeprefix("idle.").replace("_", " ")
-    place = _place(line, ends, steps, gaps) if line.startswith("idle.") else None
+    words = step_words(line)
+    place = _place(line, ends, steps, gaps) if is_idle(line) else None
     where = f" in {readable_name(place, LONGEST)}" if place else ""
-    return f"{words}{where}{work.more() if line.startswith('idle.') else ''}"
+    return f"{words}{where}{work.more() if is_idle(line) else ''}"
 
 
 def _place(line: str, ends: _Ends, steps: pa.Table, gaps: pa.Table) -> str | None:
     """Where the host was for most of what the last steps have more of idle time of this cause."""
-    mine = gaps.filter(pa.array(frames.equals(gaps, "cause", line.removeprefix("idle."))))
+    mine = gaps.filter(pa.array(frames.equals(gaps, "cause", cause_of_line(line))))
     step = np.searchsorted(frames.ints(steps, "start_ns"), frames.ints(mine, "start_ns"), side="right") - 1
     share = np.zeros(ends.count + 1)
     share[ends.last] = 1 / len(ends.last)

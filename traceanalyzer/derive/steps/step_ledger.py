@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.ledger.tables import LEDGER_LINES
 from traceanalyzer.derive.steps.tables import STEP_LEDGER
 from traceanalyzer.intervals import Array, covered
+from traceanalyzer.vocabulary.lines import LEDGER_LINES, cause_of_line, column, step_words
 
 MIN_JUDGED = 5
 """Among fewer steps a median says little."""
@@ -20,18 +20,6 @@ FLOOR = 0.01
 """The least spread, as a share of the median: steps of a steady loop differ by that much on their own."""
 SLOWER = 1.3
 """An outlier matters from so many times the median on."""
-WORDS = {
-    "exposed_communication": "communication",
-    "exposed_memcpy": "copies",
-    "exposed_memset": "memsets",
-    "idle.input": "waiting for input",
-    "idle.queued": "launched work that did not run, for reasons not recorded",
-    "idle.mpi": "MPI calls",
-    "idle.os": "system calls",
-    "idle.host_untraced": "host time without a recorded call or range",
-    "idle.unattributed": "idle time without a launch record",
-}
-"""What a ledger line is called in a sentence, where its name does not do."""
 
 
 def step_ledger(step_stats: pa.Table, ledger_intervals: pa.Table, gaps: pa.Table) -> pa.Table:
@@ -65,7 +53,7 @@ def _device(steps: pa.Table, tiles: pa.Table, gaps: pa.Table) -> pa.Table:
             c: steps[c]
             for c in ("rank", "device", "index", "name", "method", "start_ns", "end_ns", "complete", "gpu_op_count")
         },
-        **{name.replace(".", "_"): lines[:, i] for i, name in enumerate(LEDGER_LINES)},
+        **{column(name): lines[:, i] for i, name in enumerate(LEDGER_LINES)},
         "typical": frames.numbers(np.full(len(steps), typical)),
         "excess": frames.numbers(np.where(judged, length - typical, frames.NULL)),
         "slow": slow,
@@ -90,10 +78,10 @@ def line_times(start: Array, end: Array, tiles: pa.Table) -> Array:
     code, values = frames.codes(tiles, "line")
     low, high = frames.ints(tiles, "start_ns"), frames.ints(tiles, "end_ns")
     result = np.zeros((len(start), len(LEDGER_LINES)), np.int64)
-    for column, name in enumerate(LEDGER_LINES):
+    for at, name in enumerate(LEDGER_LINES):
         if name in values:
             mine = code == values.index(name)
-            result[:, column] = covered(start, end, (low[mine], high[mine]))
+            result[:, at] = covered(start, end, (low[mine], high[mine]))
     return result
 
 
@@ -117,7 +105,7 @@ def _rhythm(slow: Array) -> str | None:
 
 
 def _reason(line: str, place: str | None) -> str:
-    words = WORDS.get(line) or line.removeprefix("idle.").replace("_", " ")
+    words = step_words(line)
     return f"{words} in {place}" if place else words
 
 
@@ -129,7 +117,7 @@ def _places(start: Array, end: Array, lines: list[str], gaps: pa.Table) -> list[
     found: list[str | None] = []
     # Slow steps are few, and each of them has a part of the gaps to itself.
     for low, high, line in zip(first.tolist(), last.tolist(), lines, strict=True):
-        name = line.removeprefix("idle.")
+        name = cause_of_line(line)
         mine = np.flatnonzero(cause[low:high] == causes.index(name)) + low if name in causes else []
         part = gaps.take(pa.array(mine, pa.int64()))
         found.append(frames.top_name(part, "place", frames.duration(part)))

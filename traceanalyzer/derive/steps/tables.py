@@ -5,10 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
-from traceanalyzer.derive.ledger.tables import LAUNCHES, LEDGER_LINES
+from traceanalyzer.derive.ledger.tables import LAUNCHES
 from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.needs import NO_STEPS
 from traceanalyzer.model.schema import NAME, STEPS, Column, TableSpec
+from traceanalyzer.vocabulary.lines import LEDGER_LINES, column
 
 _STEP = (
     RANK,
@@ -53,7 +54,7 @@ STEP_LEDGER = TableSpec(
     "one step as the GPU saw it, line by line, compared with the other steps of that GPU",
     (
         *_STEP,
-        *(ns(line.replace(".", "_"), f"time of the step on ledger line {line}") for line in LEDGER_LINES),
+        *(ns(column(line), f"time of the step on ledger line {line}") for line in LEDGER_LINES),
         ns("typical", "median duration of the steps that are compared: complete ones after warm-up; null when none"),
         ns("excess", "duration beyond the typical one; null for steps that are not compared"),
         Column("slow", pa.bool_(), None, "an outlier: much longer than the typical step"),
@@ -128,6 +129,7 @@ DERIVED = (
         STEP_LEDGER,
         NO_STEPS,
         small=True,
+        label="step {index}: {duration}[, {excess} more, mostly {reason:text}]",
     ),
     Derived(
         "step_growth",
@@ -135,5 +137,6 @@ DERIVED = (
         ("step_ledger", "ledger_ops", "step_ops", "gaps"),
         STEP_GROWTH,
         NO_STEPS,
+        label="{steps} steps, from {first} to {last}",
     ),
 )

@@ -13,16 +13,27 @@ from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.ledger.busy import Busy, by_line
 from traceanalyzer.derive.ledger.launches import call_of
-from traceanalyzer.derive.ledger.tables import IDLE_CAUSES
 from traceanalyzer.derive.trees.call_stacks import CallStacks
 from traceanalyzer.derive.trees.call_tree import Nodes, tree
 from traceanalyzer.derive.trees.paths import KIND, KINDS, TOP, Names, Paths
 from traceanalyzer.derive.trees.shares import shares
 from traceanalyzer.derive.trees.tables import CALL_TREES
+from traceanalyzer.vocabulary.lines import (
+    COMPUTE,
+    DEPENDENCY,
+    EXPOSED_COMMUNICATION,
+    EXPOSED_MEMCPY,
+    IDLE_CAUSES,
+    LAUNCH_LATENCY,
+    PROFILER,
+    QUEUED,
+    TURNAROUND,
+    UNATTRIBUTED,
+)
 
-BY_LAUNCH = ("turnaround", "dependency", "queued", "launch_latency")
+BY_LAUNCH = (TURNAROUND.cause, DEPENDENCY.cause, QUEUED.cause, LAUNCH_LATENCY.cause)
 """Causes in which the host is not at fault. What it did meanwhile says nothing; what launched the operation that ends the gap does."""
-_LINES = {"compute": "gpu", "exposed_communication": "communication", "exposed_memcpy": "copies"}
+_LINES = {COMPUTE.name: "gpu", EXPOSED_COMMUNICATION.name: "communication", EXPOSED_MEMCPY.name: "copies"}
 _ROOTS = {"gpu": "compute", "communication": "exposed communication", "copies": "exposed copies"}
 
 
@@ -79,11 +90,11 @@ def _idle(gaps: pa.Table, stacks: CallStacks) -> Nodes:
     index = {one: at for at, one in enumerate(IDLE_CAUSES)}
     path = np.full(len(start), stacks.unrecorded)
     # What the profiler itself took is nobody's.
-    path[cause == index["profiler"]] = TOP
+    path[cause == index[PROFILER.cause]] = TOP
     later = np.isin(cause, [index[one] for one in BY_LAUNCH]) & (launch != NULL)
     path[later] = stacks.at(process[later], thread[later], launch[later], launching=False)
     path[later & (path == TOP)] = stacks.unrecorded
-    hosts = ~later & ~np.isin(cause, [index[one] for one in (*BY_LAUNCH, "profiler", "unattributed")])
+    hosts = ~later & ~np.isin(cause, [index[one] for one in (*BY_LAUNCH, PROFILER.cause, UNATTRIBUTED.cause)])
     found = [(cause[~hosts], path[~hosts], (end - start)[~hosts])]
     rows = np.flatnonzero(hosts)
     for (one, other), at in frames.together(process[rows], thread[rows]):

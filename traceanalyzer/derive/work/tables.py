@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
-from traceanalyzer.derive.ledger.tables import LEDGER_LINES
 from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.vocabulary.lines import LEDGER_LINES, column
 
 WORK_UNITS = TableSpec(
     "work_units",
@@ -21,7 +21,7 @@ WORK_UNITS = TableSpec(
         *SPAN,
         Column("timed", pa.bool_(), None, "false for a first step whose beginning was not recorded, or that warms up"),
         count("kernels", "kernels and graph launches of it"),
-        *(ns(line.replace(".", "_"), f"time of it on ledger line {line}") for line in LEDGER_LINES),
+        *(ns(column(line), f"time of it on ledger line {line}") for line in LEDGER_LINES),
     ),
 )
 

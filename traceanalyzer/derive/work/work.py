@@ -19,13 +19,13 @@ from traceanalyzer.derive import frames
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.kernels.kernel_names import kernel_of
 from traceanalyzer.derive.ledger.launches import launching_ranges
-from traceanalyzer.derive.ledger.tables import LEDGER_LINES
 from traceanalyzer.derive.steps.step_ledger import line_times
 from traceanalyzer.derive.work import cycles
 from traceanalyzer.derive.work.tables import WORK_NAMES, WORK_OPS, WORK_SHAPES, WORK_UNITS
 from traceanalyzer.intervals import Array, latest
 from traceanalyzer.names import comparable_name
 from traceanalyzer.units import format_bytes
+from traceanalyzer.vocabulary.lines import LEDGER_LINES, column
 
 MOST_NAMES = 2_000
 """Names kept of each GPU and group, those with most time."""
@@ -83,7 +83,7 @@ def _cycles(key: frames.Key, ops: pa.Table, tiles: pa.Table) -> pa.Table:
             "end_ns": borders[1:],
             "timed": np.ones(count, bool),
             "kernels": np.full(count, period),
-            **{line.replace(".", "_"): lines[:, at] for at, line in enumerate(LEDGER_LINES)},
+            **{column(line): lines[:, at] for at, line in enumerate(LEDGER_LINES)},
         },
     )
 

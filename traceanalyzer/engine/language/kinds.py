@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from traceanalyzer.model.schema import Column
-from traceanalyzer.units import BYTES, COUNT, NS, SHARE
+from traceanalyzer.units import BYTES, COUNT, NS, SHARE, Unit
 
 
 class KindError(ValueError):
@@ -22,7 +22,7 @@ class Kind(NamedTuple):
     """`type` is number, text, bool or null; `unit` is ns, bytes, share, count or None, and only numbers have one."""
 
     type: str
-    unit: str | None = None
+    unit: Unit | None = None
 
     def __str__(self) -> str:
         if self.type == "number":
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
 NUMBER, TEXT, BOOL, NULL = Kind("number"), Kind("text"), Kind("bool"), Kind("null")
 
 
-def number(unit: str | None) -> Kind:
+def number(unit: Unit | None) -> Kind:
     """The kind of a number in `unit`."""
     return Kind("number", unit)
 
@@ -67,7 +67,7 @@ def common(kinds: list[Kind], what: str) -> Kind:
     return result
 
 
-def _common_unit(a: Kind, b: Kind, what: str) -> str | None:
+def _common_unit(a: Kind, b: Kind, what: str) -> Unit | None:
     # Plain numbers go with counts (gaps >= 200) and with shares (1 - busy), never with times or sizes: there a unit is missing.
     if None in (a.unit, b.unit) and {a.unit, b.unit} <= {None, COUNT, SHARE}:
         return a.unit or b.unit

@@ -19,7 +19,6 @@ from traceanalyzer.engine.language.kinds import TEXT, Kind
 from traceanalyzer.engine.language.names import Expression, Names, Rows
 from traceanalyzer.engine.language.syntax import ExpressionError
 from traceanalyzer.names import readable_name
-from traceanalyzer.result.vocabulary import way
 from traceanalyzer.units import (
     BYTES,
     COUNT,
@@ -31,6 +30,7 @@ from traceanalyzer.units import (
     format_share,
     format_value,
 )
+from traceanalyzer.vocabulary.copies import way
 
 # Name of a format -> the units it can be given, and how it writes.
 FORMATS: dict[str, tuple[tuple[str | None, ...], Callable[[float], str]]] = {

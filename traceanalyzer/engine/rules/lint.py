@@ -13,6 +13,7 @@ from traceanalyzer.engine.rules.rule_schema import CODE, ID, SLUG
 from traceanalyzer.engine.rules.rulefile import read_rule
 from traceanalyzer.engine.rules.scenario import Scenario
 from traceanalyzer.errors import did_you_mean
+from traceanalyzer.vocabulary.health import NOT_ALL_READ
 
 
 def lint_rules(files: Iterable[tuple[str, str]], shipped: Mapping[str, str] | None = None) -> list[Problem]:
@@ -54,15 +55,17 @@ def lint_rule(rule: Rule, tests: bool = True) -> list[Problem]:
 
 
 def _words(rule: Rule) -> Iterator[Problem]:
-    """Health codes and audiences that there are none of."""
+    """Health codes and audiences that there are none of, and advice whose code has no end."""
     for key in ("healthy", "weakened_by"):
         for at, code in enumerate(getattr(rule.requires, key)):
             if not re.fullmatch(CODE, code):
-                yield rule.problem(("requires", key, at), f"'{code}' is no health code; they look like TRC001")
+                yield rule.problem(("requires", key, at), f"'{code}' is no health code; they look like {NOT_ALL_READ}")
     for at, step in enumerate(rule.recommend):
         for name in step.keys() - {"when", *AUDIENCES}:
             hint = did_you_mean(name, AUDIENCES) or f"; there are {', '.join(AUDIENCES)}"
             yield rule.problem(("recommend", at, name), f"unknown audience '{name}'{hint}")
+        for name in (name for name in step.keys() - {"when"} if step[name].count("`") % 2):
+            yield rule.problem(("recommend", at, name), "a backtick that none closes; code stands between two of them")
 
 
 def _tests(rule: Rule) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from traceanalyzer.engine.rules.rule import Param, Rule, RuleTest
 from traceanalyzer.engine.rules.scenario import Scenario
 from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.engine.run import run_rules
+from traceanalyzer.result.advice import plain
 from traceanalyzer.units import format_duration, format_value
 
 WIDTH = 100
@@ -78,7 +79,7 @@ def _claims(rule: Rule) -> list[str]:
 
 def _advice(step: Mapping[str, str]) -> list[str]:
     when = f" (when {step['when']})" if "when" in step else ""
-    return [f"{name}{when}: {text}" for name, text in step.items() if name != "when"]
+    return [f"{name}{when}: {plain(text)}" for name, text in step.items() if name != "when"]
 
 
 def _example(rule: Rule) -> list[str]:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from traceanalyzer.catalog.declarations import rule_tables
-from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_LINES
+from traceanalyzer.derive.ledger.tables import LEDGER
 from traceanalyzer.engine.language.expression import compile_condition, compile_expression
 from traceanalyzer.engine.language.kinds import TEXT, Kind, number
 from traceanalyzer.engine.language.message import Message, compile_message
@@ -20,6 +20,7 @@ from traceanalyzer.engine.rules.rule import Problem, Rule
 from traceanalyzer.engine.rules.yamlfile import Path
 from traceanalyzer.errors import did_you_mean
 from traceanalyzer.units import NS
+from traceanalyzer.vocabulary.lines import LEDGER_LINES
 
 Compiled = TypeVar("Compiled", Expression, Message)
 

@@ -11,20 +11,18 @@ from typing import Any
 import pyarrow as pa
 
 from traceanalyzer.catalog.declarations import rule_tables
-from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_LINES
+from traceanalyzer.derive.ledger.tables import LEDGER
 from traceanalyzer.engine.advice import AUDIENCES
 from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.model.schema import TableSpec
-from traceanalyzer.result.document import CONFIDENCES, OUTCOMES, SEVERITIES
 from traceanalyzer.units import UNITS
+from traceanalyzer.vocabulary.levels import CONFIDENCES, OUTCOMES, SEVERITIES
+from traceanalyzer.vocabulary.lines import LEDGER_LINES
+from traceanalyzer.vocabulary.losses import CATEGORIES
 
 Schema = dict[str, Any]
 
 STATUSES = ("preview", "stable", "deprecated")
-CATEGORIES = (
-    *("compute", "communication", "memcpy", "input", "host", "launch", "synchronization", "memory_management"),
-    *("dependency", "queued", "mpi", "os", "start_up", "gaps", "recording", "health"),
-)
 EVIDENCE_LIMIT, MOST_EVIDENCE = 20, 1000
 MOST_METRICS, MOST_TESTS = 200, 100
 MOST_TEST_ROWS, MOST_ROWS_OF_TESTS = 100_000, 200_000
@@ -180,7 +178,7 @@ RULE: dict[str, Schema] = {
     ),
     "recommend": _list(
         f"steps to take, each in the words of whom they are for ({', '.join(AUDIENCES)}), narrow before wide: a program hears the "
-        "first that fits it. `when` is a condition on the group, and on `program`",
+        "first that fits it. Code in them stands between backticks. `when` is a condition on the group, and on `program`",
         {
             "type": "object",
             "minProperties": 1,

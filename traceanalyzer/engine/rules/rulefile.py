@@ -14,7 +14,6 @@ from traceanalyzer.engine.language.kinds import number
 from traceanalyzer.engine.rules.rule import Expectation, Param, Problem, Requires, Rule, RuleTest, Saving, literal_of
 from traceanalyzer.engine.rules.rule_schema import (
     ABSTAIN,
-    CATEGORIES,
     EVIDENCE_LIMIT,
     EXPECT,
     EXPECTED,
@@ -36,8 +35,9 @@ from traceanalyzer.engine.rules.rule_schema import (
 from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.engine.rules.yamlfile import Document, Mark, Path, YamlError, read_yaml
 from traceanalyzer.errors import did_you_mean
-from traceanalyzer.result.document import CONFIDENCES, SEVERITIES
 from traceanalyzer.units import UNITS
+from traceanalyzer.vocabulary.levels import CONFIDENCES, SEVERITIES
+from traceanalyzer.vocabulary.losses import CATEGORIES
 
 
 def read_rule(text: str, file: str) -> tuple[Rule | None, list[Problem]]:

@@ -12,14 +12,15 @@ ledger lines. What the rows leave of the window is compute.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.catalog.declarations import rule_tables
-from traceanalyzer.derive.ledger.tables import IDLE_CAUSES, LEDGER, LEDGER_INTERVALS
+from traceanalyzer.catalog.declarations import declared, rule_tables
+from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_INTERVALS
 from traceanalyzer.engine.language.kinds import TEXT, Kind, column_kind, number
 from traceanalyzer.engine.rows import GPU_KEYS
 from traceanalyzer.engine.rules.rule import Expectation, Rule, RuleTest, literal_of
@@ -27,12 +28,21 @@ from traceanalyzer.engine.rules.rule_schema import MOST_TEST_ROWS
 from traceanalyzer.engine.run import run_rules
 from traceanalyzer.errors import did_you_mean
 from traceanalyzer.intervals import complement, union
+from traceanalyzer.model.derived import Sample
 from traceanalyzer.result.document import Finding
 from traceanalyzer.units import COUNT, NS
+from traceanalyzer.vocabulary.lines import (
+    COMPUTE,
+    IDLE,
+    LINES,
+    column,
+)
 
 # A test is a small trace; a stranger's test must not fill the memory.
 MOST_GPUS = 32
 LARGEST = 1 << 60
+_PLAIN = Sample()
+_COLUMN = re.compile(r"\{(\w+)\}")
 Row = dict[str, Any]
 Gpu = tuple[Any, Any]
 Stretch = tuple[int, int, str, int, int]  # rank, device, ledger line, start_ns, end_ns
@@ -55,8 +65,8 @@ class Scenario:
         rows: dict[str, list[Row]] = {}
         for name, table in given.items():
             left = MOST_TEST_ROWS - sum(map(len, rows.values()))
-            rows[name] = _rows(name, table, clock if name in _LINES else {}, left)
-        stretches = [stretch for name, line in _LINES.items() for row in rows.get(name, []) for stretch in line(row)]
+            rows[name] = _rows(name, table, clock if _sample(name).lines else {}, left)
+        stretches = [stretch for name, table in rows.items() for row in table for stretch in _stretches(name, row)]
         rows["ledger_intervals"] = []
         for row in windows:
             row.setdefault("duration", 1_000_000_000)
@@ -150,89 +160,48 @@ def _rows(table: str, given: list[Row], clock: dict[Gpu, int], most: int) -> lis
     return rows
 
 
-# Columns that are the whole length of a row unless it says otherwise, and those that number the rows.
-_WHOLE = {
-    "gaps": ("gap_duration",),
-    "copies": ("exposed",),
-    "communication": ("exposed",),
-    "kernels": ("alone",),
-    "kernel_chains": ("busy",),
-    "collective_waits": ("wait", "exposed_wait"),
-    "mpi_waits": ("wait", "exposed_wait", "exposed"),
-}
-_NUMBERED = {"gaps": "gap", "collective_waits": "instance", "mpi_waits": "instance"}
-
-
 def _defaults(table: str, row: Row, number: int) -> Row:
-    """What follows from the rest of a row."""
-    duration = row["end_ns"] - row["start_ns"]
-    if table in ("collective_waits", "mpi_waits") and "late" not in row:
-        return {"exposed": duration} if table == "mpi_waits" else {}
-    defaults: Row = dict.fromkeys(_WHOLE.get(table, ()), duration)
-    if table in _NUMBERED:
-        defaults[_NUMBERED[table]] = number
-    if table == "gaps":
-        defaults["earlier_work"] = False
-    if table in ("collective_waits", "mpi_waits"):
-        defaults["spread"] = 0
-    if table == "communication":
-        defaults["exposed_transfer"] = row.get("exposed", duration) - row.get("exposed_wait", 0)
-    if table == "staged_messages":
-        in_mpi = row.get("in_mpi", 0)
-        defaults |= {"in_mpi": in_mpi, "exposed": duration - in_mpi}
-    if table in ("copy_bursts", "readbacks"):
-        idle = row.get("idle", 0)
-        defaults |= {"idle": idle, "exposed": duration - idle}
+    """What follows from the rest of a row, as its table's declaration says."""
+    sample = _sample(table)
+    with_column, more = sample.fills_with
+    seen = {"duration": row["end_ns"] - row["start_ns"], "number": number, **row}
+    defaults: Row = {}
+    for name, fill in (*sample.fills.items(), *(more.items() if with_column in row else ())):
+        if isinstance(fill, tuple):
+            whole, *parts = (seen.get(column) or 0 for column in fill)
+            defaults[name] = whole - sum(parts)
+        else:
+            defaults[name] = fill
+        seen.setdefault(name, defaults[name])
     return defaults
 
 
-def _gap_stretch(row: Row) -> list[Stretch]:
-    cause = row.get("cause")
-    if cause not in IDLE_CAUSES:
-        raise ValueError(f"a gap has one of the causes {', '.join(IDLE_CAUSES)}{did_you_mean(str(cause), IDLE_CAUSES)}")
-    return [(row["rank"], row["device"], f"idle.{row['cause']}", row["start_ns"], row["end_ns"])]
+def _sample(table: str) -> Sample:
+    one = declared().get(table)
+    return (one and one.sample) or _PLAIN
 
 
-def _exposed_stretch(line: str, *columns: str) -> Callable[[Row], list[Stretch]]:
-    def stretch(row: Row) -> list[Stretch]:
-        exposed = sum(row.get(column) or 0 for column in columns or ("exposed",))
-        return [(row["rank"], row["device"], line, row["start_ns"], row["start_ns"] + exposed)]
-
-    return stretch
-
-
-def _copies_and_idle(row: Row) -> list[Stretch]:
-    """The copies of the row first, then the idle time behind them."""
-    middle = row["start_ns"] + row["exposed"]
-    return [
-        (row["rank"], row["device"], "exposed_memcpy", row["start_ns"], middle),
-        (row["rank"], row["device"], "idle.host_work", middle, middle + row["idle"]),
-    ]
+def _stretches(table: str, row: Row) -> Iterator[Stretch]:
+    """What a row lies on, one after another from its start."""
+    at = row.get("start_ns", 0)
+    for line, columns in _sample(table).lines:
+        length = sum(
+            (row["end_ns"] - row["start_ns"]) if name == "duration" else row.get(name) or 0 for name in columns
+        )
+        yield row["rank"], row["device"], _line(table, line, row), at, at + length
+        at += length
 
 
-def _copies_and_mpi(row: Row) -> list[Stretch]:
-    middle = row["start_ns"] + row["exposed"]
-    return [
-        (row["rank"], row["device"], "exposed_memcpy", row["start_ns"], middle),
-        (row["rank"], row["device"], "idle.mpi", middle, middle + row["in_mpi"]),
-    ]
-
-
-def _idle_stretch(row: Row) -> list[Stretch]:
-    return [(row["rank"], row["device"], "idle.host_work", row["start_ns"], row["end_ns"])]
-
-
-_LINES: dict[str, Callable[[Row], list[Stretch]]] = {
-    "gaps": _gap_stretch,
-    "copies": _exposed_stretch("exposed_memcpy"),
-    "copy_bursts": _copies_and_idle,
-    "readbacks": _copies_and_idle,
-    "other_threads": _idle_stretch,
-    "communication": _exposed_stretch("exposed_communication"),
-    "collective_waits": _exposed_stretch("exposed_communication", "exposed_wait", "exposed_likely_wait"),
-    "mpi_waits": _exposed_stretch("idle.mpi", "exposed_wait"),
-    "staged_messages": _copies_and_mpi,
-}
+def _line(table: str, line: str, row: Row) -> str:
+    told = line.format_map(row | {column: row.get(column) for column in _COLUMN.findall(line)})
+    if told not in LINES:
+        prefix, _, rest = line.partition("{")
+        known = [one.removeprefix(prefix) for one in LINES if one.startswith(prefix)]
+        value = told.removeprefix(prefix)
+        raise ValueError(
+            f"'{rest.rstrip('}')}' of '{table}' is one of {', '.join(known)}, not '{value}'{did_you_mean(value, known)}"
+        )
+    return told
 
 
 def _tiles(window: Row, stretches: list[Stretch]) -> list[Row]:
@@ -243,18 +212,17 @@ def _tiles(window: Row, stretches: list[Stretch]) -> list[Row]:
         raise ValueError(f"the rows are longer than the window of {window['duration']:,} ns")
     covered = union(np.array([start for *_, start, _ in mine], np.int64), np.array([end for *_, end in mine], np.int64))
     free = complement(covered, 0, window["duration"])
-    compute = [(*gpu, "compute", int(start), int(end)) for start, end in zip(*free, strict=True)]
+    compute = [(*gpu, COMPUTE.name, int(start), int(end)) for start, end in zip(*free, strict=True)]
     return [dict(zip(LEDGER_INTERVALS.schema.names, stretch, strict=True)) for stretch in [*mine, *compute]]
 
 
 def _ledger(window: Row, tiles: list[Row]) -> Row:
     """The ledger row of one GPU: the sums of its tiles, and whatever the scenario says itself."""
-    sums = dict.fromkeys((f"idle_{cause}" for cause in IDLE_CAUSES), 0)
-    sums |= {"compute": 0, "exposed_memcpy": 0, "exposed_communication": 0, "exposed_memset": 0}
+    sums = dict.fromkeys((line.column for line in LINES.values()), 0)
     for tile in tiles:
         if (tile["rank"], tile["device"]) == (window["rank"], window["device"]):
-            sums[tile["line"].replace(".", "_")] += tile["end_ns"] - tile["start_ns"]
-    idle = sum(sums[f"idle_{cause}"] for cause in IDLE_CAUSES)
+            sums[column(tile["line"])] += tile["end_ns"] - tile["start_ns"]
+    idle = sum(sums[line.column] for line in IDLE.values())
     totals = {"start_ns": 0, "end_ns": window["duration"], "idle": idle, "busy": window["duration"] - idle}
     # Nothing recorded counts as nothing seen, as in a real ledger.
     counts = {column.name: 0 for column in LEDGER.columns if column.unit == "count" and column.type == pa.int64()}

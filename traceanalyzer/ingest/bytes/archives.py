@@ -30,6 +30,8 @@ from traceanalyzer.ingest.bytes.containers import (
 from traceanalyzer.ingest.bytes.limits import check_count, check_name, check_total
 from traceanalyzer.ingest.bytes.scratch import ScratchFolder
 from traceanalyzer.ingest.bytes.source import Source, unpacked, with_head
+from traceanalyzer.vocabulary.health import NOT_ALL_READ
+from traceanalyzer.vocabulary.levels import MEDIUM
 
 COPY_BYTES = 1 << 20
 MOST_PASSES = 32
@@ -176,7 +178,7 @@ def _tar_members(archive: Source) -> tuple[list[Member], tuple[Note, ...]]:
     if not members:
         raise InputError(f"{archive.path}: a tar archive that cannot be read ({condition.damage}); copy it again")
     message = "the tar archive is damaged: what lies in it behind the last file that was found is lost"
-    return members, (Note("TRC001", "medium", message, 1, members[-1].name),)
+    return members, (Note(NOT_ALL_READ, MEDIUM, message, 1, members[-1].name),)
 
 
 class _Header(tarfile.TarInfo):

@@ -19,6 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from traceanalyzer.vocabulary.health import NOT_ALL_READ, HealthCode
+from traceanalyzer.vocabulary.levels import INFO, Severity
+
 READ_BYTES = 64 << 10
 SMALL_BYTES = 1 << 10
 MAGIC_BYTES = 6
@@ -30,8 +33,8 @@ XZ_MEMORY_BYTES = 512 << 20
 class Note(NamedTuple):
     """Something worth a line in the trace's health, as `Sink.health` takes it."""
 
-    code: str
-    severity: str
+    code: HealthCode
+    severity: Severity
     message: str
     number: int = 1
     example: str | None = None
@@ -181,7 +184,9 @@ def _next_member(codec: Codec, rest: bytes, blocks: Iterator[bytes], condition: 
     if not rest or codec.start.match(rest):
         return rest
     count = len(rest) + sum(map(len, blocks))
-    condition.notes.append(Note("TRC001", "info", f"bytes after the end of the {codec.name} data were left out", count))
+    condition.notes.append(
+        Note(NOT_ALL_READ, INFO, f"bytes after the end of the {codec.name} data were left out", count)
+    )
     return b""
 
 

@@ -19,12 +19,20 @@ from traceanalyzer.ingest.bytes import archives
 from traceanalyzer.ingest.bytes.containers import Note
 from traceanalyzer.ingest.bytes.kinds import Conversion, Kinds
 from traceanalyzer.ingest.bytes.source import Source, source_of
+from traceanalyzer.vocabulary.health import NOT_ALL_READ, RANKS_IN_DOUBT
+from traceanalyzer.vocabulary.levels import INFO, LOW
 
 _PACKED = r"\.(?:gz|zst|xz|bz2)$"
 _UNFINISHED = re.compile(r"\.json(?:\.gz)?\.tmp$", re.IGNORECASE)
 # Members of archives; "./" is no hidden folder.
 _HIDDEN = re.compile(r"(?:^|/)(?:\.(?!\.?/)|__MACOSX/)")
 _NAMED_MEMBERS = 3
+# A rank may be missing.
+UNFINISHED = Note(
+    RANKS_IN_DOUBT, LOW, "unfinished recordings among the files were passed over; name one to read what it holds"
+)
+ARCHIVED = Note(NOT_ALL_READ, INFO, "archives among the files were passed over; name one to read it")
+DOUBLED = Note(NOT_ALL_READ, INFO, "packed traces were passed over, because they lie there unpacked too")
 
 
 def in_folder(folder: Path, kinds: Kinds, max_bytes: int | None) -> list[Source]:
@@ -129,17 +137,8 @@ class _Choice:
             kept[name] = min(kept.get(name, source), source, key=lambda s: s.packed)
         found = list(kept.values())
         notes = [
-            Note(code, severity, message, len(paths), paths[0].name)
-            for code, severity, message, paths in (
-                (
-                    "TRC006",  # a rank may be missing
-                    "low",
-                    "unfinished recordings among the files were passed over; name one to read what it holds",
-                    self.unfinished,
-                ),
-                ("TRC001", "info", "archives among the files were passed over; name one to read it", self.archived),
-                ("TRC001", "info", "packed traces were passed over, because they lie there unpacked too", doubled),
-            )
+            note._replace(number=len(paths), example=paths[0].name)
+            for note, paths in ((UNFINISHED, self.unfinished), (ARCHIVED, self.archived), (DOUBLED, doubled))
             if paths
         ]
         if found:

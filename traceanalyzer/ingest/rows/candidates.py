@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import NULL, ints
 from traceanalyzer.model.schema import NAME
+from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW, MEDIUM, Severity
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -37,7 +38,7 @@ _OTHERS = "others"
 class Note:
     """A line of health."""
 
-    severity: str
+    severity: Severity
     message: str
     count: int
 
@@ -83,7 +84,7 @@ class Candidates:
         said = {name: _majority(told[at]) for name, at in groups}
         for name, at in sorted(groups, key=lambda g: (said[g[0]] != WORK, duration[g[1]].mean(), g[0])):
             share = float(places.conflicts()[at].mean())
-            doubtful = "high" if int(duration[at].sum()) > _MOST * self._known_ns else "medium"
+            doubtful: Severity = HIGH if int(duration[at].sum()) > _MOST * self._known_ns else MEDIUM
             taken = share <= _FEW and said[name] != NOTHING
             found = self._rows.take(pa.array(at))
             severity, what = _judged(said[name], share, doubtful, _kinds(found))
@@ -101,16 +102,16 @@ class Candidates:
         return words
 
 
-def _judged(said: str | None, share: float, doubtful: str, kinds: str) -> tuple[str, str]:
+def _judged(said: str | None, share: float, doubtful: Severity, kinds: str) -> tuple[Severity, str]:
     """Severity and words for a category that says this, and a share of which lies around or inside of other work."""
     if share > _MOST:
-        return "low" if said == WORK else "info", "were left out: they lie around or inside of other work"
+        return LOW if said == WORK else INFO, "were left out: they lie around or inside of other work"
     if said == NOTHING:
-        return "low", "were left out: by their names or their calls they are waits, marks or ranges"
+        return LOW, "were left out: by their names or their calls they are waits, marks or ranges"
     if share > _FEW:
         return doubtful, "were left out, as some lie around other work: the GPU may be busy where it looks idle"
     if said == WORK:
-        return "low", f"were taken as {kinds}, by their names or their calls"
+        return LOW, f"were taken as {kinds}, by their names or their calls"
     return doubtful, f"were taken as {kinds}, and only their place says so: the GPU may be idle where it looks busy"
 
 

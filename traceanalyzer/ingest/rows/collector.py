@@ -26,6 +26,8 @@ from traceanalyzer.ingest.rows.order import KEYS, Ints
 from traceanalyzer.ingest.rows.steps import find_steps, step_marks
 from traceanalyzer.model.schema import HEALTH, STEPS
 from traceanalyzer.model.table_specs import table_specs
+from traceanalyzer.vocabulary.health import IMPOSSIBLE_TIMES, NOT_ALL_READ, RANKS_IN_DOUBT, HealthCode
+from traceanalyzer.vocabulary.levels import HIGH, LOW, Severity
 
 Blocks = Iterable[pa.Table]
 
@@ -104,7 +106,9 @@ class Collector:
             self._calling.update(pc.unique(rows["process"]).drop_null().to_pylist())
         self._spools[table].add(_with_real_ids(rows))
 
-    def health(self, code: str, severity: str, message: str, count: int = 1, example: str | None = None) -> None:
+    def health(
+        self, code: HealthCode, severity: Severity, message: str, count: int = 1, example: str | None = None
+    ) -> None:
         before, first = self._health.get((code, severity, message), (0, None))
         self._health[code, severity, message] = (before + count, first if first is not None else example)
 
@@ -123,7 +127,7 @@ class Collector:
         candidates = self._all_candidates()
         for message, count in self._impossible.items():
             if count:
-                self.health("TRC007", "low", message, count)
+                self.health(IMPOSSIBLE_TIMES, LOW, message, count)
         # What reading used goes back before writing begins.
         pa.default_memory_pool().release_unused()
         self._ownerless |= candidates is not None
@@ -176,13 +180,13 @@ class Collector:
                 "GPU operations have the correlation ids of calls of several processes, and do not say whose they are: what launched "
                 "them cannot be told; analyse the traces that were merged into this file one by one"
             )
-            self.health("TRC006", "high" if 2 * disputed > rows else "low", message, disputed)
+            self.health(RANKS_IN_DOUBT, HIGH if 2 * disputed > rows else LOW, message, disputed)
         for block in blocks():
             flags = quarantine.flags(block)
             new = np.flatnonzero(flags & ~pc.fill_null(block["quarantined"], False).to_numpy())
             if len(new):
                 message = "GPU operations with impossible times were set aside: they are not on the ledger"
-                self.health("TRC007", "low", message, len(new), block["name"][int(new[0])].as_py())
+                self.health(IMPOSSIBLE_TIMES, LOW, message, len(new), block["name"][int(new[0])].as_py())
             yield replaced(block, "quarantined", pa.array(flags))
 
     def _all_candidates(self) -> Candidates | None:
@@ -198,7 +202,7 @@ class Collector:
         for block in self._spools["gpu_ops"].blocks(Candidates.OPS):
             candidates.see(block)
         for note, rows in candidates.judge():
-            self.health("TRC001", note.severity, note.message, note.count)
+            self.health(NOT_ALL_READ, note.severity, note.message, note.count)
             if rows is not None:
                 self._spools["gpu_ops"].add(rows.drop_columns(["category", "told"]))
 

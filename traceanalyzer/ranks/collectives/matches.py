@@ -22,6 +22,7 @@ from traceanalyzer.ranks.collectives.collectives import chains, lanes, match
 from traceanalyzer.ranks.collectives.instances import Matches
 from traceanalyzer.ranks.collectives.offsets import clock_health, clock_offsets
 from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS, MATCHES
+from traceanalyzer.vocabulary.levels import LOW, MEDIUM
 
 JITTER = 0.01
 """Least spread of the ranks' compute, as a share of the median: below it they are alike, and a score of the rest means nothing."""
@@ -71,7 +72,7 @@ def _table(kernels: pa.Table, found: Matches) -> pa.Table:
         }
         | {f"late_{c}": kernels[c].take(pa.array(late, mask=~known)) for c in ("rank", "device")}
         | {
-            "certainty": frames.names(np.where(known, found.certain, 2), ["low", "medium", None]),
+            "certainty": frames.names(np.where(known, found.certain, 2), [LOW, MEDIUM, None]),
             "wait": pa.array(wait, mask=~known),
             "late_start_ns": pa.array(arrived - longest, mask=~known),
             "late_end_ns": pa.array(arrived, mask=~known),

@@ -17,6 +17,8 @@ from traceanalyzer.ranks.collectives.collective_names import SYNCHRONIZING
 from traceanalyzer.ranks.collectives.collectives import absolute_ends
 from traceanalyzer.ranks.collectives.instances import ENDS_NS, Matches
 from traceanalyzer.units import format_duration
+from traceanalyzer.vocabulary.health import CLOCKS_DISAGREE
+from traceanalyzer.vocabulary.levels import LOW
 
 
 def clock_offsets(kernels: pa.Table, matches: Matches) -> pa.Table:
@@ -50,7 +52,9 @@ def clock_health(kernels: pa.Table, matches: Matches, offsets: pa.Table, inputs:
         message = _alone() if row["rank"] in alone else _apart(row, usual)
         if message:
             count = int((rank == row["rank"]).sum())
-            rows.append({"rank": row["rank"], "code": "TRC005", "severity": "low", "message": message, "count": count})
+            rows.append(
+                {"rank": row["rank"], "code": CLOCKS_DISAGREE, "severity": LOW, "message": message, "count": count}
+            )
     return pa.Table.from_pylist(rows, schema=HEALTH.schema)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, count, ns
-from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.derived import Derived, Sample
 from traceanalyzer.model.needs import NO_COMMUNICATION, NO_GPU_WORK
 from traceanalyzer.model.schema import GPU_OPS, NAME, Column, TableSpec
+from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION
 
 # What a collective's parts on all ranks tell of each of them.
 MATCH = (
@@ -187,5 +188,10 @@ DERIVED = (
         NO_COMMUNICATION,
         empty_without="communication_kernels",
         small=True,
+        label="traceanalyzer.ranks.collectives.labels:communication",
+        sample=Sample(
+            {"exposed": ("duration",), "exposed_transfer": ("exposed", "exposed_wait")},
+            lines=((EXPOSED_COMMUNICATION.name, ("exposed",)),),
+        ),
     ),
 )

@@ -38,6 +38,8 @@ from traceanalyzer.ranks.collectives.offsets import clock_health, clock_offsets
 from traceanalyzer.ranks.collectives.tables import COMMUNICATION
 from traceanalyzer.ranks.mpi.tables import MPI_MATCHES
 from traceanalyzer.units import format_duration
+from traceanalyzer.vocabulary.health import CLOCKS_DISAGREE
+from traceanalyzer.vocabulary.levels import LOW, MEDIUM
 
 ORDER_ONLY = "#"
 """What names of communicators begin with that only their order tells."""
@@ -286,7 +288,7 @@ def _messages(parts: pa.Table, inputs: Sequence[Input], told: _Collectives) -> l
             f"messages of MPI arrive up to {apart} before they are sent: the ranks' clocks disagree, and who waited for whom in "
             "them cannot be told"
         )
-        row = {"rank": None, "code": "TRC005", "severity": "low", "message": message, "count": int(bad.sum())}
+        row = {"rank": None, "code": CLOCKS_DISAGREE, "severity": LOW, "message": message, "count": int(bad.sum())}
         nobody = np.empty(0, np.int64)
         found.append(_Depends(nobody, nobody, nobody, pa.Table.from_pylist([row], schema=HEALTH.schema)))
     return found
@@ -356,7 +358,7 @@ def _table(parts: pa.Table, told: _Collectives, depends: Sequence[_Depends]) -> 
         MPI_MATCHES,
         {c: own[c] for c in ("rank", "process", "start_ns", "end_ns", "name", "kind")}
         | {"device": frames.numbers(np.where(_several(parts)[shown], frames.ints(own, "device"), NULL))}
-        | {"instance": frames.numbers(of), "certainty": frames.names(certain, ["low", "medium", None])}
+        | {"instance": frames.numbers(of), "certainty": frames.names(certain, [LOW, MEDIUM, None])}
         | {"wait": frames.numbers(waited)}
         | {"transfer": frames.numbers(np.where(waited == NULL, NULL, frames.duration(own) - waited))}
         | {"spread": frames.numbers(np.where(known, told.spread(), NULL))}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, count, ns
-from traceanalyzer.model.derived import Derived, Needs
+from traceanalyzer.model.derived import Derived, Needs, Sample
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS
-from traceanalyzer.ranks.waits.tables import LATE_NAMES, LATE_REASONS, LATE_WORK
+from traceanalyzer.ranks.waits.tables import LATE_NAMES, LATE_REASONS, LATE_WORK, WAIT_FILLS
+from traceanalyzer.vocabulary.lines import EXPOSED_MEMCPY, MPI
 
 _THREAD = Column("thread", pa.int64(), None, "host thread")
 _NAME = Column("name", NAME, None, "function name")
@@ -172,6 +173,8 @@ DERIVED = (
         Needs("mpi_call_waits", _NO_MPI, settings=("mpi",)),
         empty_without="mpi_call_waits",
         of_job=True,
+        label="traceanalyzer.ranks.mpi.labels:wait",
+        sample=Sample({"exposed": ("duration",)}, ("late", WAIT_FILLS), lines=((MPI.name, ("exposed_wait",)),)),
     ),
     Derived(
         "staged_messages",
@@ -179,5 +182,10 @@ DERIVED = (
         ("copies", "mpi_parts", "own_intervals"),
         STAGED_MESSAGES,
         Needs("mpi_parts", _NO_MPI, settings=("mpi",)),
+        label="{duration}: {down} to the host, {name}, {up} to the GPU",
+        sample=Sample(
+            {"in_mpi": 0, "exposed": ("duration", "in_mpi")},
+            lines=((EXPOSED_MEMCPY.name, ("exposed",)), (MPI.name, ("in_mpi",))),
+        ),
     ),
 )

@@ -13,6 +13,8 @@ from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input, file_names
 from traceanalyzer.ranks.recordings.recordings import File, around, missing, repeated
 from traceanalyzer.units import format_duration, format_share
+from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
+from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW, MEDIUM
 
 MOST_NAMED = 8
 """Stretches of ranks, files and other things that one message names, and doubled ranks that have messages of their own."""
@@ -40,7 +42,14 @@ def health(
 
 
 def _row(severity: str, message: str, count: int, rank: int | None = None) -> dict[str, object]:
-    return {"rank": rank, "code": "TRC006", "severity": severity, "message": message, "count": count, "example": None}
+    return {
+        "rank": rank,
+        "code": RANKS_IN_DOUBT,
+        "severity": severity,
+        "message": message,
+        "count": count,
+        "example": None,
+    }
 
 
 def _copies(inputs: Sequence[Input]) -> Rows:
@@ -48,23 +57,23 @@ def _copies(inputs: Sequence[Input]) -> Rows:
     for one in inputs:
         if one.copies:
             what = "one more file is a copy" if one.copies == 1 else f"{_counted(one.copies)} more files are copies"
-            yield _row("low", f"{what} of {names[one.ordinal]} and was left out", one.copies, one.ordinal)
+            yield _row(LOW, f"{what} of {names[one.ordinal]} and was left out", one.copies, one.ordinal)
 
 
 def _named_ranks(inputs: Sequence[Input]) -> Rows:
     ranks = [one.rank for one in inputs if one.rank is not None and one.rank_source == "name"]
     if len(ranks) == 1:
-        yield _row("info", f"that a file is rank {ranks[0]} is taken from its name: its content does not say it", 1)
+        yield _row(INFO, f"that a file is rank {ranks[0]} is taken from its name: its content does not say it", 1)
     elif ranks:
         what = f"the ranks of {_counted(len(ranks))} files ({_listed(ranks)}) are taken from their names"
-        yield _row("info", f"{what}: their content does not say them", len(ranks))
+        yield _row(INFO, f"{what}: their content does not say them", len(ranks))
 
 
 def _several_jobs(parts: Recordings) -> Rows:
     if len(parts) > 1:
         described = _named(f"{_called(part)} ({_facts(part[0])})" for part in parts)
         message = f"the files are of {_counted(len(parts))} jobs, which are not compared: {described}"
-        yield _row("low", message, len(parts))
+        yield _row(LOW, message, len(parts))
 
 
 def _facts(file: File) -> str:
@@ -80,7 +89,7 @@ def _times(recordings: Recordings) -> Rows:
     apart = format_duration(max(later[0] - earlier[1] for earlier, later in pairwise(windows)))
     what = f"by their clocks, the files were recorded at {_counted(len(timed))} different times, up to {apart} apart"
     message = f"{what}: {_named(map(_called, timed), ', then ')}; only what was recorded at one time is compared"
-    yield _row("low", message, len(timed))
+    yield _row(LOW, message, len(timed))
 
 
 def _doubled(recording: Sequence[File]) -> Rows:
@@ -89,12 +98,12 @@ def _doubled(recording: Sequence[File]) -> Rows:
         first, same = next(iter(of_rank.items()))
         what = f"{len(of_rank)} ranks ({_listed(of_rank)}) have several files each, rank {first} for one"
         message = f"{what} {_named(file.name for file in same)}; none of these is compared with other ranks"
-        yield _row("medium", message, len(of_rank))
+        yield _row(MEDIUM, message, len(of_rank))
         return
     for rank, same in of_rank.items():
         what = f"{_counted(len(same))} files say they are rank {rank}: {_named(file.name for file in same)}"
         message = f"{what}; {'neither' if len(same) == 2 else 'none of them'} is compared with other ranks"
-        yield from (_row("medium", message, 1, file.ordinal) for file in same)
+        yield from (_row(MEDIUM, message, 1, file.ordinal) for file in same)
 
 
 def _missing(part: Sequence[File]) -> Rows:
@@ -104,13 +113,13 @@ def _missing(part: Sequence[File]) -> Rows:
     narrowed = "what is said about waiting holds for these ranks only"
     if absent and len(here) == 1:
         message = f"of {size} ranks only rank {min(here)} is here: whom it waited for cannot be told"
-        yield _row("info", message, len(absent))
+        yield _row(INFO, message, len(absent))
     elif absent:
         what = f"{len(here)} of {size} ranks are here; missing: {_listed(absent)}"
-        yield _row("low", f"{what}; {narrowed}", len(absent))
+        yield _row(LOW, f"{what}; {narrowed}", len(absent))
     elif size is not None and silent and len(here) + silent < size:
         what = f"there are {len(here) + silent} files for {size} ranks, {silent} of them without saying which they are"
-        yield _row("low", f"{what}; {narrowed}", size - len(here) - silent)
+        yield _row(LOW, f"{what}; {narrowed}", size - len(here) - silent)
 
 
 def _models(part: Sequence[File]) -> Rows:
@@ -121,13 +130,13 @@ def _models(part: Sequence[File]) -> Rows:
     if len(users) > 1:
         each = _named(f"{model} ({_called(same)})" for model, same in users.items())
         message = f"the GPUs are not all of one kind, and a slower one may be late for no other reason: {each}"
-        yield _row("info", message, len(users))
+        yield _row(INFO, message, len(users))
 
 
 def _shared(groups: Iterable[Sequence[Key]], files: dict[int, File]) -> Rows:
     for group in groups:
         who = _called([files[ordinal] for ordinal in sorted({ordinal for ordinal, _ in group})])
-        yield _row("info", f"{who} used one GPU at the same time: it is idle when none of them uses it", len(group))
+        yield _row(INFO, f"{who} used one GPU at the same time: it is idle when none of them uses it", len(group))
 
 
 def _unplaced(groups: Iterable[Sequence[Key]], files: dict[int, File]) -> Rows:
@@ -136,7 +145,7 @@ def _unplaced(groups: Iterable[Sequence[Key]], files: dict[int, File]) -> Rows:
         message = (
             f"{who} used one GPU, and their files do not all say when their clocks began: when it was idle is not known"
         )
-        yield _row("high", message, len(group))
+        yield _row(HIGH, message, len(group))
 
 
 def apart_on_one_gpu(inputs: Sequence[Input], group: Sequence[Key], common: float) -> pa.Table:
@@ -148,7 +157,7 @@ def apart_on_one_gpu(inputs: Sequence[Input], group: Sequence[Key], common: floa
         f"{_called(files)} used one GPU, and only {format_share(common)} of that time was recorded of all of them: "
         "when it was idle is not known"
     )
-    return pa.Table.from_pylist([_row("high", message, len(group))], schema=HEALTH.schema)
+    return pa.Table.from_pylist([_row(HIGH, message, len(group))], schema=HEALTH.schema)
 
 
 def _called(files: Sequence[File]) -> str:

@@ -12,6 +12,7 @@ from traceanalyzer.derive.ledger.busy import by_line
 from traceanalyzer.intervals import Array, Spans, covered, intersect, overlaps, union
 from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS
 from traceanalyzer.ranks.waits.tables import LATE_NAMES, LATE_WORK
+from traceanalyzer.vocabulary.lines import INPUT
 
 MOSTLY = 0.5
 """A rank that spends this share of the time in which others waited for it waiting itself was not the first to be late."""
@@ -86,6 +87,6 @@ def _busiest(ops: pa.Table, spans: Spans) -> str | None:
 def _idlest(gaps: pa.Table, spans: Spans) -> str | None:
     """The place on the host; a loader's own range says more than what it happens to run."""
     time = covered(frames.ints(gaps, "start_ns"), frames.ints(gaps, "end_ns"), spans)
-    loading = frames.equals(gaps, "cause", "input")
+    loading = frames.equals(gaps, "cause", INPUT.cause)
     column = "range_name" if time[loading].sum() >= time[~loading].sum() else "place"
     return frames.top_name(gaps, column, time)

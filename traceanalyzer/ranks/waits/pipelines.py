@@ -12,6 +12,7 @@ from traceanalyzer.derive.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.collectives.peers import BOTH, RECEIVE
 from traceanalyzer.ranks.parallelism.parallelism_names import PIPELINE
+from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION
 
 
 @dataclass(frozen=True)
@@ -55,5 +56,5 @@ def bubbles(communication: pa.Table, late_line: pa.Array, found: Pipeline) -> fr
     """For each kernel whether its wait is a bubble: it serves the pipeline, or its last rank is a stage that communicates itself."""
     late = np.isin(frames.ints(communication, "late_rank"), found.ranks)
     table = pa.table({"line": late_line})
-    busy: frames.Flags = late & frames.equals(table, "line", "exposed_communication")
+    busy: frames.Flags = late & frames.equals(table, "line", EXPOSED_COMMUNICATION.name)
     return frames.equals(communication, "parallelism", PIPELINE) | busy

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.derive import frames
-from traceanalyzer.derive.ledger.tables import LEDGER_LINES
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.waits.tables import EXCESS, EXTRA_WORK, RANK_WORK
+from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, LEDGER_LINES, column
 
 Floats = npt.NDArray[np.float64]
 
@@ -96,8 +96,8 @@ def excess(step_ledger: pa.Table) -> pa.Table:
     if len(alike) < 2:
         return EXCESS.empty()
     gpus, length = [gpus[at] for at in alike], length[alike]
-    lines = [line for line in LEDGER_LINES if line != "exposed_communication"]
-    mean = np.array([[frames.ints(steps, line.replace(".", "_")).mean() for line in lines] for _, steps in gpus])
+    lines = [line for line in LEDGER_LINES if line != EXPOSED_COMMUNICATION.name]
+    mean = np.array([[frames.ints(steps, column(line)).mean() for line in lines] for _, steps in gpus])
     more = mean - _low_median(mean)
     line = np.argmax(more, axis=1)
     time = more[np.arange(len(gpus)), line].astype(np.int64)

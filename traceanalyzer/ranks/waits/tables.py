@@ -6,10 +6,11 @@ import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
-from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.derived import Derived, Fill, Sample
 from traceanalyzer.model.needs import NO_COMMUNICATION
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 from traceanalyzer.ranks.collectives.tables import LATE, LATE_WINDOWS, LIKELY, MATCH
+from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION
 
 LATE_REASONS = (
     Column("late", NAME, None, "name of the rank that came last or, when the trace does not say ranks, of its GPU"),
@@ -117,6 +118,14 @@ COLLECTIVE_WAITS = TableSpec(
     ),
 )
 
+WAIT_FILLS: dict[str, Fill] = {
+    "wait": ("duration",),
+    "exposed_wait": ("duration",),
+    "instance": ("number",),
+    "spread": 0,
+}
+"""Of a row that names who was late, in the tests of rules."""
+
 DERIVED = (
     Derived(
         "rank_work",
@@ -152,6 +161,11 @@ DERIVED = (
         NO_COMMUNICATION,
         empty_without="communication",
         of_job=True,
+        label="traceanalyzer.ranks.waits.labels:wait",
+        sample=Sample(
+            fills_with=("late", WAIT_FILLS),
+            lines=((EXPOSED_COMMUNICATION.name, ("exposed_wait", "exposed_likely_wait")),),
+        ),
     ),
     Derived(
         "own_intervals",

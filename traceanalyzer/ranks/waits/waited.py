@@ -10,8 +10,9 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
 from traceanalyzer.intervals import EMPTY, Spans, intersect, subtract, union
+from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, MPI
 
-COMMUNICATION, IN_MPI = "exposed_communication", "idle.mpi"
+COMMUNICATION, IN_MPI = EXPOSED_COMMUNICATION.name, MPI.name
 """The lines in which a GPU may wait for another rank."""
 
 

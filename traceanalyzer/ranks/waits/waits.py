@@ -16,6 +16,7 @@ from traceanalyzer.names import readable_name
 from traceanalyzer.ranks.waits.pipelines import bubbles, pipeline
 from traceanalyzer.ranks.waits.tables import COLLECTIVE_WAITS
 from traceanalyzer.units import format_count, format_duration
+from traceanalyzer.vocabulary.lines import COMPUTE, LINES
 
 LONGEST_NAME = 60
 MUCH_LONGER = 1.2
@@ -24,24 +25,6 @@ MOST_OF_IT = 0.5
 """One operation that takes this share of the extra time stands for it."""
 DOUBLINGS = 10
 """Blame is followed from a rank that waited itself to the one it waited for, over a thousand ranks if need be."""
-# What a rank does on a ledger line, between how much more of it and on what.
-_DOING = {
-    "compute": "computes {more}",
-    "exposed_memcpy": "copies memory {more}",
-    "exposed_memset": "sets memory {more}",
-    "idle.input": "stands idle {more} because its next batch is not ready",
-    "idle.memory_management": "stands idle {more} while its host allocates memory",
-    "idle.synchronization": "stands idle {more} after its host waited for it",
-    "idle.mpi": "stands idle {more} while its host is in MPI calls",
-    "idle.os": "stands idle {more} while its host is in system calls",
-    "idle.host_work": "stands idle {more} while its host is at work",
-    "idle.host_untraced": "stands idle {more} while its host is in no call or range that was recorded",
-    "idle.launch_latency": "stands idle {more} while kernels are launched",
-    "idle.dependency": "stands idle {more} waiting for another stream or device",
-    "idle.queued": "stands idle {more} with work launched, for reasons not recorded",
-    "idle.profiler": "stands idle {more} while the profiler itself is at work",
-    "exposed_communication": "is busy {more} with other communication",
-}
 
 
 def collective_waits(
@@ -167,11 +150,12 @@ def _reason(
     longer: float | None,
     doing: str | None,
 ) -> str | None:
-    if line not in _DOING:
+    known = LINES.get(line or "")
+    if known is None or known.doing is None:
         return None
     more = "meanwhile" if time is None else f"{format_duration(time)} more a step than {than}"
-    said = _DOING[line].format(more=more)
-    if line == "compute" and time is not None and name is not None and extra is not None:
+    said = known.doing.format(more=more)
+    if known is COMPUTE and time is not None and name is not None and extra is not None:
         short = readable_name(name, LONGEST_NAME)
         if extra < MOST_OF_IT * time and longer is not None and longer >= MUCH_LONGER:
             return f"{said}: it runs as many operations, but they take {longer:.1f} times as long"
@@ -180,7 +164,7 @@ def _reason(
         many = f"{format_count(round(count or 0))} more of {short}" if round(count or 0) > 0 else f"a longer {short}"
         return f"{said}: {many} ({format_duration(extra)})"
     # What ran last before the others met is not what there is more of.
-    named = doing is not None and (line != "compute" or time is None)
+    named = doing is not None and (known is not COMPUTE or time is None)
     return f"{said}, above all in {readable_name(doing or '', LONGEST_NAME)}" if named else said
 
 

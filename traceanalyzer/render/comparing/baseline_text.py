@@ -9,8 +9,8 @@ from traceanalyzer.names import readable_name
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.captures.capture import Baseline, Capture, Problem, Samples, Unit, Value, Work
 from traceanalyzer.result.comparing.words import COUNT_WORDS, UNIT_WORDS
-from traceanalyzer.result.vocabulary import line_words
 from traceanalyzer.units import format_count, format_duration, format_share, format_value
+from traceanalyzer.vocabulary.lines import line_words
 
 MOST = 8
 """So many kernels, operators and collectives are named."""

@@ -25,8 +25,8 @@ from traceanalyzer.result.comparing.words import (
     signed_duration,
     unit_words,
 )
-from traceanalyzer.result.vocabulary import line_words
 from traceanalyzer.units import format_count
+from traceanalyzer.vocabulary.lines import line_words
 
 MOST = 8
 """So many kernels, operators or collectives are named in each direction."""

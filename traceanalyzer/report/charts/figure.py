@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.stills.chart import chart_still
+from traceanalyzer.vocabulary.lines import cause_of_line, cause_words, is_idle
 
 Dict = dict[str, Any]
 Jump = tuple[int, int, int]
@@ -95,9 +96,9 @@ def categories(names: Sequence[str]) -> list[str]:
 
 def in_words(swatch: Swatch) -> str:
     """A ledger line within a sentence: "Idle: input" is "idle (input)"."""
-    head, colon, cause = swatch.label.partition(": ")
-    head = head[0].lower() + head[1:]
-    return f"{head} ({cause})" if colon else head
+    if is_idle(swatch.key):
+        return f"idle ({cause_words(cause_of_line(swatch.key))})"
+    return swatch.label[0].lower() + swatch.label[1:]
 
 
 def capitalized(words: str) -> str:

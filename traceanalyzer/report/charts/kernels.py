@@ -14,6 +14,7 @@ from traceanalyzer.report.kinds import FAMILIES
 from traceanalyzer.report.palette import GPU_OP_KEYS, kernel_key
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.units import format_count, format_share
+from traceanalyzer.vocabulary.lines import UNATTRIBUTED
 
 MOST_BARS = 12
 NAME_LENGTH = 52
@@ -73,7 +74,7 @@ def _kinds_view(amounts: list[Amount]) -> View:
     most = len(amounts) if len(amounts) == MOST_BARS + 1 else MOST_BARS
     shown, rest = amounts[:most], amounts[most:]
     if rest:
-        colour = "idle.unattributed"
+        colour = UNATTRIBUTED.name
         shown.append((f"{len(rest)} more", sum(one[1] for one in rest), sum(one[2] for one in rest), colour))
     unit, unit_name = time_unit(float(shown[0][1]))
     items = []

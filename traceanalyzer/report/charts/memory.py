@@ -12,14 +12,15 @@ from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.report.timeline.memory_levels import Level, memory_levels
 from traceanalyzer.units import format_bytes, format_count, format_share
+from traceanalyzer.vocabulary.lines import COMPUTE
 
 MOST_POINTS = 500
 NEAR = 0.3
 """From this share of the device's memory on its size is drawn too; below, it would press everything else to the ground."""
 LINES: dict[Level, tuple[str, str]] = {
-    "allocated": ("in use by the program", "compute"),
+    "allocated": ("in use by the program", COMPUTE.name),
     "reserved": ("reserved by its allocator", "dim"),
-    "driver": ("given out by the driver", "compute"),
+    "driver": ("given out by the driver", COMPUTE.name),
 }
 """Name and colour."""
 

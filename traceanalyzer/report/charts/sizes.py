@@ -12,8 +12,8 @@ from traceanalyzer.columns import Ints, encoded, integers
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts.figure import MOST_MARKS, SERIES, Chart, Dict, View, layout, log_axis, size_axis, text
 from traceanalyzer.report.timeline.lanes import table_or_none
-from traceanalyzer.result.vocabulary import way
 from traceanalyzer.units import format_bytes, format_count
+from traceanalyzer.vocabulary.copies import way
 
 Floats = NDArray[np.float64]
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross")

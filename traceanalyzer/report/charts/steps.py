@@ -27,6 +27,7 @@ from traceanalyzer.report.charts.gpus import Gpus
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.units import format_share
+from traceanalyzer.vocabulary.lines import column
 
 MOST_BARS = 160
 FEW = 10
@@ -64,7 +65,7 @@ def _view(gpus: Gpus, number: int, every: pa.Table) -> View:
     labels = [f"{label} (cut off)" if one else label for label, one in zip(labels, cut.tolist(), strict=True)]
     data: list[Dict] = [_whole(steps, names, labels, length, unit)]
     for swatch in lines:
-        ns = integers(steps, swatch.key.replace(".", "_"))
+        ns = integers(steps, column(swatch.key))
         data.append(
             {
                 "type": "bar",
@@ -111,7 +112,7 @@ def _view(gpus: Gpus, number: int, every: pa.Table) -> View:
 
 def _lines(steps: pa.Table) -> list[Swatch]:
     """The ledger lines that any step has time on, in the palette's order."""
-    columns = {swatch: swatch.key.replace(".", "_") for swatch in SWATCHES}
+    columns = {swatch: column(swatch.key) for swatch in SWATCHES}
     return [
         swatch
         for swatch, column in columns.items()
@@ -164,8 +165,8 @@ def _whole(steps: pa.Table, names: list[str], labels: list[str], length: Ints, u
 
 
 def _caption(steps: pa.Table, name: str, ns: int, typical: int | None, longest: pa.Table, run: int, jumps: bool) -> str:
-    largest = max(_lines(longest), key=lambda swatch: integers(longest, swatch.key.replace(".", "_"))[0])
-    spent = int(integers(longest, largest.key.replace(".", "_"))[0])
+    largest = max(_lines(longest), key=lambda swatch: integers(longest, column(swatch.key))[0])
+    spent = int(integers(longest, column(largest.key))[0])
     said = f"The longest step, {name}, takes {format_duration(ns)}, {format_share(spent / max(int(ns), 1))} of it {in_words(largest)}"
     usual = None if typical is None else format_duration(typical)
     said += f"; a typical one (dashed) takes {usual}." if usual and usual != format_duration(ns) else "."

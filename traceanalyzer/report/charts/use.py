@@ -25,6 +25,7 @@ from traceanalyzer.report.charts.gpus import Gpus
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.units import format_share
+from traceanalyzer.vocabulary.lines import COMPUTE
 
 BINS = 200
 
@@ -65,10 +66,10 @@ def _view(gpus: Gpus, number: int, intervals: pa.Table) -> View:
     times = rounded(edges + shift, unit, 6)
     width = np.diff(edges)
     data: list[Dict] = [_area(swatch, times, amount / width) for swatch, amount in amounts]
-    loss = max(amounts, key=lambda one: 0 if one[0].key == "compute" else one[1].sum())
-    computing = sum(amount.sum() for swatch, amount in amounts if swatch.key == "compute") / window
+    loss = max(amounts, key=lambda one: 0 if one[0].key == COMPUTE.name else one[1].sum())
+    computing = sum(amount.sum() for swatch, amount in amounts if swatch.key == COMPUTE.name) / window
     caption = f"{format_share(computing)} of {format_duration(window)} is compute"
-    if loss[0].key != "compute":
+    if loss[0].key != COMPUTE.name:
         caption += f"; the most of anything else, {format_share(loss[1].sum() / window)}, is {in_words(loss[0])}"
     caption += f". Shares are means over {format_duration(window / (len(edges) - 1))}."
     x = axis(f"time{' since the timeline begins' if place else ''}, {unit_name}", showgrid=False)

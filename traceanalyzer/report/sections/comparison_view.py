@@ -19,6 +19,8 @@ from traceanalyzer.result.comparing.words import (
     side_words,
     unit_words,
 )
+from traceanalyzer.vocabulary.levels import INFO
+from traceanalyzer.vocabulary.lines import UNATTRIBUTED
 
 BASE, NEW = "BASE", "NEW"
 MEANINGS = {
@@ -111,7 +113,7 @@ def side_views(comparison: Comparison) -> list[SideView]:
 
 
 def _swatch(name: str) -> Swatch:
-    return BY_KEY.get(name, BY_KEY["idle.unattributed"])
+    return BY_KEY.get(name, BY_KEY[UNATTRIBUTED.name])
 
 
 def line_views(comparison: Comparison) -> list[LineView]:
@@ -178,6 +180,6 @@ def problem_groups(
 
 
 def _problem_view(problem: ProblemChange, shows: list[tuple[str, int, int]]) -> ProblemView:
-    severity = problem.new_severity or problem.base_severity or "info"
+    severity = problem.new_severity or problem.base_severity or INFO
     before = problem.base_severity if problem.new_severity and problem.base_severity != severity else None
     return ProblemView(problem, problem_words(problem), severity, before, shows)

@@ -12,6 +12,7 @@ from traceanalyzer.report.timeline.places import Place
 from traceanalyzer.result.document import Evidence, Finding, Metric, Result, RuleOutcome
 from traceanalyzer.result.ranks import share_range, whose_time
 from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
+from traceanalyzer.vocabulary.levels import INFO
 
 OTHERS = 16
 """Findings like the first of their rule that are shown in full."""
@@ -90,7 +91,7 @@ class FindingGroup:
     @property
     def minor(self) -> bool:
         """Whether it is for information only: nothing to be gained from it alone."""
-        return all(f.finding.severity == "info" and not f.finding.saving.pays for f in self.shown)
+        return all(f.finding.severity == INFO and not f.finding.saving.pays for f in self.shown)
 
     @property
     def shown(self) -> list[FindingView]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from traceanalyzer.vocabulary.losses import BOUNDS
+
 GLOSSARY: dict[str, str] = {
     "window": "What is judged: from the first GPU operation to the last, and over all marked steps that were recorded whole.",
     "busy": "The share of the window in which at least one GPU operation was running: a kernel, a copy or a memset.",
@@ -40,19 +42,5 @@ COMPARISON: dict[str, str] = {
 }
 """The same of terms that only the page of a comparison has."""
 
-BOUND_BY: dict[str, str] = {
-    "compute": "the GPU computes at least half of the time; faster kernels, or fewer of them, would help most",
-    "communication": "the largest loss is communication between GPUs that no computation hides",
-    "memcpy": "the largest loss is copying memory while the GPU computes nothing",
-    "input": "the largest loss is waiting for the next batch of data",
-    "host": "the largest loss is waiting for work on the host between launches",
-    "launch": "the largest loss is waiting for kernels to be launched, one by one",
-    "synchronization": "the largest loss follows waits of the host for the GPU",
-    "memory_management": "the largest loss is waiting while memory is allocated or freed",
-    "dependency": "the largest loss is waiting for another stream or device",
-    "queued": "for the largest loss work was launched and did not run, and nothing recorded says why",
-    "mpi": "the largest loss is waiting in MPI calls",
-    "os": "the largest loss is waiting for system calls of the launching thread: reading files, sleeping, locks",
-    "unknown": "the ledger tells no cause of the largest loss that the program could change; a finding may",
-}
+BOUND_BY: dict[str, str] = {bound.name: bound.meaning for bound in BOUNDS.values()}
 """What `bound_by` of the verdict means."""

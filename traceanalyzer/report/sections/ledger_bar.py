@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.result.document import Device
 from traceanalyzer.result.gpus import ledger_lines
+from traceanalyzer.vocabulary.lines import UNATTRIBUTED
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ def ledger_segments(device: Device) -> list[Segment]:
     """The lines of a ledger in the palette's order, without the empty ones. Their ns add up to the window exactly."""
     amounts = ledger_lines(device)
     unknown = sum(ns for key, ns in amounts.items() if key not in {s.key for s in SWATCHES})
-    amounts["idle.unattributed"] = amounts.get("idle.unattributed", 0) + unknown
+    amounts[UNATTRIBUTED.name] = amounts.get(UNATTRIBUTED.name, 0) + unknown
     return segments_of(amounts, device.window_ns)
 
 

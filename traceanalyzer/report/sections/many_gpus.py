@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from traceanalyzer.report.palette import BY_KEY, Swatch
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import SIDE_BY_SIDE, notable_gpus, spread
+from traceanalyzer.vocabulary.lines import UNATTRIBUTED
 
 DRAWN = 8
 """Of many GPUs so many get a bar."""
@@ -44,6 +45,6 @@ def many_gpus(result: Result, names: list[str]) -> ManyGpus | None:
     spreads = []
     for one in spread(devices):
         ends = (names[one.least_at], names[one.most_at]) if one.least < one.most else ("", "")
-        swatch = BY_KEY.get(one.line, BY_KEY["idle.unattributed"])
+        swatch = BY_KEY.get(one.line, BY_KEY[UNATTRIBUTED.name])
         spreads.append(SpreadView(swatch, one.least, ends[0], one.median, one.most, ends[1]))
     return ManyGpus(len(devices), spreads)

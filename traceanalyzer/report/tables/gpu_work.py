@@ -11,7 +11,7 @@ from traceanalyzer.report.palette import BY_KEY, kernel_key
 from traceanalyzer.report.tables.merged import first, merged, plain, rest
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
 from traceanalyzer.report.timeline.lanes import table_or_none
-from traceanalyzer.result.vocabulary import way
+from traceanalyzer.vocabulary.copies import way
 
 
 def kernels(tables: Tables, windows: int, most: int) -> DataTable | None:

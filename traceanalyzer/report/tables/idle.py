@@ -13,6 +13,7 @@ from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
 from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.report.timeline.timeline import Layout
 from traceanalyzer.units import format_share
+from traceanalyzer.vocabulary.lines import UNATTRIBUTED, cause_of_line, cause_words, idle_line
 
 
 def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable | None:
@@ -34,7 +35,7 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
     begin, until = (start[first[at]] - origin).tolist(), (end[last[at]] - origin).tolist()
     rows, ascribed = _main_parts(first, encoded(table, "cause")[0], end - start)
     parts = table.take(pa.array(rows[at]))
-    causes = [BY_KEY.get(f"idle.{cause}", BY_KEY["idle.unattributed"]) for cause in _texts(parts, "cause")]
+    causes = [BY_KEY.get(idle_line(cause), BY_KEY[UNATTRIBUTED.name]) for cause in _texts(parts, "cause")]
     shares = (ascribed[at] / length[at]).tolist()
     doing = pc.coalesce(*(parts[c].cast(pa.string()) for c in ("place", "range_name", "call_name"))).to_pylist()
     several = len(groups) > 1
@@ -48,7 +49,7 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
             "text",
             "The main cause; with its share of the stretch where there are several",
             [
-                cause.label.removeprefix("Idle: ") + (f" {format_share(share)}" if share < 0.995 else "")
+                cause_words(cause_of_line(cause.key)) + (f" {format_share(share)}" if share < 0.995 else "")
                 for cause, share in zip(causes, shares, strict=True)
             ],
         ),

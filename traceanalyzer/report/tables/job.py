@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from traceanalyzer.report.tables.table import Column, DataTable, left_out
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer, steps_of_gpus
+from traceanalyzer.vocabulary.lines import COMPUTE
 
 _OF_WINDOW = "as a share of the GPU's window, first GPU operation to last"
 
@@ -28,7 +29,7 @@ def gpus(result: Result, most: int, names: Sequence[str] | None = None) -> DataT
     columns = (
         Column("GPU", "text", "Rank of the job, or number of the GPU", names[:most]),
         Column("window", "duration", "From its first GPU operation to its last", [d.window_ns for d in first]),
-        share("compute", "Time in which a kernel computed", [d.compute_ns for d in first]),
+        share(COMPUTE.words, "Time in which a kernel computed", [d.compute_ns for d in first]),
         share(
             "exposed communication", "Communication that no compute hid", [d.exposed_communication_ns for d in first]
         ),

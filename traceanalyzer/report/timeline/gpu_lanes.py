@@ -13,6 +13,7 @@ from traceanalyzer.report.palette import BY_KEY, CODES, GPU_OP_KEYS
 from traceanalyzer.report.timeline.lanes import Key, Lane, Source, slices_of
 from traceanalyzer.report.timeline.name_table import Names, lookup
 from traceanalyzer.report.timeline.slices import pack
+from traceanalyzer.vocabulary.lines import COMPUTE, IDLE_PREFIX, UNATTRIBUTED
 
 STREAM_ROWS = 4
 STEP_ROWS = 2
@@ -24,7 +25,7 @@ def ledger_lanes(source: Source) -> dict[Key, Lane]:
     if table is None:
         return {}
     index, lines = encoded(table, "line")
-    colour = lookup(lines, CODES, CODES["idle.unattributed"])[index]
+    colour = lookup(lines, CODES, CODES[UNATTRIBUTED.name])[index]
     labels = [BY_KEY[line].label if line in BY_KEY else line for line in lines]
     name = np.array([*(source.names.id(label) for label in labels), 0], dtype=np.uint32)[index]
     name = _name_gaps(table, source.table("gaps"), name, source.names)
@@ -45,7 +46,7 @@ def _name_gaps(
     ids = np.array([*(names.id(text) for text in ranges), 0], dtype=np.uint32)[index]
     by_device = dict(row_groups(gaps, ("rank", "device")))
     starts, gap_starts = integers(intervals, "start_ns"), integers(gaps, "start_ns")
-    is_idle = pc.starts_with(intervals["line"].cast(pa.string()), "idle.").to_numpy().astype(bool)
+    is_idle = pc.starts_with(intervals["line"].cast(pa.string()), IDLE_PREFIX).to_numpy().astype(bool)
     combined = name.astype(np.int64)
     for key, rows in row_groups(intervals, ("rank", "device")):
         found = by_device.get(key)
@@ -115,7 +116,7 @@ def _op_colours(table: pa.Table) -> NDArray[np.uint8]:
     kind, kinds = encoded(table, "kind")
     work, works = encoded(table, "class")
     colour: NDArray[np.uint8] = lookup(
-        kinds, {key: CODES[line] for key, line in GPU_OP_KEYS.items()}, CODES["compute"]
+        kinds, {key: CODES[line] for key, line in GPU_OP_KEYS.items()}, CODES[COMPUTE.name]
     )[kind]
     colour[lookup(works, {"communication": 1}, 0)[work] == 1] = CODES["communication"]
     return colour

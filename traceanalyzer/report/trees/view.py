@@ -16,13 +16,14 @@ from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.report.trees.encoding import Whole, encode_forest, heaviest, legend
 from traceanalyzer.report.trees.forest import CallTree, Forest, Part, limited
 from traceanalyzer.report.trees.words import tree_words
+from traceanalyzer.vocabulary.losses import BY_COMMUNICATION, BY_COMPUTE, BY_MEMCPY
 
 HEAVIEST = 10
 """Stacks of each tree that stand in the page as text."""
 LONGEST_NAME = 60
 ENDS = 3
 """Of a long stack so many names are shown from its outer end, and twice as many from its inner one."""
-SHOWN_FIRST = {"compute": "gpu", "communication": "communication", "memcpy": "copies"}
+SHOWN_FIRST = {BY_COMPUTE.name: "gpu", BY_COMMUNICATION.name: "communication", BY_MEMCPY.name: "copies"}
 """The tree that the first sentence of the page is about, by its `bound_by`; otherwise idle time."""
 COVERED = 0.9
 """A window of which steps make up so much consists of them."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traceanalyzer.report.palette import BY_KEY, CODES, Swatch
-from traceanalyzer.result.vocabulary import IDLE, IDLE_ABOUT, cause_words
+from traceanalyzer.vocabulary.lines import (
+    EXPOSED_COMMUNICATION,
+    HOST_UNTRACED,
+    IDLE,
+    UNATTRIBUTED,
+    cause_words,
+    idle_line,
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ OTHER = "(other)"
 """What stands for nodes that are too light for the page."""
 KINDS: dict[str, tuple[str, str, str]] = {
     "root": ("tree", "whole", "all of the tree"),
-    "cause": ("idle.unattributed", "cause", "why the GPU was idle"),
+    "cause": (UNATTRIBUTED.name, "cause", "why the GPU was idle"),
     "thread": ("tree", "thread", "a thread of the host"),
     "python": ("python", "Python frame", "a function of the program, in Python"),
     "annotation": ("annotation", "annotation", "a range that the program marked"),
@@ -46,13 +53,13 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "sample": ("sample", "sampled frame", "a function that samples of the CPU found on the stack"),
     "kernel": ("compute", "kernel", "a function that ran on the GPU"),
     "copy": ("memcpy", "copy", "a copy or memset"),
-    "unrecorded": ("idle.host_untraced", "not recorded", "no call or range was recorded then"),
+    "unrecorded": (HOST_UNTRACED.name, "not recorded", "no call or range was recorded then"),
     "other": ("tree", "other", "nodes that are too light to be on the page"),
 }
 """For each kind of node the swatch that it has, what it is called, and what that means."""
 KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 KIND_LABELS = [label for _, label, _ in KINDS.values()]
-_CAUSES = {words: cause for cause in IDLE for words in (cause, IDLE[cause], IDLE_ABOUT[cause])}
+_CAUSES = {words: cause for cause, line in IDLE.items() for words in (cause, line.words, line.share)}
 
 
 def tree_words(tree: str) -> TreeWords:
@@ -68,10 +75,10 @@ def shown_name(name: str, kind: str) -> str:
 def colour_of(name: str, kind: str, tree: str) -> int:
     """The code of the swatch of a node: that of the cause, else that of its kind."""
     key = KINDS.get(kind, KINDS["other"])[0]
-    if kind == "cause" and f"idle.{_CAUSES.get(name)}" in BY_KEY:
-        key = f"idle.{_CAUSES[name]}"
+    if kind == "cause" and idle_line(_CAUSES.get(name)) in BY_KEY:
+        key = idle_line(_CAUSES[name])
     elif kind == "kernel" and tree == "communication":
-        key = "exposed_communication"
+        key = EXPOSED_COMMUNICATION.name
     return CODES[key]
 
 

@@ -10,33 +10,34 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from traceanalyzer.result.captures.capture import Capture, Value
-from traceanalyzer.result.document import SEVERITIES, Device, Finding, Result
+from traceanalyzer.result.document import Device, Finding, Result
 from traceanalyzer.result.gpus import gpu_namer
-from traceanalyzer.result.vocabulary import IDLE_ABOUT
-from traceanalyzer.units import COUNT, NS, SHARE
+from traceanalyzer.units import COUNT, NS, SHARE, Unit
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, ERROR, INFO, JUDGED, NOT_APPLICABLE, SEVERITIES
+from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOSED_MEMCPY, EXPOSED_MEMSET, IDLE
 
 
 @dataclass(frozen=True)
 class Figure:
     """The unit of a figure and what it is, in words that follow its name."""
 
-    unit: str
+    unit: Unit
     about: str
 
 
 _OF_WINDOW = {
     "idle_share": "nothing runs on the GPU",
     "busy_share": "anything runs on the GPU",
-    "compute_share": "kernels compute",
+    f"{COMPUTE.column}_share": COMPUTE.share,
     "communication_share": "communication kernels run",
-    "exposed_communication_share": "only communication runs",
+    f"{EXPOSED_COMMUNICATION.column}_share": EXPOSED_COMMUNICATION.share,
     "memcpy_share": "copies run",
-    "exposed_memcpy_share": "only copies run",
-    "exposed_memset_share": "only memsets run",
+    f"{EXPOSED_MEMCPY.column}_share": EXPOSED_MEMCPY.share,
+    f"{EXPOSED_MEMSET.column}_share": EXPOSED_MEMSET.share,
 }
 FIGURES: dict[str, Figure] = {
     **{name: Figure(SHARE, f"share of the time in which {about}") for name, about in _OF_WINDOW.items()},
-    **{f"idle.{cause}_share": Figure(SHARE, f"idle time caused by {about}") for cause, about in IDLE_ABOUT.items()},
+    **{f"{line.name}_share": Figure(SHARE, f"idle time caused by {line.share}") for line in IDLE.values()},
     "waiting_share": Figure(
         SHARE, "time that ranks wait for late ones with nothing else to do, in collectives that match"
     ),
@@ -63,7 +64,7 @@ a quarter has no counterpart."""
 _TIMED = {"step.median": 1, "step.p95": 1, "step.spread": 2}
 """How many whole steps it takes to tell a figure."""
 OTHER_VERSION = "it does not hold this figure; it may be of another version"
-_MORE_IS_BETTER = ("busy_share", "compute_share")
+_MORE_IS_BETTER = ("busy_share", f"{COMPUTE.column}_share")
 
 
 def figure(name: str, rules: Collection[str]) -> Figure | None:
@@ -84,7 +85,7 @@ def is_of_a_step(name: str) -> bool:
 
 def gains(finding: Finding) -> bool:
     """Whether there is something to gain from a finding. Where a rule claims no time, anything above info counts."""
-    return finding.saving.pays if finding.saving.recoverable_ns else finding.severity != "info"
+    return finding.saving.pays if finding.saving.recoverable_ns else finding.severity != INFO
 
 
 def metrics_of(result: Result) -> dict[str, Value]:
@@ -117,7 +118,7 @@ def figures_of(capture: Capture) -> dict[str, Value]:
 def _of_silent_rules(capture: Capture) -> dict[str, Value]:
     """Zeros for the rules that were judged."""
     names = [name for name in RULE_FIGURES if name != "per_step" or "step.count" in capture.metrics]
-    judged = [rule for rule, outcome in capture.outcomes.items() if outcome in _JUDGED]
+    judged = [rule for rule, outcome in capture.outcomes.items() if outcome in JUDGED]
     return {f"{rule}.{name}": Value(0, RULE_FIGURES[name].unit) for rule in judged for name in names}
 
 
@@ -140,11 +141,10 @@ def why_unjudged(headline: str) -> str:
     return headline.removeprefix("Could not judge: ").removesuffix(".")
 
 
-_JUDGED = ("fired", "clean")
 _UNJUDGED = {
-    "could_not_judge": "could not judge",
-    "not_applicable": "does not apply",
-    "error": "failed",
+    COULD_NOT_JUDGE: "could not judge",
+    NOT_APPLICABLE: "does not apply",
+    ERROR: "failed",
 }
 
 
@@ -152,7 +152,7 @@ def _why_rule(capture: Capture, rule: str) -> str:
     outcome = capture.outcomes.get(rule)
     if outcome is None:
         return f"it was made without the rule {rule}"
-    if outcome in _JUDGED:
+    if outcome in JUDGED:
         return _no_steps(capture)
     return f"{rule} {_UNJUDGED.get(outcome, outcome)}: {capture.reasons.get(rule, 'it does not say why')}"
 
@@ -180,9 +180,9 @@ def _of_windows(devices: list[Device]) -> Iterator[tuple[str, Value]]:
     for figure_name in _OF_WINDOW:
         field = figure_name.removesuffix("_share") + "_ns"
         yield figure_name, value([getattr(device, field) for device in devices], figure_name)
-    for cause in IDLE_ABOUT:
+    for cause, line in IDLE.items():
         parts = [device.idle_by_cause_ns.get(cause, 0) for device in devices]
-        yield f"idle.{cause}_share", value(parts, cause)
+        yield f"{line.name}_share", value(parts, cause)
     for figure_name, field in (("max_gap", "max_gap_ns"), ("window", "window_ns")):
         most = max(devices, key=lambda device: int(getattr(device, field)))
         yield figure_name, Value(getattr(most, field), NS, _where(devices, name(most.rank, most.device)))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from traceanalyzer.result.comparing.comparison import Change, ProblemChange
 from traceanalyzer.result.comparing.noise import LEAST
-from traceanalyzer.result.vocabulary import line_words
 from traceanalyzer.units import format_duration, format_share
+from traceanalyzer.vocabulary.lines import line_words
 
 TIMES = 1.5
 """From here on one says how many times, below it by how many percent."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from traceanalyzer.result.captures.capture import Capture, Problem, Samples, Unit, Work
-from traceanalyzer.result.document import SEVERITIES
+from traceanalyzer.vocabulary.levels import SEVERITIES
 
 
 def merged(captures: Sequence[Capture]) -> Capture:

@@ -7,6 +7,14 @@ from dataclasses import dataclass
 
 from traceanalyzer.result.recording.diagnosis import Contents, FileFacts, NextTime, Setting
 from traceanalyzer.result.recording.snippets import snippets
+from traceanalyzer.vocabulary.health import (
+    GPU_WORK_MISSING,
+    GRAPHS_HIDDEN,
+    NOT_ALL_READ,
+    NOT_RECORDED,
+    PROFILER_ERRORS,
+    TOO_LITTLE,
+)
 
 
 @dataclass(frozen=True)
@@ -142,12 +150,12 @@ _OF_PYTORCH = ("operators", "shapes")
 _RANK_OF_MPI = Way("one report a rank: start nsys under mpirun or srun, not around it", "nothing")
 # Health code that stops a rule -> the settings that would help; what stops one for want of a table is said where that is declared.
 REMEDIES = {
-    "TRC001": ("whole_file",),
-    "TRC002": ("lost_records",),
-    "TRC003": ("lost_records",),
-    "TRC008": ("graph_kernels",),
-    "TRC009": ("all_tables",),
-    "TRC010": ("replay", "iterations"),
+    NOT_ALL_READ: ("whole_file",),
+    GPU_WORK_MISSING: ("lost_records",),
+    PROFILER_ERRORS: ("lost_records",),
+    GRAPHS_HIDDEN: ("graph_kernels",),
+    NOT_RECORDED: ("all_tables",),
+    TOO_LITTLE: ("replay", "iterations"),
 }
 
 
@@ -183,11 +191,11 @@ def missing(file: FileFacts, contents: Contents, codes: Set[str], grave: Set[str
     lacks = {
         "gpu": not has_gpu,
         "launches": has_gpu and not contents.launch_recorded,
-        "whole_file": "TRC001" in codes,
-        "lost_records": has_gpu and bool(codes & {"TRC002", "TRC003"}),
-        "replay": only_captured and "TRC010" in codes,
-        "iterations": not only_captured and "TRC010" in grave,
-        "all_tables": "TRC009" in codes,
+        "whole_file": NOT_ALL_READ in codes,
+        "lost_records": has_gpu and bool(codes & {GPU_WORK_MISSING, PROFILER_ERRORS}),
+        "replay": only_captured and TOO_LITTLE in codes,
+        "iterations": not only_captured and TOO_LITTLE in grave,
+        "all_tables": NOT_RECORDED in codes,
         "operators": not operators,
         "mpi": "MPI" in built_on and "mpi" not in contents.traced,
         "openacc": "OpenACC" in built_on and "openacc" not in contents.traced,

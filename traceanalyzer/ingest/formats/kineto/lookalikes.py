@@ -18,6 +18,8 @@ from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.kineto.categories import kind_of_work
 from traceanalyzer.ingest.formats.kineto.lanes import range_category
 from traceanalyzer.ingest.rows.classify import map_names
+from traceanalyzer.vocabulary.health import GPU_WORK_MISSING
+from traceanalyzer.vocabulary.levels import HIGH
 
 _NAMED = 3
 _LONGEST = 60
@@ -59,7 +61,7 @@ class Lookalikes:
             f"rows that look like work of a GPU are in a form that is not known, and nothing about them can be judged: {shown}"
             f"{', ...' if len(self._names) > _NAMED else ''}"
         )
-        sink.health("TRC002", "high", message, self._names.total())
+        sink.health(GPU_WORK_MISSING, HIGH, message, self._names.total())
 
 
 def is_gpu_track(*names: str | None) -> bool:

@@ -10,6 +10,8 @@ import pyarrow as pa
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.kineto.columns import Integers
 from traceanalyzer.ingest.formats.kineto.text.decode import Event
+from traceanalyzer.vocabulary.health import GRAPHS_HIDDEN, NOT_ALL_READ
+from traceanalyzer.vocabulary.levels import INFO, LOW, Severity
 
 _BUILTIN = "<built-in"
 _ROUNDING_NS = 1000
@@ -50,28 +52,28 @@ class Notes:
             if (names[row] or "").startswith(_BUILTIN):
                 self._open_frames.append((int(ends[row]), thread[row].as_py()))
 
-    def say(self, severity: str, message: str, count: int, example: str | None = None) -> None:
-        self._sink.health("TRC001", severity, message, count, example)
+    def say(self, severity: Severity, message: str, count: int, example: str | None = None) -> None:
+        self._sink.health(NOT_ALL_READ, severity, message, count, example)
 
     def report(self) -> None:
         if self._unread:
-            self.say("info", "events of kinds that are not read", self._unread, self._first_unread)
+            self.say(INFO, "events of kinds that are not read", self._unread, self._first_unread)
         if self._untimed:
-            self.say("low", "events without a time were left out", self._untimed, self._first_untimed)
+            self.say(LOW, "events without a time were left out", self._untimed, self._first_untimed)
         if self.negative:
-            self.say("low", "negative durations were read as 0", self.negative)
+            self.say(LOW, "negative durations were read as 0", self.negative)
         if self.no_duration:
-            self.say("low", "complete events without a duration were read as instants", self.no_duration)
+            self.say(LOW, "complete events without a duration were read as instants", self.no_duration)
         if self.whole_graphs:
             message = "CUDA graphs were recorded as a whole: the kernels inside are hidden, and rules about kernels do not see them"
-            self._sink.health("TRC008", "low", message, self.whole_graphs)
+            self._sink.health(GRAPHS_HIDDEN, LOW, message, self.whole_graphs)
         if self._ids.lost:
             message = "values that should be whole numbers and are not, or are too large, were left out"
-            self.say("low", message, self._ids.lost, self._ids.first_lost)
+            self.say(LOW, message, self._ids.lost, self._ids.first_lost)
         # A thread calls one function at a time: all but one of each thread were over long before.
         if open_frames := len(self._open_frames) - len({thread for _, thread in self._open_frames}):
             message = "Python frames that the profiler closed only when it stopped look longer than they were"
-            self.say("info", message, open_frames)
+            self.say(INFO, message, open_frames)
 
 
 def _described(event: Event) -> str:

@@ -20,6 +20,7 @@ from traceanalyzer.ingest.formats.kineto import columns as col
 from traceanalyzer.ingest.formats.kineto.extras import Extra
 from traceanalyzer.ingest.formats.kineto.notes import Notes
 from traceanalyzer.ingest.formats.kineto.text.decode import Args, Event, Times
+from traceanalyzer.vocabulary.levels import INFO, LOW
 
 ON_A_THREAD = frozenset("BE")
 # S and F are an old spelling of b and e.
@@ -120,9 +121,9 @@ class BeginEnd:
         if open_rows:
             first = self._names.names()[code] if (code := self._name[open_rows[0]]) != NO_NAME else None
             message = "ranges that never end were closed at the last begin or end in the file"
-            self._notes.say("low", message, len(open_rows), first)
+            self._notes.say(LOW, message, len(open_rows), first)
         if orphans:
-            self._notes.say("info", "ends of ranges that began before the recording were left out", orphans)
+            self._notes.say(INFO, "ends of ranges that began before the recording were left out", orphans)
 
 
 def _matched(time: list[int], name: list[int], begins: list[bool]) -> tuple[list[int], list[int], list[int], int]:

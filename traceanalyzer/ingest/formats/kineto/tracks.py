@@ -32,6 +32,7 @@ from traceanalyzer.ingest.formats.kineto.unknown import candidates, on_a_stream
 from traceanalyzer.ingest.formats.kineto.vendors import Vendors
 from traceanalyzer.ingest.rows import classify
 from traceanalyzer.ingest.rows.external_sort import conform
+from traceanalyzer.vocabulary.levels import INFO
 
 # A range that lies on a stream and may be work.
 MAYBE = "maybe"
@@ -168,7 +169,7 @@ class Tracks:
         """Say that ranges of categories that are not known are taken for the host's, in a trace of a GPU."""
         if ranges.num_rows and self._processes.gpu_tracks.any():
             message = "events of categories that are not known, on no track of a GPU, were read as ranges of the host"
-            self._notes.say("info", message, ranges.num_rows, ranges["category"][0].as_py())
+            self._notes.say(INFO, message, ranges.num_rows, ranges["category"][0].as_py())
 
     def _gpu_ops(self, ops: pa.Table, on: Sequence[Lane]) -> None:
         """Operations and the lane of each."""
@@ -233,7 +234,7 @@ class Tracks:
         repeated = np.flatnonzero(kind == lanes.REPEATED)
         if len(repeated):
             message = "events of GPU tracks that are no streams, such as modules and steps, were left out"
-            self._notes.say("info", message, len(repeated), ranges["name"][int(repeated[0])].as_py())
+            self._notes.say(INFO, message, len(repeated), ranges["name"][int(repeated[0])].as_py())
         for code in np.unique(track[kind == lanes.FOREIGN]).tolist():
             here = (track == code) & (kind == lanes.FOREIGN)
             self._vendors.met(devices[code], int(here.sum()))

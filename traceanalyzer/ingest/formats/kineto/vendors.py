@@ -6,6 +6,8 @@ import re
 from collections import Counter
 
 from traceanalyzer.ingest.contract import Sink
+from traceanalyzer.vocabulary.health import GPU_WORK_MISSING, NOT_ALL_READ
+from traceanalyzer.vocabulary.levels import HIGH, INFO
 
 # Categories by how they begin, and names of processes that stand for such a device.
 _BY_CATEGORY = {
@@ -49,6 +51,6 @@ class Vendors:
         for device, count in sorted(self._events.items()):
             message = f"the trace holds work of {device}, which is not read yet"
             if other_work:
-                sink.health("TRC001", "info", f"{message}: only the other devices are judged", count)
+                sink.health(NOT_ALL_READ, INFO, f"{message}: only the other devices are judged", count)
             else:
-                sink.health("TRC002", "high", f"{message}: nothing about its use can be judged", count)
+                sink.health(GPU_WORK_MISSING, HIGH, f"{message}: nothing about its use can be judged", count)

@@ -15,6 +15,8 @@ from traceanalyzer.ingest.formats.nsys.repairs import Repairs
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import PID_BITS, Table
+from traceanalyzer.vocabulary.health import NOT_ALL_READ, NOT_RECORDED
+from traceanalyzer.vocabulary.levels import INFO, LOW
 
 NEWEST_MAJOR = 3
 _MOST_DIGITS = 18
@@ -88,19 +90,19 @@ class About:
         """Say what the rules must know of how the file was made."""
         if self.exported:
             sink.health(
-                "TRC009",
-                "low",
+                NOT_RECORDED,
+                LOW,
                 "the export holds only some tables: rules that need the others cannot judge; "
                 "export again without --tables",
                 example=self.exported,
             )
         if self.trimmed:
             message = "the export holds only a part of the recording: what lies outside of it is not judged"
-            sink.health("TRC009", "info", message, example=self.trimmed)
+            sink.health(NOT_RECORDED, INFO, message, example=self.trimmed)
         if self.major is not None and self.major > NEWEST_MAJOR:
             sink.health(
-                "TRC001",
-                "low",
+                NOT_ALL_READ,
+                LOW,
                 f"the export's schema is newer than the newest one known ({NEWEST_MAJOR}): "
                 "some tables may be read wrongly",
                 example=f"schema {self.major}",

@@ -9,6 +9,8 @@ from traceanalyzer.ingest.formats.nsys.lookups import Devices
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import PID_BITS
+from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
+from traceanalyzer.vocabulary.levels import LOW
 
 _MOST = 1 << 12
 _NAMED = 3
@@ -53,4 +55,4 @@ class Contexts:
                 "looks idle, and what took long may have shared it"
             )
             named = ", ".join(map(str, sorted(others)[:_NAMED])) + (", ..." if len(others) > _NAMED else "")
-            sink.health("TRC006", "low", message, count, f"process {named}")
+            sink.health(RANKS_IN_DOUBT, LOW, message, count, f"process {named}")

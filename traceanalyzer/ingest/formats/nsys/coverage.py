@@ -21,6 +21,15 @@ from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import PID_BITS, Table
 from traceanalyzer.ingest.formats.nsys.unread import count_unread
+from traceanalyzer.vocabulary.health import (
+    GPU_WORK_MISSING,
+    GRAPHS_HIDDEN,
+    NOT_ALL_READ,
+    NOT_RECORDED,
+    RANKS_IN_DOUBT,
+    HealthCode,
+)
+from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW, MEDIUM, Severity
 
 _NAMED = 3
 # Tables of other recordings than ours, and what is in them.
@@ -104,25 +113,25 @@ class Coverage:
         if not self.gpu_ops:
             why = self._why_no_gpu_work(about, graphics, doubting(said))
             if why is not None:
-                sink.health(why[0], "high", why[1], example=self._contents(database, graphics))
+                sink.health(why[0], HIGH, why[1], example=self._contents(database, graphics))
                 said = [one for one in said if one.quoted not in why[1]]
         else:
             graphics.report(sink)
             if not self.calls:
-                sink.health("TRC009", "low", _why_no_calls(about))
+                sink.health(NOT_RECORDED, LOW, _why_no_calls(about))
         if self.graph_launches and not self.whole_graphs and not self.graph_nodes and _tells_graphs(database):
             message = (
                 "CUDA graphs were launched, but nothing that they ran is in the file: the GPU was busy where it looks idle; "
                 "export all tables, or record with nsys profile --cuda-graph-trace=node"
             )
-            sink.health("TRC008", "high", message, self.graph_launches)
+            sink.health(GRAPHS_HIDDEN, HIGH, message, self.graph_launches)
         report_diagnostics(said, sink)
         if rest := count_unread(database):
             message = (
                 "what else the file holds is not read: what is said of the host and the machine knows nothing of it"
             )
             sink.health(
-                "TRC009", "info", message, sum(rest.values()), ", ".join(f"{n:,} {kind}" for kind, n in rest.items())
+                NOT_RECORDED, INFO, message, sum(rest.values()), ", ".join(f"{n:,} {kind}" for kind, n in rest.items())
             )
         if self.window_ns is not None:
             own = {process & PID_BITS for process, _ in self.places if process is not None}
@@ -130,10 +139,12 @@ class Coverage:
         _report_samples(self.samples, database, bool(self.gpu_ops), sink)
         self._report_places(devices, sink)
 
-    def _why_no_gpu_work(self, about: About, graphics: Graphics, doubts: list[Diagnostic]) -> tuple[str, str] | None:
+    def _why_no_gpu_work(
+        self, about: About, graphics: Graphics, doubts: list[Diagnostic]
+    ) -> tuple[HealthCode, str] | None:
         """The code of the cause and what to say. None: that launches left no work is said of traces of all formats."""
         if about.left_out(tables.KERNEL):
-            return "TRC009", "the tables of GPU work were left out at export; export again without --tables"
+            return NOT_RECORDED, "the tables of GPU work were left out at export; export again without --tables"
         if self.launches and not (graphics.rows or about.cuda_traced is False or about.trimmed or doubts):
             return None
         if graphics.rows:
@@ -156,7 +167,7 @@ class Coverage:
                 "no GPU work was recorded, and the file does not say whether CUDA was traced; "
                 "record with nsys profile --trace=cuda,nvtx"
             )
-        return "TRC002", why
+        return GPU_WORK_MISSING, why
 
     def _contents(self, database: Database, graphics: Graphics) -> str:
         """What the file does hold, for one who wonders."""
@@ -176,17 +187,17 @@ class Coverage:
                 "GPUs of several hosts have the same number in this file, so their work cannot be told apart; "
                 "export the report of each host on its own"
             )
-            sink.health("TRC006", "high", message)
+            sink.health(RANKS_IN_DOUBT, HIGH, message)
         shared = sum(len(found) > 1 for found in users.values())
         if shared and devices.told:
             message = "several processes ran on the same GPU: it counts as idle only where none of them used it"
-            sink.health("TRC006", "info", message, shared)
+            sink.health(RANKS_IN_DOUBT, INFO, message, shared)
         elif shared:
             message = (
                 "several processes used a GPU of the same number, and the file does not say whether it was the same GPU: "
                 "it counts as idle only where none of them used it, which hides idle time if there were several"
             )
-            sink.health("TRC006", "low", message, shared)
+            sink.health(RANKS_IN_DOUBT, LOW, message, shared)
 
 
 # What is read, and waits and marks on streams; each also with the number of a later version.
@@ -220,13 +231,13 @@ def _report_samples(seen: Seen, database: Database, used: bool, sink: Sink) -> N
     if not seen.samples:
         if stacks is not None and selects.spelled(database, tables.SAMPLES) is None and database.has_rows(stacks):
             message = "the stacks of CPU samples are in the file, but not the samples; export again without --tables"
-            sink.health("TRC009", "info", message)
+            sink.health(NOT_RECORDED, INFO, message)
     elif used and not seen.own:
         message = "CPU samples are those of processes that use no GPU, and were not read"
-        sink.health("TRC009", "info", message, seen.samples)
+        sink.health(NOT_RECORDED, INFO, message, seen.samples)
     elif seen.own and not seen.with_stack:
         message = "CPU samples have no stacks, and so name nothing; record with nsys profile --backtrace=dwarf, and export all tables"
-        sink.health("TRC009", "info", message, seen.own)
+        sink.health(NOT_RECORDED, INFO, message, seen.own)
 
 
 def _report_unreadable(database: Database, table: Table, sink: Sink) -> None:
@@ -236,8 +247,8 @@ def _report_unreadable(database: Database, table: Table, sink: Sink) -> None:
     if name is None or not missing or not database.has_rows(name):
         return
     message = "a table without a needed column was not read: what it holds is missing; export the report again"
-    severity = "high" if table in tables.GPU_WORK else "low"
-    sink.health("TRC001", severity, message, example=f"{name} without {', '.join(missing)}")
+    severity: Severity = HIGH if table in tables.GPU_WORK else LOW
+    sink.health(NOT_ALL_READ, severity, message, example=f"{name} without {', '.join(missing)}")
 
 
 def _report_versions(database: Database, table: Table, sink: Sink) -> None:
@@ -246,7 +257,7 @@ def _report_versions(database: Database, table: Table, sink: Sink) -> None:
     others = [version for version in found[1:] if database.has_rows(version)]
     if others:
         message = "of several versions of one table only one was read: what the others hold is missing"
-        sink.health("TRC001", "medium", message, len(others), f"{found[0]}, not {', '.join(others[:_NAMED])}")
+        sink.health(NOT_ALL_READ, MEDIUM, message, len(others), f"{found[0]}, not {', '.join(others[:_NAMED])}")
 
 
 def _report_unknown(database: Database, sink: Sink) -> None:
@@ -256,7 +267,7 @@ def _report_unknown(database: Database, sink: Sink) -> None:
     rows = {name: database.row_count(name) for name in names if not _KNOWN.fullmatch(name)}
     if unknown := [name for name in sorted(rows) if rows[name]]:
         message = "tables of work on streams of a GPU that are not known were not read: the GPU may be busy where it looks idle"
-        sink.health("TRC001", "medium", message, sum(rows.values()), ", ".join(unknown)[:200])
+        sink.health(NOT_ALL_READ, MEDIUM, message, sum(rows.values()), ", ".join(unknown)[:200])
 
 
 def _why_no_calls(about: About) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
+from traceanalyzer.vocabulary.health import PROFILER_ERRORS
+from traceanalyzer.vocabulary.levels import INFO, LOW, MEDIUM
 
 WARNING = 2
 _LONGEST = 200
@@ -89,17 +91,17 @@ def report_diagnostics(diagnostics: list[Diagnostic], sink: Sink) -> None:
     """What was lost makes rules less certain; the rest is passed on, what is about the GPU for itself and all else together."""
     for one in [one for one in diagnostics if one.lost]:
         message = f"Nsight Systems says that records were lost, so idle time and counts may be wrong: {one.quoted}"
-        sink.health("TRC003", "medium" if one.severity >= WARNING else "low", message, one.count, one.text)
+        sink.health(PROFILER_ERRORS, MEDIUM if one.severity >= WARNING else LOW, message, one.count, one.text)
     rest = [one for one in diagnostics if not one.lost]
     about_gpu = [one for one in rest if one.doubts_gpu][:_MOST]
     for one in about_gpu:
         what = "warns" if one.severity >= WARNING else "notes"
-        sink.health("TRC003", "info", f"Nsight Systems {what}: {one.quoted}", one.count, one.text)
+        sink.health(PROFILER_ERRORS, INFO, f"Nsight Systems {what}: {one.quoted}", one.count, one.text)
     others = [one for one in rest if one not in about_gpu]
     if others:
         more = f" and {len(others) - 1} more of this kind" if len(others) > 1 else ""
         message = f"Nsight Systems also warns: {others[0].quoted}{more}"
-        sink.health("TRC003", "info", message, sum(one.count for one in others), others[0].text)
+        sink.health(PROFILER_ERRORS, INFO, message, sum(one.count for one in others), others[0].text)
 
 
 def doubting(diagnostics: list[Diagnostic]) -> list[Diagnostic]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database, stored
 from traceanalyzer.units import format_duration
+from traceanalyzer.vocabulary.health import NOT_ALL_READ
+from traceanalyzer.vocabulary.levels import LOW
 
 _TABLES = "select cast(name as text) as name from sqlite_master where type = 'table'"
 _GRAPHICS = re.compile(r"(VULKAN|OPENGL|DX\d+|D3D\d+)_(WORKLOAD|API)", re.IGNORECASE)
@@ -52,7 +54,7 @@ class Graphics:
         on_gpu = {what: count for what, count in self.rows.items() if what.endswith("GPU")}
         if on_gpu:
             message = "graphics work is not read: the GPU may be busy with it where it looks idle"
-            sink.health("TRC001", "low", message, sum(on_gpu.values()), str(self))
+            sink.health(NOT_ALL_READ, LOW, message, sum(on_gpu.values()), str(self))
 
 
 def _time(database: Database, name: str) -> int:

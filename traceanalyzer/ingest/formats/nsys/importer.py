@@ -24,6 +24,8 @@ from traceanalyzer.ingest.formats.nsys.repairs import Repairs
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database, open_database
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import EventReader
+from traceanalyzer.vocabulary.health import GRAPHS_HIDDEN, NOT_ALL_READ, RANKS_IN_DOUBT
+from traceanalyzer.vocabulary.levels import INFO, LOW
 
 _WITH_PROCESS = (*tables.GPU_WORK, tables.RUNTIME, tables.NVTX, tables.DEVICE_MEMORY)
 STREAMED = (
@@ -178,8 +180,8 @@ class _Reading:
         seen.report(self._database, facts, devices, read_diagnostics(self._database), sink)
         if seen.whole_graphs:
             sink.health(
-                "TRC008",
-                "low",
+                GRAPHS_HIDDEN,
+                LOW,
                 "CUDA graphs were recorded as a whole: the kernels inside are hidden, and rules about kernels do not "
                 "see them; record with nsys profile --cuda-graph-trace=node",
                 seen.whole_graphs,
@@ -187,7 +189,7 @@ class _Reading:
         self._repairs.report(sink)
         if strings.doubled:
             message = "ids of the string table stand for several strings: names that have them may be wrong"
-            sink.health("TRC001", "low", message, strings.doubled)
+            sink.health(NOT_ALL_READ, LOW, message, strings.doubled)
         if len(processes) > 1:
             known = [rank for process in processes if (rank := world.rank_of(process)) is not None]
             message = "several processes and no word of their ranks: GPUs are told apart by their device number"
@@ -196,4 +198,4 @@ class _Reading:
                     "several ranks of MPI in one file: GPUs stand for ranks, and who waits for whom is told only where each has a GPU "
                     "of its own; one report a rank says more (nsys started under mpirun or srun)"
                 )
-            sink.health("TRC006", "low" if known else "info", message, len(processes))
+            sink.health(RANKS_IN_DOUBT, LOW if known else INFO, message, len(processes))

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.lookups import Ints, integers
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import Columns
+from traceanalyzer.vocabulary.health import IMPOSSIBLE_TIMES, NOT_ALL_READ
+from traceanalyzer.vocabulary.levels import INFO, LOW
 
 _LARGEST = np.iinfo(np.int32).max
 
@@ -61,25 +63,25 @@ class Repairs:
         """Say what was met and what it means for the rules."""
         if self.incomplete:
             message = "rows without a time, or without the value that they are there for, were left out"
-            sink.health("TRC001", "low", message, self.incomplete)
+            sink.health(NOT_ALL_READ, LOW, message, self.incomplete)
         if self.unfinished:
             message = "GPU operations with impossible times were set aside: they are not on the ledger"
-            sink.health("TRC007", "low", message, self.unfinished, self.example)
+            sink.health(IMPOSSIBLE_TIMES, LOW, message, self.unfinished, self.example)
         if self.reversed:
             message = "host calls or ranges that end before they start were given no duration"
-            sink.health("TRC007", "info", message, self.reversed)
+            sink.health(IMPOSSIBLE_TIMES, INFO, message, self.reversed)
         if self.opened.total():
             message = "ranges or calls were still open when recording stopped: they end with the last record"
-            sink.health("TRC001", "info", message, self.opened.total())
+            sink.health(NOT_ALL_READ, INFO, message, self.opened.total())
         if self.oversized:
             message = "numbers that cannot be (negative, or beyond 32 bits) count as unknown"
-            sink.health("TRC001", "low", message, self.oversized)
+            sink.health(NOT_ALL_READ, LOW, message, self.oversized)
         if self.deviceless:
             message = "GPU operations in a table without device numbers count as those of GPU 0"
-            sink.health("TRC001", "low", message, self.deviceless)
+            sink.health(NOT_ALL_READ, LOW, message, self.deviceless)
         if self.homeless:
             message = "GPU operations without a device number are on no GPU's ledger"
-            sink.health("TRC001", "low", message, self.homeless)
+            sink.health(NOT_ALL_READ, LOW, message, self.homeless)
 
 
 def kept(columns: Columns, mask: pa.Array) -> Columns:

@@ -12,6 +12,8 @@ from traceanalyzer.ingest.bytes.containers import Note
 from traceanalyzer.ingest.bytes.scratch import ScratchFolder
 from traceanalyzer.ingest.formats.nsys.sqlite import SQLITE_MAGIC
 from traceanalyzer.terminal import tell
+from traceanalyzer.vocabulary.health import NOT_ALL_READ
+from traceanalyzer.vocabulary.levels import LOW
 
 REPORT_SUFFIXES = (".nsys-rep", ".qdrep")
 CAPTURE_SUFFIX = ".qdstrm"
@@ -116,5 +118,5 @@ def stale_export(export: Path) -> tuple[Note, ...]:
                 "the report beside this export is newer than the export, which may be of an earlier run; "
                 "run nsys export --force-overwrite=true again"
             )
-            return (Note("TRC001", "low", message, 1, report.name),)
+            return (Note(NOT_ALL_READ, LOW, message, 1, report.name),)
     return ()

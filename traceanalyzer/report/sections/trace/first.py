@@ -13,16 +13,17 @@ from traceanalyzer.report.section import PageSection
 from traceanalyzer.report.sections.advice import Advice, advice
 from traceanalyzer.report.sections.findings_view import FindingView, recommendations
 from traceanalyzer.report.sections.glossary import BOUND_BY
-from traceanalyzer.result.document import SEVERITIES, Result
+from traceanalyzer.result.document import Result
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import Note, notes
-from traceanalyzer.result.vocabulary import bound_by_words
+from traceanalyzer.vocabulary.levels import HIGH, SEVERITIES
+from traceanalyzer.vocabulary.losses import BY_COMPUTE, UNKNOWN, bound_by_words
 
 MATTERING = 3
 """So many findings fit on the first screen."""
-RECORD_PYTORCH = "With PyTorch: torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
-RECORD_ANY = "With Nsight Systems: nsys profile --trace=cuda,nvtx ./program"
+RECORD_PYTORCH = "With PyTorch: `torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])`"
+RECORD_ANY = "With Nsight Systems: `nsys profile --trace=cuda,nvtx ./program`"
 """How to record what every analysis needs."""
 
 
@@ -62,7 +63,7 @@ def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
     return FirstView(
         judged=judged,
         bound_by=bound_by_words(bound_by),
-        meaning=BOUND_BY.get(bound_by, BOUND_BY["unknown"]),
+        meaning=BOUND_BY.get(bound_by, BOUND_BY[UNKNOWN.name]),
         swatch=BY_KEY.get(BOUND_BY_KEYS.get(bound_by, "")),
         findings=matter[:MATTERING],
         more=len(matter[MATTERING:]),
@@ -80,14 +81,16 @@ def is_judged(result: Result) -> bool:
 
 def _grave(result: Result) -> list[str]:
     """Codes of the health notes that make a verdict impossible."""
-    return [note.code for note in result.health if note.severity == "high"]
+    return [note.code for note in result.health if note.severity == HIGH]
 
 
 def _calm(result: Result, findings: Sequence[FindingView]) -> str:
     looked = sum(rule.outcome in ("clean", "fired") for rule in result.rules)
     silent = sum(rule.outcome in ("could_not_judge", "error") for rule in result.rules)
     words = (
-        "Nothing worth fixing found." if result.verdict.bound_by == "compute" else "No rule knows what would save time."
+        "Nothing worth fixing found."
+        if result.verdict.bound_by == BY_COMPUTE.name
+        else "No rule knows what would save time."
     )
     words += f" {looked} rules looked" + (f"; {silent} could not judge." if silent else ".")
     if any(view.finding.saving.pays for view in findings):

@@ -12,7 +12,8 @@ from traceanalyzer.report.section import PageSection
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import gpu_namer
 from traceanalyzer.result.job import LateRank
-from traceanalyzer.result.job_words import absent, summary, waiting, why_late
+from traceanalyzer.result.job_words import Absence, absent, summary, waiting, why_late
+from traceanalyzer.vocabulary.levels import MEDIUM, Severity
 
 LATE_ROWS = 16
 
@@ -33,7 +34,7 @@ class JobView:
     """`clauses` and `sentences` say the job in words; `late_left` is how many late ranks the table leaves out, and their share."""
 
     clauses: list[str]
-    absent: list[str]
+    absent: list[tuple[Absence, Severity]]
     waiting: str | None
     late: list[LateView]
     late_left: tuple[int, float] | None
@@ -48,7 +49,7 @@ def job_view(result: Result) -> JobView | None:
     left = job.late_ranks[LATE_ROWS:]
     return JobView(
         clauses=summary(result, job),
-        absent=absent(result, job),
+        absent=[(one, MEDIUM) for one in absent(result, job)],
         waiting=waiting(result, job),
         late=[
             LateView(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.kineto.text.decode import Events
 from traceanalyzer.ingest.formats.kineto.text.splitter import Splitter
+from traceanalyzer.vocabulary.health import NOT_ALL_READ
+from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW, MEDIUM, Severity
 
 
 class Damage:
@@ -25,35 +27,35 @@ class Damage:
             # The profiler writes what the GPU did last.
             why = unread or "the file ends in the middle of its events"
             message = f"{why}; no work of a GPU comes before that, so there is nothing to judge: copy or record the trace again"
-            sink.health("TRC001", "high", message)
+            sink.health(NOT_ALL_READ, HIGH, message)
         elif unread:
-            sink.health("TRC001", "medium", unread)
+            sink.health(NOT_ALL_READ, MEDIUM, unread)
         elif cut:
-            sink.health("TRC001", "medium", "the file ends in the middle of its events; what came after is lost")
+            sink.health(NOT_ALL_READ, MEDIUM, "the file ends in the middle of its events; what came after is lost")
         elif splitter.truncated:
             message = "the list of events has no end, which its format allows; whether events were lost cannot be told"
-            sink.health("TRC001", "info", message)
+            sink.health(NOT_ALL_READ, INFO, message)
         if splitter.layout == "keyless":
             message = "the key of the event array is missing or damaged; the events were known by their form"
-            sink.health("TRC001", "low", message)
+            sink.health(NOT_ALL_READ, LOW, message)
         if splitter.mixed:
             message = "another trace begins in the middle of the events: two programs wrote this file, and their events are mixed"
-            sink.health("TRC001", "high", message)
+            sink.health(NOT_ALL_READ, HIGH, message)
         if splitter.dropped:
             message = "events that are no valid JSON and could not be mended were dropped"
-            sink.health("TRC001", "low", message, splitter.dropped, splitter.first_dropped)
+            sink.health(NOT_ALL_READ, LOW, message, splitter.dropped, splitter.first_dropped)
         if splitter.bad_bytes:
-            sink.health("TRC001", "info", "bytes that are no UTF-8 were read as question marks", splitter.bad_bytes)
+            sink.health(NOT_ALL_READ, INFO, "bytes that are no UTF-8 were read as question marks", splitter.bad_bytes)
         for repair, (count, example) in splitter.repairs.items():
-            sink.health("TRC001", "info", repair.value, count, example)
+            sink.health(NOT_ALL_READ, INFO, repair.value, count, example)
         if splitter.commas:
             message = "commas missing or too many between events were put right"
-            sink.health("TRC001", "info", message, splitter.commas, splitter.first_comma)
+            sink.health(NOT_ALL_READ, INFO, message, splitter.commas, splitter.first_comma)
         if self._misfits:
             message = "values of a type that no reader can use were read as absent"
-            sink.health("TRC001", "low", message, self._misfits)
+            sink.health(NOT_ALL_READ, LOW, message, self._misfits)
         if self._quantised:
             # Where most times are rounded, every interval is made of rounding.
-            severity = "high" if 2 * self._quantised >= self._timed else "medium"
+            severity: Severity = HIGH if 2 * self._quantised >= self._timed else MEDIUM
             message = "times are written with fewer digits than microseconds need; what lies closer together cannot be told apart"
-            sink.health("TRC001", severity, message, self._quantised)
+            sink.health(NOT_ALL_READ, severity, message, self._quantised)

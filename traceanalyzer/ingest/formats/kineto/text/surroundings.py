@@ -15,6 +15,8 @@ from traceanalyzer.ingest.formats.kineto.text.decode import Events
 from traceanalyzer.ingest.formats.kineto.text.opening import EVENTS_KEY, TRAILING
 from traceanalyzer.ingest.formats.kineto.text.repair import EVENT_START, Mended, mend
 from traceanalyzer.ingest.formats.kineto.text.splitter import Splitter
+from traceanalyzer.vocabulary.health import NOT_ALL_READ
+from traceanalyzer.vocabulary.levels import INFO, LOW, MEDIUM
 
 # The members that are read; they are sought one by one when the object cannot be read as a whole.
 FACTS = (
@@ -60,7 +62,7 @@ def read_surroundings(splitter: Splitter[Events], sink: Sink) -> dict[str, Any]:
     text = before + (b"}" if splitter.truncated else splitter.trailer)
     members, end = _members(text, sink)
     if bytes(members.pop(_EVENTS, msgspec.Raw())).strip() not in (b"", b"[]"):
-        sink.health("TRC001", "medium", "a second event array follows the first; it was not read")
+        sink.health(NOT_ALL_READ, MEDIUM, "a second event array follows the first; it was not read")
     if end is None:
         # Where the object ends nobody knows; only events behind it are worth a word.
         following = EVENT_START.search(text, len(before))
@@ -77,12 +79,12 @@ def _members(text: bytes, sink: Sink) -> tuple[dict[str, msgspec.Raw], int | Non
     mended = mend(text, 0, len(text), more=False, event=False) if is_object else None
     if isinstance(mended, Mended) and _end(mended.text):
         example = ", ".join(repair.value for repair in mended.repairs)
-        sink.health("TRC001", "info", "the metadata around the events was no valid JSON and was mended", 1, example)
+        sink.health(NOT_ALL_READ, INFO, "the metadata around the events was no valid JSON and was mended", 1, example)
         return _present(_object, mended.text), mended.end
     found = {name: value for name in FACTS if (value := _fact(text, name))}
     sink.health(
-        "TRC001",
-        "low",
+        NOT_ALL_READ,
+        LOW,
         "the metadata around the events is not valid JSON; of it only single facts were read",
         1,
         f"read: {', '.join(found) or 'none'}",
@@ -131,7 +133,7 @@ def _values(members: dict[str, msgspec.Raw], sink: Sink) -> dict[str, Any]:
             else:
                 values[name] = _decoded(raw)
         except (msgspec.DecodeError, RecursionError):
-            sink.health("TRC001", "info", "members of the metadata that cannot be read were left out", 1, name)
+            sink.health(NOT_ALL_READ, INFO, "members of the metadata that cannot be read were left out", 1, name)
     return values
 
 
@@ -148,6 +150,6 @@ def _say_what_follows(text: bytes, sink: Sink) -> None:
     example = text[:200].decode("utf-8", "replace")
     if EVENT_START.search(text) or EVENTS_KEY.search(text):
         message = "more events follow the end of the trace (a second trace, or the rest of an older, longer file); they were not read"
-        sink.health("TRC001", "medium", message, 1, example)
+        sink.health(NOT_ALL_READ, MEDIUM, message, 1, example)
     else:
-        sink.health("TRC001", "low", "text after the end of the trace was not read", 1, example)
+        sink.health(NOT_ALL_READ, LOW, "text after the end of the trace was not read", 1, example)

@@ -21,6 +21,8 @@ from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import Columns
 from traceanalyzer.ingest.rows.classify import map_names
 from traceanalyzer.model.mpi_names import does
+from traceanalyzer.vocabulary.health import NOT_RECORDED
+from traceanalyzer.vocabulary.levels import INFO
 
 _NONE = np.iinfo(np.int64).min
 _LARGEST = 2**31 - 1
@@ -107,7 +109,7 @@ class Calls:
                 "calls of MPI name communicators that the file does not describe: they are matched across ranks only where their order "
                 "tells which ones they are; record with a version of Nsight Systems that follows communicators, and export all tables"
             )
-            sink.health("TRC009", "info", message, self._nameless)
+            sink.health(NOT_RECORDED, INFO, message, self._nameless)
 
     def _arguments(self, table: tables.Table, columns: Columns) -> pa.Table:
         found = self._host.called(columns)

@@ -19,6 +19,8 @@ from traceanalyzer.ingest.formats.nsys.events import payloads
 from traceanalyzer.ingest.formats.nsys.lookups import Bools, Ints, Strings, integers, masked, processes, threads
 from traceanalyzer.ingest.formats.nsys.sqlite import selects
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
+from traceanalyzer.vocabulary.health import NOT_ALL_READ, NOT_RECORDED
+from traceanalyzer.vocabulary.levels import INFO, LOW
 
 _COMMUNICATOR, _SIZE, _RANKS = "NCCL communicator ID", "Message size [bytes]", "No. of ranks"
 _LARGEST = 1 << 50
@@ -54,13 +56,13 @@ class Nccl:
             message = (
                 "what NCCL says of its collectives has a form that is not known: their sizes and groups are not read"
             )
-            sink.health("TRC001", "low", message, self._rows)
+            sink.health(NOT_ALL_READ, LOW, message, self._rows)
         else:
             message = (
                 "NCCL recorded the sizes and groups of its collectives, but they were left out at export: export again with "
                 "nsys export --include-blobs=true"
             )
-            sink.health("TRC009", "info", message)
+            sink.health(NOT_RECORDED, INFO, message)
 
     def _group_sizes(self) -> dict[int, int]:
         """Ranks of each communicator, where its making was recorded and says one number."""

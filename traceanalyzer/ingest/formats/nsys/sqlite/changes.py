@@ -21,6 +21,8 @@ from traceanalyzer.files import open_regular
 from traceanalyzer.ingest.bytes.containers import Note
 from traceanalyzer.ingest.bytes.limits import check_size
 from traceanalyzer.ingest.formats.nsys.sqlite.sqlite_files import bounded
+from traceanalyzer.vocabulary.health import NOT_ALL_READ
+from traceanalyzer.vocabulary.levels import LOW, MEDIUM
 
 HEADER_BYTES = 100
 """Of a database."""
@@ -65,7 +67,7 @@ def find_changes(export: Path, head: bytes) -> Changes:
                 "a file beside the export is called like changes to it, but is none that could be applied, and was not "
                 f"read; {_AGAIN}"
             )
-            found.notes.append(Note("TRC001", "low", message, 1, side.name))
+            found.notes.append(Note(NOT_ALL_READ, LOW, message, 1, side.name))
     return found
 
 
@@ -87,7 +89,7 @@ def apply_changes(changes: Changes, copy: Path, shown: Path, allowed: int) -> li
             "the program that wrote the export was interrupted: what it had not finished was undone in a private copy, "
             f"and may be missing; {_AGAIN}"
         )
-        notes.append(Note("TRC001", "medium", message, 1, shown.name + _JOURNAL))
+        notes.append(Note(NOT_ALL_READ, MEDIUM, message, 1, shown.name + _JOURNAL))
     if _WAL in changes.belonging:
         frames = _frames(copy.with_name(copy.name + _WAL), copy, shown)
     with bounded(copy, shown, "mode=rw") as connection:
@@ -96,12 +98,12 @@ def apply_changes(changes: Changes, copy: Path, shown: Path, allowed: int) -> li
     if applied > 0:
         _check_size(copy, shown)
         message = f"changes that waited beside the export were applied to a private copy; {_AGAIN}"
-        notes.append(Note("TRC001", "medium", message, 1, shown.name + _WAL))
+        notes.append(Note(NOT_ALL_READ, MEDIUM, message, 1, shown.name + _WAL))
     if max(applied, 0) < frames:
         message = (
             f"changes that waited beside the export are damaged or were never finished: they were left out; {_AGAIN}"
         )
-        notes.append(Note("TRC001", "medium", message, 1, shown.name + _WAL))
+        notes.append(Note(NOT_ALL_READ, MEDIUM, message, 1, shown.name + _WAL))
     return notes
 
 

@@ -15,6 +15,8 @@ from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import BATCH_ROWS, Database, quoted, stored
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import Table
+from traceanalyzer.vocabulary.health import NOT_ALL_READ
+from traceanalyzer.vocabulary.levels import LOW
 
 Columns = dict[str, pa.Array]
 """A batch of rows: our name of each field that the file has, and its values."""
@@ -89,7 +91,7 @@ class EventReader:
         for field, count in found.to_pylist()[0].items() if found else ():
             if count:
                 message = "cells that hold something else than a number count as unknown"
-                self._sink.health("TRC001", "low", message, count, f"{name}, {field}")
+                self._sink.health(NOT_ALL_READ, LOW, message, count, f"{name}, {field}")
 
 
 def _select(known: dict[str, str], name: str) -> str:
