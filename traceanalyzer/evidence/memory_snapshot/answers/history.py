@@ -89,10 +89,14 @@ class History:
     @cached_property
     def _clock(self) -> tuple[Array, Array]:
         """Entries whose time is known, ascending, and those times."""
-        pairs = [(self.blocks, "start_entry", "start_ns"), (self.blocks, "end_entry", "end_ns")]
-        entry = np.concatenate([frames.ints(t, e) for t, e, _ in pairs] + [frames.ints(self.events, "entry")])
-        time = np.concatenate([frames.ints(t, n) for t, _, n in pairs] + [frames.ints(self.events, "time_ns")])
-        known = (entry != NULL) & (time != NULL)
+        own = ("start", "free_requested", "end")
+        entry = np.concatenate(
+            [*(frames.ints(self.blocks, f"{one}_entry") for one in own), frames.ints(self.events, "entry")]
+        )
+        time = np.concatenate(
+            [*(frames.ints(self.blocks, f"{one}_ns") for one in own), frames.ints(self.events, "time_ns")]
+        )
+        known = (entry >= 0) & (time != NULL)
         entry, first = np.unique(entry[known], return_index=True)
         return entry, np.maximum.accumulate(time[known][first]) if len(entry) else time[known]
 

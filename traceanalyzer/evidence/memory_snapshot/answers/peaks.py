@@ -30,7 +30,7 @@ def snapshot_memory(histories: list[Judged], devices: pa.Table) -> pa.Table:
 
 def _memory(one: Judged, capacity: int | None) -> dict[str, object]:
     history = one.history
-    start, end = _peak_span(one)
+    start, end = peak_span(one)
     steady = _steady(one)
     row: dict[str, object] = {
         **dict(zip(("rank", "device"), history.key, strict=True)),
@@ -96,7 +96,8 @@ def peak_reserved(one: Judged) -> int:
     return max(recorded if isinstance(recorded, int) else 0, one.history.reserved.peak)
 
 
-def _peak_span(one: Judged) -> tuple[int, int]:
+def peak_span(one: Judged) -> tuple[int, int]:
+    """From when to when most is in use, in ns."""
     curve, at = one.history.allocated, one.history.allocated.peak_at
     nearby = np.array([curve.entry[at], curve.entry[at + 1] if at + 1 < len(curve.entry) else one.history.after])
     start, end = one.history.time_at(nearby).tolist()
@@ -120,7 +121,7 @@ def _owners(one: Judged) -> pa.Table:
     at_peak, at_end, steady = owners.bytes_of(peak, history.size), owners.bytes_of(end, history.size), _steady(one)
     order = np.lexsort((-at_end, -steady, -at_peak))
     order = order[(at_peak[order] > 0) | (steady[order] > 0) | (at_end[order] > 0)][:MOST_OWNERS]
-    start, stop = _peak_span(one)
+    start, stop = peak_span(one)
     alike = [_alike(one, peak, number) for number in order.tolist()]
     steady_column = pa.array(steady[order]) if one.periods.count else pa.nulls(len(order), pa.int64())
     names = [owners.names[number] for number in order.tolist()]

@@ -12,7 +12,7 @@ from traceanalyzer.evidence.memory_snapshot.answers import words
 from traceanalyzer.evidence.memory_snapshot.answers.history import GOT
 from traceanalyzer.evidence.memory_snapshot.answers.judged import Judged, capacities
 from traceanalyzer.evidence.memory_snapshot.answers.owners import NO_FRAME, NO_STACK
-from traceanalyzer.evidence.memory_snapshot.answers.peaks import peak_allocated, peak_reserved
+from traceanalyzer.evidence.memory_snapshot.answers.peaks import peak_allocated, peak_reserved, peak_span
 from traceanalyzer.evidence.memory_snapshot.derived_tables import DEVICE_MEMORY, SNAPSHOT_TRAFFIC
 from traceanalyzer.intervals import Array
 
@@ -50,7 +50,7 @@ def _device(one: Judged, segments: pa.Table, capacity: int | None) -> dict[str, 
     own = held["pool"].is_null().to_numpy() if held.num_rows else np.empty(0, bool)
     private = int((size - active)[~own].sum())
     allocated, at = peak_allocated(one), one.peak_entry
-    span = history.time_at(np.array([at, at + 1])).tolist()
+    start, end = peak_span(one)
     unused = int(history.reserved.at(np.array([at]))[0]) - allocated
     more = np.diff(one.reserves)
     whole, pieces = int(size[own & (active == 0)].sum()), int((size - active)[own & (active > 0)].sum())
@@ -59,8 +59,8 @@ def _device(one: Judged, segments: pa.Table, capacity: int | None) -> dict[str, 
     grows = int(np.median(more)) if one.growing else None
     return {
         **dict(zip(("rank", "device"), history.key, strict=True)),
-        "start_ns": span[0],
-        "end_ns": max(span),
+        "start_ns": start,
+        "end_ns": end,
         "capacity": capacity,
         "peak_reserved": peak_reserved(one),
         "peak_allocated": allocated,
