@@ -279,7 +279,7 @@ DERIVED = (
         SNAPSHOT_MOMENTS,
         NO_SNAPSHOT,
         small=True,
-        label="{bytes} in {blocks} blocks: {places}",
+        label="{bytes}: {places}",
     ),
     Derived(
         "snapshot_ooms",

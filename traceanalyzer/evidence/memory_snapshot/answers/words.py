@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceanalyzer.evidence.memory_snapshot.answers.owners import NOWHERE, Owners
+from traceanalyzer.evidence.memory_snapshot.answers.owners import NO_FRAME, NOWHERE, Owners
 from traceanalyzer.intervals import Array
 from traceanalyzer.units import format_bytes, format_share
 
 NAMED = 3
 """So many places are named in a sentence."""
+HOLDERS = 2
+"""And so many of those who hold the peak; the section has all."""
 WORTH = 0.10
 """An owner of less than this share is not named beside a larger one."""
 STAYS = 0.5
@@ -49,7 +51,7 @@ def at_peak(owners: Owners, held: Array, alike: Callable[[int], str | None]) -> 
     `alike` says for an owner without a place whose blocks are as large as most of his.
     """
     total = max(int(held.sum()), 1)
-    order = np.argsort(-held, kind="stable")[:NAMED]
+    order = np.argsort(-held, kind="stable")[:HOLDERS]
     first = int(held[order[0]]) if len(order) else 0
     told = [
         _owned(owners.names[i], int(held[i]), total, alike(i))
@@ -63,8 +65,10 @@ def _owned(name: tuple[str, str | None], size: int, total: int, alike: str | Non
     place, what = name
     much = f"{format_bytes(size)} ({format_share(size / total)})"
     if place in NOWHERE:
-        like = f", most of it in blocks as large as those of {alike}" if alike else ""
-        return f"{much} {'have' if place.startswith('no ') else 'are'} {place}{like}"
+        told = (
+            f"{place.removesuffix(')')}; blocks as large as those of {alike})" if alike and place == NO_FRAME else place
+        )
+        return f"{much} {'have' if place.startswith('no ') else 'are'} {told}"
     return f"{much} {'are' if what else 'come'} {f'{what} ' if what else ''}from {place}"
 
 
