@@ -13,12 +13,13 @@ from traceanalyzer.evidence.contract import Marks
 from traceanalyzer.evidence.memory_snapshot.reading import held, notes
 from traceanalyzer.evidence.memory_snapshot.reading.annotations import annotations_of
 from traceanalyzer.evidence.memory_snapshot.reading.columns import Names, Wrong
-from traceanalyzer.evidence.memory_snapshot.reading.content import content_of
+from traceanalyzer.evidence.memory_snapshot.reading.content import MOST_DEVICES, content_of
 from traceanalyzer.evidence.memory_snapshot.reading.device import Device, device_rows
 from traceanalyzer.evidence.memory_snapshot.reading.entries import ACTIONS, history_of
 from traceanalyzer.evidence.memory_snapshot.reading.settings import plain_settings
 from traceanalyzer.evidence.memory_snapshot.reading.stacks import Stacks
 from traceanalyzer.evidence.memory_snapshot.tables import TABLES
+from traceanalyzer.garbage import without_collection
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress, Sink
 
@@ -29,22 +30,23 @@ _MOST_BYTES = float(1 << 61)
 
 def read_snapshot(source: Source, sink: Sink, progress: Progress) -> Marks:
     """Read it all. Raises InputError for what is damaged, hostile or no snapshot."""
-    content = content_of(source, progress)
     wrong = Wrong()
     kinds, pools, actions = Names(), Names(), Names(ACTIONS)
-    try:
-        stacks = Stacks(content.budget, wrong)
-        segments = held.segments_of(content, kinds, pools, stacks, wrong)
-        blocks = held.blocks_held(content, segments, stacks, wrong)
-        histories = [history_of(trace, actions, stacks, wrong) for trace in content.traces]
-    except OverflowError as error:
-        raise InputError(f"{source.path}: {error}; this is no memory snapshot as PyTorch writes it") from error
-    settings = plain_settings(content.settings)
-    recorded = content.recorded
-    annotations = annotations_of(content.annotations, wrong)
-    strange = content.strange
-    stacks.forget_lists()
-    del content
+    with without_collection():
+        content = content_of(source, progress)
+        try:
+            stacks = Stacks(content.budget, wrong)
+            segments = held.segments_of(content, kinds, pools, stacks, wrong)
+            blocks = held.blocks_held(content, segments, stacks, wrong)
+            histories = [history_of(trace, actions, stacks, wrong) for trace in content.traces]
+        except OverflowError as error:
+            raise InputError(f"{source.path}: {error}; this is no memory snapshot as PyTorch writes it") from error
+        settings = plain_settings(content.settings)
+        recorded = content.recorded
+        annotations = annotations_of(content.annotations, wrong)
+        strange = content.strange
+        stacks.forget_lists()
+        del content
     _check_sizes(source, segments.size, blocks.size, *(history.size for history in histories))
     writer = _Writer(sink, stacks)
     for frames in stacks.tables():
@@ -52,6 +54,8 @@ def read_snapshot(source: Source, sink: Sink, progress: Progress) -> Marks:
     if annotations.num_rows:
         writer.add("snapshot_annotations", annotations)
     numbers = sorted({*segments.device.tolist(), *(n for n, history in enumerate(histories) if len(history))})
+    if len(numbers) > MOST_DEVICES:
+        raise InputError(f"{source.path}: memory of {len(numbers):,} GPUs, more than any process has")
     spans = []
     for number in numbers:
         history = histories[number] if number < len(histories) else None

@@ -32,7 +32,7 @@ _PROTOCOLS = range(2, 6)
 _MOST_FRAME = 16 << 20
 """Python writes frames of 64 KiB, and what is larger outside of them."""
 _DENSE_FROM = 64 << 10
-_MOST_DENSE = 4
+_MOST_DENSE = 8
 """In blocks of at least the former, at most one byte in so many may begin a container: each takes 60 bytes of memory."""
 
 # Whole numbers as pickled: of 1, 2 and 4 bytes, and of up to 64 bits in the long form, its usual lengths first; a ninth byte is for
@@ -53,7 +53,7 @@ _CUT = "the pickle is cut short; copy or dump it again"
 
 def is_pickle(head: bytes) -> bool:
     """Whether a file that begins so may be a pickle of a protocol that is read here (2 to 5)."""
-    return len(head) > 2 and head[0] == 0x80 and head[1] in _PROTOCOLS
+    return len(head) >= _HEADER and head[0] == 0x80 and head[1] in _PROTOCOLS
 
 
 def unpickled(source: Source, progress: Callable[[int], None] | None = None) -> tuple[Any, int]:
@@ -155,7 +155,7 @@ class _Checked(io.RawIOBase):
         if not self._began:
             if size < _HEADER:
                 return 0
-            if not is_pickle(data[: _HEADER + 1]):
+            if not is_pickle(data[:_HEADER]):
                 raise _RefusedError("this is no pickle of protocol 2 to 5")
             self._began, at = True, _HEADER
         if self._text_left:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ Addresses = npt.NDArray[np.uint64]
 NONE = np.iinfo(np.int64).min
 """Stands for null in a column of whole numbers."""
 NO_ADDRESS = np.iinfo(np.uint64).max
-_BATCH = 1 << 16
 _MOST = (1 << 63) - 1
 
 
@@ -46,17 +46,19 @@ def addresses(rows: Sequence[dict[str, Any]], key: str, wrong: Wrong) -> Address
 def _column(
     rows: Sequence[dict[str, Any]], key: str, wrong: Wrong, least: int, most: int, kind: np.dtype[Any], none: int
 ) -> npt.NDArray[Any]:
+    part = values(rows, key)
+    if set(map(type, part)) == {int} and min(part) >= least:
+        found: npt.NDArray[Any]
+        with suppress(OverflowError):
+            found = np.array(part, kind)
+            if found.max() <= most:
+                return found
     found = np.full(len(rows), none, kind)
-    for at in range(0, len(rows), _BATCH):
-        part = values(rows[at : at + _BATCH], key)
-        if all(type(value) is int for value in part) and least <= min(part) and max(part) <= most:
-            found[at : at + _BATCH] = np.array(part, kind)
-            continue
-        for place, value in enumerate(part, at):
-            if type(value) is int and least <= value <= most:
-                found[place] = value
-            else:
-                wrong.count += value is not None
+    for place, value in enumerate(part):
+        if type(value) is int and least <= value <= most:
+            found[place] = value
+        else:
+            wrong.count += value is not None
     return found
 
 
@@ -85,8 +87,8 @@ class Names:
         names = pa.array([clean(name) for name in self._numbers], pa.string())
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=codes < 0), names)
 
-    def __iter__(self) -> Any:
-        return iter(self._numbers)
+    def __contains__(self, name: str) -> bool:
+        return name in self._numbers
 
 
 def clean(text: str) -> str:

@@ -89,7 +89,7 @@ def _dicts(content: Content, found: Any) -> list[dict[str, Any]]:
         content.strange += found is not None
         return []
     content.budget.spend(found)
-    if all(type(one) is dict for one in found):
+    if set(map(type, found)) <= {dict}:
         return found
     kept = [one for one in found if type(one) is dict]
     content.strange += len(found) - len(kept)

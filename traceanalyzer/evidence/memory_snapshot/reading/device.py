@@ -33,7 +33,8 @@ from traceanalyzer.evidence.memory_snapshot.reading.entries import (
 from traceanalyzer.evidence.memory_snapshot.reading.held import STATES, Blocks, Segments
 from traceanalyzer.evidence.memory_snapshot.reading.replay import BEFORE, NEVER, Contradictions, Lives
 from traceanalyzer.evidence.memory_snapshot.reading.settings import max_split_bytes, settings_text
-from traceanalyzer.evidence.memory_snapshot.tables import FREED
+from traceanalyzer.evidence.memory_snapshot.reading.sizes import Spans, taken
+from traceanalyzer.evidence.memory_snapshot.tables import FREED, TOTALS
 
 _ALLOCATED, _PENDING, _INACTIVE = range(3)
 
@@ -82,7 +83,7 @@ def device_rows(device: Device) -> DeviceRows:
     own = np.flatnonzero(np.isin(blocks.segment, mine))
     history = device.history if device.history is not None and len(device.history) else None
     rows.entries = len(history) if history else 0
-    lives = _lives(rows, device, history, own)
+    lives = _lives(rows, device, history, mine, own)
     rows.tables["snapshot_blocks"] = _blocks(device, history, lives)
     _add_segments(rows, device, history, mine, own)
     if history:
@@ -94,7 +95,7 @@ def device_rows(device: Device) -> DeviceRows:
     return rows
 
 
-def _lives(rows: DeviceRows, device: Device, history: History | None, own: Ints) -> Lives:
+def _lives(rows: DeviceRows, device: Device, history: History | None, mine: Ints, own: Ints) -> Lives:
     """The lives of the history, met with the blocks that are there at the snapshot; those from before the history too."""
     blocks = device.blocks
     lives, rows.contradictions = replay.lives_of(history) if history else (replay.nothing(), Contradictions(0, 0))
@@ -110,8 +111,6 @@ def _lives(rows: DeviceRows, device: Device, history: History | None, own: Ints)
     rows.vanished, rows.vanished_bytes = int(vanished.sum()), int(lives.size[vanished].sum())
     met = held >= 0
     requested = filled(lives.requested)
-    size = replay.rounded(requested, device.settings)
-    size[met] = blocks.size[held[met]]
     exact = blocks.requested[held[met]]
     requested[met] = np.where(exact == NONE, requested[met], exact)
     stack = lives.stack.copy()
@@ -119,9 +118,27 @@ def _lives(rows: DeviceRows, device: Device, history: History | None, own: Ints)
     given_up = lives.given_up.copy()
     pending = blocks.state[held[met]] == _PENDING
     given_up[met] = np.where(pending, np.where(given_up[met] == NEVER, BEFORE, given_up[met]), NEVER)
-    lives = replace(lives, requested=requested, size=size, stack=stack, given_up=given_up, held=held).of(~vanished)
+    lives = replace(lives, requested=requested, stack=stack, given_up=given_up, held=held).of(~vanished)
     older = np.setdiff1d(active, held[met])
-    return replay.joined(lives, _older(device, older))
+    lives = replay.joined(lives, _older(device, older))
+    sizes = taken(lives, _spans(device, history, mine), device.settings, max_split_bytes(device.settings))
+    return replace(
+        lives, size=np.where(lives.held >= 0, blocks.size[np.maximum(lives.held, 0)] if len(blocks) else 0, sizes)
+    )
+
+
+def _spans(device: Device, history: History | None, mine: Ints) -> Spans:
+    """The segments that hand out pieces of what they have, from when to when they were there."""
+    segments = device.segments
+    start, end, gone = _segment_lives(device, history, mine)
+    address, size = segments.address[mine], segments.size[mine]
+    if history:
+        address = np.concatenate((address, history.address[gone]))
+        size = np.concatenate((size, filled(history.size[gone])))
+    fixed = np.concatenate((segments.expandable[mine] != 1, np.ones(len(gone), np.bool_)))
+    order = np.lexsort((start, address))
+    order = order[fixed[order]]
+    return Spans(address[order], size[order], start[order], end[order])
 
 
 def _older(device: Device, held: Ints) -> Lives:
@@ -354,9 +371,7 @@ def _totals(rows: DeviceRows, device: Device, history: History | None, lives: Li
     }
     if history:
         total |= _over_time(rows, history, lives, reserved)
-    schema = pa.schema([(name, pa.string() if name == "settings" else pa.int64()) for name in total])
-    if "lost_beginning" in total:
-        schema = schema.set(schema.get_field_index("lost_beginning"), pa.field("lost_beginning", pa.bool_()))
+    schema = pa.schema([field for field in TOTALS.schema if field.name != "rank"])
     return pa.Table.from_pylist([total], schema)
 
 

@@ -33,9 +33,9 @@ ACTIONS = (
     "oom",
 )
 """Their places are the numbers above."""
-_OTHER_NAMES = {"free": "free_completed"}
+_OTHER_NAMES = {"free": FREE_COMPLETED}
 _MOST_US = (1 << 62) // 1000
-_BATCH = 1 << 16
+_BATCH = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -60,23 +60,36 @@ class History:
 
 def history_of(trace: Sequence[dict[str, Any]], actions: Names, stacks: Stacks, wrong: Wrong) -> History:
     """The columns of one device's trace. The entries may be let go of afterwards, their stacks not before all are numbered."""
-    # PyTorch calls the address of an OOM's entry what the driver had free: the entry holds `device_free` instead.
+    parts = [_part(trace[at : at + _BATCH], actions, stacks, wrong) for at in range(0, len(trace), _BATCH)]
+    if not parts:
+        parts = [_part([], actions, stacks, wrong)]
+    return History(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])})
+
+
+def _part(trace: Sequence[dict[str, Any]], actions: Names, stacks: Stacks, wrong: Wrong) -> History:
+    """The columns of so few entries that they stay in the processor's cache from one column to the next."""
+    action = _actions(trace, actions, wrong)
+    # Only the entry of an OOM has the number, instead of an address.
+    ooms = np.flatnonzero(action == OOM)
+    device_free = np.full(len(trace), NONE)
+    device_free[ooms] = ints([trace[entry] for entry in ooms.tolist()], "device_free", wrong)
     return History(
-        action=_joined([_actions(trace[at : at + _BATCH], actions, wrong) for at in range(0, len(trace), _BATCH)]),
+        action=action,
         address=addresses(trace, "addr", wrong),
         size=ints(trace, "size", wrong),
         stream=ints(trace, "stream", wrong),
         time_ns=_times(trace, wrong),
-        device_free=_if_any(trace, "device_free", wrong),
-        stack=_joined(
-            [stacks.numbers(values(trace[at : at + _BATCH], "frames")) for at in range(0, len(trace), _BATCH)]
-        ),
+        device_free=device_free,
+        stack=stacks.numbers(values(trace, "frames")),
     )
 
 
 def _actions(trace: Sequence[dict[str, Any]], actions: Names, wrong: Wrong) -> npt.NDArray[np.int32]:
-    found = values(trace, "action")
-    return actions.codes([_OTHER_NAMES.get(one, one) if type(one) is str else one for one in found], wrong)
+    codes = actions.codes(values(trace, "action"), wrong)
+    for other, number in _OTHER_NAMES.items():
+        if other in actions:
+            codes[codes == actions.code(other, wrong)] = number
+    return codes
 
 
 def _times(trace: Sequence[dict[str, Any]], wrong: Wrong) -> Ints:
@@ -85,13 +98,3 @@ def _times(trace: Sequence[dict[str, Any]], wrong: Wrong) -> Ints:
     wrong.count += int(far.sum())
     # Zero is not recorded: no allocator ran in 1970.
     return np.where((micro <= 0) | far, NONE, np.where(far, 0, micro) * 1000)
-
-
-def _if_any(trace: Sequence[dict[str, Any]], key: str, wrong: Wrong) -> Ints:
-    """A column that few entries have."""
-    rows = [row if key in row else {} for row in trace]
-    return ints(rows, key, wrong) if any(rows) else np.full(len(trace), NONE)
-
-
-def _joined(parts: list[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
-    return np.concatenate(parts) if parts else np.zeros(0, np.int32)

@@ -1,12 +1,8 @@
-"""From entries to lives of blocks and to levels over time, anchored at the snapshot, so that they are right from the first entry on.
-
-An entry of an allocation says what was asked for. What it took is known exactly for blocks that are there at the snapshot; for others
-it is what PyTorch's allocator rounds to (c10/cuda/CUDACachingAllocator.cpp, round_size).
-"""
+"""From entries to lives of blocks and to levels over time, anchored at the snapshot, so that they are right from the first entry on."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,8 +24,6 @@ BEFORE = -1
 """Stands for an entry before the recorded history."""
 NEVER = NONE
 """Stands for an entry that there is not: what it would tell had not happened at the snapshot."""
-SMALLEST = 512
-"""kMinBlockSize: sizes are multiples of it, in bytes."""
 _LAST = np.iinfo(np.int64).max
 
 
@@ -120,34 +114,6 @@ def joined(first: Lives, second: Lives) -> Lives:
     return Lives(**{name: np.concatenate((column, vars(second)[name])) for name, column in vars(first).items()})
 
 
-def rounded(requested: Ints, settings: dict[str, Any]) -> Ints:
-    """What the allocator takes for a request, in bytes, where a block of that size can be cut off."""
-    sizes = np.maximum(-(-requested // SMALLEST) * SMALLEST, SMALLEST)
-    divisions = settings.get("roundup_power2_divisions")
-    if not isinstance(divisions, dict):
-        return sizes
-    for name, parts in divisions.items():
-        if type(name) is not str or not name.isascii() or not name.isdigit() or len(name) > 5:
-            continue
-        if type(parts) is not int or not 1 < parts <= 1 << 20:
-            continue
-        # One entry for each power of two of MiB; the first also stands for less, the last for more.
-        least = int(name) << 20
-        low = 0 if int(name) == 1 else least
-        high = _LAST if int(name) == 1 << 15 else 2 * least
-        within = (requested >= low) & (requested < high) & (requested > SMALLEST * parts)
-        sizes[within] = _parted(requested[within], parts)
-    return sizes
-
-
-def _parted(requested: Ints, parts: int) -> Ints:
-    """Rounded up to the next of `parts` equal steps between two powers of two."""
-    # As c10::llvm's PowerOf2Floor does; frexp is exact below 2^53.
-    power = np.int64(1) << (np.frexp(requested.astype(np.float64))[1].astype(np.int64) - 1)
-    step = np.maximum(power // parts, 1)
-    return np.where(requested == power, requested, -(-requested // step) * step)
-
-
 def levels(lives: Lives, weight: Ints, entries: int, until: Ints) -> tuple[int, Ints]:
     """The sum of `weight` over the lives that last, before the first entry and after each; a life lasts until its entry in `until`."""
     before = (lives.start == BEFORE) & (until != BEFORE)
@@ -175,8 +141,3 @@ def peak(start: int, level: Ints) -> tuple[int, int]:
     if not len(level) or level.max() <= start:
         return start, BEFORE
     return int(level.max()), int(level.argmax())
-
-
-def with_sizes(lives: Lives, size: Ints) -> Lives:
-    """The same, taking so much."""
-    return replace(lives, size=size)
