@@ -17,12 +17,10 @@ from tests.support.kineto import KinetoTrace
 from tests.test_cli import run
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.storing import ingest_to_store
-from traceanalyzer.model import table_specs as registry
 from traceanalyzer.model.parts import sealed
 from traceanalyzer.model.placing import check_place
-from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION, Column, TableSpec
+from traceanalyzer.model.schema import EVENT_TABLES, EXTRA_TABLES, SCHEMA_VERSION, Column, TableSpec, register
 from traceanalyzer.model.store import read_manifest, read_store
-from traceanalyzer.model.table_specs import declare_tables, table_specs
 from traceanalyzer.model.versions import ADDED, OLDEST, is_readable, not_recorded, parsed
 
 FIRST = "655f"
@@ -187,31 +185,20 @@ def add_table(store: Path, name: str, rows: pa.Table) -> None:
     (store / "manifest.json").write_bytes(sealed(manifest))
 
 
-def test_tables_of_other_kinds_are_read_once_they_are_declared(monkeypatch, kept: Path, place: Path) -> None:
-    monkeypatch.setattr(registry, "_known", dict(table_specs()))
+def test_tables_of_other_kinds_are_read_once_they_are_registered(monkeypatch, kept: Path, place: Path) -> None:
+    monkeypatch.delitem(EXTRA_TABLES, "snapshots", raising=False)
     add_table(place, "snapshots", pa.table({"time_ns": [5, 7], "level": [1, 2]}))
     with pytest.raises(KeyError, match="no table 'snapshots'"):
         read_store(place).table("snapshots")
     assert ("info", "the store holds snapshots, of a kind that is not installed here: not read") in notes(place)
-    declare_tables([SNAPSHOTS])
-    declare_tables([SNAPSHOTS])
+    monkeypatch.setitem(EXTRA_TABLES, "snapshots", SNAPSHOTS)
+    register([SNAPSHOTS])
     assert read_store(place).table("snapshots").to_pylist() == [
         {"rank": rank, "time_ns": time, "level": level} for rank in (0, 1) for time, level in ((5, 1), (7, 2))
     ]
     assert read_store(kept / "store").table("snapshots").schema == SNAPSHOTS.schema
     assert notes(place) == notes(kept / "store")
     assert ingest_to_store([kept / "in"], place, "test").files == 2
-
-
-def test_a_table_is_declared_once(monkeypatch) -> None:
-    monkeypatch.setattr(registry, "_known", dict(table_specs()))
-    with pytest.raises(ValueError, match="already another table gpu_ops"):
-        declare_tables([TableSpec("gpu_ops", "", SNAPSHOTS.columns)])
-    for bad in ("", "../up", "Upper", "manifest.json", "a" * 80):
-        with pytest.raises(ValueError, match="is no name for a table"):
-            declare_tables([TableSpec(bad, "", SNAPSHOTS.columns)])
-    with pytest.raises(ValueError, match="no column 'rank'"):
-        declare_tables([TableSpec("other", "", SNAPSHOTS.columns[1:])])
 
 
 @pytest.mark.parametrize("name", ["../up", "/etc", "a/b", "Gpu_ops", ".hidden", ""])

@@ -27,6 +27,7 @@ from traceanalyzer.analysis.survey import survey
 from traceanalyzer.analysis.whole import job_tables, run_job_rules, whole
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
+from traceanalyzer.engine.rules.effective import settings_of
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.store import is_store, read_store
@@ -114,7 +115,7 @@ def analyze_parts(
     job = run_job_rules(examined, tables, config, rules)
     claims = claims_in_units(job.claims, tables.table("work_units") if "work_units" in also else None)
     every = pa.concat_tables([*(part.unit_claims for part in examined), claims])
-    result = whole(examined, joined, tables, job, rules, placed.evidence)
+    result = whole(examined, joined, tables, job, rules, settings_of(config, rules), placed.evidence)
     sections = [section for name in sorted(kinds) for section in kind_named(name).sections(result, tables)]
     return Analysis(result, tables, every, parts, sorted(sections, key=lambda one: (one.order, one.name)))
 

@@ -66,6 +66,7 @@ def capture_of(name: str, found: Analysis) -> Capture:
         problems=_problems(result, found.unit_claims, gpus),
         outcomes={rule.rule: rule.outcome for rule in result.rules},
         reasons={rule.rule: rule.reason for rule in result.rules if rule.reason},
+        settings=result.settings,
     )
 
 

@@ -45,6 +45,7 @@ from traceanalyzer.result.document import (
 )
 from traceanalyzer.result.gpus import shared_name
 from traceanalyzer.result.outside_words import with_outside
+from traceanalyzer.result.settings import Settings
 from traceanalyzer.result.verdict import Split, judge, one_gpu, verdict_on_evidence
 from traceanalyzer.version import VERSION
 from traceanalyzer.vocabulary.levels import HIGH
@@ -77,6 +78,7 @@ def whole(
     tables: Catalog,
     job: EngineResult,
     rules: Sequence[Rule],
+    settings: Settings,
     evidence: Sequence[EvidenceInfo] = (),
 ) -> Result:
     """The result document of a job; `parts` in the order of their ordinals, `tables` as of `job_tables`, `job` what the rules about all
@@ -118,7 +120,8 @@ def whole(
         recordings=_recordings(ranks, tables),
         steps=_steps(ranks, tables.table("step_ledger"), ledger, unprofiled),
         findings=[_with_job_ranks(ranks, _in_words_of(traits, recorded, finding)) for finding in findings],
-        rules=_in_order(outcomes, rules),
+        rules=_in_order(outcomes, rules, settings),
+        settings=settings,
         job=job_of(tables, join, ranks),
         program=described(tables.table("program")),
         verdict=judge(_once_each(splits(told, _describe(parts)), ledger, join, ranks), hidden=_hidden(health)),
@@ -140,9 +143,15 @@ def job_tables(parts: Sequence[Examination], join: Join, health: pa.Table) -> Ca
     return Catalog(empty, given=stacked)
 
 
-def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule]) -> list[RuleOutcome]:
-    by_rule = {outcome.rule: outcome for outcome in outcomes}
+def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule], settings: Settings) -> list[RuleOutcome]:
+    by_rule = {outcome.rule: _with_thresholds(outcome, settings) for outcome in outcomes}
     return [in_own_words(by_rule[rule.id], rule) for rule in rules]
+
+
+def _with_thresholds(outcome: RuleOutcome, settings: Settings) -> RuleOutcome:
+    """A rule that found nothing by other thresholds than its own says so."""
+    said = settings.of_rule(outcome.rule) if outcome.outcome == "clean" else None
+    return replace(outcome, reason="; ".join(filter(None, (outcome.reason, said)))) if said else outcome
 
 
 def _hidden(health: list[Health]) -> str | None:

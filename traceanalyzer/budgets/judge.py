@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from traceanalyzer.errors import ConfigError
 from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.captures.check import Check, CheckedCapture, Held
 from traceanalyzer.result.captures.metrics import RULE_FIGURES, why_unjudged
+from traceanalyzer.result.settings import Settings, settings_apart, settings_sentence
 from traceanalyzer.urls import url_of
 from traceanalyzer.version import VERSION
 
@@ -68,7 +69,17 @@ def judged(
             for one, place in zip(captures, given, strict=True)
         ],
         baseline=baseline_place,
+        notes=list(dict.fromkeys(_notes(captures, baseline))),
     )
+
+
+def _notes(captures: Sequence[Capture], baseline: Sequence[Capture]) -> Iterator[str]:
+    """By which measures captures were judged, where that is not as shipped or not as the baseline was."""
+    for one in captures:
+        if said := settings_sentence(one.settings or Settings()):
+            yield f"{one.name}: {said}"
+        if baseline and (said := settings_apart(baseline[0].settings, one.settings, "the baseline", one.name)):
+            yield said
 
 
 def _unsound(capture: Capture) -> str | None:

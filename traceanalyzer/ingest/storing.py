@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -20,10 +19,10 @@ from traceanalyzer.ingest.bytes.remote import RemoteFile, remote_files
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts, Marks
 from traceanalyzer.ingest.pipeline import ProgressFactory, read_file, set_on_failure
+from traceanalyzer.ingest.reader_key import reader_key
 from traceanalyzer.ingest.registry import find_sources, kind_of, registry
 from traceanalyzer.ingest.rows.ranks import identify_all, input_of
 from traceanalyzer.model.parts import Part, digest, key_of, write_tables
-from traceanalyzer.model.schema import SCHEMA_VERSION
 from traceanalyzer.model.store import Manifest
 from traceanalyzer.model.store_writer import StoreError, StoreWriter, writer_for
 from traceanalyzer.urls import Place, shown, url_of
@@ -154,7 +153,7 @@ def _outcomes(
     """What became of each input, in their order."""
     members = Counter(one.origin for one in inputs if isinstance(one, Source))
     digests = {origin: digest(origin) for origin, count in members.items() if count > 1}  # archives
-    reader, resumed = _reader(tool_version), shelf.holds_any()
+    reader, resumed = reader_key(tool_version), shelf.holds_any()
     tasks = [
         _Task(
             _from_anywhere(one),
@@ -188,8 +187,11 @@ def _name(one: Source | RemoteFile) -> str:
 
 def _make(task: _Task, progress: ProgressFactory | None = None) -> _Outcome:
     """Put the parts of one input on the shelf, in whatever process. Raises StoreError when the store cannot be written."""
-    if task.reader != _reader(task.tool_version):
-        raise WorkerError("the workers have another version of traceanalyzer; install the same on all machines")
+    if task.reader != reader_key(task.tool_version):
+        raise WorkerError(
+            "the workers have another version of traceanalyzer, or of what it reads with (pyarrow, msgspec, numpy, adbc); install the "
+            "same on all machines"
+        )
     try:
         sources = task.input.fetch(registry()) if isinstance(task.input, RemoteFile) else [task.input]
         return _Outcome(tuple(_part_of(source, task, progress) for source in sources))
@@ -220,13 +222,6 @@ def _part_of(source: Source, task: _Task, progress: ProgressFactory | None) -> _
             part = Part(key(), sha256.result(), format_, msgspec.to_builtins(facts), tables)
             task.shelf.add(made, part)
     return _Made(slim, part, False)
-
-
-@cache
-def _reader(tool_version: str) -> str:
-    """What reads: the program's version, and what it is made of, which may change without one."""
-    files = sorted(Path(__file__).parent.rglob("*.py"))
-    return key_of(tool_version, SCHEMA_VERSION, [digest(path) for path in files])
 
 
 def _content(part: Part) -> str:

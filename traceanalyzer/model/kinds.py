@@ -10,7 +10,8 @@ from typing import Any
 
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.extensions import declared_in, offers
-from traceanalyzer.model.table_specs import declare_tables
+from traceanalyzer.model.schema import register
+from traceanalyzer.model.table_specs import is_table_name
 
 FORMATS, EVIDENCE = "traceanalyzer.formats", "traceanalyzer.evidence"
 _FOLDERS = {FORMATS: "traceanalyzer.ingest.formats", EVIDENCE: "traceanalyzer.evidence"}
@@ -25,8 +26,10 @@ def kinds_of(group: str) -> tuple[Any, ...]:
     for whose, kind in found:
         if lacks := [name for name in _ASKED if not hasattr(kind, name)]:
             raise ConfigError(f"{group}: {whose} is no kind of files (it has no {lacks[0]}); update or uninstall it")
-        try:
-            declare_tables(kind.tables)
-        except ValueError as error:
-            raise ConfigError(f"{group}: {whose}: {error}") from error
+        for spec in kind.tables:
+            if spec.column("rank") is None or not is_table_name(spec.name):
+                raise ConfigError(
+                    f"{group}: {whose}: the table '{spec.name}' has no column 'rank', or a name of other letters than a-z, 0-9 and _"
+                )
+        register(kind.tables)
     return tuple(kind for _, kind in found)

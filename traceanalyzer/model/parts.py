@@ -93,7 +93,7 @@ def is_sealed(content: bytes, digest: str) -> bool:
 def write_tables(folder: Path, tables: Iterable[tuple[str, Iterable[pa.Table]]]) -> dict[str, PartFile]:
     """Write tables as `folder`/NAME.parquet, each in the order given; return those that have rows.
 
-    Raises OSError, and KeyError for a table that nobody declared.
+    Raises OSError, and KeyError for a table that nobody registered.
     """
     specs, written = table_specs(), {}
     for name, blocks in tables:

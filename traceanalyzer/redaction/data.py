@@ -19,6 +19,7 @@ from traceanalyzer.redaction.texts import PASSES, Pass, redacted_names, redacted
 from traceanalyzer.result.captures.check import Check
 from traceanalyzer.result.comparing.comparison import Comparison
 from traceanalyzer.result.document import EvidenceInfo, InputInfo, Result
+from traceanalyzer.result.sections import Section
 
 AUTHORED = frozenset({"recommend", "references", "false_positives", "tool", "sha256"})
 """What rules and the program say themselves."""
@@ -83,6 +84,9 @@ class Redaction:
 
     def check(self, check: Check) -> Check:
         return _walked(check, self.text)
+
+    def sections(self, sections: Sequence[Section]) -> list[Section]:
+        return [_walked(one, lru_cache(maxsize=65536)(self.text)) for one in sections]
 
     def labels(self, labels: Sequence[str]) -> list[str]:
         """What recordings are called: by rank or by file."""
@@ -215,6 +219,8 @@ def _walked(value: T, change: Change) -> T:
         made = change(value)
     elif isinstance(value, list):
         made = [_walked(item, change) for item in value]
+    elif isinstance(value, tuple):
+        made = tuple(_walked(item, change) for item in value)
     elif isinstance(value, dict):
         made = {_walked(key, change): _walked(item, change) for key, item in value.items()}
     elif is_dataclass(value) and not isinstance(value, type):

@@ -12,6 +12,7 @@ from traceanalyzer.result.document import Finding, Result, Steps
 from traceanalyzer.result.gpus import ledger_lines
 from traceanalyzer.result.job_words import absent, late_sentence, summary, waiting, worth_naming
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.unprofiled_words import steps_without_profiler
 from traceanalyzer.units import format_count, format_duration, format_share
 from traceanalyzer.vocabulary.lines import line_words
@@ -30,6 +31,7 @@ def render_markdown(result: Result, limit: int = LIMIT) -> str:
     blocks = [
         f"### {text(result.verdict.headline)}",
         _about(result),
+        *_settings(result),
         *_health(result),
         *_ledger(gpus_of(result), result),
     ]
@@ -53,6 +55,11 @@ def _about(result: Result) -> str:
     tool = " ".join(filter(None, (result.tool.get("name"), result.tool.get("version"))))
     bound = [f"bound by **{text(bound_by_words(result.verdict.bound_by))}**"] if result.devices else []
     return " · ".join([*bound, " ".join(what), text(tool)])
+
+
+def _settings(result: Result) -> list[str]:
+    said = settings_sentence(result.settings)
+    return [f"{text(said)}."] if said else []
 
 
 def _health(result: Result) -> list[str]:

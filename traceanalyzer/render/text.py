@@ -15,6 +15,7 @@ from traceanalyzer.result.evidence_words import evidence_words
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.units import format_count
 from traceanalyzer.vocabulary.levels import INFO
 from traceanalyzer.vocabulary.losses import BY_COMPUTE, bound_by_words
@@ -35,6 +36,8 @@ def render_text(result: Result) -> str:
         count = f" ({format_count(note.count)}×)" if note.count > 1 else ""
         ranks = f" [rank{'s' if len(set(note.ranks)) > 1 else ''} {rank_list(note.ranks)}]" if note.ranks else ""
         lines += wrap(f"{note.code} {note.message}{count}{ranks}", "health  ", "        ")
+    if settings := settings_sentence(result.settings):
+        lines += wrap(f"{settings}.", "set     ", "        ")
     lines += [*ledgers(result), *job_section(result)]
     groups = grouped(result.findings)
     said = _said(result)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts import Charts, build_charts
+from traceanalyzer.report.evidence.section import SHOWN_ROWS, EvidenceView, evidence_view
 from traceanalyzer.report.packing import inline_json
 from traceanalyzer.report.page_size import Budget
 from traceanalyzer.report.sections import gpu_names
@@ -26,6 +27,7 @@ from traceanalyzer.report.timeline.timeline import Draft, Timeline
 from traceanalyzer.report.trees.forest import Forest
 from traceanalyzer.result.clocks import clock_offsets
 from traceanalyzer.result.document import Evidence, Result
+from traceanalyzer.result.sections import Section
 
 
 class Context(Protocol):
@@ -54,6 +56,7 @@ class ReportContext:
     forest: Forest | None
     given_title: str | None
     budget: Budget
+    sections: Sequence[Section] = ()
     timeline: Timeline | None = None
 
     @cached_property
@@ -111,12 +114,20 @@ class ReportContext:
         return device_views(self.shown_gpus, self.result.devices, self.labels)
 
     @cached_property
+    def evidence(self) -> dict[str, EvidenceView]:
+        """What other kinds of evidence add to the report, by the names of their sections; without those that have nothing to show."""
+        found = (evidence_view(one, self.budget.rows, self.budget.nodes) for one in self.sections)
+        return {view.name: view for view in found if view is not None}
+
+    @cached_property
     def data_tables(self) -> list[DataTable]:
-        return build_tables(self.result, self.tables, self.layout, self.timeline_ranks, self.budget.rows, self.gpus)
+        """All tables; of evidence those that its own section does not show whole."""
+        own = build_tables(self.result, self.tables, self.layout, self.timeline_ranks, self.budget.rows, self.gpus)
+        return [*own, *(one for view in self.evidence.values() for one in view.tables if one.rows > SHOWN_ROWS)]
 
     @cached_property
     def charts(self) -> Charts:
-        return build_charts(
+        found = build_charts(
             self.result,
             self.tables,
             self.rank_name,
@@ -125,6 +136,7 @@ class ReportContext:
             self.gpus,
             self.timeline_ranks,
         )
+        return replace(found, evidence=[chart for view in self.evidence.values() for chart in view.charts])
 
     @cached_property
     def page_data(self) -> Markup:

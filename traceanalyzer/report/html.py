@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.redaction.data import redacted
+from traceanalyzer.redaction.data import places_of, redaction_of
 from traceanalyzer.report.context import ReportContext
 from traceanalyzer.report.page_size import LIMIT, Budget, Made, fitted
 from traceanalyzer.report.registry import sections_of
 from traceanalyzer.report.sections import gpu_names
 from traceanalyzer.report.sections.glossary import GLOSSARY
+from traceanalyzer.report.sections.trace.evidence import evidence_sections
 from traceanalyzer.report.timeline.timeline import Draft, draft_timeline
 from traceanalyzer.report.trees.forest import read_forest
 from traceanalyzer.report.walk import Walk, Words
 from traceanalyzer.result.clocks import clock_offsets
 from traceanalyzer.result.document import Result
+from traceanalyzer.result.sections import Lane, Section
 
 
 def render_html(
-    result: Result, tables: Tables | None, *, title: str | None = None, limit: int = LIMIT, redact: bool = True
+    result: Result,
+    tables: Tables | None,
+    *,
+    sections: Sequence[Section] = (),
+    title: str | None = None,
+    limit: int = LIMIT,
+    redact: bool = True,
 ) -> bytes:
     """The report as UTF-8 HTML of at most `limit` bytes; the same result and tables give the same bytes.
 
-    Without tables it has no timeline. Paths, users and hosts are left out unless `redact` is false. Raises InputError when the page
-    cannot be made small enough.
+    Without tables it has no timeline. `sections` are those of other kinds of evidence. Paths, users and hosts are left out unless
+    `redact` is false. Raises InputError when the page cannot be made small enough.
     """
-    walk = Walk(sections_of("report"), Words("report", f"result schema {result.schema_version}", GLOSSARY))
+    known_sections = sections_of("report", evidence_sections(sections))
+    walk = Walk(known_sections, Words("report", f"result schema {result.schema_version}", GLOSSARY))
     if redact:
-        result, tables = redacted(result, tables)
-    draft = None if tables is None else _draft(result, tables)
+        redaction = redaction_of(tables, places=places_of(result))
+        result, sections = redaction.result(result), redaction.sections(sections)
+        tables = None if tables is None else redaction.tables(tables)
+    lanes = [lane for section in sections for lane in section.lanes]
+    draft = None if tables is None else _draft(result, tables, lanes)
     forest = None if tables is None else read_forest(tables)
 
     @cache  # growing and shrinking ask for the same again
     def context(rows: int) -> ReportContext:
-        return ReportContext(result, tables, draft, forest, title, Budget(rows=rows))
+        return ReportContext(result, tables, draft, forest, title, Budget(rows=rows), sections)
 
     def page(budget: Budget) -> Made:
         known = context(budget.rows)
@@ -44,8 +57,8 @@ def render_html(
     return fitted(page, limit)
 
 
-def _draft(result: Result, tables: Tables) -> Draft | None:
+def _draft(result: Result, tables: Tables, lanes: Sequence[Lane]) -> Draft | None:
     every = [item for finding in result.findings for item in finding.evidence]
     rank_name, claims = gpu_names.rank_namer(result), gpu_names.rank_claims(result)
-    draft = draft_timeline(tables, rank_name, every, clock_offsets(result), claims=claims)
+    draft = draft_timeline(tables, rank_name, every, clock_offsets(result), claims=claims, lanes=lanes)
     return draft if draft.events else None

@@ -39,6 +39,7 @@ def environment(text: Callable[[str], str] = template_text) -> jinja2.Environmen
         readable=words.readable,
         sentence=words.sentence,
         bytes=format_bytes,
+        amount=words.amount_words,
         share=format_share,
         tenths=_tenths,
         count=format_count,

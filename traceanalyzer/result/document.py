@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from traceanalyzer.result.job import Job
+from traceanalyzer.result.settings import Settings
 from traceanalyzer.result.written import Written
 from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW
 
@@ -323,6 +324,7 @@ class Result(Written):
     program: Program = field(default_factory=Program)
     recordings: list[Recording] = field(default_factory=list)
     evidence: list[EvidenceInfo] = field(default_factory=list)
+    settings: Settings = field(default_factory=Settings)
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property

@@ -25,6 +25,7 @@ from traceanalyzer.derive.ledger.tables import GAPS
 from traceanalyzer.derive.recording.earlier_work import may_follow_earlier_work
 from traceanalyzer.derive.steps.steps import steps_at
 from traceanalyzer.derive.streams.event_waits import held_by_event
+from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.partners import has_partner
 from traceanalyzer.intervals import Array, Spans, complement, join, latest, pieces
 from traceanalyzer.vocabulary.lines import (
@@ -48,8 +49,6 @@ CAUSE = {cause: index for index, cause in enumerate(IDLE_CAUSES)}
 SAMPLED = (THREAD, OTHERS)
 AFTER_WAIT_NS = 50_000
 """How long after a host wait returns the refilling of the GPU's queue still counts as its cost."""
-MAX_TURNAROUND_NS = 50_000
-"""The hardware hands over within microseconds; a longer pause on one stream waited for something else."""
 MAX_LAUNCH_DELAY_NS = 1_000_000
 """A launch reaches an idle GPU within microseconds of its return; what lies beyond this waited for something else."""
 
@@ -78,7 +77,7 @@ def gaps(
     parts = parts.take(order)
     gap = parts.gap
     # A pause as short as the hardware's own hides nothing.
-    long = idle.end - idle.start > MAX_TURNAROUND_NS
+    long = idle.end - idle.start > HANDOVER_NS
     earlier = may_follow_earlier_work(ledger_ops, launches, api_calls)[idle.op] & ~idle.tail & long
     rank, process, before, call = (column[gap] for column in (idle.rank, idle.process, idle.before, idle.call))
     tail = idle.tail[gap]
@@ -169,7 +168,7 @@ def _parts(
     parts.append(_some(np.flatnonzero(~known), start, end, UNATTRIBUTED.cause))
 
     early = known & ((idle.call_end <= start) | idle.same_call)
-    short = end - start <= MAX_TURNAROUND_NS
+    short = end - start <= HANDOVER_NS
     handover = early & (idle.same_call | (idle.same_stream & short))
     parts.append(_some(np.flatnonzero(handover), start, end, TURNAROUND.cause))
     in_time = early & ~handover

@@ -16,13 +16,12 @@ import pyarrow as pa
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
 from traceanalyzer.derive.ledger.launches import call_of
+from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.hardware_queues import free_from
 from traceanalyzer.derive.streams.tables import HELD_WORK
 from traceanalyzer.derive.streams.transfers import computes
 from traceanalyzer.intervals import Array
 
-HANDOVER_NS = 50_000
-"""What waits only for its turn begins within so long after it."""
 LEAST_NS = 5_000
 """Less than that is the time in which a launch arrives."""
 THREADS_OF_SM = 2048

@@ -13,11 +13,10 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.ledger.launches import call_of
+from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.transfers import computes
 from traceanalyzer.intervals import Array
 
-HANDOVER_NS = 50_000
-"""A queue hands over within microseconds; and work that was queued less than this before it could run tells nothing."""
 _WAITS = re.compile(r"StreamWaitEvent|StreamSynchronize|DeviceSynchronize|CtxSynchronize|EventSynchronize")
 
 

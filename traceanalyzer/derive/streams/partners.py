@@ -10,10 +10,8 @@ import pyarrow as pa
 
 from traceanalyzer.derive import frames
 from traceanalyzer.derive.frames import NULL
+from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.intervals import Array
-
-MAX_APART_NS = 50_000
-"""What waits for another stream or GPU begins within microseconds of the end of what it waits for."""
 
 
 def has_partner(ops: pa.Table, op: Array) -> frames.Flags:
@@ -26,13 +24,13 @@ def has_partner(ops: pa.Table, op: Array) -> frames.Flags:
     found = np.zeros(len(op), bool)
     of_gpu = frames.dense(file, device)
     if len(np.unique(of_gpu)) > len(np.unique(file)):
-        found |= begun - _last_of_others(file, of_gpu, end, op, begun) <= MAX_APART_NS
+        found |= begun - _last_of_others(file, of_gpu, end, op, begun) <= HANDOVER_NS
     known = stream != NULL
     own = known[op]
     # Rows of unknown streams are left out of the search, and have no place in it.
     place = np.cumsum(known) - 1
     last = _last_of_others(of_gpu[known], frames.streams(ops)[known], end[known], place[op[own]], begun[own])
-    found[own] |= begun[own] - last <= MAX_APART_NS
+    found[own] |= begun[own] - last <= HANDOVER_NS
     return found
 
 
@@ -46,7 +44,7 @@ def _last_of_others(group: Array, part: Array, end: Array, op: Array, time: Arra
     asked = asked[order]
     ends, asking = order[~asked], order[asked] - len(end)
     if not len(ends):
-        return time - 2 * MAX_APART_NS
+        return time - 2 * HANDOVER_NS
     at = np.empty(len(op), np.int64)
     at[asking] = np.cumsum(~asked)[asked] - 1
     # What lies before a stretch of one part is of another part, or of another group.
@@ -54,4 +52,4 @@ def _last_of_others(group: Array, part: Array, end: Array, op: Array, time: Arra
     stretch = np.maximum.accumulate(np.where(np.diff(ended, prepend=-1) != 0, np.arange(len(ends)), 0))
     at = np.where((at >= 0) & (ended[at] == part[op]), stretch[at] - 1, at)
     other = (at >= 0) & (group[ends[at]] == group[op])
-    return np.where(other, end[ends[at]], time - 2 * MAX_APART_NS)
+    return np.where(other, end[ends[at]], time - 2 * HANDOVER_NS)

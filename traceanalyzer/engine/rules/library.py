@@ -44,7 +44,7 @@ def rule_files(folder: Traversable | None = None) -> list[tuple[str, str]]:
 
 def shipped_ids() -> dict[str, str]:
     """Id -> file of every shipped rule."""
-    return {rule.id: rule.file for rule in parse_rules(rule_files())}
+    return {rule.id: rule.file for rule in _shipped()}
 
 
 def read_files(path: Path) -> list[tuple[str, str]]:

@@ -58,7 +58,7 @@ def _overridden(rule: Rule, name: str, value: object) -> Param:
     if kind not in (param.kind, number(None)) or kind.type != param.kind.type or _needs_unit(kind, param):
         shown = shortened(str(literal if kind == TEXT else value), LONGEST_NAME)
         raise ConfigError(f"{rule.id}.{name} is {param.kind}, but '{shown}' is {kind}")
-    return replace(param, value=literal)
+    return replace(param, value=literal, default=param.value)
 
 
 def _needs_unit(kind: object, param: Param) -> bool:

@@ -40,11 +40,12 @@ class Requires:
 
 @dataclass(frozen=True)
 class Param:
-    """A threshold: its default in the base unit of its kind, and why it is that."""
+    """A threshold: its value in the base unit of its kind, and why it is that; where the user set another, `default` is the rule's."""
 
     value: int | float | str | bool
     kind: Kind
     why: str
+    default: int | float | str | bool | None = None
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.ledger.launches import call_of
 from traceanalyzer.derive.steps.steps import steps_at
+from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.hardware_queues import one_queue
 from traceanalyzer.derive.streams.transfers import computes, exposed
 from traceanalyzer.intervals import Array, Spans, covered, covered_before, latest_of, union
@@ -40,8 +41,6 @@ from traceanalyzer.ranks.waits.likely_waits import likely_waits
 
 MAIN_STREAM_SHARE = 0.10
 """A stream with less of the GPU's compute than this prepares buffers; it is not where the program computes."""
-HANDOVER_NS = 50_000
-"""Streams that wait for each other's events hand over within microseconds."""
 
 LARGE_BYTES = 8 << 20
 """From this size on a collective runs at the speed of its links; below, latency has a part in it."""

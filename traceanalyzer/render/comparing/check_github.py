@@ -22,6 +22,7 @@ def render_check(check: Check) -> str:
         for why in one.damage[:1]
         if not one.unjudged
     ]
+    lines += [command("notice", note, NAME) for note in check.notes]
     lines += _commands(check, "error", errors, MOST - 1) + _commands(check, "warning", warnings, MOST)
     return "\n".join(lines) + "\n"
 

@@ -33,6 +33,7 @@ def render_check(check: Check) -> str:
         for one in check.captures
     ]
     against = [f"Baseline: {md.code(check.baseline)}"] if check.baseline else []
+    against += ["\n".join(f"- {md.text(note)}" for note in check.notes)] if check.notes else []
     table = md.table(["", "budget", "expected", "found", "where"], rows, [md.LEFT] * 5)
     details = [_details(check, one) for title, one in found if title not in ("kept", "off")]
     return md.clipped([f"### {md.text(check.headline)}", "\n".join(captures), *against, table, *details])

@@ -16,6 +16,7 @@ def render_check(check: Check) -> str:
         lines += [line for why in capture.damage for line in wrap(f"damaged: {why}", "          ", "          ")]
     if check.baseline:
         lines += wrap(check.baseline, "baseline  ", "          ")
+    lines += [line for note in check.notes for line in wrap(note, "note      ", "          ")]
     for title, held in sections(check):
         lines += ["", title.upper()]
         for one in held:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from traceanalyzer.model.tables import Tables
@@ -32,10 +32,11 @@ class Charts:
     of_gpu: list[Chart]
     of_all: list[Chart]
     job: list[Chart]
+    evidence: list[Chart] = field(default_factory=list)
 
     @property
     def every(self) -> list[Chart]:
-        return [*self.of_gpu, *self.of_all, *self.job]
+        return [*self.of_gpu, *self.of_all, *self.job, *self.evidence]
 
     @property
     def steps(self) -> Chart | None:

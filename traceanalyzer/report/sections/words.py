@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from traceanalyzer.result.sections import Unit
+from traceanalyzer.units import format_bytes, format_count, format_share
 from traceanalyzer.units import format_duration as plain_duration
 
 
@@ -29,3 +31,14 @@ def gpu_label(rank: int | None, device: int | None) -> str:
     words = [] if rank is None else [f"rank {rank}"]
     words += [] if device is None else [f"GPU {device}"]
     return " · ".join(words)
+
+
+def amount_words(value: float | None, unit: Unit) -> str:
+    """An amount as the page writes it."""
+    if value is None:
+        return "–"
+    if unit == "bytes":
+        return format_bytes(int(value))
+    if unit == "ns":
+        return format_duration(value)
+    return format_share(value) if unit == "share" else format_count(int(value))

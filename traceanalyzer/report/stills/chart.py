@@ -176,8 +176,16 @@ class _Plot:
     def line(self, trace: Dict) -> None:
         x, y = self.at_x(trace["x"]), self.at_y(trace["y"])
         is_steps = trace["line"].get("shape") == "hv"
-        points = _steps(x, y[:-1]) if is_steps else list(zip(x.tolist(), y.tolist(), strict=True))
-        self.drawing.line(polyline(points), trace["meta"], trace["line"].get("dash", ""))
+        path = ""
+        for piece in np.split(
+            np.arange(len(x)), np.flatnonzero(np.isnan(x) | np.isnan(y))
+        ):  # a line ends where there is no value
+            run = piece[~np.isnan(x[piece] + y[piece])]
+            points = (
+                _steps(x[run], y[run][:-1]) if is_steps else list(zip(x[run].tolist(), y[run].tolist(), strict=True))
+            )
+            path += polyline(points) if len(points) > 1 else ""
+        self.drawing.line(path, trace["meta"], trace["line"].get("dash", ""))
 
     def marks(self, trace: Dict) -> None:
         marker = trace["marker"]

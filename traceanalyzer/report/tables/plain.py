@@ -27,8 +27,9 @@ class PlainTable:
     """How many rows of the table are not here."""
 
 
-def plain_table(table: DataTable) -> PlainTable:
-    shown = min(table.rows, FIRST_ROWS)
+def plain_table(table: DataTable, most: int = FIRST_ROWS) -> PlainTable:
+    """At most so many of its rows."""
+    shown = min(table.rows, most)
     columns = [_texts(column, table.unit(column), shown) for column in table.columns]
     return PlainTable(
         [(column.title, table.unit(column) or "", column.kind != "text") for column in table.columns],

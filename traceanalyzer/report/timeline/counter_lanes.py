@@ -13,8 +13,17 @@ from traceanalyzer.columns import MISSING, encoded, integers, row_groups
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, Span, extent, rank_spans
 from traceanalyzer.report.timeline.memory_levels import Level, memory_levels
 from traceanalyzer.report.timeline.points import make_points, within
+from traceanalyzer.result.sections import Unit
 
 BYTES = "bytes"
+UNITS: dict[Unit, tuple[str, float]] = {
+    "bytes": (BYTES, 1),
+    "ns": ("ns", 1),
+    "share": ("%", 100),
+    "count": ("", 1),
+    "text": ("", 1),
+}
+"""What the page calls the units of lanes of evidence, and how many of its own one is."""
 MEMORY: dict[Level, str] = {"allocated": "memory allocated", "reserved": "memory reserved", "driver": "driver memory"}
 
 
@@ -25,7 +34,7 @@ def add_counters(source: Source, groups: list[Group]) -> list[Group]:
     """
     spans = rank_spans(groups)
     gpus = {(group.rank, group.device): group for group in groups if group.device is not None}
-    memory, counters = _memory_lanes(source, spans), _counter_lanes(source, spans)
+    memory, counters = _with_evidence(_memory_lanes(source, spans), source, spans), _counter_lanes(source, spans)
     recorded = {key for key in memory.keys() | counters.keys() if key[1] != MISSING}
     unused = {key for key in recorded - gpus.keys() if any(rank == key[0] for rank, _ in gpus)}
     source.leave_out(len(unused), "counters of GPUs on which nothing of this program ran")
@@ -41,6 +50,20 @@ def add_counters(source: Source, groups: list[Group]) -> list[Group]:
             label = f"{source.rank_name(key[0])}{whose}counters"
             added.append(Group(label, key[0], None, spans.get(key[0]) or extent(lanes), lanes))
     return added
+
+
+def _with_evidence(lanes: dict[Key, list[Lane]], source: Source, spans: Mapping[int, Span]) -> dict[Key, list[Lane]]:
+    """The lanes with those of other kinds of evidence, as far as they lie within what is shown of their rank."""
+    for one in source.lanes:
+        points = make_points(
+            np.asarray(one.times_ns, np.int64), np.asarray(one.values, np.float64) * UNITS[one.unit][1]
+        )
+        if one.rank in spans:
+            points = within(points, *spans[one.rank])
+        if len(points):
+            lane = Lane(one.label, [points], "counter", UNITS[one.unit][0])
+            lanes.setdefault((one.rank, one.device), []).append(lane)
+    return lanes
 
 
 def _counter_lanes(source: Source, spans: Mapping[int, Span]) -> dict[Key, list[Lane]]:

@@ -15,6 +15,7 @@ from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.timeline.name_table import Names
 from traceanalyzer.report.timeline.points import Points
 from traceanalyzer.report.timeline.slices import Slices, make_slices
+from traceanalyzer.result.sections import Lane as EvidenceLane
 
 RankName = Callable[[int], str]
 Key = tuple[int, ...]
@@ -67,6 +68,7 @@ class Source:
     rank_name: RankName
     names: Names = field(default_factory=Names)
     notes: list[str] = field(default_factory=list)
+    lanes: Sequence[EvidenceLane] = ()
 
     def table(self, name: str) -> pa.Table | None:
         """A table with rows, or None."""

@@ -23,6 +23,7 @@ from traceanalyzer.report.timeline.name_table import Names
 from traceanalyzer.report.timeline.places import Place, Places
 from traceanalyzer.result.clocks import origins
 from traceanalyzer.result.document import Evidence
+from traceanalyzer.result.sections import Lane as EvidenceLane
 
 ONE_CLOCK = "The ranks' clocks are set by the ends of the collectives that they share."
 
@@ -137,13 +138,14 @@ def draft_timeline(
     ahead: Mapping[int, int] | None = None,
     *,
     claims: Mapping[int, int] | None = None,
+    lanes: Sequence[EvidenceLane] = (),
 ) -> Draft:
     """Lanes from the tables, rebased to the first event shown.
 
     `ahead` is how far the clocks of ranks are ahead of the job's, in ns: their lanes are moved by that. `claims` is how many files say
-    that they are a rank of the job, for each rank that any of them does.
+    that they are a rank of the job, for each rank that any of them does. `lanes` are those of other kinds of evidence.
     """
-    source = Source(tables, rank_name)
+    source = Source(tables, rank_name, lanes=lanes)
     groups = lane_groups(source)
     notes = source.notes
     zeros, shared = own_origins(groups, ahead or {})

@@ -110,13 +110,13 @@ def _tree_view(tree: CallTree, forest: Forest) -> TreeView:
     selves = tree.selves()
     total = int(selves.sum())
     stacks = [
-        StackView(_path(tree, forest, node), int(selves[node]), int(selves[node]) / max(total, 1))
+        StackView(path_of(tree, forest, node), int(selves[node]), int(selves[node]) / max(total, 1))
         for node in heaviest(tree, HEAVIEST)
     ]
     return TreeView(tree.key, words.label, words.about, total, tree.left, stacks, legend(tree, forest))
 
 
-def _path(tree: CallTree, forest: Forest, node: int) -> list[str]:
+def path_of(tree: CallTree, forest: Forest, node: int) -> list[str]:
     """The names around a node, without the root's, and its own last."""
     nodes = []
     while node >= 0:

@@ -13,6 +13,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from traceanalyzer.result.settings import Settings
+
 SCHEMA_VERSION = "1.0"
 MOST_SAMPLES, MOST_NAMES, MOST_SHAPES = 100, 300, 40
 """Samples of a time, names of a list of work and shapes that are kept."""
@@ -97,7 +99,8 @@ class Value:
 class Capture:
     """`name` is that of the file or folder. `gpus` are the models by rank and device, null where not recorded. `versions` are of what
     wrote the trace and what it ran on, by name. `damage` says what hides part of the run, and `unjudged` why nothing can be said at
-    all; null when sound. `outcomes` are those of all rules. `lines` add up to `unit.time`.
+    all; null when sound. `outcomes` are those of all rules. `lines` add up to `unit.time`. `settings` is what is not judged as
+    shipped; null in a file that was saved before captures said that.
     """
 
     name: str
@@ -122,6 +125,7 @@ class Capture:
     problems: list[Problem]
     outcomes: dict[str, str]
     reasons: dict[str, str]
+    settings: Settings | None = None
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,8 @@ class Held:
 
 @dataclass(frozen=True)
 class Check(Written):
-    """`reasons` say why the whole could not be judged. `baseline` is the place of the baseline; null without one."""
+    """`reasons` say why the whole could not be judged. `baseline` is the place of the baseline; null without one. `notes` say what was
+    not judged as shipped, or by other measures than the baseline."""
 
     tool: dict[str, str]
     outcome: str
@@ -79,6 +80,7 @@ class Check(Written):
     assertions: list[Held]
     captures: list[CheckedCapture]
     baseline: str | None
+    notes: list[str] = field(default_factory=list)
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property

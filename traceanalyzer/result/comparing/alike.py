@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from traceanalyzer.result.captures.capture import Capture, Unit, Work
 from traceanalyzer.result.captures.metrics import why_unjudged
 from traceanalyzer.result.comparing.comparison import Note
+from traceanalyzer.result.settings import Settings, settings_apart, settings_sentence
 from traceanalyzer.units import format_share
 
 SAME_WORK = 0.9
@@ -63,6 +64,7 @@ def notes_on(base: Sequence[Capture], new: Sequence[Capture], anyway: bool) -> l
         *_units(one, other, anyway),
         *_versions(one, other),
         *_shapes(one, other),
+        *_settings(one, other),
     ]
     return sorted(notes, key=lambda note: not note.refuses)
 
@@ -188,6 +190,13 @@ def _versions(base: Capture, new: Capture) -> Iterator[Note]:
     for name in sorted(base.versions.keys() & new.versions.keys()):
         if base.versions[name] != new.versions[name] and base.format == new.format:
             yield Note("versions", f"{name}: {base.versions[name]} in BASE, {new.versions[name]} in NEW")
+
+
+def _settings(base: Capture, new: Capture) -> Iterator[Note]:
+    """Other measures on one side, or on both: which findings there are depends on them."""
+    said = settings_apart(base.settings, new.settings) or settings_sentence(new.settings or Settings())
+    if said:
+        yield Note("settings", said)
 
 
 def _shapes(base: Capture, new: Capture) -> Iterator[Note]:

@@ -34,7 +34,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Note:
-    """What is to be known of the comparison: `about` is captures, gpu, ranks, versions, shapes, work, unit or damage. One that
+    """What is to be known of the comparison: `about` is captures, gpu, ranks, versions, shapes, settings, work, unit or
+    damage. One that
     `refuses` makes it meaningless."""
 
     about: str

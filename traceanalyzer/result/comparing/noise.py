@@ -8,6 +8,7 @@ steps of a trace both matter and are put back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,7 @@ SEED = 20_240_229
 ONE, OTHER = ("one", "other"), ("other", "one")
 """Each side draws twice, with one generator and with another, in opposite order: whoever compares the other way round gets the same."""
 LOW, HIGH = (1 - LEVEL) / 2, (1 + LEVEL) / 2
-NORMAL = 1.644854
+NORMAL = NormalDist().inv_cdf(HIGH)
 """Standard deviations on either side that hold LEVEL of a normal distribution."""
 
 

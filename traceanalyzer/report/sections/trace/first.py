@@ -17,6 +17,7 @@ from traceanalyzer.result.document import Result
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import Note, notes
+from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.vocabulary.levels import HIGH, SEVERITIES
 from traceanalyzer.vocabulary.losses import BY_COMPUTE, UNKNOWN, bound_by_words
 
@@ -40,7 +41,7 @@ class FirstView:
     """`judged` is False where the recording does not allow a verdict; `record` is then what to do about it.
 
     `findings` are the first that matter, at most MATTERING; where there is none, `calm` says so. `outside` says what of the
-    recordings is not judged.
+    recordings is not judged, `settings` what is not judged as shipped.
     """
 
     judged: bool
@@ -53,6 +54,7 @@ class FirstView:
     health: HealthLine
     record: list[tuple[str, list[Advice]]]
     outside: list[str]
+    settings: str | None
 
 
 def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
@@ -71,6 +73,7 @@ def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
         health=_health(result),
         record=[] if judged else _what_to_record(result),
         outside=outside_lines(result.recordings),
+        settings=settings_sentence(result.settings),
     )
 
 

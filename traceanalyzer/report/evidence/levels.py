@@ -1,0 +1,209 @@
+"""Values over time as a chart: one series on top of the other, marks above them, and stretches (steps) below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyzer.report.charts.figure import (
+    SERIES,
+    Chart,
+    Dict,
+    View,
+    axis,
+    layout,
+    rounded,
+    size_unit,
+    text,
+    time_unit,
+    wrapped,
+)
+from traceanalyzer.report.sections.words import format_duration
+from traceanalyzer.result.sections import Levels, Mark, Unit
+from traceanalyzer.units import format_bytes, format_count, format_share
+
+MOST_POINTS = 500
+"""Times of one chart: of more, that with the highest sum of each stretch."""
+MOST_SPANS, NAMED_SPANS = 200, 12
+BELOW, ABOVE = -0.05, 0.05
+"""Where stretches and labels of marks lie, as shares of the highest sum."""
+OTHERS = "others"
+
+
+def levels_chart(levels: Levels, id_: str) -> Chart | None:
+    """None where nothing was recorded. Raises ValueError for a series that is not as long as its times."""
+    times = np.asarray(levels.times_ns, dtype=np.int64)
+    if len(times) < 2 or not levels.series:
+        return None
+    values = np.array([np.asarray(series, dtype=np.int64) for _, series in levels.series])
+    if values.shape[1] != len(times):
+        raise ValueError(f"{levels.title}: {values.shape[1]} values at {len(times)} times")
+    if (np.diff(times) < 0).any():
+        raise ValueError(f"{levels.title}: its times do not ascend")
+    sums = values.sum(axis=0)
+    highest = int(np.argmax(sums))
+    shown = _shown(times, sums, MOST_POINTS)
+    unit, unit_name, write = _scale(levels.unit, int(sums[highest]))
+    scale, time_name = time_unit(float(times[-1] - times[0]))
+    peak = max(int(sums[highest]), 1)
+
+    def at(time: Any) -> list[Any]:
+        return rounded(np.asarray(time, dtype=np.int64) - times[0], scale, 6)
+
+    data = [
+        _area(name, colour, at(times[shown]), rounded(series[shown], unit), unit_name)
+        for name, colour, series in _stacked([name for name, _ in levels.series], values)
+    ]
+    data += _spans(levels.spans, at, BELOW * peak / unit)
+    data += _marks(levels.marks, at, times, sums, ABOVE * peak / unit, unit)
+    caption = f"At most {write(int(sums[highest]))}, {format_duration(int(times[highest] - times[0]))} after it begins."
+    if len(times) > len(shown):
+        caption += f" Of {format_count(len(times))} moments those with the highest sum are drawn, {format_count(len(shown))} of them."
+    if len(levels.spans) > MOST_SPANS:
+        caption += f" Below: the first {MOST_SPANS} of {format_count(len(levels.spans))} stretches."
+    x = axis(f"time since it begins, {time_name}", showgrid=False)
+    y = axis(unit_name or "value", range=[3 * BELOW * peak / unit, (1 + 3 * ABOVE) * peak / unit], fixedrange=True)
+    drawn = layout(x, y, hovermode="x unified", showlegend=True)
+    return Chart(id_, levels.title, {None: View(caption, data, drawn)}, size="large", wide=True)
+
+
+def _shown(times: NDArray[np.int64], sums: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """The first and the last moment, and of each stretch of time that with the highest sum."""
+    if len(times) <= most:
+        return np.arange(len(times))
+    edges = np.linspace(times[0], times[-1] + 1, most - 1)[:-1]
+    first = np.unique(np.searchsorted(times, edges))
+    first = first[first < len(times)]
+    length = np.diff(first, append=len(times))
+    tops = np.flatnonzero(sums == np.repeat(np.maximum.reduceat(sums, first), length))
+    stretch = np.repeat(np.arange(len(first)), length)[tops]
+    tops = tops[np.append(True, stretch[1:] != stretch[:-1])]
+    return np.unique(np.concatenate(([0], tops, [len(times) - 1])))
+
+
+def _stacked(names: Sequence[str], values: NDArray[np.int64]) -> list[tuple[str, str, NDArray[np.int64]]]:
+    """Name, colour and values of each series as given; of many those that are highest at any time, and the others together on top."""
+    count = SERIES if len(names) <= SERIES else SERIES - 1
+    largest = sorted(np.argsort(-values.max(axis=1), kind="stable")[:count].tolist())
+    found = [(names[one], f"series-{number}", values[one]) for number, one in enumerate(largest, 1)]
+    rest = np.delete(values, largest, axis=0)
+    return [*found, (f"{len(rest)} {OTHERS}", "dim", rest.sum(axis=0))] if len(rest) else found
+
+
+def _scale(unit: Unit, most: int) -> tuple[float, str, Callable[[int], str]]:
+    """How many of the values' own are one of the axis, what the axis's unit is called, and how a value reads."""
+    if unit == "bytes":
+        return *size_unit(float(most)), format_bytes
+    if unit == "ns":
+        return *time_unit(float(most)), format_duration
+    if unit == "share":
+        return 0.01, "%", format_share
+    return 1.0, "", format_count
+
+
+def _area(name: str, colour: str, x: list[float], y: list[float], unit: str) -> Dict:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "stackgroup": "levels",
+        "name": text(name),
+        "meta": colour,
+        "x": x,
+        "y": y,
+        "line": {"width": 0, "shape": "hv"},
+        "hovertemplate": f"%{{y:.4~r}} {unit}<extra>{text(name)}</extra>",
+    }
+
+
+def _spans(spans: Sequence[Mark], at: Callable[[Any], list[Any]], height: float) -> list[Dict]:
+    """Stretches as lines, each a little shorter than it is so that neighbours can be told apart; few ones with their names."""
+    first = list(spans[:MOST_SPANS])
+    if not first:
+        return []
+    whole = max(one.end_ns for one in first) - min(one.start_ns for one in first)
+    ends = [one.end_ns - min((one.end_ns - one.start_ns) // 10, whole // 250) for one in first]
+    starts, level = at([one.start_ns for one in first]), round(height, 4)
+    line: Dict = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "",
+        "meta": "ink",
+        "x": [value for pair in zip(starts, at(ends), strict=True) for value in (*pair, None)],
+        "y": [value for _ in first for value in (level, level, None)],
+        "line": {"width": 3},
+        "hovertemplate": "%{text}<extra></extra>",
+        "text": [words for one in first for words in (wrapped(one.label), wrapped(one.label), "")],
+        "showlegend": False,
+    }
+    if len(spans) > NAMED_SPANS:
+        return [line]
+    return [line, _texts(starts, [round(2.1 * height, 4)] * len(first), [one.label for one in first], "middle right")]
+
+
+def _marks(
+    marks: Sequence[Mark],
+    at: Callable[[Any], list[Any]],
+    times: NDArray[np.int64],
+    sums: NDArray[np.int64],
+    above: float,
+    unit: float,
+) -> list[Dict]:
+    """Moments as marks on the sum that holds then, each with its name; a stretch with a line over it."""
+    if not marks:
+        return []
+    starts = np.array([one.start_ns for one in marks], dtype=np.int64)
+    ends = np.array([one.end_ns for one in marks], dtype=np.int64)
+    held = sums[np.clip(np.searchsorted(times, starts, side="right") - 1, 0, len(times) - 1)]
+    heights = [round(float(value) / unit + above / 3, 4) for value in held]
+    names = [one.label for one in marks]
+    traces: list[Dict] = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "",
+            "meta": "ink",
+            "x": at(starts),
+            "y": heights,
+            "marker": {"symbol": "diamond", "size": 9},
+            "hovertemplate": "%{text}<extra></extra>",
+            "text": [wrapped(name) for name in names],
+            "showlegend": False,
+        },
+        _texts(at(starts), heights, names, "top right"),
+    ]
+    long = np.flatnonzero(ends > starts)
+    if len(long):
+        low, high = at(starts[long]), at(ends[long])
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": "",
+                "meta": "ink",
+                "x": [value for pair in zip(low, high, strict=True) for value in (*pair, None)],
+                "y": [value for one in long.tolist() for value in (heights[one], heights[one], None)],
+                "line": {"width": 2},
+                "hoverinfo": "skip",
+                "showlegend": False,
+            }
+        )
+    return traces
+
+
+def _texts(x: list[Any], y: list[float], names: Sequence[str], place: str) -> Dict:
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "name": "",
+        "meta": "ink",
+        "x": x,
+        "y": y,
+        "text": [text(name if len(name) <= 40 else name[:39] + "…") for name in names],
+        "textposition": place,
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "cliponaxis": False,
+    }
