@@ -159,6 +159,7 @@ SNAPSHOT_TRAFFIC = TableSpec(
         count("busy_steps", "of these steps those with such a call"),
         _bytes("bytes", "got from the driver in all"),
         ns("idle", "idle time of the GPU that is spent on memory and in which such a call lies; null without a trace"),
+        _text("waits", "that of all places together, in words; null where there is none"),
     ),
 )
 

@@ -138,6 +138,7 @@ def _traffic(one: Judged, pauses: pa.Table) -> pa.Table:
         "busy_steps": frames.numbers(np.bincount(busy, minlength=count) if one.knows_steps else np.full(count, NULL)),
         "bytes": np.bincount(number[got], frames.ints(events, "bytes")[got], count).astype(np.int64),
         "idle": frames.numbers(idle),
+        "waits": pa.array([words.waits(int(idle.sum())) if (idle > 0).any() else None] * count, pa.string()),
     }
     return frames.build(SNAPSHOT_TRAFFIC, columns)
 

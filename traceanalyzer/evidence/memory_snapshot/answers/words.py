@@ -9,7 +9,7 @@ import numpy as np
 
 from traceanalyzer.evidence.memory_snapshot.answers.owners import NO_FRAME, NOWHERE, Owners
 from traceanalyzer.intervals import Array
-from traceanalyzer.units import format_bytes, format_share
+from traceanalyzer.units import format_bytes, format_duration, format_share
 
 NAMED = 3
 """So many places are named in a sentence."""
@@ -179,3 +179,8 @@ def fitting(asked: int, unused_bytes: int, device_free: int | None) -> str:
         if unused_bytes
         else missing[:1].upper() + missing[1:]
     )
+
+
+def waits(idle: int) -> str:
+    """How long the GPU is idle around calls of the driver, in ns."""
+    return f"the GPU is idle for {format_duration(idle)} around them"
