@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from traceanalyzer.analysis.evidence import kind_named, place_evidence, rules_about
+from traceanalyzer.analysis.evidence import kind_named, measured, place_evidence, rules_about
 from traceanalyzer.analysis.examine import Examination, claims_in_units, examine, rules_for
 from traceanalyzer.analysis.join import Brief, brief_of, join
 from traceanalyzer.analysis.parts import Part, parts_of
@@ -32,6 +32,7 @@ from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.store import is_store, read_store
 from traceanalyzer.model.trace import Trace
+from traceanalyzer.result.captures.capture import Value
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.sections import Section
 from traceanalyzer.workers import map_parts
@@ -70,13 +71,14 @@ def analyze(trace: Trace, config: Config | None = None) -> Result:
 class Analysis:
     """The result, the small tables of all parts that it is made of, and what was claimed in units of work (see `unit_claims`), which is
     empty unless these were asked for. `parts` are what was judged, with the evidence that is beside each: those of the traces or,
-    without any, of the evidence; `sections` are what kinds of evidence add to the report."""
+    without any, of the evidence; `sections` are what kinds of evidence add to the report, `figures` what they measured, by name."""
 
     result: Result
     tables: Catalog
     unit_claims: pa.Table
     parts: Sequence[Part]
     sections: Sequence[Section] = ()
+    figures: Mapping[str, Value] = field(default_factory=dict)
 
 
 def analyze_parts(
@@ -117,7 +119,9 @@ def analyze_parts(
     every = pa.concat_tables([*(part.unit_claims for part in examined), claims])
     result = whole(examined, joined, tables, job, rules, settings_of(config, rules), placed.evidence)
     sections = [section for name in sorted(kinds) for section in kind_named(name).sections(result, tables)]
-    return Analysis(result, tables, every, parts, sorted(sections, key=lambda one: (one.order, one.name)))
+    sections.sort(key=lambda one: (one.order, one.name))
+    figures = {name: value for kind in sorted(kinds) for name, value in measured(kind_named(kind), tables)}
+    return Analysis(result, tables, every, parts, sections, figures)
 
 
 def _examined(

@@ -5,10 +5,11 @@ Files are read each for itself; only here they meet. A file that is beside a tra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import PurePath
 from typing import cast
 
 import pyarrow as pa
@@ -18,11 +19,13 @@ from traceanalyzer.analysis.parts import Beside, Part, with_beside
 from traceanalyzer.catalog.declarations import declared
 from traceanalyzer.config import Config
 from traceanalyzer.engine.rules.rule import Rule
+from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.contract import Evidence, Whereabouts
 from traceanalyzer.evidence.placing import marks_shared, why_not
 from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.result.captures.capture import Value
 from traceanalyzer.result.document import EvidenceInfo
 from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
 from traceanalyzer.vocabulary.levels import LOW
@@ -52,9 +55,13 @@ def kind_named(name: str) -> Evidence:
 def place_evidence(
     parts: Sequence[Part], config: Config, executor: Executor | None, offsets: Mapping[str, int]
 ) -> Placed:
-    """`offsets` are what the user says is to be added to the times of a file, by its path, in ns."""
+    """`offsets` are what the user says is to be added to the times of a file, by its path or name, in ns.
+
+    Raises InputError for an offset of what is no file of evidence, or is several.
+    """
     traces = [part for part in parts if part.input.witness is None]
     files = [part for part in parts if part.input.witness is not None]
+    offsets = _by_path(offsets, [part.input.path for part in files])
     if not files:
         return Placed(traces, [], [], HEALTH.empty())
     look = partial(_look, config=config)
@@ -90,6 +97,17 @@ def place_evidence(
         told.append(_info(file, count, traces[at].input.rank, words, clock, shift, error, note))
     placed = [with_beside(part, beside[at]) if at in beside else part for at, part in enumerate(traces)]
     return Placed(placed, alone, told, _health(notes))
+
+
+def _by_path(offsets: Mapping[str, int], paths: Sequence[str]) -> dict[str, int]:
+    found = {}
+    for name, ns in offsets.items():
+        of = [path for path in paths if name in (path, PurePath(path).name)]
+        if len(of) != 1:
+            are = "several files of evidence are called so" if of else "no file of evidence that is read is called so"
+            raise InputError(f"--offset {name}: {are}")
+        found[of[0]] = ns
+    return found
 
 
 def _info(
@@ -131,7 +149,7 @@ def _look(part: Part, config: Config) -> tuple[Whereabouts, int]:
             frozenset(table[name].drop_null().to_pylist())
             for table, name in ((processes, "host"), (processes, "pid"), (used, "uuid"))
         )
-        span = one.recorded_ns or _span(tables, [EVENT_TABLES[name] for name in _TIMED])
+        span = one.recorded_ns or span_of(tables, [EVENT_TABLES[name] for name in _TIMED])
         base = one.clock_base_ns
         if base is None and span is not None and span[0] >= _EPOCH_NS:
             base = 0
@@ -139,7 +157,7 @@ def _look(part: Part, config: Config) -> tuple[Whereabouts, int]:
     own = kind_named(one.format).tables
     count = sum(tables.table(spec.name).num_rows for spec in own)
     epoch = one.clock_base_ns or 0 if one.witness.clock == "epoch" else None
-    span = _moved(one.recorded_ns or _span(tables, own), epoch)
+    span = _moved(one.recorded_ns or span_of(tables, own), epoch)
     mine = one.witness
     hosts = frozenset([mine.host]) if mine.host else frozenset()
     return Whereabouts(one.rank, hosts, frozenset(mine.pids), frozenset(mine.gpus), span), count
@@ -149,7 +167,7 @@ def _moved(span: tuple[int, int] | None, base: int | None) -> tuple[int, int] | 
     return None if span is None or base is None else (span[0] + base, span[1] + base)
 
 
-def _span(tables: Tables, specs: Iterable[TableSpec]) -> tuple[int, int] | None:
+def span_of(tables: Tables, specs: Iterable[TableSpec]) -> tuple[int, int] | None:
     """From the first moment in some tables to the last."""
     found = [
         pc.min_max(tables.table(spec.name)[name]).as_py()
@@ -172,7 +190,7 @@ def _clock(
     witness, given = file.input.witness, offsets.get(file.input.path)
     assert witness is not None
     base = part.input.clock_base_ns
-    if base is None and (span := _span(part.catalog(config), [EVENT_TABLES[name] for name in _TIMED])):
+    if base is None and (span := span_of(part.catalog(config), [EVENT_TABLES[name] for name in _TIMED])):
         base = 0 if span[0] >= _EPOCH_NS else None
     own = file.input.clock_base_ns or 0
     if witness.clock == "epoch" and base is not None:
@@ -186,6 +204,12 @@ def _clock(
     else:
         return None, None, None
     return ("--offset", shift + given, error) if given is not None else (by, shift, error)
+
+
+def measured(kind: Evidence, tables: Tables) -> Iterator[tuple[str, Value]]:
+    """The figures of a kind by their full names. Raises KeyError for one that it does not declare."""
+    for name, value in kind.measure(tables).items():
+        yield f"{kind.name}.{name}", Value(value, kind.figures[name].unit)
 
 
 @cache

@@ -15,6 +15,7 @@ from traceanalyzer.cli.common import (
     Inputs,
     Jobs,
     MaxSize,
+    Offsets,
     Output,
     Redacted,
     ResultFormat,
@@ -27,6 +28,7 @@ from traceanalyzer.cli.common import (
     begins_again,
     configuration,
     exit_code,
+    offsets_of,
     size_limit,
     write,
 )
@@ -62,6 +64,7 @@ def analyze(
     scheduler: Scheduler = None,
     store: Store = None,
     max_size: MaxSize = None,
+    offset: Offsets = None,
 ) -> None:
     """Say where the GPU time went and what to change.
 
@@ -85,7 +88,7 @@ def analyze(
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     checked = Outputs(inputs, config)
     outputs = [(format_, checked.file(output)), *checked.also(also, ResultFormat)]
-    how = How(jobs, scheduler, checked.store(store), limit)
+    how = How(jobs, scheduler, checked.store(store), limit, offsets=offsets_of(offset))
     use_little_memory()
     with analyzed(inputs, config, how) as (parts, found):
         result = found.result

@@ -148,6 +148,17 @@ Store = Annotated[
     ),
 ]
 
+Offsets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--offset",
+        metavar="FILE=DURATION",
+        help="Add this to the times of a file of evidence to have them on the clock of its trace, such as power.log=-1.5s; may be "
+        "repeated.",
+        show_default=False,
+    ),
+]
+
 Redacted = Annotated[
     bool,
     typer.Option(
@@ -183,6 +194,23 @@ def begins_again(verb: Callable[P, None]) -> Callable[P, None]:
             verb(*args, **kwargs)
 
     return run
+
+
+def offsets_of(texts: list[str] | None) -> dict[str, int]:
+    """What `--offset` says, in ns by file. Raises InputError for what is no file and duration."""
+    from traceanalyzer.units import NS, parse_quantity
+
+    found = {}
+    for text in texts or []:
+        name, is_there, said = text.rpartition("=")
+        try:
+            value, unit = parse_quantity(said.removeprefix("+"))
+        except ValueError:
+            value, unit = 0, None
+        if not is_there or not name or unit != NS:
+            raise InputError(f"--offset: '{text}' is not FILE=DURATION such as power.log=-1.5s")
+        found[name] = round(value)
+    return found
 
 
 def size_limit(text: str | None) -> int | None:
@@ -329,6 +357,6 @@ def analyzed(inputs: list[Path], config: Config, how: How) -> Iterator[tuple[Seq
             bars.close()
             return bars.enter_context(counting(what, len(parts))) if len(parts) > 1 else lambda: None
 
-        found = analyze_parts(parts, config, executor, count)
+        found = analyze_parts(parts, config, executor, count, offsets=how.offsets)
         bars.close()
         yield found.parts, found

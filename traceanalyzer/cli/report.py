@@ -14,6 +14,7 @@ from traceanalyzer.cli.common import (
     Inputs,
     Jobs,
     MaxSize,
+    Offsets,
     Redacted,
     ResultFormat,
     RuleFolders,
@@ -24,6 +25,7 @@ from traceanalyzer.cli.common import (
     begins_again,
     configuration,
     exit_code,
+    offsets_of,
     size_limit,
     write,
 )
@@ -63,6 +65,7 @@ def report(
     scheduler: Scheduler = None,
     store: Store = None,
     max_size: MaxSize = None,
+    offset: Offsets = None,
 ) -> None:
     """Write an HTML report: verdict, ledger, findings, timeline, fixes.
 
@@ -88,14 +91,16 @@ def report(
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     outputs = Outputs(inputs, config)
     page, others = outputs.file(output), outputs.also(also, ResultFormat)
-    how = How(jobs, scheduler, outputs.store(store), limit)
+    how = How(jobs, scheduler, outputs.store(store), limit, offsets=offsets_of(offset))
     use_little_memory()
     with analyzed(inputs, config, how) as (parts, found):
         result = found.result
         shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
         tables = ReportTables(shown, config, found.tables)
         write(
-            render_html(result, tables, found.sections, title=title, limit=int(limit_mb * MEGABYTE), redact=redact),
+            render_html(
+                result, tables, sections=found.sections, title=title, limit=int(limit_mb * MEGABYTE), redact=redact
+            ),
             page,
         )
         contents = rendered(result, found.tables, [name for name, _ in others], fail_on, redact)

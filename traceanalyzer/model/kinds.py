@@ -9,20 +9,19 @@ from functools import cache
 from typing import Any
 
 from traceanalyzer.errors import ConfigError
-from traceanalyzer.extensions import declared_in, offers
+from traceanalyzer.extensions import EVIDENCE, FORMATS, kinds
 from traceanalyzer.model.schema import register
 from traceanalyzer.model.table_specs import is_table_name
 
-FORMATS, EVIDENCE = "traceanalyzer.formats", "traceanalyzer.evidence"
-_FOLDERS = {FORMATS: "traceanalyzer.ingest.formats", EVIDENCE: "traceanalyzer.evidence"}
+__all__ = ["EVIDENCE", "FORMATS", "kinds_of"]
+
 _ASKED = ("name", "role", "priority", "sniff", "read", "tables")
 
 
 @cache
 def kinds_of(group: str) -> tuple[Any, ...]:
     """The kinds of one group; what their tables look like is known from then on. Raises ConfigError for what is no kind."""
-    found = [("this package", kind) for kind in declared_in(_FOLDERS[group], "KIND")]
-    found += [(f"'{offer.name}' of {offer.package}", offer.load()) for offer in offers(group)]
+    found = kinds(group)
     for whose, kind in found:
         if lacks := [name for name in _ASKED if not hasattr(kind, name)]:
             raise ConfigError(f"{group}: {whose} is no kind of files (it has no {lacks[0]}); update or uninstall it")

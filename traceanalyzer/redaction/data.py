@@ -64,9 +64,7 @@ class Redaction:
         return self._ends[path] + word[0][len(path) :] if path in self._ends else word[0]
 
     def result(self, result: Result) -> Result:
-        files = self._files or {
-            one.path: self._people.file_name(one.path) for one in _files_of(result)
-        }
+        files = self._files or {one.path: self._people.file_name(one.path) for one in _files_of(result)}
         change = lru_cache(maxsize=65536)(self.text)
         inputs = [
             replace(_walked(one, change), path=files[one.path], versions=self._versions(one.versions))

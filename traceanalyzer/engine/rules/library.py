@@ -43,8 +43,8 @@ def rule_files(folder: Traversable | None = None) -> list[tuple[str, str]]:
 
 
 def shipped_ids() -> dict[str, str]:
-    """Id -> file of every shipped rule."""
-    return {rule.id: rule.file for rule in _shipped()}
+    """Id -> file of every rule that comes with this program or with a kind of evidence."""
+    return {rule.id: rule.file for rule in (*_shipped(), *_of_kinds())}
 
 
 def read_files(path: Path) -> list[tuple[str, str]]:
