@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 import tempfile
 from functools import cache
 from pathlib import Path
 
 import traceanalyzer as ta
+from tests.evidence import memory_snapshots as made
 from tests.nsys import nsys_export as export
 from tests.support.chrome import AROUND, every_kind, random_run
 from traceanalyzer.engine.rules.library import rule_files
@@ -21,6 +23,7 @@ KINETO_WORDS = """
     correlation bytes grid block process_name thread_name process_labels labels [memory] 1e999 -1 NaN 9223372036854775808 \\ud800 },{ ]}
 """
 STORE_WORDS = "schema_version inputs parts tables rows sha256 null -1 PAR1 ARROW1"
+SNAPSHOT_WORDS = "segments device_traces blocks frames address size requested_size state time_us action alloc free_completed oom NaN -1"
 RULE_WORDS = """
     id: slug: title: status: category: after: why: requires: params: from: where: group_by: metrics: having: scope: order_by: limit:
     severity: claims: saving: message: recommend: tests: false_positives: gaps gpu_ops sum(duration) count() concat & * << !! {} [] | >
@@ -83,6 +86,28 @@ def _database(tables: export.Tables) -> bytes:
         connection.execute("vacuum")
         connection.close()
         return path.read_bytes()
+
+
+def memory_snapshot() -> dict[str, bytes]:
+    trace = [
+        made.entry("segment_alloc", 0, 4096, 4096),
+        made.entry("alloc", 1, 4096, 500, frames=[made.frame(3), made.frame(4)]),
+        made.entry("alloc", 2, 5120, 600, frames=[made.frame(5)]),
+        made.entry("free_requested", 3, 5120, 600),
+        made.entry("free_completed", 4, 5120, 600),
+        made.entry("oom", 5, 0, 9999, device_free=7),
+    ]
+    blocks = [made.block(4096, 512, frames=[made.frame(3)]), made.block(4608, 3584, "inactive")]
+    content = made.snapshot([made.segment(4096, blocks)], trace, allocator_settings={"max_split_size": -1})
+    dumped = {f"protocol{protocol}": pickle.dumps(content, protocol) for protocol in (2, 4)}
+    circle: list[object] = []
+    circle.append(circle)
+    return dumped | {
+        "json": json.dumps(content).encode(),
+        "code": pickle.dumps(made.snapshot([{"device": Path}])),  # type: ignore[dict-item]
+        "circle": pickle.dumps(made.snapshot(circle, circle)),  # type: ignore[arg-type]
+        "memo": b"\x80\x04}\x8c\x08segments]r\xff\xff\xff\x7fs.",
+    }
 
 
 @cache

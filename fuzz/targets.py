@@ -16,6 +16,7 @@ from pathlib import Path
 
 import traceanalyzer as ta
 from fuzz import seeds
+from tests.evidence import memory_snapshots
 from traceanalyzer.analysis import parts_of
 from traceanalyzer.budgets.assertions import assertions
 from traceanalyzer.budgets.files import budgets_in
@@ -89,6 +90,20 @@ def _store(data: bytes, folder: Path) -> None:
     _unchanged(place, lambda: _judge(ta.load(place), data), (place,))
 
 
+def _memory_snapshot(data: bytes, folder: Path) -> None:
+    """Whatever the content, rows are as declared and the totals do not contradict each other."""
+    path = folder / "snapshot.pickle"
+    path.write_bytes(data)
+
+    def run() -> None:
+        if data:
+            sink, _ = memory_snapshots.read(path)
+            for row in sink.rows("snapshot_totals"):
+                assert row["allocated_bytes"] <= row["active_bytes"], row
+
+    _unchanged(folder, run, (path,))
+
+
 def _rules(data: bytes, folder: Path) -> None:
     path = folder / "rules.yaml"
     path.write_bytes(data)
@@ -121,6 +136,7 @@ TARGETS: dict[str, Target] = {
     "mender": Target(_mender, seeds.kineto, seeds.KINETO_WORDS),
     "kineto": Target(_kineto, seeds.kineto, seeds.KINETO_WORDS),
     "nsys": Target(_nsys, seeds.nsys),
+    "memory_snapshot": Target(_memory_snapshot, seeds.memory_snapshot, seeds.SNAPSHOT_WORDS),
     "store": Target(_store, seeds.store, seeds.STORE_WORDS),
     "rules": Target(_rules, seeds.rules, seeds.RULE_WORDS),
     "budgets": Target(_budgets, seeds.budgets, seeds.BUDGET_WORDS),

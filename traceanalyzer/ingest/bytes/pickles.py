@@ -1,0 +1,205 @@
+"""Pickles of plain data, read without trust: numbers, strings, lists and dictionaries come out of them, or one line of an error.
+
+Why this is safe. Every byte goes through a check before C's unpickler sees it, and the check follows the opcodes from the first one on,
+so that no string can hide one. It lets through these alone: whole numbers of at most 64 bits, floats, strings whose bytes are
+there, None, true, false, lists, dictionaries, pairs of short numbers, marks, and the memo. Hence
+
+- no class, function, persistent id, extension, call or state can be named (GLOBAL, STACK_GLOBAL, INST, OBJ, NEWOBJ, REDUCE, BUILD, EXT,
+  PERSID, buffers), and the unpickler would refuse them once more;
+- nothing is larger than the bytes it takes by more than a constant: lengths are checked against what is there, places in the memo
+  against what was read (C's unpickler makes room for any place that it is told), and empty containers may be only so dense;
+- nothing is worked on for longer than its bytes: no hash follows nested or shared tuples, since there are none; and no many keys can be
+  made to collide, since numbers have no more than 64 bits, those of a pair 32, and the hashes of strings are not known beforehand;
+- C's unpickler keeps its own stack, so depth costs heap, not stack. What comes out may be as deep, shared or circular as the file
+  likes: whoever walks over it must do so by level and count what it visits (`Budget`).
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import re
+from collections.abc import Callable, Sized
+from typing import Any, NoReturn
+
+from traceanalyzer.errors import InputError
+from traceanalyzer.garbage import without_collection
+from traceanalyzer.ingest.bytes.source import Source
+from traceanalyzer.ingest.bytes.streams import ByteStream
+
+BLOCK_BYTES = 1 << 20
+_PROTOCOLS = range(2, 6)
+_MOST_FRAME = 16 << 20
+"""Python writes frames of 64 KiB, and what is larger outside of them."""
+_DENSE_FROM = 64 << 10
+_MOST_DENSE = 8
+"""In blocks of at least the former, at most one byte in so many may begin a container: each takes 60 bytes of memory."""
+
+# Whole numbers as pickled: of 1, 2 and 4 bytes, and of up to 64 bits in the long form, its usual lengths first; a ninth byte is for
+# the sign.
+_SHORT = rb"K.|M..|J...."
+_LONG = rb"|".join(rb"\x8a\x%02x.{%d}" % (n, n) for n in (7, 6, 8, 5, 4, 3, 2, 1, 0)) + rb"|\x8a\x09.{8}\x00"
+# Opcodes of a fixed length, as runs. A tuple is only ever two short numbers.
+_RUN = re.compile(
+    rb"(?:[\x94(u}\]easN\x88\x89]++|[hq].|j....|r..[\x00-\x0f]\x00|(?:%b)(?:(?:%b)\x86)?+|%b|G.{8})*+"
+    % (_SHORT, _SHORT, _LONG),
+    re.DOTALL,
+)
+_HEADER = 2
+_TEXT = 0x58
+_FIXED = {b"h": 2, b"q": 2, b"j": 5, b"r": 5, b"K": 2, b"M": 3, b"J": 5, b"G": 9, b"\x80": 2, b"\x95": 9}
+_CUT = "the pickle is cut short; copy or dump it again"
+
+
+def is_pickle(head: bytes) -> bool:
+    """Whether a file that begins so may be a pickle of a protocol that is read here (2 to 5)."""
+    return len(head) >= _HEADER and head[0] == 0x80 and head[1] in _PROTOCOLS
+
+
+def unpickled(source: Source, progress: Callable[[int], None] | None = None) -> tuple[Any, int]:
+    """What a pickle of plain data holds, and its bytes. Raises InputError for anything else, and for a damaged one."""
+    with source.open(progress) as stream, without_collection():
+        checked = _Checked(stream)
+        try:
+            return _Unpickler(checked).load(), checked.size
+        except (InputError, KeyboardInterrupt):
+            raise
+        except _RefusedError as error:
+            raise InputError(f"{source.path}: {stream.damage or error}") from error
+        except MemoryError as error:
+            raise InputError(f"{source.path}: there is not enough memory to read this pickle") from error
+        except EOFError as error:
+            raise InputError(f"{source.path}: {stream.damage or _CUT}") from error
+        except Exception as error:
+            # The unpickler raises whatever a wrong order of opcodes leads to.
+            raise InputError(f"{source.path}: the pickle is damaged; copy or dump it again") from error
+
+
+class Budget:
+    """How many things may be visited in what came out of a file: as many as it has bytes, unless the same ones come again and again."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def spend(self, things: Sized) -> None:
+        """Count these. Raises OverflowError when they are more than the file can hold."""
+        self._left -= len(things) + 1
+        if self._left < 0:
+            raise OverflowError("the same parts of the file are used again and again")
+
+
+class _RefusedError(Exception):
+    """What the check does not let through."""
+
+
+class _Unpickler(pickle.Unpickler):
+    """The second line: what the check lets through needs neither of these."""
+
+    def find_class(self, module: str, name: str, /) -> NoReturn:
+        raise _RefusedError("the pickle names classes or functions, which are never loaded")
+
+    def persistent_load(self, pid: object, /) -> NoReturn:
+        raise _RefusedError("the pickle refers to objects outside of it, which are never loaded")
+
+
+class _Checked(io.RawIOBase):
+    """A file for the unpickler that gives checked bytes only."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
+        self._ready = b""
+        self._at = 0
+        self._rest = b""
+        self._text_left = 0
+        self.size = 0
+        self._began = self._ended = False
+
+    def peek(self, size: int = 1, /) -> bytes:
+        if self._at == len(self._ready):
+            self._fill()
+        return self._ready[self._at : self._at + size]
+
+    def read(self, size: int = -1, /) -> bytes:
+        parts, left = [], size
+        while left > 0:
+            if self._at == len(self._ready):
+                self._fill()
+            part = self._ready[self._at : self._at + left]
+            if not part:
+                break
+            self._at += len(part)
+            left -= len(part)
+            parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        raise _RefusedError("the pickle has opcodes of the text protocol, which plain data of today does not")
+
+    def _fill(self) -> None:
+        """Check the next block; nothing is ready afterwards when the pickle is at its end."""
+        self._ready, self._at = b"", 0
+        while not self._ready and not self._ended:
+            block = self._stream.read(BLOCK_BYTES)
+            if not block:
+                raise EOFError
+            data = self._rest + block
+            if len(block) >= _DENSE_FROM and _MOST_DENSE * (block.count(b"]") + block.count(b"}")) > len(block):
+                raise _RefusedError("the pickle holds little but empty lists and dictionaries")
+            end = self._check(data)
+            self._ready, self._rest = (data, b"") if end == len(data) else (data[:end], data[end:])
+            self.size += end
+
+    def _check(self, data: bytes) -> int:
+        """How many of these bytes are whole opcodes, or text, that may pass. Raises _RefusedError for the first that may not."""
+        at, size = 0, len(data)
+        if not self._began:
+            if size < _HEADER:
+                return 0
+            if not is_pickle(data[:_HEADER]):
+                raise _RefusedError("this is no pickle of protocol 2 to 5")
+            self._began, at = True, _HEADER
+        if self._text_left:
+            at = min(size, self._text_left)
+            self._text_left -= at
+        while at < size and not self._ended:
+            found = _RUN.match(data, at)
+            at = found.end() if found else at
+            end = self._after(data, at) if at < size else size
+            if end > size:
+                if data[at] == _TEXT and size >= at + 5:
+                    self._text_left = end - size
+                    return size
+                return at
+            at = end
+        return at
+
+    def _after(self, data: bytes, at: int) -> int:
+        """Where the opcode at `at`, which is in no run, ends; beyond the data where some of it is missing."""
+        code, rest = data[at], data[at + 1 : at + 9]
+        match code:
+            case 0x8C:  # SHORT_BINUNICODE
+                return at + 2 + (rest[0] if rest else 0)
+            case 0x58:  # BINUNICODE (_TEXT)
+                return at + 5 + (int.from_bytes(rest[:4], "little") if len(rest) >= 4 else 0)
+            case 0x95:  # FRAME
+                if int.from_bytes(rest, "little") > _MOST_FRAME:
+                    raise _RefusedError("the pickle has a frame that is larger than Python writes them")
+                return at + 9
+            case 0x72 if len(rest) >= 4:  # LONG_BINPUT
+                if int.from_bytes(rest[:4], "little") > self.size + at:
+                    raise _RefusedError("the pickle numbers more things than it has bytes")
+                return at + 5
+            case 0x2E:  # STOP
+                self._ended = True
+                return at + 1
+        end = at + _needed(code, rest[:1])
+        if end <= len(data):
+            raise _RefusedError(f"the pickle has an opcode (0x{code:02x}) that plain data does not need")
+        return end
+
+
+def _needed(code: int, after: bytes) -> int:
+    """Bytes of an opcode of fixed length that was not matched because the block ended within it; 1 for one that may not pass."""
+    if code == 0x8A:  # LONG1
+        return 2 + (after[0] if after else 0) if not after or after[0] <= 9 else 1
+    return _FIXED.get(bytes((code,)), 1)
