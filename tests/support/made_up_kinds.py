@@ -17,6 +17,7 @@ START_NS = 1_795_883_759_923_773_145
 
 def install(folder: Path) -> Path:
     """Write the packages of the page into a folder as pip would, so that it only has to be on the path; return it."""
+    folder.mkdir(exist_ok=True)
     for found in _BLOCK.finditer(PAGE.read_text()):
         if found["file"] != "pyproject.toml":
             file = folder / found["file"]
