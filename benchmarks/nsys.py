@@ -94,10 +94,10 @@ def baseline(export: Path, folder: Path) -> None:
     """Read the columns that the importer reads, as they lie, and write each table to Parquet."""
     import pyarrow.parquet as pq
 
-    from traceanalyzer.ingest.bytes.sources import find_sources
     from traceanalyzer.ingest.formats.nsys.importer import STREAMED
     from traceanalyzer.ingest.formats.nsys.sqlite import selects
     from traceanalyzer.ingest.formats.nsys.sqlite.database import open_database
+    from traceanalyzer.ingest.registry import find_sources
 
     (source,) = find_sources([export])
     with open_database(source) as database:

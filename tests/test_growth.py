@@ -27,9 +27,9 @@ from traceanalyzer.derive.steps.tables import STEP_STATS
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.bytes import archives, limits
 from traceanalyzer.ingest.bytes.folders import natural
-from traceanalyzer.ingest.bytes.sources import find_sources
 from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.formats.kineto.columns import Vocabulary
+from traceanalyzer.ingest.registry import find_sources
 from traceanalyzer.ingest.rows import collector, external_sort
 from traceanalyzer.ingest.rows.collector import Collector
 from traceanalyzer.ingest.rows.external_sort import Spool

@@ -23,8 +23,10 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.doctor import diagnose
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.bytes import limits, nsys_reports, sources
-from traceanalyzer.ingest.bytes.sources import Source, find_sources
+from traceanalyzer.ingest.bytes import limits, sources
+from traceanalyzer.ingest.bytes.source import Source
+from traceanalyzer.ingest.formats.nsys import reports
+from traceanalyzer.ingest.registry import find_sources
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -327,7 +329,7 @@ FOREIGN = {
     "full of zeros": bytes(100_000),
     "a web page": b"\n<!DOCTYPE html><html><head><title>Sign in</title>",
     "to read a store, name its folder": b"PAR1\x15\x04",
-    "a Python pickle": b"\x80\x04\x95\x00\x01\x00\x00\x00\x00\x00\x00}\x94(\x8c\x08segments",
+    "a Python pickle": b"\x80\x04\x95\x00\x01\x00\x00\x00\x00\x00\x00}\x94(\x8c\x07weights",
     "lz4 -d": b"\x04\x22\x4d\x18abc",
     "output of nvidia-smi": b"Sat Nov 28\n+----------+\n| NVIDIA-SMI 590.48   Driver |\n",
     "output of nvidia-smi, which": b"timestamp, name, utilization.gpu [%], memory.used [MiB]\n2026/11/28, H100, 3 %, 4 MiB\n",
@@ -337,7 +339,6 @@ FOREIGN = {
     "a table of Nsight Compute": b'"ID","Process ID","Process Name"\n',
     "a speedscope profile": b'{"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}',
     "an execution trace of PyTorch": b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": []}',
-    "a memory snapshot of PyTorch": b'{"segments": [], "device_traces": [[]]}',
     "a memory timeline of PyTorch": b"[[-1, 1, 37888, 7], [-1, 1, 512, 7]]",
     "NCCL flight recorder": b'{"version": "2.4", "pg_config": {}, "entries": []}',
     "a CPU profile of V8": b'{"nodes": [], "startTime": 1, "endTime": 2, "samples": [1], "timeDeltas": [1]}',
@@ -695,7 +696,7 @@ def test_an_export_beside_its_report_is_read_and_an_older_one_is_said_to_be_stal
     assert [(s.path, s.notes) for s in find_sources([tmp_path])] == [(path, ())]
     os.utime(report, (1100, 1100))
     for given_path in (path, tmp_path):
-        (note,) = nsys_reports.stale_export(path)
+        (note,) = reports.stale_export(path)
         assert one(given_path).notes == (note,)
         assert note[:2] == ("TRC001", "low") and "newer than the export" in note.message and note.example == report.name
 

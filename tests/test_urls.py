@@ -14,6 +14,7 @@ from tests.support.kineto import steady
 from tests.test_cli import refused, run
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.bytes.remote import remote_files
+from traceanalyzer.ingest.registry import registry
 from traceanalyzer.urls import SCHEMES, RemoteFolder, shown
 
 SECRET = "s3cr3t"
@@ -135,7 +136,7 @@ def test_a_server_leads_to_no_other(capsysbinary, servers, goal):
     assert "it redirects to" in said and "not followed" in said and SECRET not in said
     assert second.asked == []
     with pytest.raises(InputError, match="not followed"):
-        remote_files(url(first, "/to/run.json.gz"), None)
+        remote_files(url(first, "/to/run.json.gz"), registry(), None)
 
 
 def test_errors_of_a_server_hold_no_credentials(capsysbinary, servers):

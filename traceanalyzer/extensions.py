@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
 from typing import Any
 
 from traceanalyzer.errors import InputError
+
+FORMATS, EVIDENCE = "traceanalyzer.formats", "traceanalyzer.evidence"
+KINDS = {FORMATS: "traceanalyzer.ingest.formats", EVIDENCE: "traceanalyzer.evidence"}
+"""The folder of the kinds of files of each group of entry points."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,13 @@ def declared_in(package: str, attribute: str) -> Iterator[Any]:
         found = getattr(import_module(name), attribute, None)
         if found is not None:
             yield found
+
+
+@cache
+def kinds(group: str) -> tuple[tuple[str, Any], ...]:
+    """(whose it is, object) of each kind of files of a group: of each folder of ours that has a `KIND`, then of each entry point."""
+    own = [("this package", kind) for kind in declared_in(KINDS[group], "KIND")]
+    return (*own, *((f"'{offer.name}' of {offer.package}", offer.load()) for offer in offers(group)))
 
 
 def offers(group: str) -> list[Offer]:

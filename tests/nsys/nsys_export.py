@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from traceanalyzer.ingest.bytes.sources import find_sources
 from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.formats.nsys.importer import NsysImporter
+from traceanalyzer.ingest.registry import find_sources
 from traceanalyzer.ingest.rows.collector import Collector
 from traceanalyzer.model.schema import EVENT_TABLES
 
@@ -148,8 +148,8 @@ class Collected:
 
 def read(path: Path) -> Collected:
     (source,) = find_sources([path])
+    assert source.kind == "nsys"
     importer = NsysImporter()
-    assert importer.sniff(source)
     with tempfile.TemporaryDirectory() as folder:
         sink = Collected(Path(folder))
 

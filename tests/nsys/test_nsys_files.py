@@ -12,8 +12,7 @@ import pytest
 from nsys_export import facts, kernel, make_export, process_id, read, runtime
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.bytes.sources import find_sources
-from traceanalyzer.ingest.formats.nsys.importer import NsysImporter
+from traceanalyzer.ingest.registry import find_sources
 
 GPU = "CUPTI_ACTIVITY_KIND_KERNEL"
 API = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -124,7 +123,7 @@ def test_an_empty_file_is_refused(tmp_path: Path) -> None:
 def test_other_formats_are_not_sniffed(tmp_path: Path) -> None:
     path = tmp_path / "e.sqlite"
     path.write_text("{}")
-    assert not NsysImporter().sniff(find_sources([path])[0])
+    assert find_sources([path])[0].kind == "kineto"
 
 
 @pytest.mark.parametrize("table", ["META_DATA_EXPORT", "EXPORT_META_DATA"])

@@ -7,17 +7,19 @@ may lie in this process, in others, or on other machines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from traceanalyzer.analysis.evidence import kind_named, measured, place_evidence, rules_about
 from traceanalyzer.analysis.examine import Examination, claims_in_units, examine, rules_for
-from traceanalyzer.analysis.join import Brief, join
+from traceanalyzer.analysis.join import Brief, brief_of, join
 from traceanalyzer.analysis.parts import Part, parts_of
 from traceanalyzer.analysis.report_tables import ReportTables
 from traceanalyzer.analysis.sharing import devices_in_use, uses, with_shared_gpus
@@ -30,7 +32,9 @@ from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.store import is_store, read_store
 from traceanalyzer.model.trace import Trace
+from traceanalyzer.result.captures.capture import Value
 from traceanalyzer.result.document import Result
+from traceanalyzer.result.sections import Section
 from traceanalyzer.workers import map_parts
 
 if TYPE_CHECKING:
@@ -66,11 +70,15 @@ def analyze(trace: Trace, config: Config | None = None) -> Result:
 @dataclass(frozen=True)
 class Analysis:
     """The result, the small tables of all parts that it is made of, and what was claimed in units of work (see `unit_claims`), which is
-    empty unless these were asked for."""
+    empty unless these were asked for. `parts` are what was judged, with the evidence that is beside each: those of the traces or,
+    without any, of the evidence; `sections` are what kinds of evidence add to the report, `figures` what they measured, by name."""
 
     result: Result
     tables: Catalog
     unit_claims: pa.Table
+    parts: Sequence[Part]
+    sections: Sequence[Section] = ()
+    figures: Mapping[str, Value] = field(default_factory=dict)
 
 
 def analyze_parts(
@@ -79,14 +87,19 @@ def analyze_parts(
     executor: Executor | None = None,
     counting: Callable[[str], Callable[[], None]] = lambda _: lambda: None,
     also: Sequence[str] = (),
+    offsets: Mapping[str, int] | None = None,
 ) -> Analysis:
     """As `analyze`, over parts that the caller goes on to use, each looked at by a worker of `executor` or, without one, here.
 
     `counting(what)` gives the function that is called after each part; `also` names derived tables of all parts that the caller wants
-    beside the small ones. Raises ConfigError for rules that do not fit.
+    beside the small ones; `offsets` what is to be added to the times of evidence, by its path, in ns. Raises ConfigError for rules that
+    do not fit.
     """
     config = config or Config()
-    rules = rules_for(config)
+    placed = place_evidence(parts, config, executor, offsets or {})
+    kinds = frozenset(one.kind for one in placed.evidence)
+    parts, alone = (placed.traces, placed.alone) if placed.traces else (placed.alone, [])
+    rules = rules_about(rules_for(config), kinds, alone=not placed.traces)
     surveys = map_parts(executor, partial(survey, config=config), parts, counting("looking at ranks"), _name)
     joined = join(surveys)
     if joined.jobs.shared_gpus:
@@ -94,27 +107,34 @@ def analyze_parts(
         sharing = [(parts[at], devices) for at, devices in devices_in_use(joined, inputs)]
         found = map_parts(executor, partial(uses, config=config), sharing, name=_name_of_task)
         joined = with_shared_gpus(joined, inputs, found)
-    tasks = list(zip(parts, joined.briefs, strict=True))
+    apart = [brief_of(one) for one in map_parts(executor, partial(survey, config=config), alone, name=_name)]
+    tasks = [*zip(parts, joined.briefs, repeat(not placed.traces)), *zip(alone, apart, repeat(True))]
     # Workers read the rules themselves, once each, from a current folder of their own.
     seen = replace(config, rules=tuple(path.absolute() for path in config.rules))
-    look = partial(_examined, config=seen, rules=rules if executor is None else None, also=also)
+    look = partial(_examined, config=seen, rules=rules if executor is None else None, also=also, kinds=kinds)
     examined = map_parts(executor, look, tasks, counting("judging ranks"), _name_of_task)
-    tables = job_tables(examined, joined)
+    tables = job_tables(examined, joined, placed.health)
     job = run_job_rules(examined, tables, config, rules)
     claims = claims_in_units(job.claims, tables.table("work_units") if "work_units" in also else None)
     every = pa.concat_tables([*(part.unit_claims for part in examined), claims])
-    return Analysis(whole(examined, joined, tables, job, rules, settings_of(config, rules)), tables, every)
+    result = whole(examined, joined, tables, job, rules, settings_of(config, rules), placed.evidence)
+    sections = [section for name in sorted(kinds) for section in kind_named(name).sections(result, tables)]
+    sections.sort(key=lambda one: (one.order, one.name))
+    figures = {name: value for kind in sorted(kinds) for name, value in measured(kind_named(kind), tables)}
+    return Analysis(result, tables, every, parts, sections, figures)
 
 
 def _examined(
-    task: tuple[Part, Brief], config: Config, rules: Sequence[Rule] | None, also: Sequence[str]
+    task: tuple[Part, Brief, bool], config: Config, rules: Sequence[Rule] | None, also: Sequence[str], kinds: Set[str]
 ) -> Examination:
-    return examine(*task, config, rules, also)
+    part, brief, alone = task
+    own = rules_about(rules_for(config) if rules is None else rules, kinds, alone)
+    return examine(part, brief, config, own, also)
 
 
 def _name(part: Part) -> str:
     return part.input.path
 
 
-def _name_of_task(task: tuple[Part, object]) -> str:
+def _name_of_task(task: tuple[Part, *tuple[object, ...]]) -> str:
     return _name(task[0])

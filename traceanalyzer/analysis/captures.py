@@ -69,7 +69,7 @@ def opened_run(place: Place, config: Config, how: How, counting: Counting | None
             place,
             [capture_of(_name(place, parts), found)],
             found.result,
-            parts,
+            found.parts,
             lambda some: ReportTables(some, config, found.tables),
         )
 

@@ -54,7 +54,7 @@ def capture_of(name: str, found: Analysis) -> Capture:
         damage=[f"{note.code}: {note.message}" for note in result.health if note.severity in (MEDIUM, HIGH)],
         unjudged=None if result.judged else result.verdict.headline,
         headline=result.verdict.headline,
-        metrics=metrics_of(result),
+        metrics={**metrics_of(result), **found.figures},
         unit=_unit(gpus, time) if time else None,
         no_unit=None if time else "the trace holds no GPU operations that take time",
         lines=_lines(gpus),

@@ -121,6 +121,12 @@ def join(surveys: Sequence[Survey]) -> Join:
     return Join(briefs, who, notes.get(frames.NULL, HEALTH.empty()), frames.concatenated(offsets))
 
 
+def brief_of(one: Survey) -> Brief:
+    """What a part is told that is of no job."""
+    late, name = LATE_WINDOWS.empty(), gpu_names([one.input])[one.input.ordinal]
+    return Brief(one.kernels, MATCHES.empty(), late, MPI_MATCHES.empty(), late, HEALTH.empty(), name)
+
+
 def _mpi(surveys: Sequence[Survey]) -> Joined | None:
     """What the calls of MPI of one job tell together; None without any."""
     parts = frames.concatenated([one.mpi_parts for one in surveys])

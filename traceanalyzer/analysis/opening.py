@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from traceanalyzer.workers import LOCAL, jobs_for, workers
 
 if TYPE_CHECKING:
     from traceanalyzer.ingest.bytes.remote import RemoteFile
-    from traceanalyzer.ingest.bytes.sources import Source
+    from traceanalyzer.ingest.bytes.source import Source
     from traceanalyzer.ingest.pipeline import ProgressFactory
 
 IN_MEMORY_BYTES = 64 << 20
@@ -34,7 +34,7 @@ class How:
     """How the work is done: `jobs` processes of this machine (None: as many as pay), or the workers of a Dask `scheduler`.
 
     `store` is where tables are kept; without one they are in memory or a temporary folder. `max_bytes` replaces the limit on what one
-    file may unpack to; `progress` hears of bytes read in this process.
+    file may unpack to; `progress` hears of bytes read in this process. `offsets` are what is added to the times of evidence, by file.
     """
 
     jobs: int | None = None
@@ -42,6 +42,7 @@ class How:
     store: Place | None = None
     max_bytes: int | None = None
     progress: ProgressFactory | None = None
+    offsets: Mapping[str, int] = field(default_factory=dict)
 
 
 @contextmanager
@@ -98,7 +99,7 @@ def _read(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Execut
 
 def _local(found: Sequence[Source | RemoteFile]) -> list[Source]:
     """The files of this machine; none if there are others too."""
-    from traceanalyzer.ingest.bytes.sources import Source
+    from traceanalyzer.ingest.bytes.source import Source
 
     local = [one for one in found if isinstance(one, Source)]
     return local if len(local) == len(found) else []

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
+from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.parts import Part as Files
+from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.store import Edition, read_part
 from traceanalyzer.model.trace import Input, Trace
 from traceanalyzer.urls import Place
+from traceanalyzer.vocabulary.levels import INFO, LOW
 
 
 class Part(Protocol):
@@ -23,6 +27,10 @@ class Part(Protocol):
 
     @property
     def input(self) -> Input: ...
+
+    def read(self) -> Trace:
+        """Its event tables."""
+        ...
 
     def catalog(self, config: Config) -> Catalog:
         """Its tables, derived as `config` asks."""
@@ -39,6 +47,9 @@ class MemoryPart:
     @property
     def input(self) -> Input:
         return self.trace.inputs[0]
+
+    def read(self) -> Trace:
+        return self.trace
 
     def catalog(self, config: Config) -> Catalog:
         patterns = config.input_patterns, config.communication_patterns
@@ -60,10 +71,75 @@ class StoredPart:
     input: Input
     files: Files
     """What the manifest says of it."""
+    beside: tuple[Beside, ...] | None = None
+    """The evidence that is beside it; None as long as nobody looked."""
+
+    def read(self) -> Trace:
+        kinds_of(EVIDENCE)  # What the tables look like that they bring along.
+        trace = read_part(self.place, self.store, self.input, self.files)
+        return trace if self.beside is None else together(trace, self.beside)
 
     def catalog(self, config: Config) -> Catalog:
-        trace = read_part(self.place, self.store, self.input, self.files)
+        trace = self.read()
         return Catalog(trace, config.input_patterns, communication_patterns=config.communication_patterns)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Evidence that is placed: what is to be added to its times (None: they are on no clock of the trace), what told whose it is, and
+    how far its times may be off."""
+
+    part: Part
+    shift_ns: int | None
+    placed_by: str
+    clock_error_ns: int | None
+
+
+def with_beside(part: Part, beside: Sequence[Beside]) -> Part:
+    """The part with evidence beside it, or, without any, evidence that is a part by itself."""
+    if isinstance(part, StoredPart):
+        return replace(part, beside=tuple(beside))
+    return MemoryPart(together(part.read(), beside))
+
+
+def together(trace: Trace, beside: Sequence[Beside]) -> Trace:
+    """A trace with the tables of the evidence beside it, in its rank and on its clock."""
+    (one,) = trace.inputs
+    tables = dict(trace.tables)
+    rows: list[tuple[object, ...]] = []
+    for file in beside:
+        found, given = file.part.read(), file.part.input
+        own = next(kind for kind in kinds_of(EVIDENCE) if kind.name == given.format).tables
+        for spec in own:
+            placed = _placed(found.table(spec.name), one.ordinal, file.shift_ns or 0)
+            tables[spec.name] = frames.concatenated([tables[spec.name], placed]) if spec.name in tables else placed
+        tables["health"] = pa.concat_tables([tables["health"], _notes(found.table("health"), one.ordinal)])
+        rows.append(
+            (one.ordinal, given.format, given.path, file.placed_by, file.shift_ns is not None, file.clock_error_ns)
+        )
+    if one.witness is not None:
+        rows = [(one.ordinal, one.format, one.path, None, False, None)]
+    columns = [
+        pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), PLACED.schema, strict=True)
+    ]
+    return Trace(trace.inputs, {**tables, PLACED.name: pa.table(columns, schema=PLACED.schema)})
+
+
+def _placed(rows: pa.Table, ordinal: int, shift: int) -> pa.Table:
+    for at, column in enumerate(rows.schema):
+        if column.name == "rank":
+            rows = rows.set_column(at, column, pa.repeat(pa.scalar(ordinal, column.type), rows.num_rows))
+        elif column.name.endswith("_ns") and shift:
+            rows = rows.set_column(at, column, pc.add(rows[column.name], shift))
+    return rows
+
+
+def _notes(health: pa.Table, ordinal: int) -> pa.Table:
+    """What was met in a file of evidence: it takes nothing from what its trace tells."""
+    health = _placed(health, ordinal, 0)
+    at = health.schema.get_field_index("severity")
+    mild = pc.if_else(pc.equal(health["severity"], INFO), INFO, LOW)
+    return health.set_column(at, health.schema.field(at), mild)
 
 
 def parts_of(trace: Trace) -> list[MemoryPart]:

@@ -32,6 +32,7 @@ from traceanalyzer.model.trace import Trace
 from traceanalyzer.result.document import (
     Device,
     Evidence,
+    EvidenceInfo,
     Finding,
     Health,
     InputInfo,
@@ -45,7 +46,7 @@ from traceanalyzer.result.document import (
 from traceanalyzer.result.gpu_names import shared_name
 from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.settings import Settings
-from traceanalyzer.result.verdict import Split, judge, one_gpu, unjudged_headline
+from traceanalyzer.result.verdict import Split, judge, one_gpu, unjudged_headline, verdict_on_evidence
 from traceanalyzer.version import VERSION
 from traceanalyzer.vocabulary.levels import HIGH
 from traceanalyzer.vocabulary.lines import BUSY_LINES, COMPUTE, IDLE, LINES, column
@@ -66,7 +67,8 @@ def run_job_rules(parts: Sequence[Examination], tables: Catalog, config: Config,
 
 
 def _describe(parts: Sequence[Examination]) -> Describe:
-    names = gpu_names([part.input for part in parts])
+    traces = [part.input for part in parts if part.input.witness is None]
+    names = gpu_names(traces) | gpu_names([part.input for part in parts if part.input.witness is not None])
     return lambda rank, device: names[rank](device)
 
 
@@ -77,9 +79,10 @@ def whole(
     job: EngineResult,
     rules: Sequence[Rule],
     settings: Settings,
+    evidence: Sequence[EvidenceInfo] = (),
 ) -> Result:
     """The result document of a job; `parts` in the order of their ordinals, `tables` as of `job_tables`, `job` what the rules about all
-    of it came to."""
+    of it came to, `evidence` what is said of files that are no traces."""
     inputs = tuple(part.input for part in parts)
     found = [finding for part in parts for finding in part.findings] + job.findings
     findings = by_gain(leveled(found, {rule.id for rule in rules if rule.severity}))
@@ -114,6 +117,7 @@ def whole(
         inputs=[
             InputInfo(i.path, i.sha256, i.bytes, i.format, i.producer, i.rank, i.world_size, i.rank_source, i.versions)
             for i in inputs
+            if i.witness is None
         ],
         health=health,
         devices=[_device(ranks, *row) for row in _by_gpu(ledger, join.shared)],
@@ -125,15 +129,18 @@ def whole(
         job=job_of(tables, join, ranks),
         program=described(tables.table("program")),
         verdict=judge(_once_each(splits(told, _describe(parts)), ledger, join, ranks), hidden=_hidden(health)),
+        evidence=list(evidence),
     )
+    if evidence and not result.inputs:
+        return replace(result, verdict=verdict_on_evidence(result))
     return replace(result, verdict=with_outside(result.verdict, result.recordings, result.findings))
 
 
-def job_tables(parts: Sequence[Examination], join: Join) -> Catalog:
-    """The small tables of all parts together, and what is derived of those."""
+def job_tables(parts: Sequence[Examination], join: Join, health: pa.Table) -> Catalog:
+    """The small tables of all parts together, and what is derived of those; `health` is of files that are no part."""
     names = parts[0].tables
     stacked = {name: frames.concatenated([part.tables[name] for part in parts]) for name in names}
-    stacked["health"] = pa.concat_tables([stacked["health"], join.health])
+    stacked["health"] = pa.concat_tables([stacked["health"], join.health, health])
     if stacked["ledger"].num_rows:
         stacked["health"] = softened(stacked["health"], stacked["ledger"]["rank"].to_pylist())
     empty = Trace(tuple(part.input for part in parts), {name: spec.empty() for name, spec in EVENT_TABLES.items()})

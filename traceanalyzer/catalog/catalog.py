@@ -14,6 +14,7 @@ from traceanalyzer.catalog.declarations import declared, event_tables, function_
 from traceanalyzer.columns.frames import Key
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.trace import Trace
 
 
@@ -40,6 +41,7 @@ class Catalog:
             "recorded_health": trace.table("health"),
             "recorded_ops": trace.table("gpu_ops"),
             "portions": {},
+            PLACED.name: trace.tables.get(PLACED.name, PLACED.empty()),
         }
         self.give(given or {})
 

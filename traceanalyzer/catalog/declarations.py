@@ -1,8 +1,8 @@
 """What is declared of tables: found by folder in this package, and by entry point in others, without importing what computes them.
 
-A folder of `derive`, of `ranks` or of `evidence` says in its `tables` (or `…_tables`) which it makes: `DERIVED`, a sequence of Derived;
-one of `evidence` also into which tables its files are read: `TABLES`. What an entry point of the group `traceanalyzer.derived` names is
-a module with a `DERIVED`, or the sequence itself.
+A folder of `derive`, of `ranks` or of `evidence` says in its `tables` (or `…_tables`) which it makes: `DERIVED`, a sequence of Derived.
+A kind of evidence says itself into which tables its files are read and, one from elsewhere, what is derived of them. What an entry
+point of the group `traceanalyzer.derived` names is a module with a `DERIVED`, or the sequence itself.
 """
 
 from __future__ import annotations
@@ -18,11 +18,20 @@ from typing import Any
 
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.model.derived import Derived, Needs
+from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.needs import EVENT_NEEDS
 from traceanalyzer.model.schema import EVENT_TABLES, TableSpec
 
 GROUP = "traceanalyzer.derived"
-GIVEN = ("inputs", "input_patterns", "communication_patterns", "portions", "recorded_ops", "recorded_health")
+GIVEN = (
+    "inputs",
+    "input_patterns",
+    "communication_patterns",
+    "portions",
+    "recorded_ops",
+    "recorded_health",
+    "placed_evidence",
+)
 """What a catalog has of itself for a declaration's inputs: values, and the event tables that derived ones take the name of."""
 _ROOMS = ("traceanalyzer.derive", "traceanalyzer.ranks", "traceanalyzer.evidence")
 _RENAMED = ("gpu_ops", "health")
@@ -53,7 +62,7 @@ def declare(*more: Derived) -> None:
 @cache
 def event_tables() -> Mapping[str, TableSpec]:
     """What files are read into: the tables of traces, then those of each kind of evidence."""
-    evidence = (spec for module in _modules("traceanalyzer.evidence") for spec in getattr(module, "TABLES", ()))
+    evidence = (spec for kind in kinds_of(EVIDENCE) for spec in kind.tables)
     return MappingProxyType(EVENT_TABLES | {spec.name: spec for spec in evidence})
 
 
@@ -86,6 +95,10 @@ def _found() -> Mapping[str, Derived]:
     known: dict[str, Derived] = {}
     for one in _own():
         _add(known, one, "this package", own=True)
+    for kind in kinds_of(EVIDENCE):
+        for one in kind.derived:
+            if known.get(one.name) != one:
+                _add(known, one, f"the kind of evidence '{kind.name}'")
     for name, more in _strangers():
         for one in more:
             _add(known, one, name)

@@ -18,6 +18,7 @@ from traceanalyzer.cli.common import (
     Inputs,
     Jobs,
     MaxSize,
+    Offsets,
     Output,
     Redacted,
     ResultFormatOption,
@@ -29,6 +30,7 @@ from traceanalyzer.cli.common import (
     begins_again,
     configuration,
     exit_code,
+    offsets_of,
     size_limit,
     write,
 )
@@ -65,6 +67,7 @@ def analyze(
     scheduler: Scheduler = None,
     store: Store = None,
     max_size: MaxSize = None,
+    offset: Offsets = None,
 ) -> None:
     """Say where the GPU time went and what to change.
 
@@ -88,11 +91,12 @@ def analyze(
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     checked = Outputs(inputs, config)
     outputs = [(format_, checked.file(output)), *checked.also(also, output_names("result"))]
-    how = How(jobs, scheduler, checked.store(store), limit)
+    how = How(jobs, scheduler, checked.store(store), limit, offsets=offsets_of(offset))
     use_little_memory()
     with analyzed(inputs, config, how) as (parts, found):
         result = found.result
-        contents = rendered(result, found.tables, [name for name, _ in outputs], fail_on, redact)
+        names = [name for name, _ in outputs]
+        contents = rendered(result, found.tables, names, fail_on, redact, found.sections)
         for number, (content, (_, file)) in enumerate(zip(contents, outputs, strict=True)):
             paths = _heaviest(parts, config, result) if stacks and number == 0 else b""
             write(content + paths, file)

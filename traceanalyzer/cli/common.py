@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.analysis.parts import Part
     from traceanalyzer.config import Config
-    from traceanalyzer.ingest.bytes.sources import Source
+    from traceanalyzer.ingest.bytes.source import Source
     from traceanalyzer.result.document import Result
 
 Inputs = Annotated[
@@ -147,6 +147,17 @@ Store = Annotated[
     ),
 ]
 
+Offsets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--offset",
+        metavar="FILE=DURATION",
+        help="Add this to the times of a file of evidence to have them on the clock of its trace, such as power.log=-1.5s; may be "
+        "repeated.",
+        show_default=False,
+    ),
+]
+
 Redacted = Annotated[
     bool,
     typer.Option(
@@ -182,6 +193,23 @@ def begins_again(verb: Callable[P, None]) -> Callable[P, None]:
             verb(*args, **kwargs)
 
     return run
+
+
+def offsets_of(texts: list[str] | None) -> dict[str, int]:
+    """What `--offset` says, in ns by file. Raises InputError for what is no file and duration."""
+    from traceanalyzer.units import NS, parse_quantity
+
+    found = {}
+    for text in texts or []:
+        name, is_there, said = text.rpartition("=")
+        try:
+            value, unit = parse_quantity(said.removeprefix("+"))
+        except ValueError:
+            value, unit = 0, None
+        if not is_there or not name or unit != NS:
+            raise InputError(f"--offset: '{text}' is not FILE=DURATION such as power.log=-1.5s")
+        found[name] = round(value)
+    return found
 
 
 def size_limit(text: str | None) -> int | None:
@@ -328,6 +356,6 @@ def analyzed(inputs: list[Path], config: Config, how: How) -> Iterator[tuple[Seq
             bars.close()
             return bars.enter_context(counting(what, len(parts))) if len(parts) > 1 else lambda: None
 
-        found = analyze_parts(parts, config, executor, count)
+        found = analyze_parts(parts, config, executor, count, offsets=how.offsets)
         bars.close()
-        yield parts, found
+        yield found.parts, found

@@ -155,9 +155,12 @@ def _is_part_of(place: Path, given: Path) -> bool:
         return False
     if not stat.S_ISDIR(folder.st_mode):
         return os.path.samestat(status, folder)
+    if not stat.S_ISREG(status.st_mode):
+        return False
     from traceanalyzer.ingest.bytes.folders import is_recording_in
+    from traceanalyzer.ingest.registry import registry
 
-    return stat.S_ISREG(status.st_mode) and is_recording_in(given, place)
+    return is_recording_in(given, place, registry())
 
 
 def _lies_in_store(place: Path, given: Path) -> bool:

@@ -16,6 +16,7 @@ from traceanalyzer.cli.common import (
     Inputs,
     Jobs,
     MaxSize,
+    Offsets,
     Redacted,
     RuleFolders,
     Scheduler,
@@ -25,6 +26,7 @@ from traceanalyzer.cli.common import (
     begins_again,
     configuration,
     exit_code,
+    offsets_of,
     size_limit,
     write,
 )
@@ -65,6 +67,7 @@ def report(
     scheduler: Scheduler = None,
     store: Store = None,
     max_size: MaxSize = None,
+    offset: Offsets = None,
 ) -> None:
     """Write an HTML report: verdict, ledger, findings, timeline, fixes.
 
@@ -90,14 +93,19 @@ def report(
     config, limit = configuration(thresholds, rules, disabled), size_limit(max_size)
     outputs = Outputs(inputs, config)
     page, others = outputs.file(output), outputs.also(also, output_names("result"))
-    how = How(jobs, scheduler, outputs.store(store), limit)
+    how = How(jobs, scheduler, outputs.store(store), limit, offsets=offsets_of(offset))
     use_little_memory()
     with analyzed(inputs, config, how) as (parts, found):
         result = found.result
         shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
         tables = ReportTables(shown, config, found.tables)
-        write(render_html(result, tables, title=title, limit=int(limit_mb * MEGABYTE), redact=redact), page)
-        contents = rendered(result, found.tables, [name for name, _ in others], fail_on, redact)
+        write(
+            render_html(
+                result, tables, sections=found.sections, title=title, limit=int(limit_mb * MEGABYTE), redact=redact
+            ),
+            page,
+        )
+        contents = rendered(result, found.tables, [name for name, _ in others], fail_on, redact, found.sections)
         for content, (_, file) in zip(contents, others, strict=True):
             write(content, file)
     tell(result.verdict.headline)

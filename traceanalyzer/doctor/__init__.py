@@ -9,14 +9,16 @@ from itertools import islice
 from pathlib import Path
 
 from traceanalyzer.analysis import analyze_parts, parts_of
+from traceanalyzer.analysis.evidence import kind_named, span_of
 from traceanalyzer.analysis.parts import MemoryPart
 from traceanalyzer.catalog.declarations import needs
 from traceanalyzer.config import Config
 from traceanalyzer.doctor.contents import contents, extent
 from traceanalyzer.ingest.bytes.archives import kind_of
 from traceanalyzer.ingest.bytes.containers import codec_of
-from traceanalyzer.ingest.bytes.sources import Source, find_sources
+from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.pipeline import ProgressFactory, ingest_sources
+from traceanalyzer.ingest.registry import find_sources
 from traceanalyzer.model.needs import NO_GPU_WORK
 from traceanalyzer.model.store import is_store, read_store
 from traceanalyzer.model.trace import Input
@@ -27,6 +29,7 @@ from traceanalyzer.result.recording.diagnosis import (
     FileFacts,
     HealthNote,
     Job,
+    NextTime,
     Obstacle,
     Recording,
     RuleCheck,
@@ -76,6 +79,8 @@ def _container(given: Path, source: Source) -> str:
 
 
 def _examine(part: MemoryPart, container: str) -> Recording:
+    if part.input.witness is not None:
+        return _examine_evidence(part, container)
     source, catalog = part.input, part.catalog(Config())
     result, held = analyze_parts([part]).result, contents(catalog)
     file = _file(source, container, extent(catalog))
@@ -92,6 +97,29 @@ def _examine(part: MemoryPart, container: str) -> Recording:
             needed_by[name] += obstacle.rules
     hidden = None if result.judged else _hidden(result)
     return Recording(file, held, health, rules, hidden, next_time(file, held, names, needed_by))
+
+
+def _examine_evidence(part: MemoryPart, container: str) -> Recording:
+    """What is in a file of evidence, and what its kind says of recording it."""
+    source, kind = part.input, kind_named(part.input.format)
+    found = analyze_parts([part])
+    (alone,), catalog = found.parts, part.catalog(Config())
+    health = [
+        HealthNote(row["code"], row["severity"], row["message"], row["count"], row["example"])
+        for row in catalog.table("health").to_pylist()
+    ]
+    tables = {spec.name: catalog.table(spec.name).num_rows for spec in kind.tables}
+    span = source.recorded_ns or span_of(catalog, kind.tables)
+    settings = list(kind.recording_advice(alone.catalog(Config())))
+    return Recording(
+        _file(source, container, span),
+        contents(catalog),
+        health,
+        _rules(found.result, health, []),
+        None if found.result.judged else found.result.verdict.headline,
+        NextTime(settings, []),
+        tables,
+    )
 
 
 def _file(source: Input, container: str, found: tuple[int, int] | None) -> FileFacts:
@@ -147,6 +175,8 @@ def _rules(result: Result, health: list[HealthNote], names: list[str]) -> RuleCh
 
 
 def _job(read: list[tuple[Recording, Input]]) -> Job:
+    evidence = sum(source.witness is not None for _, source in read)
+    read = [(recording, source) for recording, source in read if source.witness is None]
     inputs = [source for _, source in read]
     ranks = sorted({source.rank for source in inputs if source.rank is not None})
     world = max((source.world_size for source in inputs if source.world_size is not None), default=None)
@@ -168,4 +198,5 @@ def _job(read: list[tuple[Recording, Input]]) -> Job:
         missing_ranks=(world or 0) - sum(rank < (world or 0) for rank in ranks),
         first_missing=list(islice(absent, MOST_MISSING)),
         duplicates=doubled,
+        evidence=evidence,
     )

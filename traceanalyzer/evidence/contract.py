@@ -1,65 +1,83 @@
 """What a kind of evidence is: how it is told from other files, what it is read into, whose it is, and what it adds to the report.
 
-A kind imports `model`, the contract of `ingest`, `result`, and never another kind.
+A kind imports `model`, the contract of `ingest`, `result`, and never another kind. It is found by its folder here, in which `KIND` is
+one, or as an entry point of the group `traceanalyzer.evidence`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from importlib.resources.abc import Traversable
 
-import pyarrow as pa
-
+from traceanalyzer.evidence.placing import Whereabouts, place
 from traceanalyzer.ingest.bytes.source import Source
-from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
+from traceanalyzer.ingest.contract import Kind, Marks, Progress, Sink
 from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.model.trace import Input
+from traceanalyzer.model.trace import Clock, Role
+from traceanalyzer.result.captures.metrics import Figure
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.recording.diagnosis import Setting
 from traceanalyzer.result.sections import Section
 
-Role = Literal["trace", "beside", "series"]
-"""A part of a job; something beside a part; something that spans captures."""
-Clock = Literal["trace", "epoch", "none"]
+__all__ = [
+    "Clock",
+    "Evidence",
+    "Figure",
+    "Marks",
+    "Progress",
+    "Role",
+    "Section",
+    "Setting",
+    "Sink",
+    "Source",
+    "Whereabouts",
+]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Marks(FileFacts):
-    """Whose file it is; None or empty where it is silent.
+class Evidence(Kind):
+    """One kind of evidence; what most kinds have in common is here.
 
-    `pids` are of the operating system, `gpus` UUIDs. `clock` says what its times count from: as its trace's do, nanoseconds since the
-    epoch less `clock_base_ns`, or nothing that others share.
+    Columns of `tables` called `…_ns` are moments: they are moved onto the clock of the trace that a file is placed beside. Each table
+    has the column `rank`, which is filled in later. `several` says that more than one file may be beside one trace. `rules` is a folder
+    of rules (FAMILY/ID-slug.yaml), for kinds of other packages: the others have theirs in `rules/NAME`. `figures` are what `measure`
+    gives, by the name that follows the kind's and a dot: what `compare` shows and `check` holds budgets against.
     """
 
-    host: str | None = None
-    pids: tuple[int, ...] = ()
-    gpus: tuple[str, ...] = ()
-    clock: Clock = "none"
-
-
-class Evidence(Protocol):
-    """One kind of evidence. `priority` is unique among all kinds and formats: the highest that knows a file reads it."""
-
-    name: str
-    role: Role
-    priority: int
-    tables: Sequence[TableSpec]
-    derived: Sequence[Derived]
+    role: Role = "beside"
+    suffixes: Sequence[str] = ()
+    tables: Sequence[TableSpec] = ()
+    derived: Sequence[Derived] = ()
+    figures: Mapping[str, Figure] = {}
+    rules: Traversable | None = None
+    several: bool = False
 
     def sniff(self, source: Source) -> bool:
-        """Whether the content (never the suffix) is of this kind."""
+        """Whether the content (never the suffix) is of this kind, for certain."""
+        raise NotImplementedError
 
     def read(self, source: Source, sink: Sink, progress: Progress) -> Marks:
         """Read it all into its own tables. Raises InputError when nothing can be read."""
+        raise NotImplementedError
 
-    def place(self, marks: Marks, parts: Sequence[Input]) -> int | None:
-        """Which of the parts it is beside, by position; None where that cannot be told, and never a guess."""
+    def place(self, own: Whereabouts, parts: Sequence[Whereabouts]) -> int | None:
+        """Which of the traces it is beside, by position; None where that cannot be told, and never a guess."""
+        return place(own, parts)
+
+    def shift(self, tables: Tables, trace: Tables) -> tuple[int, int | None] | None:
+        """What to add to the file's times for the clock of its trace, where no clock of both says so, and how far that may be off, in
+        ns; None where it cannot be told."""
+        return None
 
     def sections(self, result: Result, tables: Tables) -> Iterable[Section]:
-        """What it adds to the report."""
+        """What it adds to the report. Of derived tables, those that are declared `small` are there."""
+        return ()
 
-    def recording_advice(self, tables: Mapping[str, pa.Table]) -> Iterable[Setting]:
+    def measure(self, tables: Tables) -> Mapping[str, int | float]:
+        """The figures, as far as they are known, by name, of all ranks together. The same tables are there as for `sections`."""
+        return {}
+
+    def recording_advice(self, tables: Tables) -> Iterable[Setting]:
         """What to record next time, for `doctor`."""
+        return ()

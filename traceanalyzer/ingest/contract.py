@@ -1,4 +1,4 @@
-"""What an importer is: what it is given, what it hands on.
+"""What a kind of file is, what an importer of traces is given, and what it hands on.
 
 An importer knows one format and nothing else: it turns one source into batches of event tables (`traceanalyzer.model.schema`, without
 the `rank` column, which the pipeline adds once it knows who is who) and says what it met in `Sink.health`.
@@ -6,14 +6,16 @@ the `rank` column, which the pipeline adds once it knows who is who) and says wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
 
-from traceanalyzer.ingest.bytes.sources import Source
-from traceanalyzer.model.trace import RankSource
+from traceanalyzer.ingest.bytes.kinds import Conversion
+from traceanalyzer.ingest.bytes.source import Source
+from traceanalyzer.model.schema import TableSpec
+from traceanalyzer.model.trace import Clock, RankSource, Role
 from traceanalyzer.vocabulary.health import HealthCode
 from traceanalyzer.vocabulary.levels import Severity
 
@@ -63,13 +65,66 @@ class FileFacts:
     bounded: bool = False
 
 
-class Importer(Protocol):
-    """Reads one format. `format` is the name that goes into the result document."""
+@dataclass(frozen=True, kw_only=True)
+class Marks(FileFacts):
+    """What a file of evidence says of itself, and so whose it is; None or empty where it is silent.
 
-    format: str
+    `pids` are of the operating system, `gpus` UUIDs. `clock` says what its times count from: as its trace's do, nanoseconds since the
+    epoch less `clock_base_ns`, or nothing that others share. `clock_error_ns` is how far that clock may be off, None where unknown.
+    """
+
+    producer: str = ""
+    host: str | None = None
+    pids: Collection[int] = ()
+    gpus: Collection[str] = ()
+    clock: Clock = "none"
+    clock_error_ns: int | None = None
+
+
+class Kind(Protocol):
+    """One kind of file that is read: a format of traces, or a kind of evidence beside them.
+
+    `name` goes into the result document. Of the kinds that know a file for certain (`sniff`) the one of the highest `priority` reads
+    it; no two have the same. `suffixes` are what such files are called like: the content decides, and names only say which files are
+    worth unpacking or fetching. `tables` are those that it brings along, beside the event tables.
+    """
+
+    name: str
+    role: Role
+    priority: int
+    suffixes: Sequence[str]
+    tables: Sequence[TableSpec]
 
     def sniff(self, source: Source) -> bool:
-        """Whether the content (never the suffix) is of this format."""
+        """Whether the content (never the suffix) is of this kind, for certain. Of most files `source.head` tells."""
+        ...
 
     def read(self, source: Source, sink: Sink, progress: Progress) -> FileFacts:
         """Read it all. Raises InputError when nothing can be read."""
+        ...
+
+
+class Format(Kind):
+    """One format of traces.
+
+    `about` is what such a file is, and `record` how to get one, both for a sentence: "an Nsight Systems SQLite export", "run nsys
+    export --type sqlite". A file called as one of `suffixes` whose content is of no format at all stops the reading of its folder, so
+    that no rank is lost silently, unless `may_be_others` says that much else is called so.
+    """
+
+    role: Role = "trace"
+    about: str
+    record: str
+    suffixes: Sequence[str] = ()
+    tables: Sequence[TableSpec] = ()
+    may_be_others: bool = False
+    conversion: Conversion | None = None
+
+    def tries(self, source: Source, named: bool) -> bool:
+        """Whether a file that no kind knows for certain is worth reading as this format, all the same: one that the user `named`, or
+        one of a folder."""
+        return False
+
+    def vouches(self, source: Source) -> bool:
+        """Whether a file that no kind knows for certain holds what stands in none but this format's, so that it is nothing foreign."""
+        return False

@@ -12,11 +12,11 @@ from threading import Event
 
 import pyarrow as pa
 
-from traceanalyzer.ingest.bytes.sources import Source, find_sources
+from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts
-from traceanalyzer.ingest.registry import importer_of
+from traceanalyzer.ingest.registry import find_sources, kind_of, registry
 from traceanalyzer.ingest.rows.collector import Blocks, Collector, replaced
-from traceanalyzer.ingest.rows.ranks import identify, input_of
+from traceanalyzer.ingest.rows.ranks import identify_all, input_of
 from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.model.trace import Input, Trace
 
@@ -69,7 +69,7 @@ class _File:
 def _read(sources: Sequence[Source], scratch: Path, progress: ProgressFactory | None) -> list[_File]:
     """Read the files, each with a folder of its own in `scratch`; return them by rank."""
     for source in sources:
-        importer_of(source)
+        kind_of(source)
     read: list[tuple[str, FileFacts, Collector]] = []
     digests: dict[Path, Future[str]] = {}
     # Hashing does not hold the interpreter: it runs beside the reading.
@@ -83,11 +83,13 @@ def _read(sources: Sequence[Source], scratch: Path, progress: ProgressFactory | 
             read.append(read_file(source, folder, progress))
     facts = [fact for _, fact, _ in read]
     files = []
-    for number, identity in enumerate(identify(sources, facts)):
+    names = [name for name, _, _ in read]
+    roles = [registry().named(name).role for name in names]
+    for number, identity in enumerate(identify_all(sources, names, roles, facts)):
         source, (format_, fact, collector) = sources[number], read[number]
         if identity.kept:
             sha256 = digests[source.origin].result()
-            files.append(_File(input_of(source, format_, fact, identity, sha256), fact, collector))
+            files.append(_File(input_of(source, format_, fact, identity, sha256, roles[number]), fact, collector))
         else:
             collector.close()
     return sorted(files, key=lambda file: file.input.ordinal)
@@ -98,13 +100,13 @@ def read_file(source: Source, folder: Path, progress: ProgressFactory | None) ->
 
     Raises InputError for what cannot be read.
     """
-    importer = importer_of(source)
+    kind = kind_of(source)
     collector = Collector(folder)
     for note in source.notes:
         collector.health(*note)
     return (
-        importer.format,
-        importer.read(source, collector, progress(source) if progress else lambda _: None),
+        kind.name,
+        kind.read(source, collector, progress(source) if progress else lambda _: None),
         collector,
     )
 

@@ -16,12 +16,12 @@ import msgspec
 
 from traceanalyzer.errors import InputError, WorkerError
 from traceanalyzer.ingest.bytes.remote import RemoteFile, remote_files
-from traceanalyzer.ingest.bytes.sources import Source, find_sources
-from traceanalyzer.ingest.contract import FileFacts
+from traceanalyzer.ingest.bytes.source import Source
+from traceanalyzer.ingest.contract import FileFacts, Marks
 from traceanalyzer.ingest.pipeline import ProgressFactory, read_file, set_on_failure
 from traceanalyzer.ingest.reader_key import reader_key
-from traceanalyzer.ingest.registry import importer_of
-from traceanalyzer.ingest.rows.ranks import identify, input_of
+from traceanalyzer.ingest.registry import find_sources, kind_of, registry
+from traceanalyzer.ingest.rows.ranks import identify_all, input_of
 from traceanalyzer.model.parts import Part, digest, key_of, write_tables
 from traceanalyzer.model.store import Manifest
 from traceanalyzer.model.store_writer import StoreError, StoreWriter, writer_for
@@ -59,13 +59,15 @@ def ingest_to_store(
 
 def find_inputs(paths: Sequence[Place], max_bytes: int | None = None) -> list[Source | RemoteFile]:
     """The traces behind the given paths, and the files behind URLs, which are not fetched yet. Raises InputError as `find_sources`."""
-    files = [file for path in paths if (url := url_of(path)) is not None for file in remote_files(url, max_bytes)]
+    files = [
+        file for path in paths if (url := url_of(path)) is not None for file in remote_files(url, registry(), max_bytes)
+    ]
     twice = [url for url, count in Counter(file.url for file in files).items() if count > 1]
     if twice:
         raise InputError(f"{shown(twice[0])}: is given twice; name every trace once")
     sources = find_sources([Path(path) for path in paths if url_of(path) is None], max_bytes)
     for source in sources:
-        importer_of(source)
+        kind_of(source)
     return [*sources, *files]
 
 
@@ -92,11 +94,17 @@ def write_store(
             raise InputError(_said_of(failures, len(made)))
         if not made:
             raise InputError(f"{', '.join(_name(one) for one in inputs[:_MOST_NAMED])}: none of the files is a trace")
-        facts = [msgspec.convert(one.part.facts, FileFacts) for one in made]
-        identities = identify([one.source for one in made], facts, lambda at: _content(made[at].part))
+        names = [one.part.format for one in made]
+        roles = [registry().named(name).role for name in names]
+        facts = [
+            msgspec.convert(one.part.facts, FileFacts if role == "trace" else Marks)
+            for one, role in zip(made, roles, strict=True)
+        ]
+        sources = [one.source for one in made]
+        identities = identify_all(sources, names, roles, facts, lambda at: _content(made[at].part))
         placed = [
-            (input_of(one.source, one.part.format, fact, identity, one.part.sha256), one)
-            for one, fact, identity in zip(made, facts, identities, strict=True)
+            (input_of(one.source, one.part.format, fact, identity, one.part.sha256, role), one)
+            for one, fact, identity, role in zip(made, facts, identities, roles, strict=True)
             if identity.kept
         ]
         placed.sort(key=lambda pair: pair[0].ordinal)
@@ -185,7 +193,7 @@ def _make(task: _Task, progress: ProgressFactory | None = None) -> _Outcome:
             "same on all machines"
         )
     try:
-        sources = task.input.fetch() if isinstance(task.input, RemoteFile) else [task.input]
+        sources = task.input.fetch(registry()) if isinstance(task.input, RemoteFile) else [task.input]
         return _Outcome(tuple(_part_of(source, task, progress) for source in sources))
     except StoreError:
         raise

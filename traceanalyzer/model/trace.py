@@ -18,6 +18,21 @@ if TYPE_CHECKING:
 
 
 RankSource = Literal["content", "environment", "name"]
+Role = Literal["trace", "beside", "series"]
+"""What a file is to a job: a part of it; something beside a part; something that spans captures."""
+Clock = Literal["trace", "epoch", "none"]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What a file of evidence, which is no trace, says of whose it is; see `ingest.contract.Marks`."""
+
+    role: Role
+    host: str | None = None
+    pids: tuple[int, ...] = ()
+    gpus: tuple[str, ...] = ()
+    clock: Clock = "none"
+    clock_error_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -31,7 +46,7 @@ class Input:
     `traits` are what executables and libraries tell of the program (`model.programs`), `traced` the kinds of events that the profiler
     was told to record or did record, as it calls them (`cuda`, `osrt`, `mpi`, `samples`).
     `recorded_ns` is from when to when was recorded, in the tables' time, None where the file does not say; `bounded` says that the
-    user's capture range, or a cut made later, set these bounds.
+    user's capture range, or a cut made later, set these bounds. `witness` is what evidence says of whose it is, None for a trace.
     """
 
     path: str
@@ -51,6 +66,7 @@ class Input:
     traced: tuple[str, ...] = ()
     recorded_ns: tuple[int, int] | None = None
     bounded: bool = False
+    witness: Witness | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from traceanalyzer.redaction.people import People, numbered
 from traceanalyzer.redaction.texts import PASSES, Pass, redacted_names, redacted_text
 from traceanalyzer.result.captures.check import Check
 from traceanalyzer.result.comparing.comparison import Comparison
-from traceanalyzer.result.document import Result
+from traceanalyzer.result.document import EvidenceInfo, InputInfo, Result
 from traceanalyzer.result.sections import Section
 
 AUTHORED = frozenset({"recommend", "references", "false_positives", "tool", "sha256"})
@@ -64,13 +64,14 @@ class Redaction:
         return self._ends[path] + word[0][len(path) :] if path in self._ends else word[0]
 
     def result(self, result: Result) -> Result:
-        files = self._files or {one.path: self._people.file_name(one.path) for one in result.inputs}
+        files = self._files or {one.path: self._people.file_name(one.path) for one in _files_of(result)}
         change = lru_cache(maxsize=65536)(self.text)
         inputs = [
             replace(_walked(one, change), path=files[one.path], versions=self._versions(one.versions))
             for one in result.inputs
         ]
-        return replace(_walked(result, change), inputs=inputs)
+        evidence = [replace(_walked(one, change), path=files[one.path]) for one in result.evidence]
+        return replace(_walked(result, change), inputs=inputs, evidence=evidence)
 
     def comparison(self, comparison: Comparison) -> Comparison:
         base, new = (
@@ -121,7 +122,11 @@ def redaction_for(known: Sequence[tuple[set[str], set[int]]], places: Iterable[s
 
 def places_of(*results: Result | None) -> list[str]:
     """The inputs of these results, as the user named them."""
-    return [one.path for result in results if result for one in result.inputs]
+    return [one.path for result in results if result for one in _files_of(result)]
+
+
+def _files_of(result: Result) -> list[InputInfo | EvidenceInfo]:
+    return [*result.inputs, *result.evidence]
 
 
 def processes_of(tables: Tables) -> tuple[set[str], set[int]]:

@@ -51,7 +51,7 @@ METHODS = {
 def render_diagnosis(diagnosis: Diagnosis) -> str:
     """A section a recording and, when there are several, a line about the job. Ends in a newline."""
     lines: list[str] = []
-    if len(diagnosis.recordings) > 1:
+    if diagnosis.job.recordings > 1:
         lines += [*_job(diagnosis.job), ""]
     for number, recording in enumerate(diagnosis.recordings):
         alike = (other.file.path for other in diagnosis.recordings[:number] if other.next_time == recording.next_time)
@@ -63,6 +63,7 @@ def _job(job: Job) -> list[str]:
     size = f" of {job.world_size}" if job.world_size is not None else ""
     what = f"{job.recordings} recordings: {len(job.ranks)}{size} ranks"
     what += f", {job.without_rank} without a rank" if job.without_rank else ""
+    what += f"; {_many(job.evidence, 'file')} of evidence" if job.evidence else ""
     if job.missing_ranks:
         more = ", …" if job.missing_ranks > len(job.first_missing) else ""
         what += f"; missing: {', '.join(map(str, job.first_missing))}{more}"
@@ -79,7 +80,8 @@ def _recording(recording: Recording, alike: str | None) -> list[str]:
     lines = _file(recording.file)
     if recording.could_not_judge:
         lines += wrap(recording.could_not_judge, "  ", "  ")
-    lines += ["", "Holds", *_holds(recording.contents, recording.file.format)]
+    held = _rows(recording.tables) if recording.tables else _holds(recording.contents, recording.file.format)
+    lines += ["", "Holds", *held]
     lines += ["", *_health(recording.health)]
     lines += ["", *_rules(recording.rules, recording.next_time)]
     if alike and recording.next_time.settings:
@@ -95,6 +97,12 @@ def _file(file: FileFacts) -> list[str]:
     span = "no events with a time" if file.span_ns is None else f"{_seconds(file.span_ns)} recorded"
     size = f"{format_bytes(file.bytes)} ({file.container})"
     return [file.path, *wrap(f"{file.producer}; {size}", "  ", "  "), *wrap(f"{span}; {clock}; {rank}", "  ", "  ")]
+
+
+def _rows(tables: dict[str, int]) -> list[str]:
+    """The tables of evidence, and what they lack."""
+    rows = ((name.replace("_", " "), _many(count, "row") if count else "none") for name, count in tables.items())
+    return [line for label, text in rows for line in wrap(text, f"  {label:<{LABEL}} ", " " * (LABEL + 3))]
 
 
 def _holds(held: Contents, format_: str) -> list[str]:

@@ -12,6 +12,7 @@ from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.render.sections import section_lines
 from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result
+from traceanalyzer.result.evidence_words import evidence_words
 from traceanalyzer.result.gain_words import is_of_all
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
@@ -59,12 +60,18 @@ def _inputs(result: Result) -> list[str]:
         lines.append(f"input   {item.path} ({item.producer}{rank})")
     left = len(result.inputs) - MOST_INPUTS
     lines += [f"        and {left} more"] if left > 0 else []
+    for beside in result.evidence[:MOST_INPUTS]:
+        lines += wrap(evidence_words(beside), "beside  " if result.inputs else "input   ", "        ")
+    left = len(result.evidence) - MOST_INPUTS
+    lines += [f"        and {left} more"] if left > 0 else []
     for line in outside_lines(result.recordings):
         lines += wrap(line, "length  ", "        ")
     return lines
 
 
 def _calm(result: Result) -> list[str]:
+    if result.evidence and not result.inputs:
+        return ["No findings: nothing worth fixing was seen."]
     if not result.devices:
         python = "torch.profiler with ProfilerActivity.CUDA, or " if may_be_python(result) else ""
         text = f"No findings, because there is no GPU work to look at. Record the GPU too: {python}nsys profile --trace=cuda,nvtx."

@@ -7,6 +7,7 @@ input gives the same bytes: no clock, no random number and no machine-dependent 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -37,6 +38,27 @@ class InputInfo:
     world_size: int | None
     rank_source: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EvidenceInfo:
+    """One file of evidence beside the traces. `rank` is that of the trace that it is placed beside, else its own where it says one.
+    `placed_by` is what told whose it is; null where it was not placed, and `note` then says why. `clock` is what puts its times on the
+    trace's clock (epoch, the trace's own, the kind's way, --offset), null where nothing does; `shift_ns` was added to them, and
+    `clock_error_ns` is how far they may be off, null when unknown. `rows` of its tables were read."""
+
+    kind: str
+    path: str
+    sha256: str
+    bytes: int
+    producer: str
+    rank: int | None
+    placed_by: str | None
+    clock: str | None
+    shift_ns: int | None
+    clock_error_ns: int | None
+    rows: int
+    note: str | None = None
 
 
 @dataclass(frozen=True)
@@ -301,15 +323,22 @@ class Result(Written):
     job: Job | None = None
     program: Program = field(default_factory=Program)
     recordings: list[Recording] = field(default_factory=list)
+    evidence: list[EvidenceInfo] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
     def judged(self) -> bool:
-        """False when the trace has no GPU work to judge, or damage hides it (exit code 3)."""
-        return any(device.window_ns for device in self.devices) and not any(
+        """False when the trace has no GPU work to judge, or damage hides it (exit code 3). Evidence that was given alone needs none."""
+        alone = not self.inputs and any(one.rows for one in self.evidence)
+        return (alone or any(device.window_ns for device in self.devices)) and not any(
             note.severity == HIGH for note in self.health
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As of every document; what was given without evidence says nothing of it."""
+        body = super().to_dict()
+        return body if self.evidence else {name: value for name, value in body.items() if name != "evidence"}
 
     @classmethod
     def from_json(cls, data: bytes) -> Result:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeVar
 
-from traceanalyzer.result.document import Verdict
+from traceanalyzer.result.document import Result, Verdict
 from traceanalyzer.units import format_duration, format_share
+from traceanalyzer.vocabulary.levels import HIGH, SEVERITIES
 from traceanalyzer.vocabulary.lines import COMPUTE
 from traceanalyzer.vocabulary.losses import (
     BY_COMMUNICATION,
@@ -70,6 +71,7 @@ def reason_of(headline: str) -> str:
 
 
 NOTHING_TO_JUDGE = unjudged_headline("the trace holds no GPU work")
+NOTHING_READ = unjudged_headline("nothing that can be judged was read")
 NO_DURATION = unjudged_headline("none of the GPU operations in the trace has a duration")
 
 
@@ -175,6 +177,17 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
     left = _judged(warm, together(warm))
     length = format_duration(sum(one.window for one in warm) // len(warm))
     return Verdict(left.bound_by, f"{said}; in the {length} left, {within(left.headline)}")
+
+
+def verdict_on_evidence(result: Result) -> Verdict:
+    """The verdict where no trace was given, so that there is no time to be bound by anything."""
+    if (grave := next((note for note in result.health if note.severity == HIGH), None)) is not None:
+        return Verdict("unknown", f"Could not judge: {grave.message}.")
+    if not any(one.rows for one in result.evidence):
+        return Verdict("unknown", NOTHING_READ)
+    if worst := [finding for level in reversed(SEVERITIES) for finding in result.findings if finding.severity == level]:
+        return Verdict("unknown", worst[0].message)
+    return Verdict("unknown", "Nothing worth fixing was found.")
 
 
 def _judged(timed: Sequence[Split], job: Split) -> Verdict:

@@ -15,6 +15,7 @@ from traceanalyzer.engine.rules.scenarios import FILE as SCENARIOS
 from traceanalyzer.engine.rules.yamlfile import MOST_BYTES
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.files import read_settings
+from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.resources import data_folder
 
 RULE_SUFFIXES = (".yaml", ".yml")
@@ -42,8 +43,8 @@ def rule_files(folder: Traversable | None = None) -> list[tuple[str, str]]:
 
 
 def shipped_ids() -> dict[str, str]:
-    """Id -> file of every shipped rule."""
-    return {rule.id: rule.file for rule in _shipped()}
+    """Id -> file of every rule that comes with this program or with a kind of evidence."""
+    return {rule.id: rule.file for rule in (*_shipped(), *_of_kinds())}
 
 
 def read_files(path: Path) -> list[tuple[str, str]]:
@@ -65,7 +66,7 @@ def load_rules(own: Sequence[Path] = ()) -> list[Rule]:
 
     Raises ConfigError that names the first mistakes of a wrong file: `file:line:column: what`.
     """
-    shipped = _shipped()
+    shipped = [*_shipped(), *_of_kinds()]
     # A file that is named twice, by itself and by its folder, is one file.
     files = {Path(name).resolve(): (name, text) for path in own for name, text in read_files(path)}
     users = parse_rules(files.values())
@@ -80,6 +81,13 @@ def load_rules(own: Sequence[Path] = ()) -> list[Rule]:
 @cache
 def _shipped() -> tuple[Rule, ...]:
     return tuple(parse_rules(rule_files()))
+
+
+@cache
+def _of_kinds() -> tuple[Rule, ...]:
+    """Those that kinds of evidence of other packages bring along."""
+    folders = [folder for kind in kinds_of(EVIDENCE) if (folder := getattr(kind, "rules", None)) is not None]
+    return tuple(rule for folder in folders for rule in parse_rules(rule_files(folder)))
 
 
 def parse_rules(files: Iterable[tuple[str, str]]) -> list[Rule]:

@@ -12,24 +12,20 @@ import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.bytes import archives, foreign, nsys_reports
-from traceanalyzer.ingest.bytes.containers import READ_BYTES, Condition, Note
-from traceanalyzer.ingest.bytes.source import HEAD_BYTES, SQLITE_MAGIC, Source, source_of
+from traceanalyzer.ingest.bytes import archives
+from traceanalyzer.ingest.bytes.containers import Note
+from traceanalyzer.ingest.bytes.kinds import Conversion, Kinds
+from traceanalyzer.ingest.bytes.source import Source, source_of
 from traceanalyzer.vocabulary.health import NOT_ALL_READ, RANKS_IN_DOUBT
 from traceanalyzer.vocabulary.levels import INFO, LOW
 
 _PACKED = r"\.(?:gz|zst|xz|bz2)$"
-_TRACE_NAME = re.compile(rf"\.(?:json|sqlite)(?:{_PACKED})?$", re.IGNORECASE)
 _UNFINISHED = re.compile(r"\.json(?:\.gz)?\.tmp$", re.IGNORECASE)
 # Members of archives; "./" is no hidden folder.
 _HIDDEN = re.compile(r"(?:^|/)(?:\.(?!\.?/)|__MACOSX/)")
-_NSYS_TABLES = re.compile(rb"CUPTI_ACTIVITY_KIND_|NVTX_EVENTS|TARGET_INFO_")
-# Metadata before the events may be long: custom metadata holds whole configurations.
-_SEARCHED_BYTES = 8 << 20
 _NAMED_MEMBERS = 3
 # A rank may be missing.
 UNFINISHED = Note(
@@ -39,35 +35,30 @@ ARCHIVED = Note(NOT_ALL_READ, INFO, "archives among the files were passed over; 
 DOUBLED = Note(NOT_ALL_READ, INFO, "packed traces were passed over, because they lie there unpacked too")
 
 
-def is_own(head: bytes) -> bool:
-    """Whether it is a result document or the manifest of a store."""
-    return b'"schema_version"' in head[:40] and b'"traceanalyzer"' in head[:120]
-
-
-def in_folder(folder: Path, max_bytes: int | None) -> list[Source]:
+def in_folder(folder: Path, kinds: Kinds, max_bytes: int | None) -> list[Source]:
     """The traces in a folder and the folders below it, in natural order. Raises InputError when there are none."""
-    files = sorted(_files(folder), key=natural)
+    files = sorted(_files(folder, kinds), key=natural)
     there = set(files)
-    choice = _Choice()
+    choice = _Choice(kinds)
     for path in files:
-        if to_convert(path):
-            choice.report(path, there, max_bytes)
+        if conversion := kinds.conversion(path):
+            choice.convert(path, conversion, there, max_bytes)
         elif _UNFINISHED.search(path.name):
             choice.unfinished.append(path)
         else:
             choice.offer(path, partial(source_of, path, path, max_bytes))
     found = choice.settled()
     if not found:
-        raise InputError(f"{folder}: the folder holds no trace files (.json or .sqlite, also packed); {choice.hint()}")
+        raise InputError(f"{folder}: the folder holds no trace files ({kinds.listed}, also packed); {choice.hint()}")
     return found
 
 
-def in_archive(archive: Source, kind: str) -> list[Source]:
+def in_archive(archive: Source, kind: str, kinds: Kinds) -> list[Source]:
     """The traces in an archive; for a single one, the archive's name will do. Raises InputError when there are none."""
     members, notes = archives.members_of(archive, kind)
     members = [member for member in members if not _HIDDEN.search(member.name)]
-    wanted = [member for member in members if _TRACE_NAME.search(member.name) or len(members) == 1]
-    choice = _Choice()
+    wanted = [member for member in members if kinds.is_called(member.name) or len(members) == 1]
+    choice = _Choice(kinds)
     wanted.sort(key=lambda member: natural(Path(member.name)))
     for member, opened in archives.sources_of(wanted):
         choice.offer(archive.path / member.name, opened)
@@ -81,19 +72,19 @@ def in_archive(archive: Source, kind: str) -> list[Source]:
     return [replace(found[0], path=path, notes=(*found[0].notes, *notes)), *found[1:]]
 
 
-def is_recording_in(folder: Path, place: Path) -> bool:
+def is_recording_in(folder: Path, place: Path, kinds: Kinds) -> bool:
     """Whether the file at `place` is one of those in a folder that hold what was recorded, read or passed over, under whatever name.
 
     Raises InputError for a folder that cannot be read.
     """
     status = place.stat()
-    return any(os.path.samestat(path.stat(), status) and _is_recording(path) for path in _files(folder))
+    return any(os.path.samestat(path.stat(), status) and _is_recording(path, kinds) for path in _files(folder, kinds))
 
 
-def _is_recording(path: Path) -> bool:
-    if to_convert(path) or _UNFINISHED.search(path.name):
+def _is_recording(path: Path, kinds: Kinds) -> bool:
+    if kinds.conversion(path) or _UNFINISHED.search(path.name):
         return True
-    choice = _Choice()
+    choice = _Choice(kinds)
     try:
         choice.offer(path, partial(source_of, path, path, None))
     except InputError:  # damaged
@@ -105,35 +96,35 @@ def _is_recording(path: Path) -> bool:
 class _Choice:
     """What was found among the files of one folder or archive."""
 
+    kinds: Kinds
     found: list[Source] = field(default_factory=list)
     unfinished: list[Path] = field(default_factory=list)
     archived: list[Path] = field(default_factory=list)
     other: list[Path] = field(default_factory=list)
 
     def offer(self, path: Path, opened: Callable[[], Source]) -> None:
-        """Take the file if it is a trace. Raises InputError for one that is called like a trace and cannot be read."""
-        called_trace = is_called_trace(path.name)
+        """Take the file if it is of a kind. Raises InputError for one that is called like a trace and cannot be read."""
         try:
             source = opened()
         except InputError:
-            if called_trace:
+            if self.kinds.is_called_trace(path.name):
                 raise
             return
         if archives.kind_of(source.head):
             self.archived.append(path)
-        elif _is_trace(source, called_trace):
-            self.found.append(source)
+        elif known := self.kinds.known(source, named=False):
+            self.found.append(known)
         else:
             self.other.append(path)
 
-    def report(self, path: Path, there: set[Path], max_bytes: int | None) -> None:
-        """Convert a report, unless its export lies beside it."""
-        if not there.isdisjoint(nsys_reports.exports_of(path)):
+    def convert(self, path: Path, conversion: Conversion, there: set[Path], max_bytes: int | None) -> None:
+        """Convert a recording, unless what it is converted to lies beside it."""
+        if not there.isdisjoint(conversion.results_of(path)):
             return
-        if nsys_reports.is_capture(path):
+        if conversion.is_unfinished(path):
             self.unfinished.append(path)
         else:
-            self.found.append(from_report(path, max_bytes))
+            self.found.append(converted(path, conversion, self.kinds, max_bytes))
 
     def settled(self) -> list[Source]:
         """The traces, each once; the first one carries the notes on what was passed over."""
@@ -158,67 +149,37 @@ class _Choice:
         """What to do about a folder without traces."""
         if self.unfinished:
             first = self.unfinished[0]
-            if nsys_reports.is_capture(first):
-                return f"{first}: {nsys_reports.advice(first)}"
+            if conversion := self.kinds.called(first):
+                return f"{first}: {conversion.advice(first)}"
             return f"to read what is in {first}, which is unfinished, name it"
         if self.archived:
             return f"to read {self.archived[0]}, name it"
-        known = (f"{path}: {words}" for path in self.other if (words := foreign.explain_suffix(path)))
+        known = (f"{path}: {words}" for path in self.other if (words := self.kinds.explain_suffix(path)))
         return next(known, "name the files themselves")
 
 
-def is_called_trace(name: str) -> bool:
-    """Whether a file has the name of a trace or of a report of Nsight Systems."""
-    return bool(_TRACE_NAME.search(name)) or nsys_reports.is_report(Path(name))
-
-
-def trace_in(path: Path, place: Path, max_bytes: int | None, kept: object) -> list[Source]:
+def trace_in(path: Path, place: Path, kinds: Kinds, max_bytes: int | None, kept: object) -> list[Source]:
     """The trace that one file of a folder is, read at `place`, or nothing. Raises InputError for one that cannot be read."""
-    choice = _Choice()
+    choice = _Choice(kinds)
     choice.offer(path, partial(source_of, path, place, max_bytes, kept))
     return choice.found
 
 
-def to_convert(path: Path) -> bool:
-    """Whether a file is a report of Nsight Systems: called so, and nothing else that is known."""
-    if not nsys_reports.is_report(path):
-        return False
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(HEAD_BYTES)
-    except OSError:
-        return False
-    return bool(head) and not head.startswith(SQLITE_MAGIC) and foreign.explain(path, head) is None
+def converted(path: Path, conversion: Conversion, kinds: Kinds, max_bytes: int | None) -> Source:
+    """What a recording is converted to. Raises InputError where that cannot be done."""
+    made, folder = conversion.convert(path)
+    source = replace(source_of(path, made, max_bytes, kept=folder), origin=path, size=path.stat().st_size)
+    return kinds.known(source, named=True) or source
 
 
-def from_report(path: Path, max_bytes: int | None) -> Source:
-    """A report of Nsight Systems, converted. Raises InputError where that cannot be done."""
-    export, folder = nsys_reports.exported(path)
-    return replace(source_of(path, export, max_bytes, kept=folder), origin=path, size=path.stat().st_size)
+def named(source: Source, kinds: Kinds) -> list[Source]:
+    """The file that the user named, or the traces in it. Raises InputError for what is known to be none that is read."""
+    if kind := archives.kind_of(source.head):
+        return in_archive(source, kind, kinds)
+    return [kinds.known(source, named=True) or source]
 
 
-def _is_trace(source: Source, called_trace: bool) -> bool:
-    head, name = source.head, source.path.name.lower()
-    if is_own(head):
-        return False
-    if words := foreign.explain(source.path, head):
-        if called_trace and not foreign.starts_as_json(head):
-            raise InputError(f"{source.path}: {words}")
-        return False
-    if head.startswith(SQLITE_MAGIC):
-        return called_trace or bool(_NSYS_TABLES.search(head))
-    if not foreign.starts_as_json(head):
-        return called_trace
-    return foreign.is_events(head) or (called_trace and ("trace" in name or _names_events(source)))
-
-
-def _names_events(source: Source) -> bool:
-    """Whether events begin behind the head."""
-    start = b"".join(islice(source.blocks(Condition()), _SEARCHED_BYTES // READ_BYTES))
-    return foreign.is_events(start)
-
-
-def _files(folder: Path) -> Iterable[Path]:
+def _files(folder: Path, kinds: Kinds) -> Iterable[Path]:
     """All regular files that are not hidden, each once, under the name that leads over the fewest links."""
     seen: set[tuple[int, int]] = set()
     pending = [folder]
@@ -234,7 +195,7 @@ def _files(folder: Path) -> Iterable[Path]:
                 try:
                     status = path.stat()
                 except OSError as error:
-                    if _TRACE_NAME.search(path.name):
+                    if kinds.is_called_trace(path.name):
                         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
                     continue
                 if stat.S_ISREG(status.st_mode) and _first(status, seen):

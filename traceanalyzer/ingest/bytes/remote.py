@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.bytes import archives, folders
+from traceanalyzer.ingest.bytes import folders
+from traceanalyzer.ingest.bytes.kinds import Kinds
 from traceanalyzer.ingest.bytes.limits import allowed_bytes, check_size
 from traceanalyzer.ingest.bytes.scratch import ScratchFolder
 from traceanalyzer.ingest.bytes.source import Source, source_of
@@ -23,31 +24,29 @@ class RemoteFile:
     named: bool
     max_bytes: int | None
 
-    def fetch(self) -> list[Source]:
+    def fetch(self, kinds: Kinds) -> list[Source]:
         """The traces in it, in a temporary folder that lives as long as they do. Raises InputError for what cannot be read."""
         try:
             check_size(self.path, self.size, allowed_bytes(self.size, self.max_bytes))
             folder = ScratchFolder()
             place = folder.path / self.path.name
             RemoteFolder(self.url).download("", place)
-            return self._traces(place, folder)
+            return self._traces(place, kinds, folder)
         except OSError as error:
             raise InputError(f"{shown(self.url)}: cannot be read ({_why(error)})") from error
         except InputError as error:
             # A path has swallowed one slash of the URL.
             raise InputError(str(error).replace(str(self.path), shown(self.url))) from error
 
-    def _traces(self, place: Path, folder: ScratchFolder) -> list[Source]:
-        if folders.to_convert(place):
-            return [replace(folders.from_report(place, self.max_bytes), path=self.path)]
+    def _traces(self, place: Path, kinds: Kinds, folder: ScratchFolder) -> list[Source]:
+        if conversion := kinds.conversion(place):
+            return [replace(folders.converted(place, conversion, kinds, self.max_bytes), path=self.path)]
         if not self.named:
-            return folders.trace_in(self.path, place, self.max_bytes, folder)
-        source = source_of(self.path, place, self.max_bytes, folder)
-        kind = archives.kind_of(source.head)
-        return folders.in_archive(source, kind) if kind else [source]
+            return folders.trace_in(self.path, place, kinds, self.max_bytes, folder)
+        return folders.named(source_of(self.path, place, self.max_bytes, folder), kinds)
 
 
-def remote_files(url: str, max_bytes: int | None) -> list[RemoteFile]:
+def remote_files(url: str, kinds: Kinds, max_bytes: int | None) -> list[RemoteFile]:
     """The files behind a URL: the one that it names, those that match its pattern, or those in a folder that are called like traces.
 
     In natural order. Raises InputError when there are none, or none can be listed.
@@ -63,12 +62,10 @@ def remote_files(url: str, max_bytes: int | None) -> list[RemoteFile]:
     files = [
         RemoteFile(Path(shown(name)), name, size, everything, max_bytes)
         for name, size in found
-        if everything or folders.is_called_trace(PurePosixPath(shown(name)).name)
+        if everything or kinds.is_called(PurePosixPath(shown(name)).name)
     ]
     if not files:
-        raise InputError(
-            f"{shown(url)}: there are no traces (.json or .sqlite, also packed); name the files themselves"
-        )
+        raise InputError(f"{shown(url)}: there are no traces ({kinds.listed}, also packed); name the files themselves")
     return sorted(files, key=lambda file: folders.natural(file.path))
 
 

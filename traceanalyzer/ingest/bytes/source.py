@@ -29,7 +29,6 @@ HEAD_BYTES = 64 << 10
 HASH_BYTES = 1 << 20
 # A gzipped trace in a gzipped tar archive is three deep.
 MOST_LAYERS = 3
-SQLITE_MAGIC = b"SQLite format 3\x00"
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,8 @@ class Source:
     reading it takes, packed as they are; `head` is the start of the unpacked content. The rest is for this package: `origin` is the
     user's file and `place` the one that is opened (they differ for a report that was converted), `span` = (start, length) the
     stretch of it, `member` its name in an archive, `layers` what it is packed in, `allowed` the most bytes it may unpack to, `notes`
-    what to say of it in health. `kept` is whatever must live as long as the source, such as a temporary folder.
+    what to say of it in health. `kept` is whatever must live as long as the source, such as a temporary folder. `kind` is what read it
+    is to be, by name, once it was asked.
     """
 
     path: Path
@@ -54,6 +54,7 @@ class Source:
     layers: tuple[Layer, ...] = ()
     notes: tuple[Note, ...] = ()
     kept: object = None
+    kind: str = ""
 
     @property
     def shown(self) -> str:

@@ -7,21 +7,20 @@ import os
 import select
 import stat
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.bytes import archives, folders, foreign, nsys_reports
-from traceanalyzer.ingest.bytes.containers import Note
+from traceanalyzer.ingest.bytes import folders
+from traceanalyzer.ingest.bytes.kinds import Kinds
 from traceanalyzer.ingest.bytes.limits import MOST_BYTES, check_size
 from traceanalyzer.ingest.bytes.remote import remote_files
 from traceanalyzer.ingest.bytes.scratch import ScratchFolder
-from traceanalyzer.ingest.bytes.source import SQLITE_MAGIC, Source, source_of
+from traceanalyzer.ingest.bytes.source import Source, source_of
 from traceanalyzer.model.store import is_store
 from traceanalyzer.urls import url_of
-
-__all__ = ["SQLITE_MAGIC", "Source", "explain_unknown", "find_sources"]
 
 STDIN = Path("<stdin>")
 COPY_BYTES = 1 << 20
@@ -29,37 +28,28 @@ COPY_BYTES = 1 << 20
 PIPE_WAIT_S = 10
 
 
-def find_sources(inputs: list[Path], max_bytes: int | None = None) -> list[Source]:
-    """The traces behind the given paths (`-` is standard input), those of a folder or archive in natural order.
+def sources_behind(inputs: Sequence[Path], kinds: Kinds, max_bytes: int | None = None) -> list[Source]:
+    """The files of `kinds` behind the given paths (`-` is standard input), those of a folder or archive in natural order.
 
     `max_bytes` replaces the limits on sizes (`limits`). Raises InputError for a path that does not exist or cannot be read, for
     a store and what else is no trace, for one that is named twice, and for a folder or archive without traces.
     """
-    found = [source for given in inputs for source in _behind(given, max_bytes)]
+    found = [source for given in inputs for source in _behind(given, kinds, max_bytes)]
     seen: set[Path] = set()
     for source in found:
         if source.path.resolve() in seen:
             raise InputError(f"{source.shown}: is given twice; name every trace once")
         seen.add(source.path.resolve())
-    return [replace(source, notes=(*source.notes, *_stale(source))) for source in found]
+    return [replace(source, notes=(*source.notes, *kinds.stale(source))) for source in found]
 
 
-def _stale(source: Source) -> tuple[Note, ...]:
-    return nsys_reports.stale_export(source.path) if source.head.startswith(SQLITE_MAGIC) else ()
-
-
-def explain_unknown(source: Source) -> str:
-    """One line for a file that no importer reads."""
-    return f"{source.path}: {foreign.explain_unknown(source.path)}"
-
-
-def _behind(given: Path, max_bytes: int | None) -> list[Source]:
+def _behind(given: Path, kinds: Kinds, max_bytes: int | None) -> list[Source]:
     if str(given) == "-":
         if sys.stdin is None or sys.stdin.isatty():
             raise InputError("-: standard input is a terminal; pipe a trace into it, or name a file")
-        return _piped(STDIN, sys.stdin.buffer, max_bytes)
+        return _piped(STDIN, sys.stdin.buffer, kinds, max_bytes)
     if (url := url_of(given)) is not None:
-        return [source for file in remote_files(url, max_bytes) for source in file.fetch()]
+        return [source for file in remote_files(url, kinds, max_bytes) for source in file.fetch(kinds)]
     try:
         mode = given.stat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -73,28 +63,17 @@ def _behind(given: Path, max_bytes: int | None) -> list[Source]:
             f"{given}: a store, not a trace; analyze or report it alone, or name the traces that it was made of"
         )
     if stat.S_ISDIR(mode):
-        return folders.in_folder(given, max_bytes)
+        return folders.in_folder(given, kinds, max_bytes)
     if stat.S_ISFIFO(mode):
-        return _pipe(given, max_bytes)
+        return _pipe(given, kinds, max_bytes)
     if not stat.S_ISREG(mode):
         raise InputError(f"{given}: a device or socket, not a file; name a trace")
-    if folders.to_convert(given):
-        return [folders.from_report(given, max_bytes)]
-    return _traces(source_of(given, given, max_bytes))
+    if conversion := kinds.conversion(given):
+        return [folders.converted(given, conversion, kinds, max_bytes)]
+    return folders.named(source_of(given, given, max_bytes), kinds)
 
 
-def _traces(source: Source) -> list[Source]:
-    """The file that the user named, or the traces in it."""
-    if kind := archives.kind_of(source.head):
-        return folders.in_archive(source, kind)
-    if folders.is_own(source.head):
-        raise InputError(f"{source.path}: written by traceanalyzer itself; name the trace, or the folder of the store")
-    if words := foreign.explain(source.path, source.head):
-        raise InputError(f"{source.path}: {words}")
-    return [source]
-
-
-def _pipe(given: Path, max_bytes: int | None) -> list[Source]:
+def _pipe(given: Path, kinds: Kinds, max_bytes: int | None) -> list[Source]:
     """What comes through a named pipe or a process substitution."""
     try:
         descriptor = os.open(given, os.O_RDONLY | os.O_NONBLOCK)
@@ -104,10 +83,10 @@ def _pipe(given: Path, max_bytes: int | None) -> list[Source]:
         if not select.select([stream], [], [], PIPE_WAIT_S)[0]:
             raise InputError(f"{given}: a pipe into which nothing is written; start the program that writes it")
         os.set_blocking(descriptor, True)
-        return _piped(given, stream, max_bytes)
+        return _piped(given, stream, kinds, max_bytes)
 
 
-def _piped(shown: Path, stream: BinaryIO | io.FileIO, max_bytes: int | None) -> list[Source]:
+def _piped(shown: Path, stream: BinaryIO | io.FileIO, kinds: Kinds, max_bytes: int | None) -> list[Source]:
     """A stream, kept in a temporary file: a trace is read more than once."""
     folder = ScratchFolder()
     place = folder.path / "input"
@@ -121,4 +100,4 @@ def _piped(shown: Path, stream: BinaryIO | io.FileIO, max_bytes: int | None) -> 
                 target.write(block)
     except OSError as error:
         raise InputError(f"{shown}: cannot be copied to a temporary file ({error.strerror})") from error
-    return _traces(source_of(shown, place, max_bytes, kept=folder))
+    return folders.named(source_of(shown, place, max_bytes, kept=folder), kinds)

@@ -17,8 +17,8 @@ from threading import Event
 
 from traceanalyzer.ingest.bytes.containers import Condition
 from traceanalyzer.ingest.bytes.source import Source
-from traceanalyzer.ingest.contract import FileFacts
-from traceanalyzer.model.trace import Input, RankSource
+from traceanalyzer.ingest.contract import FileFacts, Marks
+from traceanalyzer.model.trace import Input, RankSource, Role, Witness
 
 # What stands before a rank, the surest first. The first that any of the names has decides.
 _WORDS = tuple(
@@ -77,7 +77,52 @@ def identify(
     return found
 
 
-def input_of(source: Source, format_: str, facts: FileFacts, identity: Identity, sha256: str) -> Input:
+def identify_all(
+    sources: Sequence[Source],
+    kinds: Sequence[str],
+    roles: Sequence[Role],
+    facts: Sequence[FileFacts],
+    digest: Callable[[int], str] | None = None,
+) -> list[Identity]:
+    """As `identify`, for traces and evidence of several `kinds` together: evidence takes no rank's number from a trace, and comes last.
+
+    What the names of files tell, and which are copies, is judged among the files of one kind.
+    """
+    traces = [at for at, role in enumerate(roles) if role == "trace"]
+    groups = [traces, *({kind: _at(kinds, roles, kind) for kind in sorted(set(kinds))}).values()]
+    found: dict[int, Identity] = {}
+    for group in groups:
+        if not group:
+            continue
+        taken = {one.ordinal for one in found.values()}
+        free = (number for number in count(max(taken, default=-1) + 1))
+        own = identify([sources[at] for at in group], [facts[at] for at in group], digest and _within(group, digest))
+        new = {one.ordinal: one.ordinal if not taken else next(free) for one in own if one.kept}
+        for at, one in zip(group, own, strict=True):
+            found[at] = replace(one, ordinal=new.get(one.ordinal, one.ordinal))
+    return [found[at] for at in range(len(sources))]
+
+
+def _within(group: Sequence[int], digest: Callable[[int], str]) -> Callable[[int], str]:
+    return lambda at: digest(group[at])
+
+
+def _at(kinds: Sequence[str], roles: Sequence[Role], kind: str) -> list[int]:
+    return [at for at, one in enumerate(kinds) if one == kind and roles[at] != "trace"]
+
+
+def _witness(facts: FileFacts, role: Role) -> Witness | None:
+    if role == "trace":
+        return None
+    if not isinstance(facts, Marks):
+        return Witness(role)
+    pids, gpus = tuple(sorted(facts.pids)), tuple(sorted(facts.gpus))
+    return Witness(role, facts.host, pids, gpus, facts.clock, facts.clock_error_ns)
+
+
+def input_of(
+    source: Source, format_: str, facts: FileFacts, identity: Identity, sha256: str, role: Role = "trace"
+) -> Input:
     """What the trace keeps of a file."""
     return Input(
         path=source.shown,
@@ -97,6 +142,7 @@ def input_of(source: Source, format_: str, facts: FileFacts, identity: Identity,
         traced=tuple(sorted(facts.traced)),
         recorded_ns=facts.recorded_ns,
         bounded=facts.bounded,
+        witness=_witness(facts, role),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from traceanalyzer.names import readable_name
 from traceanalyzer.render.lines import WIDTH, page, wrap
 from traceanalyzer.result.comparing.comparison import Change, Comparison, ProblemChange, Side
+from traceanalyzer.result.comparing.figures import figure_words
 from traceanalyzer.result.comparing.words import (
     STATE_WORDS,
     Moved,
@@ -46,6 +47,11 @@ def render_comparison(comparison: Comparison) -> str:
         lines += _table("KERNELS", moved(comparison.kernels, MOST))
         lines += _table("OPERATORS", moved(comparison.operators, MOST))
         lines += _table("COLLECTIVES", moved(comparison.collectives, MOST))
+    if comparison.figures:
+        lines += ["", "EVIDENCE"]
+        lines += [
+            line for one in comparison.figures for line in wrap(f"{one.about}: {figure_words(one)}", "  ", "    ")
+        ]
     lines += _findings(comparison.problems)
     return page(lines)
 

@@ -15,8 +15,11 @@ OF_ONE_FINDING = 2
 def ranks_to_show(result: Result, most: int) -> list[int]:
     """Up to `most` positions in `result.inputs`, ascending: late ranks, ranks that the leading findings give evidence on, the lowest.
 
-    An input is one file, which can hold several GPUs; one whose rank is not known comes in its place in the list only.
+    An input is one file, which can hold several GPUs; one whose rank is not known comes in its place in the list only. Of evidence that
+    is judged without a trace, the first.
     """
+    if not result.inputs:
+        return list(range(min(len(result.evidence), most)))
     if len(result.inputs) <= most:
         return list(range(len(result.inputs)))
     at = {one.rank: number for number, one in reversed(list(enumerate(result.inputs))) if one.rank is not None}

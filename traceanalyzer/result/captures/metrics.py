@@ -6,9 +6,11 @@ result cannot tell is left out rather than taken for zero.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
+from traceanalyzer.extensions import EVIDENCE, kinds
 from traceanalyzer.result.captures.capture import Capture, Value
 from traceanalyzer.result.document import Device, Finding, Result
 from traceanalyzer.result.gpu_names import gpu_namer
@@ -22,7 +24,7 @@ from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOS
 class Figure:
     """The unit of a figure and what it is, in words that follow its name."""
 
-    unit: Unit
+    unit: Unit | None
     about: str
 
 
@@ -68,15 +70,23 @@ OTHER_VERSION = "it does not hold this figure; it may be of another version"
 _MORE_IS_BETTER = ("busy_share", f"{COMPUTE.column}_share")
 
 
+@cache
+def evidence_figures() -> Mapping[str, Figure]:
+    """The figures of kinds of evidence, by name: the kind's, a dot, and the figure's."""
+    return {
+        f"{kind.name}.{name}": one for _, kind in kinds(EVIDENCE) for name, one in getattr(kind, "figures", {}).items()
+    }
+
+
 def figure(name: str, rules: Collection[str]) -> Figure | None:
     """What the figure `name` is, given the ids of all rules; None for an unknown name."""
     rule, dot, of_rule = name.partition(".")
-    return RULE_FIGURES.get(of_rule) if dot and rule in rules else FIGURES.get(name)
+    return RULE_FIGURES.get(of_rule) if dot and rule in rules else FIGURES.get(name) or evidence_figures().get(name)
 
 
 def figure_names(rules: Iterable[str]) -> list[str]:
     """The names of all figures."""
-    return [*FIGURES, *(f"{rule}.{name}" for rule in rules for name in RULE_FIGURES)]
+    return [*FIGURES, *evidence_figures(), *(f"{rule}.{name}" for rule in rules for name in RULE_FIGURES)]
 
 
 def is_of_a_step(name: str) -> bool:
@@ -130,6 +140,8 @@ def why_missing(capture: Capture, name: str) -> str:
         return why_unjudged(capture.unjudged)
     if dot and of_rule in RULE_FIGURES:
         return _why_rule(capture, rule)
+    if name in evidence_figures():
+        return f"it was made without a file that tells it ({rule})"
     if is_of_a_step(name):
         return _no_steps(capture)
     if name == "waiting_share":

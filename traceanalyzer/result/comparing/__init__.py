@@ -8,6 +8,7 @@ from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.comparing.alike import notes_on, operators_known
 from traceanalyzer.result.comparing.changes import line_changes, unit_change, work_changes
 from traceanalyzer.result.comparing.comparison import Change, Comparison, Noise, Side
+from traceanalyzer.result.comparing.figures import figure_changes, figures_headline
 from traceanalyzer.result.comparing.headline import headline
 from traceanalyzer.result.comparing.merge import merged
 from traceanalyzer.result.comparing.noise import LEAST, LEVEL, source, spread
@@ -23,6 +24,10 @@ def compare(base: Sequence[Capture], new: Sequence[Capture], anyway: bool = Fals
     """`base` and `new` hold at least one capture each; `anyway` compares what ran on other GPUs or in another number of ranks."""
     one, other = merged(base), merged(new)
     notes = notes_on(base, new, anyway)
+    figures = figure_changes(one, other)
+    by_figures = bool(figures) and one.unit is None and other.unit is None
+    if by_figures:
+        notes = [note for note in notes if note.about != "unit"]
     reason = next((note.message for note in notes if note.refuses), None)
     step = None if reason else unit_change(base, new, one, other)
     if step and not step.ratio:
@@ -30,13 +35,17 @@ def compare(base: Sequence[Capture], new: Sequence[Capture], anyway: bool = Fals
     if step and step.low is None and abs((step.ratio or 1) - 1) >= LEAST:
         reason = NO_NOISE
     outcome = "could_not_judge" if reason or not step else {"same": "no_change"}.get(step.direction, step.direction)
+    if by_figures and not reason:
+        outcome = "figures"
     lines = line_changes(base, new, one, other) if step else []
-    problems = problem_changes(one, other) if step else []
+    problems = problem_changes(one, other) if step or (by_figures and not reason) else []
     families, kernels, operators, collectives = (_work(name, one, other) if step else [] for name in WORK)
     return Comparison(
         tool={"name": "traceanalyzer", "version": VERSION},
         outcome=outcome,
-        headline=headline(outcome, reason, step, lines, problems),
+        headline=figures_headline(figures)
+        if outcome == "figures"
+        else headline(outcome, reason, step, lines, problems),
         reason=reason,
         base=_side(base, one),
         new=_side(new, other),
@@ -49,6 +58,7 @@ def compare(base: Sequence[Capture], new: Sequence[Capture], anyway: bool = Fals
         operators=operators,
         collectives=collectives,
         problems=problems,
+        figures=figures,
     )
 
 

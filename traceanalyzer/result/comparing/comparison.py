@@ -6,11 +6,12 @@ A change is `ratio` = new / base of the same work: 0.5 is half the time. `low` a
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from traceanalyzer.result.written import Written
 
 SCHEMA_VERSION = "1.0"
-OUTCOMES = ("faster", "slower", "no_change", "could_not_judge")
+OUTCOMES = ("faster", "slower", "no_change", "could_not_judge", "figures")
 DIRECTIONS = ("faster", "slower", "same", "new", "vanished")
 STATES = ("fixed", "better", "same", "worse", "new", "uncovered", "unknown")
 
@@ -91,9 +92,21 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class FigureChange:
+    """A figure that a kind of evidence measured, on both sides; null where one does not have it. `about` says what it is."""
+
+    name: str
+    about: str
+    unit: str | None
+    base: float | None
+    new: float | None
+
+
+@dataclass(frozen=True)
 class Comparison(Written):
-    """`outcome` is one of OUTCOMES; `reason` says why nothing could be judged, else null. `step` is the change of a whole unit of work,
-    null where it could not be compared. Of `lines`, which add up to it, those that neither side has are left out."""
+    """`outcome` is one of OUTCOMES, of which `figures` says that only evidence was given, which has no time to compare; `reason` says
+    why nothing could be judged, else null. `step` is the change of a whole unit of work, null where it could not be compared. Of
+    `lines`, which add up to it, those that neither side has are left out. `figures` are what kinds of evidence measured."""
 
     tool: dict[str, str]
     outcome: str
@@ -110,4 +123,10 @@ class Comparison(Written):
     operators: list[Change]
     collectives: list[Change]
     problems: list[ProblemChange]
+    figures: list[FigureChange] = field(default_factory=list)
     schema_version: str = field(default=SCHEMA_VERSION)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As of every document; without evidence nothing is said of figures."""
+        body = super().to_dict()
+        return body if self.figures else {name: value for name, value in body.items() if name != "figures"}

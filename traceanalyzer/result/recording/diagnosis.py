@@ -7,6 +7,7 @@ does not say. The same inputs give the same bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from traceanalyzer.result.document import Program
 from traceanalyzer.result.written import Written
@@ -172,6 +173,8 @@ class Recording:
     rules: RuleCheck
     could_not_judge: str | None
     next_time: NextTime
+    tables: dict[str, int] = field(default_factory=dict)
+    """Of evidence: the rows of its tables, by name; empty for a trace."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,8 @@ class Job:
     missing_ranks: int
     first_missing: list[int]
     duplicates: list[Duplicate]
+    evidence: int = 0
+    """Files of evidence, which are no recordings of ranks."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +208,15 @@ class Diagnosis(Written):
     job: Job
     recordings: list[Recording]
     schema_version: str = SCHEMA_VERSION
+
+    def to_dict(self) -> dict[str, Any]:
+        """As of every document; without evidence nothing is said of it."""
+        body = super().to_dict()
+        if not self.job.evidence:
+            del body["job"]["evidence"]
+            for recording in body["recordings"]:
+                del recording["tables"]
+        return body
 
     @property
     def can_judge(self) -> bool:

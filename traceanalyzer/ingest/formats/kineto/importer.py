@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.bytes.sources import Source
+from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
 from traceanalyzer.ingest.formats.kineto import metadata
 from traceanalyzer.ingest.formats.kineto.reader import Reader
 from traceanalyzer.ingest.formats.kineto.text.damage import Damage
 from traceanalyzer.ingest.formats.kineto.text.decode import Events
-from traceanalyzer.ingest.formats.kineto.text.opening import UTF8_BOM, NoEventsError
+from traceanalyzer.ingest.formats.kineto.text.opening import NoEventsError
 from traceanalyzer.ingest.formats.kineto.text.splitter import Splitter
 from traceanalyzer.ingest.formats.kineto.text.surroundings import read_surroundings
 
 
 class KinetoImporter:
     """Reads `torch.profiler` exports of PyTorch 1.8 and later, plain or gzipped."""
-
-    format = "kineto"
-
-    def sniff(self, source: Source) -> bool:
-        start = source.head.removeprefix(UTF8_BOM).lstrip()
-        return bool(re.match(rb"\{\s*[\"}]|\[[\s,]*[\[{\]]", start))
 
     def read(self, source: Source, sink: Sink, progress: Progress) -> FileFacts:
         reader, damage = Reader(sink), Damage()

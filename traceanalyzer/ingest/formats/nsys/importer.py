@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
-from traceanalyzer.ingest.bytes.sources import SQLITE_MAGIC, Source
+from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts, Progress, Sink
 from traceanalyzer.ingest.formats.nsys import about, program
 from traceanalyzer.ingest.formats.nsys.about import About
@@ -54,12 +54,6 @@ STREAMED = (
 
 class NsysImporter:
     """Reads a SQLite export of Nsight Systems, of any version since 2021, in batches and without changing anything."""
-
-    format = "nsys"
-
-    def sniff(self, source: Source) -> bool:
-        """Any SQLite file: of the formats that are read, only this one is."""
-        return source.head.startswith(SQLITE_MAGIC)
 
     def read(self, source: Source, sink: Sink, progress: Progress) -> FileFacts:
         """Read it all. Raises InputError for a damaged file and for SQLite that is not an export."""

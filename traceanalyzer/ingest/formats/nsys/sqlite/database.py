@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.bytes.containers import Note
-from traceanalyzer.ingest.bytes.sources import SQLITE_MAGIC, Source
-from traceanalyzer.ingest.formats.nsys.sqlite import changes
+from traceanalyzer.ingest.bytes.source import Source
+from traceanalyzer.ingest.formats.nsys.sqlite import SQLITE_MAGIC, changes
 from traceanalyzer.ingest.formats.nsys.sqlite.sqlite_files import (
     PRAGMAS,
     Entry,

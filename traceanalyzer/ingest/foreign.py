@@ -6,11 +6,8 @@ import re
 import shlex
 from pathlib import Path
 
-from traceanalyzer.ingest.formats.kineto.text.opening import json_key
-
-_EXPORT = "record with torch.profiler's export_chrome_trace, or run nsys export --type sqlite"
-
-# Starts of files, as patterns that match at the first byte, and what to say. {path} is the file, quoted for a shell.
+# Starts of files, as patterns that match at the first byte, and what to say. {path} is the file, quoted for a shell, {record} how to
+# get what is read.
 _STARTS: tuple[tuple[str, str], ...] = (
     (r"version https://git-lfs", "this is a Git LFS pointer, not the trace; run `git lfs pull` first"),
     (
@@ -22,21 +19,21 @@ _STARTS: tuple[tuple[str, str], ...] = (
         "a web page, not the trace it was to be; download the file itself, signed in if need be",
     ),
     (r"PAR1", "a Parquet table; to read a store, name its folder"),
-    (r"\x80[\x02-\x05][\x95}\](\x8a\x8c]", "a Python pickle, such as a memory snapshot of PyTorch; " + _EXPORT),
+    (r"\x80[\x02-\x05][\x95}\](\x8a\x8c]", "a Python pickle that holds nothing that is read here; {record}"),
     (r"\x04\x22\x4d\x18", "LZ4 data; unpack it first: lz4 -d {path}"),
     (r"\x1f\x9d", "compress data; unpack it first: uncompress {path}"),
     (r"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it and name the trace inside"),
     (r"Rar!\x1a\x07", "a RAR archive; unpack it and name the trace inside"),
-    (r"PERFILE2", "a recording of Linux perf, which holds no GPU work; " + _EXPORT),
+    (r"PERFILE2", "a recording of Linux perf, which holds no GPU work; {record}"),
     (r"NVR\0", "a report of Nsight Compute, which times single kernels and not the run; record it with nsys profile"),
-    (r"\x93NUMPY", "a NumPy array; " + _EXPORT),
+    (r"\x93NUMPY", "a NumPy array; {record}"),
     (
         r"(?s).{0,400}(?:\| NVIDIA-SMI|GPU \d+: NVIDIA )|[^\n{]{1,800}\[(?:%|MiB|W|MHz)\]",
-        "output of nvidia-smi, which samples and names no kernels; " + _EXPORT,
+        "output of nvidia-smi, which samples and names no kernels; {record}",
     ),
-    (r"# (?:HELP|TYPE) ", "metrics in the format of Prometheus, which name no kernels; " + _EXPORT),
-    (r"\S.{0,40}? +\d+ (?:\[\d+\] )?\s*\d+\.\d+: +\d+ ", "output of perf script, which holds no GPU work; " + _EXPORT),
-    (r"[-\s]*(?:Name\s.{0,80}Self CPU)", "a table of key_averages, which holds sums and no times; " + _EXPORT),
+    (r"# (?:HELP|TYPE) ", "metrics in the format of Prometheus, which name no kernels; {record}"),
+    (r"\S.{0,40}? +\d+ (?:\[\d+\] )?\s*\d+\.\d+: +\d+ ", "output of perf script, which holds no GPU work; {record}"),
+    (r"[-\s]*(?:Name\s.{0,80}Self CPU)", "a table of key_averages, which holds sums and no times; {record}"),
     (
         r"\"ID\",\"Process ID\"",
         "a table of Nsight Compute, which times single kernels and not the run; record it with nsys profile",
@@ -49,7 +46,6 @@ _JSON: tuple[tuple[str, str], ...] = (
         r"\"schema\"\s*:\s*\"[^\"]*chakra|\[pytorch\|profiler\|execution_trace",
         "an execution trace of PyTorch, which holds no times",
     ),
-    (r"\"(?:segments|device_traces)\"\s*:\s*\[", "a memory snapshot of PyTorch, which holds no GPU work"),
     (r"^\s*\[\s*\[\s*(?:-?\d|\[)", "a memory timeline of PyTorch, which holds no GPU work"),
     (r"\"pg_config\"\s*:|\"nccl_version\"\s*:", "a dump of the NCCL flight recorder, which holds no kernels"),
     (
@@ -59,10 +55,6 @@ _JSON: tuple[tuple[str, str], ...] = (
     (r"^\s*\{\s*\"gpu_id\"\s*:|\"gpu_util", "samples of GPU metrics, which name no kernels"),
 )
 _PROTOBUF = (".pb", ".pftrace", ".perfetto-trace")
-_EVENTS, _PHASE, _TIME = (re.compile(json_key(key)) for key in ("traceEvents", "ph", "ts"))
-# Stands before the events of a trace, and in nothing else that is known here.
-_CHROME = re.compile(rb'"(?:schemaVersion|deviceProperties|displayTimeUnit)"')
-_SQLITE = b"SQLite format 3\0"
 # What a page of ours saves for Perfetto begins with this.
 _OWN_PAGE = b'{"savedFrom":"a page of traceanalyzer"'
 _BOM = b"\xef\xbb\xbf"
@@ -73,35 +65,28 @@ def starts_as_json(head: bytes) -> bool:
     return re.match(rb"\s*[\[{]", head.removeprefix(_BOM)) is not None
 
 
-def is_events(head: bytes) -> bool:
-    """Whether the start of a file shows that it is a Chrome trace: an object with events, or a list of them."""
-    listed = re.match(rb"\s*\[\s*\{", head.removeprefix(_BOM)) is not None
-    return bool(_EVENTS.search(head) or (listed and _PHASE.search(head) and _TIME.search(head)))
+def is_own(head: bytes) -> bool:
+    """Whether it is a result document or the manifest of a store."""
+    return b'"schema_version"' in head[:40] and b'"traceanalyzer"' in head[:120]
 
 
-def explain(path: Path, head: bytes) -> str | None:
-    """What a file is that is known to be no trace, and what to do; None for any other."""
-    if head.startswith(_OWN_PAGE):
-        return (
-            "saved from a page of traceanalyzer for Perfetto: a picture of a trace, in which short slices may be merged; "
-            "give the trace itself, or what traceanalyzer export makes of it"
-        )
-    if is_events(head) or head.startswith(_SQLITE):
+def is_own_page(head: bytes) -> str | None:
+    """What to say of what a page of ours saved; None for anything else."""
+    if not head.startswith(_OWN_PAGE):
         return None
+    return (
+        "saved from a page of traceanalyzer for Perfetto: a picture of a trace, in which short slices may be merged; "
+        "give the trace itself, or what traceanalyzer export makes of it"
+    )
+
+
+def explain(path: Path, head: bytes, record: str) -> str | None:
+    """What a file is that is known to be none that is read, and what to do; None for any other. `record` is how to get what is read."""
     text = head.removeprefix(_BOM).decode("latin-1")
     if not starts_as_json(head):
         found = next((words for pattern, words in _STARTS if re.match(pattern, text)), None)
-        return found and found.replace("{path}", shlex.quote(str(path)))
-    if _CHROME.search(head):
-        return None
-    return next((f"{words}; {_EXPORT}" for pattern, words in _JSON if re.search(pattern, text)), None)
-
-
-def explain_unknown(path: Path) -> str:
-    """What to say of a file of which nothing is known. The suffix may choose the words, never the format."""
-    return (
-        explain_suffix(path) or f"neither a PyTorch/Chrome trace (JSON) nor an Nsight Systems SQLite export; {_EXPORT}"
-    )
+        return found and found.replace("{path}", shlex.quote(str(path))).replace("{record}", record)
+    return next((f"{words}; {record}" for pattern, words in _JSON if re.search(pattern, text)), None)
 
 
 def explain_suffix(path: Path) -> str | None:

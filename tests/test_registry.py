@@ -1,0 +1,86 @@
+"""Kinds of files: each found, none named, no two alike, and every file claimed by one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.made_up_kinds import install
+from tests.support.places import FIXTURES
+from traceanalyzer.errors import ConfigError, InputError
+from traceanalyzer.evidence.contract import Evidence
+from traceanalyzer.ingest.registry import Registry, find_sources, registry
+
+SAMPLES = {
+    "kineto": FIXTURES / "kineto",
+    "nsys": FIXTURES / "nsys",
+    **{path.name: path for path in (FIXTURES / "evidence").iterdir() if path.is_dir()},
+}
+FOLDERS = {"memory": "memory_snapshot"}
+"""Kinds whose samples lie in a folder of another name."""
+
+
+def test_every_kind_is_found_by_its_folder():
+    assert {"kineto", "nsys"} == {kind.name for kind in registry().formats if type(kind).__module__.startswith("tra")}
+    assert all(kind.tables for kind in registry().evidence)
+
+
+@pytest.mark.parametrize("folder", SAMPLES)
+def test_every_sample_is_claimed_by_exactly_one(folder):
+    found = find_sources([SAMPLES[folder]])
+    assert found
+    for source in found:
+        claiming = [kind.name for kind in registry().kinds if kind.sniff(source)]
+        assert len(claiming) == 1 or (folder == "kineto" and not claiming), source.path
+        if SAMPLES[folder].parent.name == "evidence":
+            assert "kineto" in claiming or claiming == [FOLDERS.get(folder, folder)], source.path
+        else:
+            assert source.kind == folder
+
+
+@dataclass
+class MadeUp(Evidence):
+    name: str
+    priority: int
+
+
+def test_equal_priorities_are_refused():
+    with pytest.raises(ConfigError, match="'a' and 'b' have the same priority"):
+        Registry([MadeUp("a", 3), MadeUp("b", 3)])
+    with pytest.raises(ConfigError, match="two kinds of files are called 'a'"):
+        Registry([MadeUp("a", 3), MadeUp("a", 4)])
+
+
+def test_a_kind_that_is_not_installed_is_named():
+    with pytest.raises(InputError, match="power_log"):
+        Registry([]).named("power_log")
+
+
+@pytest.mark.parametrize(
+    ("point", "words"),
+    [
+        ("power_log:MISSING", "cannot be loaded"),
+        ("power_log:__name__", "is no kind of files"),
+    ],
+)
+def test_a_package_that_is_broken_is_named_in_one_line(tmp_path, point, words):
+    site = install(tmp_path / "site")
+    (site / "power_log-1.0.dist-info" / "entry_points.txt").write_text(
+        f"[traceanalyzer.evidence]\npower_log = {point}\n"
+    )
+    (tmp_path / "trace.json").write_text('{"traceEvents": []}')
+    path = os.pathsep.join([str(Path(__file__).parents[1]), str(site)])
+    done = subprocess.run(
+        [sys.executable, "-m", "traceanalyzer", "analyze", "trace.json"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2 and done.stderr.count(b"\n") == 1 and words.encode() in done.stderr
+    assert b"power_log" in done.stderr

@@ -1,0 +1,233 @@
+"""Evidence where it belongs: beside the trace that it is of, on that trace's clock, or alone where that cannot be told.
+
+Files are read each for itself; only here they meet. A file that is beside a trace becomes tables of that part, with the rank of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import PurePath
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.analysis.parts import Beside, Part, with_beside
+from traceanalyzer.catalog.declarations import declared
+from traceanalyzer.config import Config
+from traceanalyzer.engine.rules.rule import Rule
+from traceanalyzer.errors import InputError
+from traceanalyzer.evidence.contract import Evidence, Whereabouts
+from traceanalyzer.evidence.placing import marks_shared, why_not
+from traceanalyzer.model.kinds import EVIDENCE, kinds_of
+from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
+from traceanalyzer.model.tables import Tables
+from traceanalyzer.result.captures.capture import Value
+from traceanalyzer.result.document import EvidenceInfo
+from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
+from traceanalyzer.vocabulary.levels import LOW
+from traceanalyzer.workers import map_parts
+
+_EPOCH_NS = 1_000_000_000_000_000_000
+"""Times beyond count from 1970 by themselves: no machine has run since 1938."""
+_TIMED = ("gpu_ops", "api_calls", "host_ranges")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The `traces` with what is beside each; the files that are judged `alone`; what the result says of all `evidence`; `health` of
+    files that could not be placed."""
+
+    traces: list[Part]
+    alone: list[Part]
+    evidence: list[EvidenceInfo]
+    health: pa.Table
+
+
+def kind_named(name: str) -> Evidence:
+    """The kind of evidence of that name. Raises StopIteration without."""
+    return next(cast(Evidence, kind) for kind in kinds_of(EVIDENCE) if kind.name == name)
+
+
+def place_evidence(
+    parts: Sequence[Part], config: Config, executor: Executor | None, offsets: Mapping[str, int]
+) -> Placed:
+    """`offsets` are what the user says is to be added to the times of a file, by its path or name, in ns.
+
+    Raises InputError for an offset of what is no file of evidence, or is several.
+    """
+    traces = [part for part in parts if part.input.witness is None]
+    files = [part for part in parts if part.input.witness is not None]
+    offsets = _by_path(offsets, [part.input.path for part in files])
+    if not files:
+        return Placed(traces, [], [], HEALTH.empty())
+    look = partial(_look, config=config)
+    found = list(map_parts(executor, look, [*traces, *files], name=lambda part: part.input.path))
+    wheres, rows = [where for where, _ in found[: len(traces)]], [count for _, count in found[len(traces) :]]
+    beside: dict[int, list[Beside]] = {}
+    alone: list[Part] = []
+    told: list[EvidenceInfo] = []
+    notes = []
+    for file, (own, _), count in zip(files, found[len(traces) :], rows, strict=True):
+        kind = kind_named(file.input.format)
+        at = kind.place(own, wheres) if traces else None
+        note = None
+        if (
+            at is not None
+            and not kind.several
+            and any(one.part.input.format == kind.name for one in beside.get(at, ()))
+        ):
+            at, note = None, "another file of its kind is beside the same trace"
+        if at is None:
+            if traces:
+                note = note or why_not(own, wheres)
+                notes.append((file.input.path, note))
+            alone.append(with_beside(file, []))
+            told.append(_info(file, count, file.input.rank, None, None, None, None, note))
+            continue
+        clock, shift, error = _clock(kind, file, traces[at], config, offsets)
+        words = marks_shared(own, wheres[at])
+        beside.setdefault(at, []).append(Beside(file, shift, words, error))
+        note = (
+            None if shift is not None else "its times are on no clock that the trace has: they are not compared with it"
+        )
+        told.append(_info(file, count, traces[at].input.rank, words, clock, shift, error, note))
+    placed = [with_beside(part, beside[at]) if at in beside else part for at, part in enumerate(traces)]
+    return Placed(placed, alone, told, _health(notes))
+
+
+def _by_path(offsets: Mapping[str, int], paths: Sequence[str]) -> dict[str, int]:
+    found = {}
+    for name, ns in offsets.items():
+        of = [path for path in paths if name in (path, PurePath(path).name)]
+        if len(of) != 1:
+            are = "several files of evidence are called so" if of else "no file of evidence that is read is called so"
+            raise InputError(f"--offset {name}: {are}")
+        found[of[0]] = ns
+    return found
+
+
+def _info(
+    file: Part,
+    rows: int,
+    rank: int | None,
+    placed_by: str | None,
+    clock: str | None,
+    shift: int | None,
+    error: int | None,
+    note: str | None,
+) -> EvidenceInfo:
+    one = file.input
+    return EvidenceInfo(
+        *(one.format, one.path, one.sha256, one.bytes, one.producer, rank, placed_by, clock, shift, error, rows, note)
+    )
+
+
+def _health(notes: Sequence[tuple[str, str]]) -> pa.Table:
+    rows = [
+        {
+            "code": RANKS_IN_DOUBT,
+            "severity": LOW,
+            "message": f"{path}: could not be told whose it is, so it is judged alone: {note}",
+            "count": 1,
+        }
+        for path, note in notes
+    ]
+    return pa.Table.from_pylist(rows, HEALTH.schema) if rows else HEALTH.empty()
+
+
+def _look(part: Part, config: Config) -> tuple[Whereabouts, int]:
+    """What a part says of where and when it was recorded, and how many rows of its own tables it has."""
+    tables, one = part.catalog(config), part.input
+    if one.witness is None:
+        processes, devices, ops = (tables.table(name) for name in ("processes", "devices", "gpu_ops"))
+        used = devices.filter(pc.is_in(devices["device"], ops["device"].combine_chunks().unique()))
+        hosts, pids, gpus = (
+            frozenset(table[name].drop_null().to_pylist())
+            for table, name in ((processes, "host"), (processes, "pid"), (used, "uuid"))
+        )
+        span = one.recorded_ns or span_of(tables, [EVENT_TABLES[name] for name in _TIMED])
+        base = one.clock_base_ns
+        if base is None and span is not None and span[0] >= _EPOCH_NS:
+            base = 0
+        return Whereabouts(one.rank, hosts, pids, gpus, _moved(span, base)), 0
+    own = kind_named(one.format).tables
+    count = sum(tables.table(spec.name).num_rows for spec in own)
+    epoch = one.clock_base_ns or 0 if one.witness.clock == "epoch" else None
+    span = _moved(one.recorded_ns or span_of(tables, own), epoch)
+    mine = one.witness
+    hosts = frozenset([mine.host]) if mine.host else frozenset()
+    return Whereabouts(one.rank, hosts, frozenset(mine.pids), frozenset(mine.gpus), span), count
+
+
+def _moved(span: tuple[int, int] | None, base: int | None) -> tuple[int, int] | None:
+    return None if span is None or base is None else (span[0] + base, span[1] + base)
+
+
+def span_of(tables: Tables, specs: Iterable[TableSpec]) -> tuple[int, int] | None:
+    """From the first moment in some tables to the last."""
+    found = [
+        pc.min_max(tables.table(spec.name)[name]).as_py()
+        for spec in specs
+        for name in spec.schema.names
+        if _is_time(name)
+    ]
+    known = [one for one in found if one["min"] is not None]
+    return (min(one["min"] for one in known), max(one["max"] for one in known)) if known else None
+
+
+def _is_time(name: str) -> bool:
+    return name.endswith("_ns")
+
+
+def _clock(
+    kind: Evidence, file: Part, part: Part, config: Config, offsets: Mapping[str, int]
+) -> tuple[str | None, int | None, int | None]:
+    """What puts the times of a file on the clock of a part, what to add to them, and how far they may be off."""
+    witness, given = file.input.witness, offsets.get(file.input.path)
+    assert witness is not None
+    base = part.input.clock_base_ns
+    if base is None and (span := span_of(part.catalog(config), [EVENT_TABLES[name] for name in _TIMED])):
+        base = 0 if span[0] >= _EPOCH_NS else None
+    own = file.input.clock_base_ns or 0
+    if witness.clock == "epoch" and base is not None:
+        by, shift, error = "epoch", own - base, witness.clock_error_ns
+    elif witness.clock == "trace":
+        by, shift, error = "trace", 0, witness.clock_error_ns
+    elif (aligned := kind.shift(file.catalog(config), part.catalog(config))) is not None:
+        by, (shift, error) = kind.name, aligned
+    elif given is not None:
+        return "--offset", given, None
+    else:
+        return None, None, None
+    return ("--offset", shift + given, error) if given is not None else (by, shift, error)
+
+
+def measured(kind: Evidence, tables: Tables) -> Iterator[tuple[str, Value]]:
+    """The figures of a kind by their full names. Raises KeyError for one that it does not declare."""
+    for name, value in kind.measure(tables).items():
+        yield f"{kind.name}.{name}", Value(value, kind.figures[name].unit)
+
+
+@cache
+def owners() -> Mapping[str, frozenset[str]]:
+    """By table: the kinds of evidence without which it is empty."""
+    found = {spec.name: frozenset([kind.name]) for kind in kinds_of(EVIDENCE) for spec in kind.tables}
+    while True:
+        more = {
+            one.name: kinds
+            for one in declared().values()
+            if one.name not in found and (kinds := frozenset().union(*(found.get(name, ()) for name in one.inputs)))
+        }
+        if not more:
+            return found
+        found |= more
+
+
+def rules_about(rules: Sequence[Rule], kinds: Iterable[str], alone: bool) -> list[Rule]:
+    """Those of the rules that these kinds of evidence give something to judge, and, unless it is `alone`, those about traces."""
+    given = set(kinds)
+    return [rule for rule in rules if ((of := owners().get(rule.source)) and of & given) or (not alone and not of)]

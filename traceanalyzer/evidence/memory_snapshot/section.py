@@ -1,0 +1,105 @@
+"""The section of a memory snapshot in the report: memory over time by owner, who holds the peak, its stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import Key
+from traceanalyzer.model.tables import Tables
+from traceanalyzer.result.sections import Block, Flame, Grid, Lane, Levels, Mark, Section, Unit, Words
+from traceanalyzer.units import format_bytes
+
+SHOWN_OWNERS = 25
+_COLUMNS: tuple[tuple[str, Unit], ...] = (
+    ("Allocated at", "text"),
+    ("For", "text"),
+    ("At the peak", "bytes"),
+    ("Blocks", "count"),
+    ("Share", "share"),
+    ("Between steps", "bytes"),
+    ("At the snapshot", "bytes"),
+    ("As large as blocks of", "text"),
+)
+
+
+def sections(tables: Tables) -> Iterable[Section]:
+    """One section for all GPUs of the snapshots; none without a snapshot."""
+    memory = tables.table("snapshot_memory").to_pylist()
+    if not memory:
+        return
+    ranks = {row["rank"] for row in memory}
+    blocks: list[Block] = []
+    for row in memory:
+        key = (row["rank"], row["device"])
+        blocks += _blocks(key, row, tables, _name(key, len(ranks), len(memory)))
+    yield Section("memory-snapshot", "Memory", blocks, lanes=tuple(_lanes(tables.table("snapshot_lanes"))), order=100)
+
+
+def _name(key: Key, ranks: int, gpus: int) -> str:
+    """Which GPU, where there are several."""
+    rank, device = key
+    if gpus == 1:
+        return ""
+    return (
+        f" on rank {rank}" if ranks == gpus else f" on GPU {device}" if ranks == 1 else f" on rank {rank}, GPU {device}"
+    )
+
+
+def _blocks(key: Key, memory: dict[str, object], tables: Tables, whose: str) -> Iterator[Block]:
+    yield Words(_words(memory, whose))
+    levels = frames.by_device(tables.table("snapshot_levels"))[key]
+    if levels.num_rows:
+        steps = frames.by_device(tables.table("snapshot_steps"))[key]
+        yield from _charts(levels, steps, memory, whose)
+    owners = frames.by_device(tables.table("snapshot_owners"))[key].slice(0, SHOWN_OWNERS).to_pylist()
+    if owners:
+        yield Grid(f"Who holds the peak{whose}", _COLUMNS, [_owner(row) for row in owners])
+    paths = frames.by_device(tables.table("snapshot_paths"))[key].to_pylist()
+    if paths:
+        yield Flame(
+            f"Stacks of what is in use at the peak{whose}", "bytes", [(row["path"], row["bytes"]) for row in paths]
+        )
+
+
+def _words(memory: dict[str, object], whose: str) -> str:
+    said = [f"{memory['lead']}{whose}{memory['rest']}."]
+    if memory["placed"]:
+        said.append("Blocks that autograd's threads allocate in the backward pass carry no line of Python.")
+    else:
+        said.append("No stacks were recorded, so that no line can be named.")
+    if not memory["whole"]:
+        said.append("The recorded history has not the beginning of the program: a higher peak may lie before it.")
+    return " ".join(said)
+
+
+def _charts(levels: pa.Table, steps: pa.Table, memory: dict[str, object], whose: str) -> Iterator[Levels]:
+    series: dict[int, list[dict[str, int | str]]] = {}
+    for row in levels.to_pylist():
+        series.setdefault(row["series"], []).append(row)
+    first = series[0]
+    times = [int(row["time_ns"]) for row in first]
+    start, end, peak = memory["start_ns"], memory["end_ns"], memory["peak_allocated"]
+    assert isinstance(start, int) and isinstance(end, int) and isinstance(peak, int)
+    marks = (Mark(start, end, f"peak: {format_bytes(peak)}"),)
+    spans = tuple(Mark(row["start_ns"], row["end_ns"], f"step {row['index']}") for row in steps.to_pylist())
+    owned = [(str(rows[0]["label"]), [int(row["bytes"]) for row in rows]) for rows in series.values()]
+    yield Levels(f"Memory in use over time{whose}", "bytes", times, owned, marks, spans)
+    used = [sum(values) for values in zip(*(values for _, values in owned), strict=True)]
+    unused = [max(int(row["reserved"]) - level, 0) for row, level in zip(first, used, strict=True)]
+    both = [("in use", used), ("reserved, not in use", unused)]
+    yield Levels(f"Memory reserved over time{whose}", "bytes", times, both, marks, spans)
+
+
+def _owner(row: dict[str, object]) -> list[int | float | str | None]:
+    names = ("place", "what", "peak_bytes", "peak_blocks", "share", "steady_bytes", "end_bytes", "alike")
+    return [row[name] for name in names]  # type: ignore[misc]
+
+
+def _lanes(lanes: pa.Table) -> Iterator[Lane]:
+    for (rank, device), part in frames.split(lanes):
+        times = part["time_ns"].to_pylist()
+        for label, column in (("memory in use", "allocated"), ("memory reserved", "reserved")):
+            yield Lane(rank, device, label, "bytes", times, part[column].to_pylist())

@@ -1,0 +1,101 @@
+"""Whose a file of evidence is: told by its rank, its process, its GPU or its time, and never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_APART_NS = 60_000_000_000
+"""A file whose rank or process is that of a trace was recorded at another time when no less lies between them."""
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """What a trace or a file of evidence says of where and when it was recorded; None or empty where it is silent.
+
+    `epoch_ns` is from when to when, in nanoseconds since the epoch. `gpus` are UUIDs, of a trace those that its work ran on.
+    """
+
+    rank: int | None = None
+    hosts: frozenset[str] = frozenset()
+    pids: frozenset[int] = frozenset()
+    gpus: frozenset[str] = frozenset()
+    epoch_ns: tuple[int, int] | None = None
+
+
+def place(own: Whereabouts, parts: Sequence[Whereabouts]) -> int | None:
+    """The position of the only part that `own` can be of, by what both say: rank, else process and host, else GPU, else time.
+
+    None where nothing tells, several parts would do, or what one mark says another contradicts.
+    """
+    possible = [at for at, part in enumerate(parts) if not contradiction(own, part)]
+    for agree in (_same_rank, _same_process, _same_gpu, _same_time):
+        told = [at for at in possible if agree(own, parts[at])]
+        if len(told) == 1:
+            return told[0]
+        possible = told or possible
+    return None
+
+
+def marks_shared(own: Whereabouts, part: Whereabouts) -> str:
+    """What the file and the part have in common, in words."""
+    return ", ".join(_shared(own, part)) or "what its kind knows of it"
+
+
+def why_not(own: Whereabouts, parts: Sequence[Whereabouts]) -> str:
+    """Why `place` gives none, in words that follow a colon."""
+    against = [words for part in parts if (words := contradiction(own, part))]
+    if len(against) == len(parts):
+        return against[0] if len(set(against)) == 1 else "what it says of itself fits none of the traces"
+    if any(any(_shared(own, part)) for part in parts):
+        return "it may be of several of the traces, and nothing it says tells them apart"
+    if any(own.epoch_ns and part.epoch_ns for part in parts):
+        return "it was recorded at another time than the traces, and nothing else tells whose it is"
+    return "nothing that it says of itself, neither rank, process, GPU nor time, is also told by a trace"
+
+
+def contradiction(own: Whereabouts, part: Whereabouts) -> str | None:
+    """What keeps the file from being of the part; None without."""
+    if own.rank is not None and part.rank is not None and own.rank != part.rank:
+        return f"it is of rank {own.rank}, of which there is no trace"
+    if own.hosts and part.hosts and not own.hosts & part.hosts:
+        return "it was recorded on another host"
+    if own.pids and part.pids and own.hosts & part.hosts and not own.pids & part.pids:
+        return "it was recorded of another process"
+    if own.gpus and part.gpus and not own.gpus & part.gpus:
+        return "it was recorded of another GPU"
+    if own.epoch_ns and part.epoch_ns and _between(own.epoch_ns, part.epoch_ns) >= _APART_NS:
+        return "it was recorded at another time"
+    return None
+
+
+def _shared(own: Whereabouts, part: Whereabouts) -> Iterator[str]:
+    if _same_rank(own, part):
+        yield "rank"
+    if _same_process(own, part):
+        yield "process and host"
+    if _same_gpu(own, part):
+        yield "GPU"
+    if _same_time(own, part):
+        yield "overlap in time"
+
+
+def _same_rank(own: Whereabouts, part: Whereabouts) -> bool:
+    return own.rank is not None and own.rank == part.rank
+
+
+def _same_process(own: Whereabouts, part: Whereabouts) -> bool:
+    return bool(own.pids & part.pids and own.hosts & part.hosts)
+
+
+def _same_gpu(own: Whereabouts, part: Whereabouts) -> bool:
+    return bool(own.gpus & part.gpus)
+
+
+def _same_time(own: Whereabouts, part: Whereabouts) -> bool:
+    return bool(own.epoch_ns and part.epoch_ns and _between(own.epoch_ns, part.epoch_ns) <= 0)
+
+
+def _between(one: tuple[int, int], other: tuple[int, int]) -> int:
+    """From the end of the earlier to the start of the later, in ns; 0 or less where they overlap."""
+    return max(one[0], other[0]) - min(one[1], other[1])

@@ -1,0 +1,45 @@
+"""What became of the figures that kinds of evidence measured."""
+
+from __future__ import annotations
+
+from traceanalyzer.result.captures.capture import Capture
+from traceanalyzer.result.captures.metrics import evidence_figures
+from traceanalyzer.result.comparing.comparison import FigureChange
+from traceanalyzer.units import format_value
+
+_NAMED = 3
+
+
+def figure_changes(base: Capture, new: Capture) -> list[FigureChange]:
+    """One a figure of evidence that either side has, in the order of their declaration."""
+    found = []
+    for name, one in evidence_figures().items():
+        before, after = base.metrics.get(name), new.metrics.get(name)
+        if before or after:
+            values = (side.value if side else None for side in (before, after))
+            found.append(FigureChange(name, one.about, one.unit, *values))
+    return found
+
+
+def figure_words(one: FigureChange) -> str:
+    """ "2.1 GiB instead of 1.4 GiB (+50%)"."""
+    if one.base is None or one.new is None:
+        known = one.base if one.new is None else one.new
+        return f"{_value(known, one.unit)}, only in {'BASE' if one.new is None else 'NEW'}"
+    if one.base == one.new:
+        return f"{_value(one.new, one.unit)} on both sides"
+    change = f" ({(one.new - one.base) / abs(one.base):+.1%})" if one.base else ""
+    return f"{_value(one.new, one.unit)} instead of {_value(one.base, one.unit)}{change}"
+
+
+def figures_headline(figures: list[FigureChange]) -> str:
+    """The first sentence on two sides of evidence alone."""
+    changed = [one for one in figures if one.base != one.new]
+    if not changed:
+        return "No figure differs."
+    said = "; ".join(f"{one.about}: {figure_words(one)}" for one in changed[:_NAMED])
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _value(value: float | None, unit: str | None) -> str:
+    return "nothing" if value is None else format_value(value, unit)
