@@ -311,7 +311,7 @@ DERIVED = (
     Derived(
         "snapshot_lanes",
         f"{_HERE}.drawing:snapshot_lanes",
-        (_HISTORIES, "ledger"),
+        (_HISTORIES, "ledger", "memory_stats"),
         SNAPSHOT_LANES,
         small=True,
         internal=True,
