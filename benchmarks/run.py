@@ -19,6 +19,7 @@ from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
 from benchmarks.page import page
 from benchmarks.ranks import ranks
+from benchmarks.snapshots import snapshots
 from benchmarks.stacks import stacks
 from benchmarks.tile import tile
 
@@ -80,6 +81,7 @@ def main() -> None:
         kineto(Path(folder))
         nsys(Path(folder))
         ranks(Path(folder))
+        snapshots(Path(folder))
         growth(Path(folder))
         page(Path(folder))
         stacks(Path(folder))

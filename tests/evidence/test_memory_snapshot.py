@@ -24,6 +24,7 @@ from tests.evidence.memory_snapshots import (
     source,
     write,
 )
+from traceanalyzer.evidence import memory_snapshot
 from traceanalyzer.evidence.memory_snapshot import KIND
 from traceanalyzer.model.trace import Input
 
@@ -225,6 +226,55 @@ def test_rounding_of_the_allocator(tmp_path: Path) -> None:
     settings = {"roundup_power2_divisions": {"1": 4, "2": 4, "4": 4, "8": 4, "16": 0}}
     sink, _ = read(write(tmp_path, snapshot([], trace, allocator_settings=settings)))
     assert [row["bytes"] for row in sink.rows("snapshot_blocks")] == list(sizes.values())
+
+
+def test_what_is_not_worth_cutting_off_is_handed_out_too(tmp_path: Path) -> None:
+    """Of a large segment no less than 1 MiB remains; how far a free block reaches, its neighbours of that time tell."""
+    base, other, third = 1 << 40, 1 << 41, 1 << 42
+    trace = [
+        entry("segment_alloc", 0, base, 20 * MIB),
+        entry("alloc", 1, base, 19 * MIB + 512),
+        entry("free_completed", 2, base, 19 * MIB + 512),
+        entry("alloc", 3, base + 6 * MIB, 4 * MIB),
+        entry("alloc", 4, base, 5 * MIB + 512),
+        entry("free_completed", 5, base, 5 * MIB + 512),
+        entry("free_completed", 6, base + 6 * MIB, 4 * MIB),
+        entry("alloc", 7, base, 5 * MIB + 512),
+        entry("free_completed", 8, base, 5 * MIB + 512),
+        entry("segment_alloc", 9, other, 2 * MIB),
+        entry("alloc", 10, other, MIB),
+        entry("free_completed", 11, other, MIB),
+        entry("alloc", 12, third, 2 * MIB - 512),
+        entry("free_completed", 13, third, 2 * MIB - 512),
+    ]
+    segments = [
+        segment(base, [block(base, 20 * MIB, "inactive")]),
+        segment(other, [block(other, 2 * MIB, "inactive")], segment_type="small"),
+        segment(third, [block(third, 2 * MIB, "inactive")], is_expandable=True),
+    ]
+    sink, _ = read(write(tmp_path, snapshot(segments, trace)))
+    taken = {row["start_entry"]: row["bytes"] for row in sink.rows("snapshot_blocks")}
+    assert taken == {1: 20 * MIB, 3: 4 * MIB, 4: 6 * MIB, 7: 5 * MIB + 512, 10: MIB, 12: 2 * MIB - 512}
+
+
+def test_blocks_that_are_never_split(tmp_path: Path) -> None:
+    trace = [
+        entry("segment_alloc", 0, 0, 40 * MIB),
+        entry("alloc", 1, 0, 22 * MIB),
+        entry("free_completed", 2, 0, 22 * MIB),
+    ]
+    trace.append(entry("segment_free", 3, 0, 40 * MIB))
+    settings = {"max_split_size": 20 * MIB}
+    sink, _ = read(write(tmp_path, snapshot([], trace, allocator_settings=settings)))
+    assert sink.rows("snapshot_blocks")[0]["bytes"] == 40 * MIB and sink.totals()["max_split_bytes"] == 20 * MIB
+
+
+def test_samples_are_claimed() -> None:
+    samples = sorted((Path(memory_snapshot.__file__).parent / "samples").iterdir())
+    assert samples
+    for path in samples:
+        assert KIND.sniff(source(path))
+        assert read(path)[0].totals()["entries"] == 6
 
 
 def test_contradictions_are_said(tmp_path: Path) -> None:
