@@ -194,11 +194,6 @@ def test_a_log_without_samples_is_refused(cli):
     assert code == 2 and err.count("\n") == 1 and "without samples" in err
 
 
-def test_its_rules_are_tested_like_others(cli, site):
-    code, out, err = cli.run("rules", "test", site / "power_log" / "rules")
-    assert "error" not in err.lower() or code == 2, out
-
-
 def test_a_format_of_a_package(cli):
     (cli.folder / "run").mkdir()
     kernel_table(cli.folder / "run" / "kernels.csv")

@@ -82,6 +82,7 @@ def analyze(
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.render.formats import rendered
+    from traceanalyzer.render.section_text import render_sections
 
     if stacks and format_ is not ResultFormat.TEXT:
         raise InputError("--stacks: shows paths as text; leave --format out, or use export --format folded for scripts")
@@ -93,9 +94,10 @@ def analyze(
     with analyzed(inputs, config, how) as (parts, found):
         result = found.result
         contents = rendered(result, found.tables, [name for name, _ in outputs], fail_on, redact)
-        for number, (content, (_, file)) in enumerate(zip(contents, outputs, strict=True)):
+        for number, (content, (name, file)) in enumerate(zip(contents, outputs, strict=True)):
             paths = _heaviest(parts, config, result) if stacks and number == 0 else b""
-            write(content + paths, file)
+            sections = render_sections(found.sections).encode() if name == ResultFormat.TEXT else b""
+            write(content + sections + paths, file)
     raise typer.Exit(exit_code(result, fail_on))
 
 

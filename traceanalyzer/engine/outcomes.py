@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from traceanalyzer.engine.language.message import written_names
 from traceanalyzer.engine.rules.rule import Rule
@@ -15,8 +16,11 @@ _PRECEDENCE = (ERROR, FIRED, CLEAN, COULD_NOT_JUDGE, NOT_APPLICABLE)
 
 
 def merged(parts: Sequence[Sequence[RuleOutcome]]) -> list[RuleOutcome]:
-    """The outcomes of the same rules over several parts, in the order of the first part."""
-    return [_merged(outcomes) for outcomes in zip(*parts, strict=True)]
+    """The outcomes of rules over several parts, each of which may have been judged by some of them, in the order of the first part."""
+    by_rule: dict[str, list[RuleOutcome]] = {}
+    for outcome in chain.from_iterable(parts):
+        by_rule.setdefault(outcome.rule, []).append(outcome)
+    return [_merged(outcomes) for outcomes in by_rule.values()]
 
 
 def _merged(outcomes: Sequence[RuleOutcome]) -> RuleOutcome:

@@ -49,6 +49,8 @@ def why_not(own: Whereabouts, parts: Sequence[Whereabouts]) -> str:
         return against[0] if len(set(against)) == 1 else "what it says of itself fits none of the traces"
     if any(any(_shared(own, part)) for part in parts):
         return "it may be of several of the traces, and nothing it says tells them apart"
+    if any(own.epoch_ns and part.epoch_ns for part in parts):
+        return "it was recorded at another time than the traces, and nothing else tells whose it is"
     return "nothing that it says of itself, neither rank, process, GPU nor time, is also told by a trace"
 
 

@@ -19,7 +19,7 @@ _STARTS: tuple[tuple[str, str], ...] = (
         "a web page, not the trace it was to be; download the file itself, signed in if need be",
     ),
     (r"PAR1", "a Parquet table; to read a store, name its folder"),
-    (r"\x80[\x02-\x05][\x95}\](\x8a\x8c]", "a Python pickle, such as a memory snapshot of PyTorch; {record}"),
+    (r"\x80[\x02-\x05][\x95}\](\x8a\x8c]", "a Python pickle that holds nothing that is read here; {record}"),
     (r"\x04\x22\x4d\x18", "LZ4 data; unpack it first: lz4 -d {path}"),
     (r"\x1f\x9d", "compress data; unpack it first: uncompress {path}"),
     (r"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it and name the trace inside"),
@@ -46,7 +46,6 @@ _JSON: tuple[tuple[str, str], ...] = (
         r"\"schema\"\s*:\s*\"[^\"]*chakra|\[pytorch\|profiler\|execution_trace",
         "an execution trace of PyTorch, which holds no times",
     ),
-    (r"\"(?:segments|device_traces)\"\s*:\s*\[", "a memory snapshot of PyTorch, which holds no GPU work"),
     (r"^\s*\[\s*\[\s*(?:-?\d|\[)", "a memory timeline of PyTorch, which holds no GPU work"),
     (r"\"pg_config\"\s*:|\"nccl_version\"\s*:", "a dump of the NCCL flight recorder, which holds no kernels"),
     (

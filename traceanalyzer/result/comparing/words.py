@@ -67,7 +67,9 @@ def about_words(note: Note) -> str:
 def side_words(side: Side, spread: float | None) -> list[str]:
     """Clauses on one side: its GPUs, what was timed, and how long that took. `spread` as in Noise."""
     gpus = side.gpu or "GPU not recorded"
-    said = [f"{side.gpu_count} × {gpus}" if side.gpu_count != 1 else gpus]
+    if not side.gpu_count:
+        return ["no GPU work"]
+    said = [f"{side.gpu_count} × {gpus}" if side.gpu_count > 1 else gpus]
     if side.captures > 1:
         said.append(f"{side.captures} captures")
     if side.unit and side.unit_ns is not None:
