@@ -22,6 +22,7 @@ from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.contract import Evidence, Whereabouts
 from traceanalyzer.evidence.placing import marks_shared, why_not
+from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
 from traceanalyzer.model.tables import Tables
@@ -214,7 +215,7 @@ def measured(kind: Evidence, tables: Tables) -> Iterator[tuple[str, Value]]:
 
 @cache
 def owners() -> Mapping[str, frozenset[str]]:
-    """By table: the kinds of evidence without which it is empty."""
+    """By table: the kinds of evidence that it is made from, without which it is empty, or says less."""
     found = {spec.name: frozenset([kind.name]) for kind in kinds_of(EVIDENCE) for spec in kind.tables}
     while True:
         more = {
@@ -230,4 +231,15 @@ def owners() -> Mapping[str, frozenset[str]]:
 def rules_about(rules: Sequence[Rule], kinds: Iterable[str], alone: bool) -> list[Rule]:
     """Those of the rules that these kinds of evidence give something to judge, and, unless it is `alone`, those about traces."""
     given = set(kinds)
-    return [rule for rule in rules if ((of := owners().get(rule.source)) and of & given) or (not alone and not of)]
+    of = owners()
+    return [
+        rule
+        for rule in rules
+        if of.get(rule.source, frozenset()) & given
+        or (not alone and (rule.source not in of or _of_traces_too(declared().get(rule.source))))
+    ]
+
+
+def _of_traces_too(one: Derived | None) -> bool:
+    """Whether a table that evidence adds to says something without it: then what it needs are rows of its own, wherever they are from."""
+    return one is not None and one.needs is not None and one.needs.table == one.name
