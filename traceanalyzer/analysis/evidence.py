@@ -241,5 +241,5 @@ def rules_about(rules: Sequence[Rule], kinds: Iterable[str], alone: bool) -> lis
 
 
 def _of_traces_too(one: Derived | None) -> bool:
-    """Whether a table that evidence adds to says something without it: then what it needs are rows of its own, wherever they are from."""
+    """Whether a table that evidence adds to says something without it: then it needs rows of its own, wherever they are from."""
     return one is not None and one.needs is not None and one.needs.table == one.name
