@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from tests.support.made_up_kinds import install
 from tests.support.places import FIXTURES
+from tests.support.strangers import Program, install, install_package
 from traceanalyzer.errors import ConfigError, InputError
 from traceanalyzer.evidence.contract import Evidence
 from traceanalyzer.ingest.registry import Registry, find_sources, registry
@@ -69,18 +65,9 @@ def test_a_kind_that_is_not_installed_is_named():
     ],
 )
 def test_a_package_that_is_broken_is_named_in_one_line(tmp_path, point, words):
-    site = install(tmp_path / "site")
-    (site / "power_log-1.0.dist-info" / "entry_points.txt").write_text(
-        f"[traceanalyzer.evidence]\npower_log = {point}\n"
-    )
+    site = install(tmp_path / "site", "evidence")
+    install_package(site, "strangers", {}, {"traceanalyzer.evidence": f"power_log = {point}"})
     (tmp_path / "trace.json").write_text('{"traceEvents": []}')
-    path = os.pathsep.join([str(Path(__file__).parents[1]), str(site)])
-    done = subprocess.run(
-        [sys.executable, "-m", "traceanalyzer", "analyze", "trace.json"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 2 and done.stderr.count(b"\n") == 1 and words.encode() in done.stderr
-    assert b"power_log" in done.stderr
+    done = Program(site, tmp_path).run("analyze", "trace.json")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and words in done.stderr
+    assert "power_log" in done.stderr
