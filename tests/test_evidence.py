@@ -186,6 +186,9 @@ def test_a_format_of_a_package(cli):
     assert found["devices"][0]["compute_ns"] == 4_000_000
     code, _, err = cli.told("analyze", "run/other.csv")
     assert code == 2 and "a table of kernels (CSV)" in err
+    code, out, _ = cli.run("doctor", "run")
+    assert code == 0 and "kernel-logger --calls" in out and "kernel-logger --steps" in out
+    assert not any(word in out for word in ("torch", "nsys", "operator links", "Python stacks"))
 
 
 HERE = Whereabouts(

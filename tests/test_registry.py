@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -12,6 +15,7 @@ from traceanalyzer.errors import ConfigError, InputError
 from traceanalyzer.evidence.contract import Evidence
 from traceanalyzer.ingest.registry import Registry, find_sources, registry
 
+PACKAGE = Path(__file__).parents[1] / "traceanalyzer"
 SAMPLES = {
     "kineto": FIXTURES / "kineto",
     "nsys": FIXTURES / "nsys",
@@ -43,6 +47,38 @@ def test_every_sample_is_claimed_by_exactly_one(folder):
 class MadeUp(Evidence):
     name: str
     priority: int
+
+
+NAMELESS = ("analysis", "budgets", "catalog", "cli", "doctor", "engine", "model", "render", "report", "result")
+"""Rooms that know no format by its name."""
+SPELLED = {
+    # The field `format` of an input in the result: whether what recorded it records programs of one language alone.
+    ("result/programs.py", "nsys"),
+    # Commands to type, where there is no GPU work and so no format whose own advice would help.
+    ("render/text.py", "nsys profile --trace=cuda,nvtx."),
+    ("report/sections/trace/first.py", "With Nsight Systems: `nsys profile --trace=cuda,nvtx ./program`"),
+}
+
+
+def _texts(module: Path) -> Iterator[str]:
+    """The texts of a module that are no docstrings."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    about = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in about:
+            yield node.value
+
+
+def test_no_format_is_named_but_in_its_own_folder():
+    names = re.compile(rf"\b(?:{'|'.join(one.name for one in registry().formats)})\b")
+    found = {
+        (str(module.relative_to(PACKAGE)), text)
+        for room in NAMELESS
+        for module in (PACKAGE / room).rglob("*.py")
+        for text in _texts(module)
+        if names.search(text)
+    }
+    assert found == SPELLED
 
 
 def test_equal_priorities_are_refused():

@@ -60,6 +60,10 @@ class Registry:
             raise InputError(f"no kind of file is called '{name}' here; install the package that reads it")
         return found
 
+    def format_named(self, name: str) -> Format | None:
+        """The format of that name; None where no package here brings it, as that of a store from elsewhere."""
+        return next((one for one in self.formats if one.name == name), None)
+
     def known(self, source: Source, named: bool) -> Source | None:
         """As `bytes.kinds.Kinds`."""
         if foreign.is_own(source.head):
