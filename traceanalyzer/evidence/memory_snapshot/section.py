@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Key
+from traceanalyzer.evidence.memory_snapshot.answers.drawing import LAST_STEPS
 from traceanalyzer.evidence.memory_snapshot.answers.owners import NO_FRAME
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.result.document import Result
@@ -16,7 +16,6 @@ from traceanalyzer.result.sections import Block, Flame, Grid, Lane, Levels, Mark
 from traceanalyzer.units import format_bytes
 
 SHOWN_OWNERS = 25
-MOSTLY = 0.5
 PEAK_OWNER = "MEM006"
 """The rule that says who holds most."""
 Row = dict[str, object]
@@ -83,36 +82,28 @@ def _words(memory: Row, owners: Sequence[Row], whose: str, told: bool) -> str:
 
 
 def _charts(levels: pa.Table, steps: pa.Table, memory: Row, whose: str) -> Iterator[Levels]:
-    start, end, peak = memory["start_ns"], memory["end_ns"], memory["peak_allocated"]
-    assert isinstance(start, int) and isinstance(end, int) and isinstance(peak, int)
-    begin = _begin(levels, steps, start)
     series: dict[int, list[dict[str, int | str]]] = {}
     for row in levels.to_pylist():
-        if row["time_ns"] >= begin:
-            series.setdefault(row["series"], []).append(row)
+        series.setdefault(row["series"], []).append(row)
     first = series[0]
     times = [int(row["time_ns"]) for row in first]
-    marks = (Mark(start, end, f"peak: {format_bytes(peak)}"),)
-    spans = tuple(Mark(row["start_ns"], row["end_ns"], f"step {row['index']}") for row in steps.to_pylist())
+    start, end, peak = memory["start_ns"], memory["end_ns"], memory["peak_allocated"]
+    assert isinstance(start, int) and isinstance(end, int) and isinstance(peak, int)
+    mark = Mark(start, end, f"peak: {format_bytes(peak)}")
+    spans = [Mark(row["start_ns"], row["end_ns"], f"step {row['index']}") for row in steps.to_pylist()]
     owned = [(str(rows[0]["label"]), [int(row["bytes"]) for row in rows]) for rows in series.values()]
-    when = f"over time{', from the first step on' if begin else ''}{whose}"
-    yield Levels(f"Memory in use {when}", "bytes", times, owned, marks, spans)
+    yield Levels(f"Memory in use over time{whose}", "bytes", times, owned, [mark], spans)
+    last = spans[-LAST_STEPS:]
+    if len(spans) > LAST_STEPS:
+        inside = [i for i, time in enumerate(times) if last[0].start_ns <= time < last[-1].end_ns]
+        near = [(label, [values[i] for i in inside]) for label, values in owned]
+        marks = [mark] if last[0].start_ns <= start < last[-1].end_ns else []
+        title = f"Memory in use in the last {len(last)} steps{whose}"
+        yield Levels(title, "bytes", [times[i] for i in inside], near, marks, last)
     used = [sum(values) for values in zip(*(values for _, values in owned), strict=True)]
     unused = [max(int(row["reserved"]) - level, 0) for row, level in zip(first, used, strict=True)]
     both = [("in use", used), ("reserved, not in use", unused)]
-    yield Levels(f"Memory reserved {when}", "bytes", times, both, (), spans)
-
-
-def _begin(levels: pa.Table, steps: pa.Table, peak_ns: int) -> int:
-    """Where the first step begins, when setting up took most of the time and the peak came later; else 0.
-
-    Steps that are a sliver of a chart show nothing.
-    """
-    if not steps.num_rows:
-        return 0
-    times, first = levels["time_ns"], pc.min(steps["start_ns"]).as_py()
-    low, high = pc.min(times).as_py(), pc.max(times).as_py()
-    return int(first) if first <= peak_ns and first > low + MOSTLY * (high - low) else 0
+    yield Levels(f"Memory reserved over time{whose}", "bytes", times, both, (), spans)
 
 
 def _owners(title: str, owners: Sequence[Row], recorded: bool) -> Grid:
