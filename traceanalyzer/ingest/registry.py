@@ -90,6 +90,10 @@ class Registry:
             raise InputError(self.explain_unknown(source.path))
         return source if named else None
 
+    def is_own(self, source: Source) -> bool:
+        """As `bytes.kinds.Kinds`."""
+        return foreign.is_own(source.head) or foreign.is_own_page(source.head) is not None
+
     def kind_of(self, source: Source) -> Kind:
         """What reads a file. Raises InputError that says what to do when nothing does."""
         if source.kind:

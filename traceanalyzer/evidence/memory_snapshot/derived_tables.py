@@ -61,6 +61,7 @@ SNAPSHOT_MEMORY = TableSpec(
         _flag("rising", "true: more is in use after every step"),
         _flag("flat", "true: as much is in use after each step but the first, within a hundredth of the peak"),
         _flag("growing", "true: each step takes more from the driver, though the level between steps is flat"),
+        _flag("recorded", "true: a history was recorded; without one the peak is what is in use at the snapshot"),
         _flag("whole", "true: the recorded history has the beginning of the program"),
         _flag("placed", "true: stacks were recorded"),
         _bytes("optimizer", "optimizer state in use between steps"),

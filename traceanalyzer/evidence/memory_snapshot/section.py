@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Key
 from traceanalyzer.evidence.memory_snapshot.answers.drawing import LAST_STEPS
+from traceanalyzer.evidence.memory_snapshot.answers.owners import NO_FRAME
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.result.document import Result
 from traceanalyzer.result.sections import Block, Flame, Grid, Lane, Levels, Mark, Section, Unit, Words
 from traceanalyzer.units import format_bytes
 
 SHOWN_OWNERS = 25
-_COLUMNS: tuple[tuple[str, Unit], ...] = (
-    ("Allocated at", "text"),
-    ("For", "text"),
-    ("At the peak", "bytes"),
-    ("Blocks", "count"),
-    ("Share", "share"),
-    ("Between steps", "bytes"),
-    ("At the snapshot", "bytes"),
-    ("As large as blocks of", "text"),
+PEAK_OWNER = "MEM006"
+"""The rule that says who holds most."""
+Row = dict[str, object]
+_COLUMNS: tuple[tuple[tuple[str, Unit], str], ...] = (
+    (("Allocated at", "text"), "place"),
+    (("For", "text"), "what"),
+    (("At the peak", "bytes"), "peak_bytes"),
+    (("Blocks", "count"), "peak_blocks"),
+    (("Share", "share"), "share"),
+    (("Between steps", "bytes"), "steady_bytes"),
+    (("At the snapshot", "bytes"), "end_bytes"),
+    (("As large as blocks of", "text"), "alike"),
 )
 
 
-def sections(tables: Tables) -> Iterable[Section]:
+def sections(result: Result, tables: Tables) -> Iterable[Section]:
     """One section for all GPUs of the snapshots; none without a snapshot."""
     memory = tables.table("snapshot_memory").to_pylist()
     if not memory:
         return
+    told = any(finding.rule == PEAK_OWNER for finding in result.findings)
     ranks = {row["rank"] for row in memory}
     blocks: list[Block] = []
     for row in memory:
         key = (row["rank"], row["device"])
-        blocks += _blocks(key, row, tables, _name(key, len(ranks), len(memory)))
+        blocks += _blocks(key, row, tables, _name(key, len(ranks), len(memory)), told)
     yield Section("memory-snapshot", "Memory", blocks, lanes=tuple(_lanes(tables.table("snapshot_lanes"))), order=100)
 
 
@@ -49,34 +55,33 @@ def _name(key: Key, ranks: int, gpus: int) -> str:
     )
 
 
-def _blocks(key: Key, memory: dict[str, object], tables: Tables, whose: str) -> Iterator[Block]:
-    yield Words(_words(memory, whose))
+def _blocks(key: Key, memory: Row, tables: Tables, whose: str, told: bool) -> Iterator[Block]:
+    owners = frames.by_device(tables.table("snapshot_owners"))[key].slice(0, SHOWN_OWNERS).to_pylist()
+    if words := _words(memory, owners, whose, told):
+        yield Words(words)
     levels = frames.by_device(tables.table("snapshot_levels"))[key]
     if levels.num_rows:
         steps = frames.by_device(tables.table("snapshot_steps"))[key]
         yield from _charts(levels, steps, memory, whose)
-    owners = frames.by_device(tables.table("snapshot_owners"))[key].slice(0, SHOWN_OWNERS).to_pylist()
+    when = "at the peak" if memory["recorded"] else "at the snapshot"
     if owners:
-        yield Grid(f"Who holds the peak{whose}", _COLUMNS, [_owner(row) for row in owners])
+        yield _owners(f"Who holds the memory in use {when}{whose}", owners, bool(memory["recorded"]))
     paths = frames.by_device(tables.table("snapshot_paths"))[key].to_pylist()
     if paths:
-        yield Flame(
-            f"Stacks of what is in use at the peak{whose}", "bytes", [(row["path"], row["bytes"]) for row in paths]
-        )
+        yield Flame(f"Stacks of what is in use {when}{whose}", "bytes", [(row["path"], row["bytes"]) for row in paths])
 
 
-def _words(memory: dict[str, object], whose: str) -> str:
-    said = [f"{memory['lead']}{whose}{memory['rest']}."]
-    if memory["placed"]:
-        said.append("Blocks that autograd's threads allocate in the backward pass carry no line of Python.")
-    else:
+def _words(memory: Row, owners: Sequence[Row], whose: str, told: bool) -> str:
+    """What neither a finding nor a line of health says; `told` is whether a finding says who holds the peak."""
+    said = [] if told else [f"{memory['lead']}{whose}{memory['rest']}."]
+    if not memory["placed"]:
         said.append("No stacks were recorded, so that no line can be named.")
-    if not memory["whole"]:
-        said.append("The recorded history has not the beginning of the program: a higher peak may lie before it.")
+    elif any(row["place"] == NO_FRAME for row in owners):
+        said.append("Blocks that autograd's threads allocate in the backward pass carry no line of Python.")
     return " ".join(said)
 
 
-def _charts(levels: pa.Table, steps: pa.Table, memory: dict[str, object], whose: str) -> Iterator[Levels]:
+def _charts(levels: pa.Table, steps: pa.Table, memory: Row, whose: str) -> Iterator[Levels]:
     series: dict[int, list[dict[str, int | str]]] = {}
     for row in levels.to_pylist():
         series.setdefault(row["series"], []).append(row)
@@ -101,9 +106,15 @@ def _charts(levels: pa.Table, steps: pa.Table, memory: dict[str, object], whose:
     yield Levels(f"Memory reserved over time{whose}", "bytes", times, both, (), spans)
 
 
-def _owner(row: dict[str, object]) -> list[int | float | str | None]:
-    names = ("place", "what", "peak_bytes", "peak_blocks", "share", "steady_bytes", "end_bytes", "alike")
-    return [row[name] for name in names]  # type: ignore[misc]
+def _owners(title: str, owners: Sequence[Row], recorded: bool) -> Grid:
+    """Without the columns of which nothing is known, and without a history those of the peak, which is the snapshot then."""
+    shown = [
+        (column, name)
+        for column, name in _COLUMNS
+        if (recorded or name != "peak_bytes") and any(row[name] is not None for row in owners)
+    ]
+    rows = [[row[name] for _, name in shown] for row in owners]
+    return Grid(title, [column for column, _ in shown], rows)  # type: ignore[arg-type]
 
 
 def _lanes(lanes: pa.Table) -> Iterator[Lane]:
