@@ -13,6 +13,7 @@ from tests.nsys.nsys_export import kernel, make_export, memcpy, nvtx, runtime
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from tests.test_cli import refused, run
+from traceanalyzer.analysis.evidence import rules_about
 from traceanalyzer.catalog.declarations import needs
 from traceanalyzer.doctor import diagnose
 from traceanalyzer.engine.rules.library import load_rules
@@ -21,7 +22,7 @@ from traceanalyzer.render.doctor import render_diagnosis
 from traceanalyzer.result.recording.diagnosis import Duplicate, GpuWork, Obstacle, Recording
 from traceanalyzer.result.recording.recording_advice import GIVES, REMEDIES, WAYS
 
-RULES = load_rules()
+RULES = rules_about(load_rules(), (), alone=False)
 """In claim order, in which `doctor` names them."""
 GPU_RULES = [rule.id for rule in RULES if rule.family != "health"]
 

@@ -164,7 +164,7 @@ def test_markdown_says_the_point_first():
     assert "bound by **input**" in lines[1]
     assert "| idle: input | 1.03 s | 85% | █████████████████████ |" in lines
     assert "**1. The GPU waits for the data loader** · <code>INP001</code> · high" in lines
-    assert any("(6.77×)" in line for line in lines)
+    assert any("6.33× faster" in line and "6.77× without all of it" in line for line in lines)
     assert "<details><summary>3 more findings, which alone give nothing</summary>" in lines
 
 

@@ -54,7 +54,7 @@ def test_rules_and_report_work_away_from_the_checkout(installed, tmp_path):
 
 
 def test_the_wheel_holds_the_package_and_its_data_only(installed):
-    assert (installed / "traceanalyzer" / "_data" / "templates" / "report.html.j2").is_file()
+    assert (installed / "traceanalyzer" / "_data" / "templates" / "page.html.j2").is_file()
     names = {p.name.partition("-")[0] for p in installed.iterdir()}
     assert names <= {"traceanalyzer", "bin"}
     assert not [p for p in installed.rglob("*") if p.name.startswith("test_")]

@@ -127,13 +127,14 @@ def test_text_and_markdown_say_it_shortly() -> None:
     assert render_text(result) == render_text(result, [Section("x", "X", [])])
 
 
-class TestInABrowser:
-    @pytest.fixture(scope="class")
-    def address(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-        path = tmp_path_factory.mktemp("evidence") / "report.html"
-        path.write_bytes(render_html(*sample(), sections=[section()]))
-        yield path.as_uri()
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    path = tmp_path_factory.mktemp("evidence") / "report.html"
+    path.write_bytes(render_html(*sample(), sections=[section()]))
+    yield path.as_uri()
 
+
+class TestInABrowser:
     @pytest.fixture
     def shown(self, empty_tab: Page, address: str) -> Page:
         open_page(empty_tab, address)

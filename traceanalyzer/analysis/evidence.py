@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.analysis.parts import Beside, Part, with_beside
-from traceanalyzer.catalog.declarations import declared
+from traceanalyzer.catalog.declarations import declared, needs
 from traceanalyzer.config import Config
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
@@ -214,7 +214,7 @@ def measured(kind: Evidence, tables: Tables) -> Iterator[tuple[str, Value]]:
 
 @cache
 def owners() -> Mapping[str, frozenset[str]]:
-    """By table: the kinds of evidence without which it is empty."""
+    """By table: the kinds of evidence that it is made from, without which it is empty, or says less."""
     found = {spec.name: frozenset([kind.name]) for kind in kinds_of(EVIDENCE) for spec in kind.tables}
     while True:
         more = {
@@ -230,4 +230,16 @@ def owners() -> Mapping[str, frozenset[str]]:
 def rules_about(rules: Sequence[Rule], kinds: Iterable[str], alone: bool) -> list[Rule]:
     """Those of the rules that these kinds of evidence give something to judge, and, unless it is `alone`, those about traces."""
     given = set(kinds)
-    return [rule for rule in rules if ((of := owners().get(rule.source)) and of & given) or (not alone and not of)]
+    return [
+        rule
+        for rule in rules
+        if owners().get(rule.source, frozenset()) & given or not (alone or _is_of_evidence_only(rule.source))
+    ]
+
+
+def _is_of_evidence_only(table: str) -> bool:
+    """Whether a table says nothing where no evidence was given: it is read from such a file, or needs a table that is."""
+    if table not in declared():
+        return table in owners()
+    needed = needs().get(table)
+    return needed is not None and needed.table != table and _is_of_evidence_only(needed.table)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
 from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.model.derived import Derived, Needs
+from traceanalyzer.model.needs import NO_MEMORY
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 _HERE = "traceanalyzer.evidence.memory_snapshot.answers"
@@ -311,7 +314,7 @@ DERIVED = (
     Derived(
         "snapshot_lanes",
         f"{_HERE}.drawing:snapshot_lanes",
-        (_HISTORIES, "ledger"),
+        (_HISTORIES, "ledger", "memory_stats"),
         SNAPSHOT_LANES,
         small=True,
         internal=True,
@@ -337,7 +340,7 @@ DERIVED = (
         f"{_HERE}.reserve:device_memory",
         ("memory_stats", _HISTORIES, "snapshot_segments", "devices"),
         DEVICE_MEMORY,
-        Needs("device_memory", "the trace holds no memory events", settings=("memory",)),
+        replace(NO_MEMORY, table="device_memory"),
         small=True,
         label="{peak_reserved} reserved[, {peak_allocated} in use]",
     ),

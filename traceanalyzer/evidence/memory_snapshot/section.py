@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Key
+from traceanalyzer.evidence.memory_snapshot.answers.drawing import LAST_STEPS
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.result.sections import Block, Flame, Grid, Lane, Levels, Mark, Section, Unit, Words
 from traceanalyzer.units import format_bytes
@@ -83,14 +84,21 @@ def _charts(levels: pa.Table, steps: pa.Table, memory: dict[str, object], whose:
     times = [int(row["time_ns"]) for row in first]
     start, end, peak = memory["start_ns"], memory["end_ns"], memory["peak_allocated"]
     assert isinstance(start, int) and isinstance(end, int) and isinstance(peak, int)
-    marks = (Mark(start, end, f"peak: {format_bytes(peak)}"),)
-    spans = tuple(Mark(row["start_ns"], row["end_ns"], f"step {row['index']}") for row in steps.to_pylist())
+    mark = Mark(start, end, f"peak: {format_bytes(peak)}")
+    spans = [Mark(row["start_ns"], row["end_ns"], f"step {row['index']}") for row in steps.to_pylist()]
     owned = [(str(rows[0]["label"]), [int(row["bytes"]) for row in rows]) for rows in series.values()]
-    yield Levels(f"Memory in use over time{whose}", "bytes", times, owned, marks, spans)
+    yield Levels(f"Memory in use over time{whose}", "bytes", times, owned, [mark], spans)
+    last = spans[-LAST_STEPS:]
+    if len(spans) > LAST_STEPS:
+        inside = [i for i, time in enumerate(times) if last[0].start_ns <= time < last[-1].end_ns]
+        near = [(label, [values[i] for i in inside]) for label, values in owned]
+        marks = [mark] if last[0].start_ns <= start < last[-1].end_ns else []
+        title = f"Memory in use in the last {len(last)} steps{whose}"
+        yield Levels(title, "bytes", [times[i] for i in inside], near, marks, last)
     used = [sum(values) for values in zip(*(values for _, values in owned), strict=True)]
     unused = [max(int(row["reserved"]) - level, 0) for row, level in zip(first, used, strict=True)]
     both = [("in use", used), ("reserved, not in use", unused)]
-    yield Levels(f"Memory reserved over time{whose}", "bytes", times, both, marks, spans)
+    yield Levels(f"Memory reserved over time{whose}", "bytes", times, both, (), spans)
 
 
 def _owner(row: dict[str, object]) -> list[int | float | str | None]:
