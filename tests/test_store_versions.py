@@ -17,11 +17,11 @@ from tests.support.kineto import KinetoTrace
 from tests.test_cli import run
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.storing import ingest_to_store
-from traceanalyzer.model.parts import sealed
-from traceanalyzer.model.placing import check_place
 from traceanalyzer.model.schema import EVENT_TABLES, EXTRA_TABLES, SCHEMA_VERSION, Column, TableSpec, register
-from traceanalyzer.model.store import read_manifest, read_store
-from traceanalyzer.model.versions import ADDED, OLDEST, is_readable, not_recorded, parsed
+from traceanalyzer.model.stores.parts import sealed
+from traceanalyzer.model.stores.placing import check_place
+from traceanalyzer.model.stores.store import read_manifest, read_store
+from traceanalyzer.model.stores.versions import ADDED, OLDEST, is_readable, not_recorded, parsed
 
 FIRST = "655f"
 SNAPSHOTS = TableSpec(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from traceanalyzer.result import gain_words
 from traceanalyzer.result.document import Evidence, Finding, RuleOutcome
-from traceanalyzer.result.gpu_names import gpu_name
 from traceanalyzer.result.ranks import share_range, whose_time
+from traceanalyzer.result.words import gain as gain_words
+from traceanalyzer.result.words.gpu_names import gpu_name
 from traceanalyzer.units import format_count, format_duration, format_share
 
 MOST_ALIKE, FIRST_ALIKE = 7, 3
