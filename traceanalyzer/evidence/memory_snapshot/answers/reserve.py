@@ -100,7 +100,7 @@ def _most_taken(one: Judged) -> str | None:
 
 def snapshot_traffic(histories: list[Judged], gaps: pa.Table) -> pa.Table:
     """One row per (rank, device, place) that made the allocator ask the driver."""
-    pauses = frames.by_device(gaps.filter(pa.array(frames.equals(gaps, "cause", "memory_management"))))
+    pauses = frames.by_device(gaps.filter(pa.array(frames.equals(gaps, "cause", MEMORY_MANAGEMENT.cause))))
     return frames.stack(SNAPSHOT_TRAFFIC, [_traffic(one, pauses[one.history.key]) for one in histories])
 
 
