@@ -15,6 +15,7 @@ from traceanalyzer.evidence.memory_snapshot.answers.owners import NO_FRAME, NO_S
 from traceanalyzer.evidence.memory_snapshot.answers.peaks import peak_allocated, peak_reserved, peak_span
 from traceanalyzer.evidence.memory_snapshot.derived_tables import DEVICE_MEMORY, SNAPSHOT_TRAFFIC
 from traceanalyzer.intervals import Array
+from traceanalyzer.vocabulary.lines import MEMORY_MANAGEMENT
 
 RECORDED_LATER = 50_000
 """ns after a call to the driver by which the allocator has recorded it."""
