@@ -72,10 +72,11 @@ clean:
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[fuzz]" || echo "atheris cannot be installed here"
 	@touch $@
 
-.venv-lowest/.made: pyproject.toml .venv/.dev
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-lowest
-	$(BIN)/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable ".[dev]"
+.venv-lowest/.made: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed"; exit 1; }
+	$(PYTHON) -m venv --clear .venv-lowest
+	@.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable ".[dev]"
 	@touch $@
 
 .venv/.bench: .venv/.dev

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,18 @@ from tests.nsys.nsys_export import kernel, make_export, memcpy, nvtx, runtime
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from tests.test_cli import refused, run
+from traceanalyzer.analysis.evidence import rules_about
 from traceanalyzer.catalog.declarations import needs
 from traceanalyzer.doctor import diagnose
 from traceanalyzer.engine.rules.library import load_rules
-from traceanalyzer.errors import InputError
+from traceanalyzer.errors import ConfigError, InputError
+from traceanalyzer.ingest.registry import registry
 from traceanalyzer.render.doctor import render_diagnosis
 from traceanalyzer.result.recording.diagnosis import Duplicate, GpuWork, Obstacle, Recording
-from traceanalyzer.result.recording.recording_advice import GIVES, REMEDIES, WAYS
+from traceanalyzer.result.recording.recording_advice import REMEDIES
+from traceanalyzer.result.recording.ways import GIVES, Way, Ways
 
-RULES = load_rules()
+RULES = rules_about(load_rules(), (), alone=False)
 """In claim order, in which `doctor` names them."""
 GPU_RULES = [rule.id for rule in RULES if rule.family != "health"]
 
@@ -319,8 +323,18 @@ def test_a_store_is_as_good_as_its_files(tmp_path, capsysbinary):
     assert stored.job == given.job and (given.job.ranks, given.job.missing_ranks) == ([0, 1, 2, 3], 0)
 
 
-def test_what_there_is_to_say_is_said_for_every_profiler():
-    assert {name for ways in WAYS.values() for name in ways} <= set(GIVES)
+def test_only_what_a_recording_may_lack_has_a_way():
+    with pytest.raises(ConfigError, match="no setting of a recording is called 'colour'; choose from whole_file"):
+        Ways({"colour": Way("--colour")})
+
+
+def test_every_setting_is_known_to_some_format_and_every_remedy_is_a_setting(tmp_path):
+    held = examined(complete().write(tmp_path / "t.json")).contents
+    programs = [replace(held, framework=name) for name in ("pytorch", "jax", None)]
+    known = {name for one in registry().formats for held in programs for name in one.ways(held, "").known}
+    assert known == set(GIVES)
+    reasons = {needed.table for needed in needs().values()}
+    assert {table for one in registry().formats for table in one.recorded_with} <= reasons
     assert {name for names in REMEDIES.values() for name in names} <= set(GIVES)
     for needed in needs().values():
         assert set(needed.settings) <= set(GIVES), needed.table

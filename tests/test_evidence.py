@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.kineto import KinetoTrace
-from tests.support.made_up_kinds import START_NS, install, kernel_table, power_log
+from tests.support.strangers import START_NS, Program, install, kernel_table, power_log
 from traceanalyzer.evidence.placing import Whereabouts, contradiction, marks_shared, place, why_not
-
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
-    return install(tmp_path_factory.mktemp("site"))
+    return install(tmp_path_factory.mktemp("site"), "format", "evidence")
 
 
-class Cli:
-    """The program in a process of its own, in a folder, with the packages of the page installed."""
+class Cli(Program):
+    """Its exit code, and what it wrote."""
 
-    def __init__(self, site: Path, folder: Path) -> None:
-        self.site, self.folder = site, folder
-
-    def run(self, *args: object) -> tuple[int, str, str]:
-        path = os.pathsep.join([str(ROOT), str(self.site)])
-        command = [sys.executable, "-m", "traceanalyzer", *map(str, args)]
-        done = subprocess.run(
-            command, cwd=self.folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=False
-        )
-        return done.returncode, done.stdout.decode(), done.stderr.decode()
-
-    def result(self, *args: object) -> dict[str, Any]:
-        code, out, err = self.run("analyze", *args, "--format", "json")
-        assert code == 0, err
-        return json.loads(out)  # type: ignore[no-any-return]
+    def told(self, *arguments: object) -> tuple[int, str, str]:
+        done = self.run(*arguments)
+        return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture
@@ -78,12 +61,12 @@ def test_all_ways_to_read_it_give_the_same(cli):
     found = cli.result("run")
     assert found["evidence"][0]["shift_ns"] == 5_000_000
     assert "POW001" in rules(found)
-    code, _, err = cli.run("ingest", "run", "-o", "run.store")
+    code, _, err = cli.told("ingest", "run", "-o", "run.store")
     assert code == 0 and "2 files" in err
     assert cli.result("run.store") == found
     assert cli.result("run.store", "--jobs", 2) == found
     assert cli.result("run", "--jobs", 2) == found
-    assert "2 of them were there already" in cli.run("ingest", "run", "-o", "run.store")[2]
+    assert "2 of them were there already" in cli.told("ingest", "run", "-o", "run.store")[2]
 
 
 def test_a_trace_alone_hears_nothing_of_kinds(cli):
@@ -98,18 +81,18 @@ def test_evidence_alone_is_judged(cli):
     found = cli.result("power.log")
     assert (found["inputs"], rules(found)) == ([], ["POW001"])
     assert found["verdict"]["headline"] == "The GPU drew 90 W on average, in 20 samples."
-    assert cli.run("analyze", "power.log", "--fail-on", "medium")[0] == 1
-    assert cli.run("report", "power.log", "-o", "p.html", "--fail-on", "high")[0] == 0
+    assert cli.told("analyze", "power.log", "--fail-on", "medium")[0] == 1
+    assert cli.told("report", "power.log", "-o", "p.html", "--fail-on", "high")[0] == 0
     assert "20 samples, 90 W on average" in (cli.folder / "p.html").read_text()
     power_log(cli.folder / "power.log", watts=500)
-    code, out, _ = cli.run("analyze", "power.log", "--fail-on", "info")
+    code, out, _ = cli.told("analyze", "power.log", "--fail-on", "info")
     assert code == 0 and "nothing worth fixing" in out.lower()
 
 
 @pytest.mark.parametrize("output", ["markdown", "sarif", "junit", "github", "csv", "prometheus"])
 def test_every_output_takes_evidence_alone(cli, output):
     power_log(cli.folder / "power.log")
-    code, out, err = cli.run("analyze", "power.log", "--format", output)
+    code, out, err = cli.told("analyze", "power.log", "--format", output)
     assert code == 0 and "POW001" in out, err
 
 
@@ -153,44 +136,44 @@ def test_times_that_meet_no_clock_of_the_trace(cli):
 
 def test_an_offset_of_no_file_is_refused(cli):
     trace(cli.folder / "trace.json")
-    code, _, err = cli.run("analyze", "trace.json", "--offset", "power.log=1ms")
+    code, _, err = cli.told("analyze", "trace.json", "--offset", "power.log=1ms")
     assert code == 2 and "power.log" in err
-    code, _, err = cli.run("analyze", "trace.json", "--offset", "power.log")
+    code, _, err = cli.told("analyze", "trace.json", "--offset", "power.log")
     assert code == 2 and "FILE=" in err
 
 
 def test_doctor_says_what_it_holds(cli):
     power_log(cli.folder / "power.log", count=3)
-    code, out, _ = cli.run("doctor", "power.log")
+    code, out, _ = cli.told("doctor", "power.log")
     assert code == 0 and "power samples" in out and "3 rows" in out and "power-logger --hz 100" in out
 
 
 def test_doctor_counts_recordings_without_it(cli):
     trace(cli.folder / "trace.json")
     power_log(cli.folder / "power.log", "rank=0")
-    told = json.loads(cli.run("doctor", "trace.json", "power.log", "--format", "json")[1])
+    told = json.loads(cli.told("doctor", "trace.json", "power.log", "--format", "json")[1])
     assert (told["job"]["recordings"], told["job"]["evidence"], told["job"]["duplicates"]) == (1, 1, [])
 
 
 def test_two_logs_are_compared(cli):
     power_log(cli.folder / "a.log")
     power_log(cli.folder / "b.log", watts=120)
-    code, out, _ = cli.run("compare", "a.log", "b.log")
+    code, out, _ = cli.told("compare", "a.log", "b.log")
     assert code == 0 and "Mean power in watts: 120 instead of 90 (+33.3%)." in out
 
 
 def test_budgets_on_its_figures(cli):
     power_log(cli.folder / "power.log")
-    assert cli.run("check", "power.log", "--assert", "power_log.mean < 100")[0] == 0
-    assert cli.run("check", "power.log", "--assert", "power_log.mean < 50")[0] == 1
+    assert cli.told("check", "power.log", "--assert", "power_log.mean < 100")[0] == 0
+    assert cli.told("check", "power.log", "--assert", "power_log.mean < 50")[0] == 1
     trace(cli.folder / "trace.json")
-    code, out, _ = cli.run("check", "trace.json", "--assert", "power_log.mean < 50")
+    code, out, _ = cli.told("check", "trace.json", "--assert", "power_log.mean < 50")
     assert code == 3 and "without a file that tells it" in " ".join(out.split())
 
 
 def test_a_log_without_samples_is_refused(cli):
     (cli.folder / "power.log").write_text("#power-log rank=0\n")
-    code, _, err = cli.run("analyze", "power.log")
+    code, _, err = cli.told("analyze", "power.log")
     assert code == 2 and err.count("\n") == 1 and "without samples" in err
 
 
@@ -201,8 +184,11 @@ def test_a_format_of_a_package(cli):
     found = cli.result("run")
     assert [one["format"] for one in found["inputs"]] == ["kernel_csv"]
     assert found["devices"][0]["compute_ns"] == 4_000_000
-    code, _, err = cli.run("analyze", "run/other.csv")
+    code, _, err = cli.told("analyze", "run/other.csv")
     assert code == 2 and "a table of kernels (CSV)" in err
+    code, out, _ = cli.run("doctor", "run")
+    assert code == 0 and "kernel-logger --calls" in out and "kernel-logger --steps" in out
+    assert not any(word in out for word in ("torch", "nsys", "operator links", "Python stacks"))
 
 
 HERE = Whereabouts(

@@ -2,76 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.places import FIXTURES
-
-TEMPLATE = """{% from "macros.html.j2" import tip with context %}
-<section id="weather"><h2>Weather</h2>{{ tip("x", words) }}</section>
-"""
-ENTRY_POINTS = """
-[traceanalyzer.sections]
-weather = strangers.section:SECTION
-
-[traceanalyzer.outputs]
-haiku = strangers.output:OUTPUT
-check-haiku = strangers.output:CHECK
-
-[traceanalyzer.commands]
-greet = strangers.command:greet
-"""
-SECTION = """
-from importlib.resources import files
-from traceanalyzer.report.section import PageSection
-
-SECTION = PageSection(
-    name="weather", title="Weather", order=35, files=files("strangers"), template="weather.html.j2", styles=("weather.css",),
-    scripts=("weather.js",), needs=("charts",),
-    view=lambda page: {"words": f"<b>{len(page.result.findings)} findings</b>"},
-)
-"""
-OUTPUT = """
-from traceanalyzer.render.output import Output
-
-OUTPUT = Output("haiku", "for poets", lambda result, asked: f"Path: {result.inputs[0].path}\\n".encode())
-CHECK = Output("haiku", "for poets", lambda check, asked: b"kept\\n", kind="check")
-"""
-COMMAND = """
-from typing import Annotated
-import typer
-
-def greet(name: Annotated[str, typer.Argument(help="Whom.")]) -> None:
-    \"\"\"Say hello to a trace.\"\"\"
-    print(f"hello {name}")
-"""
+from tests.support.strangers import Program, install
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder of packages as an installer leaves it."""
-    about = tmp_path / "site" / "strangers-1.0.dist-info"
-    about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: strangers\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(ENTRY_POINTS)
-    package = tmp_path / "site" / "strangers"
-    package.mkdir()
-    texts = {
-        "__init__.py": "",
-        "section.py": SECTION,
-        "output.py": OUTPUT,
-        "command.py": COMMAND,
-        "weather.html.j2": TEMPLATE,
-        "weather.css": "#weather { color: red }\n",
-        "weather.js": '{ document.title += "!"; }\n',
-    }
-    for name, text in texts.items():
-        (package / name).write_text(text)
-    return tmp_path / "site"
+    return install(tmp_path / "site", "section", "output", "command")
 
 
 @pytest.fixture
@@ -80,9 +22,7 @@ def trace() -> Path:
 
 
 def run(site: Path, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(site), str(Path(__file__).parents[1])])
-    command = [sys.executable, "-m", "traceanalyzer", *map(str, arguments)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    done = Program(site, site).run(*arguments)
     assert done.returncode == code, done.stderr
     return done
 
@@ -113,16 +53,13 @@ def test_a_command(site: Path) -> None:
     assert any("greet" in line and "Say hello to a trace." in line for line in lines)
     heavy = "import sys; from traceanalyzer.cli.commands import app, command_line; sys.argv = ['x', 'analyze', '-h']; command_line()"
     code = f"{heavy}; print([one for one in sys.modules if one.startswith('strangers')], file=sys.stderr)"
-    path = os.pathsep.join([str(site), str(Path(__file__).parents[1])])
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
-    )
+    done = Program(site, site).python("-c", code)
     assert done.stderr.endswith("[]\n")  # nothing of theirs is imported for a command of ours
 
 
 def test_what_cannot_be_loaded_names_its_package(site: Path, trace: Path, tmp_path: Path) -> None:
-    for name in ("section", "output", "command"):
-        (site / "strangers" / f"{name}.py").write_text("raise RuntimeError('broken')")
+    for file in ("weather/__init__.py", "haiku.py", "greet.py"):
+        (site / "strangers" / file).write_text("raise RuntimeError('broken')")
     said = run(site, "report", trace, "-o", tmp_path / "page.html", code=2).stderr
     assert "'weather' of strangers cannot be loaded (RuntimeError: broken); update or uninstall strangers" in said
     assert "'haiku' of strangers cannot be loaded" in run(site, "analyze", trace, "-f", "haiku", code=2).stderr

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import traceanalyzer as ta
 from tests.support.kineto import AUTOGRAD, MAIN, KinetoTrace
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.derive.ledger.tables import LAUNCHES
+from traceanalyzer.derive.launches.tables import LAUNCHES
 from traceanalyzer.derive.operators.host_stats import operator_stats
 from traceanalyzer.intervals import total, union
 from traceanalyzer.model.schema import API_CALLS, HOST_RANGES, TableSpec

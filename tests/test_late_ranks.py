@@ -15,11 +15,10 @@ from tests.test_communication import ALL_REDUCE, TRANSFER, _ends, collective, wa
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
 from traceanalyzer.derive.steps.tables import STEP_LEDGER
-from traceanalyzer.ranks.collectives.tables import COLLECTIVE_WAITS
 from traceanalyzer.ranks.waits.pipelines import pipeline
 from traceanalyzer.ranks.waits.rank_work import excess
 from traceanalyzer.ranks.waits.side_by_side import late_ranks, step_matrix
-from traceanalyzer.ranks.waits.tables import LATE_WORK
+from traceanalyzer.ranks.waits.tables import COLLECTIVE_WAITS, LATE_WORK
 from traceanalyzer.ranks.waits.waits import called
 from traceanalyzer.ranks.waits.waits import roots as roots_of
 from traceanalyzer.vocabulary.lines import LEDGER_LINES

@@ -19,9 +19,9 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.collectives.collectives import match
 from traceanalyzer.ranks.collectives.instances import Matches
+from traceanalyzer.ranks.collectives.likely_waits import likely_waits
 from traceanalyzer.ranks.collectives.offsets import clock_health, clock_offsets
-from traceanalyzer.ranks.collectives.peers import peers
-from traceanalyzer.ranks.waits.likely_waits import likely_waits
+from traceanalyzer.ranks.groups.peers import peers
 
 US = 1_000
 TIE_NS = 5_000

@@ -12,6 +12,7 @@ import pytest
 
 import traceanalyzer
 from tests.support.kineto import KinetoTrace
+from tests.support.strangers import install_package
 from traceanalyzer.ingest import reader_key as keys
 from traceanalyzer.ingest.reader_key import modules_of_readers, reader_key
 
@@ -90,13 +91,11 @@ def test_a_changed_constant_of_the_model_is_read_again(tmp_path: Path) -> None:
 def test_readers_of_other_packages_are_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = reader_key("1.0")
     package = tmp_path / "acme_kinds"
-    package.mkdir()
-    (package / "__init__.py").write_text("raise RuntimeError('never imported for this')")
-    (package / "snapshots.py").write_text("LIMIT = 1")
-    info = tmp_path / "acme_kinds-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-kinds\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[traceanalyzer.evidence]\nsnapshots = acme_kinds.snapshots:KIND\n")
+    files = {
+        "acme_kinds/__init__.py": "raise RuntimeError('never imported for this')",
+        "acme_kinds/snapshots.py": "LIMIT = 1",
+    }
+    install_package(tmp_path, "acme_kinds", files, {"traceanalyzer.evidence": "snapshots = acme_kinds.snapshots:KIND"})
     monkeypatch.syspath_prepend(str(tmp_path))
     reader_key.cache_clear()
     with_it = reader_key("1.0")

@@ -412,7 +412,20 @@ def test_folders_are_read_through_and_what_is_no_trace_is_passed_over(tmp_path):
         "rank10/w.pt.trace.json",
         "unknown.dat",
     ]
-    assert all(source.notes == () for source in find_sources([tmp_path]))
+    first, *others = find_sources([tmp_path])
+    assert all(source.notes == () for source in others)
+    (note,) = first.notes
+    assert (note.code, note.severity, note.number) == ("TRC001", "info", 9)
+    assert note.message == (
+        "files of no kind that is read here were passed over: broken.log.gz, config.json, empty.log, host.xplane.pb, notes.txt "
+        "and 4 more"
+    )
+
+
+def test_our_own_results_in_a_folder_are_not_worth_a_word(tmp_path):
+    (tmp_path / "a.pt.trace.json").write_bytes(TEXT)
+    (tmp_path / "result.json").write_text('{"schema_version": "1.0", "tool": {"name": "traceanalyzer"}}')
+    assert [source.notes for source in find_sources([tmp_path])] == [()]
 
 
 def test_events_behind_long_metadata_are_found(tmp_path):

@@ -95,7 +95,7 @@ def test_a_failed_write_changes_nothing(monkeypatch, kept, tmp_path, there):
             raise OSError(28, "No space left on device")
         return open_writer(*args, **kwargs)
 
-    monkeypatch.setattr(store.pq, "ParquetWriter", full)
+    monkeypatch.setattr(pq, "ParquetWriter", full)
     with pytest.raises(InputError, match=r"store: cannot be written \(No space left"):
         ingest_to_store([RANKS], target, "test")
     assert contents(tmp_path) == before

@@ -11,7 +11,7 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.derive.steps.step_growth import LEAST
-from traceanalyzer.derive.steps.trends import MOST, trend
+from traceanalyzer.derive.trends import MOST, trend
 
 VALUES = st.lists(st.floats(0, 1e9), min_size=1, max_size=60)
 

@@ -9,12 +9,14 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.evidence.memory_snapshots import (
     FIXTURES,
     MIB,
     START_US,
+    Kept,
     block,
     entry,
     frame,
@@ -26,7 +28,7 @@ from tests.evidence.memory_snapshots import (
 )
 from traceanalyzer.evidence import memory_snapshot
 from traceanalyzer.evidence.memory_snapshot import KIND
-from traceanalyzer.model.trace import Input
+from traceanalyzer.evidence.placing import Whereabouts
 
 # What the program that was recorded read from torch.cuda.memory_stats, and a replay of its trace's sizes.
 TRUTH = {
@@ -329,17 +331,25 @@ def test_what_is_no_snapshot_is_not_claimed(tmp_path: Path) -> None:
         assert not KIND.sniff(source(path)), data
 
 
-def test_place_is_by_rank_or_the_only_part_of_that_time() -> None:
-    def part(rank: int | None, low: int, high: int) -> Input:
-        return Input("p", "", 1, "kineto", "", rank, None, 0, 1000, recorded_ns=(low, high))
+class _Given:
+    """As `model.tables.Tables`."""
 
-    from traceanalyzer.evidence.contract import Marks
+    def __init__(self, sink: Kept) -> None:
+        self._sink = sink
 
-    marks = Marks(producer="", clock="epoch", clock_base_ns=0, recorded_ns=(2000, 3000))
-    assert KIND.place(marks, [part(0, 0, 900), part(1, 1500, 1800)]) == 1
-    assert KIND.place(marks, [part(0, 1500, 1800), part(1, 1500, 1800)]) is None
-    assert KIND.place(Marks(producer="", rank=1), [part(0, 0, 1), part(1, 0, 1)]) == 1
-    assert KIND.place(Marks(producer=""), [part(0, 0, 1)]) is None
+    def table(self, name: str) -> pa.Table:
+        spec = next(spec for spec in KIND.tables if spec.name == name)
+        return pa.concat_tables(self._sink.batches[name]) if self._sink.batches[name] else spec.empty()
+
+
+def test_place_is_the_only_part_of_that_time() -> None:
+    def part(low: int, high: int) -> Whereabouts:
+        return Whereabouts(epoch_ns=(low, high))
+
+    own = Whereabouts(epoch_ns=(2000, 3000))
+    assert KIND.place(own, [part(0, 900), part(2500, 2800)]) == 1
+    assert KIND.place(own, [part(2500, 2800), part(2500, 2800)]) is None
+    assert KIND.place(Whereabouts(), [part(0, 1)]) is None
 
 
 def test_advice_on_recording(tmp_path: Path) -> None:
@@ -347,10 +357,9 @@ def test_advice_on_recording(tmp_path: Path) -> None:
     cases = ((snapshot(segments), "history"), (snapshot(segments, trace[3:]), "max_entries"))
     for content, words in cases:
         sink, _ = read(write(tmp_path, content))
-        tables = {name: batches[0] for name, batches in sink.batches.items()}
-        assert any(words in f"{one.name} {one.option}" for one in KIND.recording_advice(tables))
+        assert any(words in f"{one.name} {one.option}" for one in KIND.recording_advice(_Given(sink)))
     sink, _ = read(write(tmp_path, snapshot(segments, trace)))
-    assert list(KIND.recording_advice({name: batches[0] for name, batches in sink.batches.items()})) == []
+    assert list(KIND.recording_advice(_Given(sink))) == []
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not here")

@@ -87,7 +87,7 @@ def test_flat_memory_says_what_stays():
     assert (row["steady"], row["optimizer"], row["parameters"]) == (30 * MiB, 20 * MiB, 10 * MiB)
     assert row["lead"] + row["rest"] == (
         "Memory is flat: of the 30 MiB in use between steps 20 MiB are optimizer state (train.py:12 (step)) and 10 MiB parameters "
-        "(train.py:3 (model)); the peak is 52 MiB; 0 B are reserved"
+        "(train.py:3 (model)); the peak is 52 MiB; how much is reserved is not known"
     ).replace("0 B are reserved", "reserved memory follows it (0 B)")
 
 
@@ -442,8 +442,22 @@ def test_without_a_history_the_snapshot_speaks():
     (row,) = memory(it.tables())
     assert row["lead"] + row["rest"] == (
         "At the snapshot, of which no history was recorded, of 5 MiB in use 5 MiB (100%) come from train.py:3 (step); "
-        "reserved memory follows it (0 B)"
+        "how much is reserved is not known"
     )
+    assert not row["recorded"]
+
+
+def test_without_a_history_reserved_is_what_the_snapshot_holds():
+    it = Program()
+    it.alloc(5 * MiB, line("train.py", 3), before=True)
+    tables = it.tables()
+    totals = tables["snapshot_totals"].to_pylist()
+    tables["snapshot_totals"] = pa.Table.from_pylist(
+        [{**totals[0], "reserved_bytes": 8 * MiB}], schema=tables["snapshot_totals"].schema
+    )
+    (row,) = memory(tables)
+    assert (row["peak_reserved"], row["reserved"]) == (8 * MiB, 8 * MiB)
+    assert row["rest"].endswith("8 MiB are reserved")
 
 
 def test_no_snapshot():

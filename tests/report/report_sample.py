@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.catalog.declarations import rule_tables
+from traceanalyzer.derive.trees.tables import CALL_TREES
 from traceanalyzer.result.document import (
     Device,
     Evidence,
@@ -47,7 +48,7 @@ class Sample:
     def table(self, name: str) -> pa.Table:
         if name in self.tables:
             return self.tables[name]
-        return rule_tables()[name].empty()
+        return ({CALL_TREES.name: CALL_TREES} | dict(rule_tables()))[name].empty()
 
 
 def rows(table: str, /, **columns: Any) -> pa.Table:

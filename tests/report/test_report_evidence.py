@@ -119,7 +119,7 @@ def test_text_and_markdown_say_it_shortly() -> None:
     text, markdown = render_text(result, [section()]), render_markdown(result, [section()])
     assert "MEMORY\nThe peak is owned by `attention.py:7`" in text
     assert "Owners at the peak (the first 5 of 30)" in text and "Memory by owner: at most 1.0" in text
-    assert "Who owns the peak: 900 MiB of 2.25 GiB in attention.py:7 scores." in text
+    assert "Who owns the peak: 900 MiB of 2.25 GiB on the path with most, which ends in attention.py:7 scores." in text
     assert (
         "#### Memory" in markdown and "owned by <code>attention.py:7</code>, " in markdown and HOSTILE not in markdown
     )

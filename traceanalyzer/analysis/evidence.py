@@ -214,7 +214,7 @@ def measured(kind: Evidence, tables: Tables) -> Iterator[tuple[str, Value]]:
 
 @cache
 def owners() -> Mapping[str, frozenset[str]]:
-    """By table: the kinds of evidence that it is made of, perhaps beside tables of traces."""
+    """By table: the kinds of evidence that it is made from, without which it is empty, or says less."""
     found = {spec.name: frozenset([kind.name]) for kind in kinds_of(EVIDENCE) for spec in kind.tables}
     while True:
         more = {

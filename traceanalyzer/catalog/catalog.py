@@ -14,6 +14,7 @@ from traceanalyzer.catalog.declarations import declared, event_tables, function_
 from traceanalyzer.columns.frames import Key
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.kinds import FORMATS, kinds_of
 from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.trace import Trace
 
@@ -100,5 +101,5 @@ class Catalog:
         if needed is None or self.table(needed.table).num_rows:
             return None
         formats = {one.format for one in self._made["inputs"]}
-        ways = needed.recorded_with.items()
-        return "; ".join([needed.reason, *(way for format_, way in ways if format_ in formats)])
+        ways = (kind.recorded_with.get(needed.table) for kind in kinds_of(FORMATS) if kind.name in formats)
+        return "; ".join([needed.reason, *filter(None, ways)])

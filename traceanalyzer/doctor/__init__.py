@@ -14,6 +14,7 @@ from traceanalyzer.analysis.parts import MemoryPart
 from traceanalyzer.catalog.declarations import needs
 from traceanalyzer.config import Config
 from traceanalyzer.doctor.contents import contents, extent
+from traceanalyzer.doctor.profilers import snippets, ways_of
 from traceanalyzer.ingest.bytes.archives import kind_of
 from traceanalyzer.ingest.bytes.containers import codec_of
 from traceanalyzer.ingest.bytes.source import Source
@@ -89,14 +90,16 @@ def _examine(part: MemoryPart, container: str) -> Recording:
         for row in catalog.table("health").to_pylist()
     ]
     codes, grave = ({note.code for note in health if note.severity in of} for of in ((LOW, MEDIUM, HIGH), (HIGH,)))
-    names = missing(file, held, codes, grave)
+    ways, optional = ways_of(file, held)
+    names = missing(file, held, ways.known, codes, grave)
     rules = _rules(result, health, names)
     needed_by: dict[str, list[str]] = defaultdict(list)
     for obstacle in rules.obstacles:
         for name in obstacle.settings:
             needed_by[name] += obstacle.rules
     hidden = None if result.judged else _hidden(result)
-    return Recording(file, held, health, rules, hidden, next_time(file, held, names, needed_by))
+    following = next_time(ways, names, needed_by, snippets(file, held, ways, set(names)))
+    return Recording(file, held, health, rules, hidden, following, optional=optional)
 
 
 def _examine_evidence(part: MemoryPart, container: str) -> Recording:

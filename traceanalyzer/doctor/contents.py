@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
-from traceanalyzer.derive.ledger.launch_calls import captured_launches
+from traceanalyzer.derive.launches.launch_calls import captured_launches
 from traceanalyzer.derive.recording.program import described
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.collectives import nccl_calls

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from traceanalyzer.result.recording.snippets import TRACEABLE
+from traceanalyzer.vocabulary.traced import TRACEABLE
 
 Advice = dict[str, str]
 

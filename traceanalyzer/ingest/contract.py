@@ -16,6 +16,8 @@ from traceanalyzer.ingest.bytes.kinds import Conversion
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.trace import Clock, RankSource, Role
+from traceanalyzer.result.recording.diagnosis import Contents, OptionalFact
+from traceanalyzer.result.recording.ways import Ways
 from traceanalyzer.vocabulary.health import HealthCode
 from traceanalyzer.vocabulary.levels import Severity
 
@@ -109,7 +111,10 @@ class Format(Kind):
 
     `about` is what such a file is, and `record` how to get one, both for a sentence: "an Nsight Systems SQLite export", "run nsys
     export --type sqlite". A file called as one of `suffixes` whose content is of no format at all stops the reading of its folder, so
-    that no rank is lost silently, unless `may_be_others` says that much else is called so.
+    that no rank is lost silently, unless `may_be_others` says that much else is called so. `optional` are facts that its recordings
+    may hold, which `doctor` names where they are absent too. `any_program` says that its profiler records any program that
+    uses a GPU, so that it is what to take where another profiler does not record enough. `recorded_with` tells, by the table that
+    lacks rows (`model.derived.Needs`), how its profiler records them, where that is news to many.
     """
 
     role: Role = "trace"
@@ -119,6 +124,9 @@ class Format(Kind):
     tables: Sequence[TableSpec] = ()
     may_be_others: bool = False
     conversion: Conversion | None = None
+    optional: Collection[OptionalFact] = ()
+    any_program: bool = False
+    recorded_with: Mapping[str, str] = {}
 
     def tries(self, source: Source, named: bool) -> bool:
         """Whether a file that no kind knows for certain is worth reading as this format, all the same: one that the user `named`, or
@@ -128,3 +136,7 @@ class Format(Kind):
     def vouches(self, source: Source) -> bool:
         """Whether a file that no kind knows for certain holds what stands in none but this format's, so that it is nothing foreign."""
         return False
+
+    def ways(self, held: Contents, producer: str) -> Ways:
+        """How the profiler that wrote a recording, of which it says `producer`, records what, for `doctor`."""
+        return Ways()

@@ -60,6 +60,10 @@ class Registry:
             raise InputError(f"no kind of file is called '{name}' here; install the package that reads it")
         return found
 
+    def format_named(self, name: str) -> Format | None:
+        """The format of that name; None where no package here brings it, as that of a store from elsewhere."""
+        return next((one for one in self.formats if one.name == name), None)
+
     def known(self, source: Source, named: bool) -> Source | None:
         """As `bytes.kinds.Kinds`."""
         if foreign.is_own(source.head):
@@ -85,6 +89,10 @@ class Registry:
         if called and not worth and not named:
             raise InputError(self.explain_unknown(source.path))
         return source if named else None
+
+    def is_own(self, source: Source) -> bool:
+        """As `bytes.kinds.Kinds`."""
+        return foreign.is_own(source.head) or foreign.is_own_page(source.head) is not None
 
     def kind_of(self, source: Source) -> Kind:
         """What reads a file. Raises InputError that says what to do when nothing does."""

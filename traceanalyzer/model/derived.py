@@ -15,14 +15,12 @@ Fill = int | tuple[str, ...]
 class Needs:
     """The table that must have rows for a derived one to say something about the program, and what to say when it has none.
 
-    `recorded_with` tells how the profiler that writes a format records it, by format, for those to whom that is news. `settings` are
-    what would record it, as `doctor` names them; `always_recorded` is true of work that any recording of a GPU holds, so that none
-    of it means that none ran.
+    `settings` are what would record it, as `doctor` names them; how a profiler does that, its format says. `always_recorded` is true of
+    work that any recording of a GPU holds, so that none of it means that none ran.
     """
 
     table: str
     reason: str
-    recorded_with: Mapping[str, str] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     always_recorded: bool = False
 

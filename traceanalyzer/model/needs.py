@@ -23,11 +23,7 @@ NO_COMMUNICATION = Needs(
     settings=("graph_kernels",),
     always_recorded=True,
 )
-_MEMORY = {
-    "kineto": "torch.profiler records them with profile_memory=True",
-    "nsys": "nsys records them with --cuda-memory-usage=true",
-}
-NO_MEMORY = Needs("memory_events", "the trace holds no memory events", _MEMORY, settings=("memory",))
+NO_MEMORY = Needs("memory_events", "the trace holds no memory events", settings=("memory",))
 
 EVENT_NEEDS = {
     "api_calls": NO_CALLS,

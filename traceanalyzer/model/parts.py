@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,6 +21,9 @@ from traceanalyzer.model.table_specs import table_specs
 
 _HASH_BYTES = 1 << 20
 _UNSEALED = b"0" * 64
+_MAGIC = b"PAR1"
+_ARROW_TYPES = b"ARROW:schema"
+"""Under this key a Parquet file keeps the Arrow types that its columns had."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +116,32 @@ def digest(path: Path) -> str:
     return value.hexdigest()
 
 
+def read_table(content: bytes, use_threads: bool) -> pa.Table:
+    """The columns of a file that `write_tables` made, in this version or an earlier one: what was a list of so many is a list.
+
+    Raises pa.ArrowException and OSError for a file that is damaged.
+    """
+    buffer = pa.BufferReader(content)
+    file = pq.ParquetFile(buffer)
+    types = file.schema_arrow
+    if any(pa.types.is_fixed_size_list(field.type) for field in types):
+        # Earlier versions wrote these as what they are. Of those that are null nothing older than pyarrow 26 makes such a list again:
+        # without the note on types it reads a list.
+        names = [field.name for field in types if pa.types.is_dictionary(field.type)]
+        file = pq.ParquetFile(buffer, metadata=_untyped(content), read_dictionary=names)
+    return file.read(use_threads=use_threads)
+
+
+def _untyped(content: bytes) -> pq.FileMetaData:
+    """What the end of a Parquet file says of it, except for the Arrow types of its columns."""
+    size = int.from_bytes(content[-8:-4], "little")
+    footer = content[-size - 8 :].replace(_ARROW_TYPES, _ARROW_TYPES.lower())
+    return pq.read_metadata(pa.BufferReader(_MAGIC + footer))
+
+
 def _write(path: Path, spec: TableSpec, blocks: Iterable[pa.Table]) -> int:
     """Write one table, or no file when it has no rows; return their number. The column `rank` is left to the name of a folder."""
-    schema = spec.schema.remove(spec.schema.get_field_index("rank"))
+    schema = _stored(spec.schema.remove(spec.schema.get_field_index("rank")))
     writer: pq.ParquetWriter | None = None
     waiting: Future[None] | None = None
     rows = 0
@@ -126,13 +153,33 @@ def _write(path: Path, spec: TableSpec, blocks: Iterable[pa.Table]) -> int:
             if waiting is not None:
                 waiting.result()
             writer = writer or pq.ParquetWriter(path, schema, **_parquet_options(spec))
-            waiting = beside.submit(writer.write_table, block.select(schema.names))
+            waiting = beside.submit(writer.write_table, _as_stored(block.select(schema.names), schema))
             rows += block.num_rows
         if waiting is not None:
             waiting.result()
     if writer is not None:
         writer.close()
     return rows
+
+
+def _stored(schema: pa.Schema) -> pa.Schema:
+    """The schema of a file. Lists of so many values each are written as lists: before pyarrow 26 null ones are not written, or not read."""
+    types = (pa.list_(f.type.value_type) if pa.types.is_fixed_size_list(f.type) else f.type for f in schema)
+    return pa.schema([field.with_type(kind) for field, kind in zip(schema, types, strict=True)])
+
+
+def _as_stored(block: pa.Table, schema: pa.Schema) -> pa.Table:
+    for at, field in enumerate(schema):
+        if pa.types.is_fixed_size_list(block.schema.field(at).type):
+            block = block.set_column(at, field, pa.chunked_array(map(_as_lists, block[at].chunks), field.type))
+    return block
+
+
+def _as_lists(array: pa.FixedSizeListArray) -> pa.ListArray:
+    """The same lists, of which the null ones are empty: a cast leaves values in these, and pyarrow 17 does not write that."""
+    sizes = array.is_valid().to_numpy(zero_copy_only=False) * np.int32(array.type.list_size)
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(sizes, dtype=np.int32)])
+    return pa.ListArray.from_arrays(pa.array(offsets), array.flatten(), mask=array.is_null())
 
 
 def _parquet_options(spec: TableSpec) -> dict[str, Any]:

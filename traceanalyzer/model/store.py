@@ -18,13 +18,12 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.files import is_folder, open_regular
 from traceanalyzer.model.conforming import Conforming
 from traceanalyzer.model.layout import MANIFEST, PARTS, file_of, located
-from traceanalyzer.model.parts import Part, PartFile, is_sealed, sealed
+from traceanalyzer.model.parts import Part, PartFile, is_sealed, read_table, sealed
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
 from traceanalyzer.model.table_specs import is_table_name, table_specs
 from traceanalyzer.model.trace import Input, Trace
@@ -288,7 +287,7 @@ def _rows(folder: Path | RemoteFolder, name: str, ordinal: int, file: PartFile) 
     if isinstance(folder, Path) and len(_names(folder, path.rpartition("/")[0])) > 1:
         raise ValueError(f"{path.rpartition('/')[0]} holds more than that was written")
     # Threads pay for a file of gigabytes only, and ranks are read at once anyway.
-    rows = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=file.bytes > _WORTH_THREADS)
+    rows = read_table(content, use_threads=file.bytes > _WORTH_THREADS)
     return rows.add_column(0, "rank", pa.repeat(pa.scalar(ordinal, pa.int32()), rows.num_rows))
 
 

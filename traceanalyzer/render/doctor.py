@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.recording.diagnosis import (
     Contents,
@@ -10,6 +12,7 @@ from traceanalyzer.result.recording.diagnosis import (
     HealthNote,
     Job,
     NextTime,
+    OptionalFact,
     Recording,
     RuleCheck,
 )
@@ -80,7 +83,7 @@ def _recording(recording: Recording, alike: str | None) -> list[str]:
     lines = _file(recording.file)
     if recording.could_not_judge:
         lines += wrap(recording.could_not_judge, "  ", "  ")
-    held = _rows(recording.tables) if recording.tables else _holds(recording.contents, recording.file.format)
+    held = _rows(recording.tables) if recording.tables else _holds(recording.contents, recording.optional)
     lines += ["", "Holds", *held]
     lines += ["", *_health(recording.health)]
     lines += ["", *_rules(recording.rules, recording.next_time)]
@@ -105,7 +108,7 @@ def _rows(tables: dict[str, int]) -> list[str]:
     return [line for label, text in rows for line in wrap(text, f"  {label:<{LABEL}} ", " " * (LABEL + 3))]
 
 
-def _holds(held: Contents, format_: str) -> list[str]:
+def _holds(held: Contents, optional: Collection[OptionalFact]) -> list[str]:
     rows: list[tuple[str, str]] = []
     for gpu in held.gpus[:MOST_GPUS]:
         name = f"GPU {gpu.device}" if gpu.device is not None else "unknown GPU"
@@ -135,7 +138,7 @@ def _holds(held: Contents, format_: str) -> list[str]:
     method = METHODS.get(held.step_method or "", held.step_method)
     steps = f"{format_count(held.steps)}, {method}, the first called {_short(held.first_step or '')}"
     rows.append(("steps", steps if held.steps else "none marked"))
-    rows += _facts(held, format_)
+    rows += _facts(held, optional)
     return [line for label, text in rows for line in wrap(text, f"  {label:<{LABEL}}", " " * (LABEL + 2))]
 
 
@@ -145,8 +148,8 @@ def _program(held: Contents) -> str:
     return f"{known} (compiled)" if held.program.compiled else known
 
 
-def _facts(held: Contents, format_: str) -> list[tuple[str, str]]:
-    """What is optional in a recording of its format, and whether it is there."""
+def _facts(held: Contents, optional: Collection[OptionalFact]) -> list[tuple[str, str]]:
+    """What is not in every recording, and whether it is there; of `optional` facts also that they are not."""
     rows = []
     sampled = (
         (held.cpu_samples, "stack of host threads", "stacks of host threads"),
@@ -158,13 +161,13 @@ def _facts(held: Contents, format_: str) -> list[tuple[str, str]]:
         rows.append(("page faults", f"{_many(held.page_faults, 'group', 'groups')} on managed memory"))
     if held.gpu_operations:
         rows.append(("launch records", _launches(held)))
-        if format_ != "nsys":
+        if "operator_links" in optional:
             rows.append(("operator links", _share(held.linked_to_operator, held.gpu_operations, "GPU operations")))
     operators = held.host_ranges.get("operator", 0)
-    if operators or held.shapes or held.framework or format_ != "nsys":
+    if operators or held.shapes or held.framework or "shapes" in optional:
         shapes = _share(held.shapes, operators, "operators") if operators or held.shapes else "none"
         rows.append(("input shapes", shapes))
-    if format_ != "nsys":
+    if "python_stacks" in optional:
         rows.append(("Python stacks", "yes" if held.host_ranges.get("python") else "none"))
     if held.graphs:
         hidden = f"{format_count(held.graphs)} launches recorded as a whole: the kernels inside are not visible"

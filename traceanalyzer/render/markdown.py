@@ -28,6 +28,7 @@ BESIDE = 8
 """GPUs with a column of their own; of more the spread is shown."""
 BAR = 25
 LATE = 3
+MOST_EVIDENCE = 4
 
 
 def render_markdown(result: Result, sections: Sequence[Section] = (), limit: int = LIMIT) -> str:
@@ -48,16 +49,19 @@ def render_markdown(result: Result, sections: Sequence[Section] = (), limit: int
     elif result.devices:
         blocks.append("No finding that gives anything.")
     others = _others([group for group in groups if group not in paying])
-    return clipped([*blocks, *_job(result), *section_blocks(sections), *others, *_rules(result)], limit)
+    return clipped([*blocks, *_job(result), *others, *section_blocks(sections), *_rules(result)], limit)
 
 
 def _about(result: Result) -> str:
     first, left = result.inputs[:1], len(result.inputs) - 1
     what = [f"{code(one.path)} ({text(one.producer)})" for one in first]
     what += [f"and {format_count(left)} more files"] if left > 0 else []
+    beside = result.evidence[:MOST_EVIDENCE]
+    about = [f"{code(one.path)} ({text(one.kind.replace('_', ' '))})" for one in beside]
+    about += [f"and {format_count(more)} more"] if (more := len(result.evidence) - len(beside)) else []
     tool = " ".join(filter(None, (result.tool.get("name"), result.tool.get("version"))))
     bound = [f"bound by **{text(bound_by_words(result.verdict.bound_by))}**"] if result.devices else []
-    return " · ".join([*bound, " ".join(what), text(tool)])
+    return " · ".join(filter(None, [*bound, " ".join(what), ", ".join(about), text(tool)]))
 
 
 def _settings(result: Result) -> list[str]:

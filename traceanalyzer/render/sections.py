@@ -103,7 +103,8 @@ def _most(block: Levels | Flame) -> str:
         return ""
     amount, path = max(paths, key=lambda one: one[0])
     whole = sum(amount for amount, _ in paths)
-    return f"{_amount(amount, block.unit)} of {_amount(whole, block.unit)} in {readable_name(path[-1], LONGEST)}"
+    end = readable_name(path[-1], LONGEST)
+    return f"{_amount(amount, block.unit)} of {_amount(whole, block.unit)} on the path with most, which ends in {end}"
 
 
 def _cell(value: int | float | str | None, unit: Unit) -> str:

@@ -61,7 +61,8 @@ def _inputs(result: Result) -> list[str]:
     left = len(result.inputs) - MOST_INPUTS
     lines += [f"        and {left} more"] if left > 0 else []
     for beside in result.evidence[:MOST_INPUTS]:
-        lines += wrap(evidence_words(beside), "beside  " if result.inputs else "input   ", "        ")
+        label = "beside  " if beside.placed_by else "input   "
+        lines += wrap(evidence_words(beside), label, "        ")
     left = len(result.evidence) - MOST_INPUTS
     lines += [f"        and {left} more"] if left > 0 else []
     for line in outside_lines(result.recordings):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePath
 from typing import Protocol
 
 from markupsafe import Markup
@@ -65,7 +66,8 @@ class ReportContext:
 
     @property
     def title(self) -> str:
-        return self.given_title or gpu_names.title(self.input_names)
+        files = self.input_names or [PurePath(one.path).name for one in self.result.evidence]
+        return self.given_title or gpu_names.title(files)
 
     @property
     def tool(self) -> Mapping[str, str]:

@@ -10,8 +10,8 @@ from traceanalyzer.derive.copies.pinned import pinned_time
 from traceanalyzer.derive.copies.round_trips import round_trips
 from traceanalyzer.derive.copies.tables import COPIES
 from traceanalyzer.derive.host.host import Host
+from traceanalyzer.derive.launches.launches import launching_ranges
 from traceanalyzer.derive.ledger.busy import Busy
-from traceanalyzer.derive.ledger.launches import launching_ranges
 from traceanalyzer.derive.streams.default_stream import OTHER, kept_in_line, roles
 from traceanalyzer.derive.streams.transfers import apart, exposed, on_compute_stream
 from traceanalyzer.intervals import join

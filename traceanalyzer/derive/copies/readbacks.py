@@ -14,8 +14,8 @@ from traceanalyzer.derive.copies.copies import pageable
 from traceanalyzer.derive.copies.tables import READBACKS
 from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.derive.host.host import Host
+from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.busy import Busy
-from traceanalyzer.derive.ledger.launches import call_of
 from traceanalyzer.derive.streams.transfers import apart, exposed
 from traceanalyzer.intervals import Array, Spans, covered, covered_before, join, total
 from traceanalyzer.vocabulary.lines import HOST_UNTRACED, HOST_WORK, LAUNCH_LATENCY, SYNCHRONIZATION

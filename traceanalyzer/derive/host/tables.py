@@ -37,12 +37,6 @@ SIDE_THREADS = TableSpec(
     "a thread that has Python frames and launches no kernels",
     tuple(Column(column.name, pa.int64(), None, column.doc) for column in (RANK, PROCESS, THREAD)),
 )
-_ALL_THREADS = {
-    "kineto": (
-        "torch.profiler records them with with_stack=True and "
-        "experimental_config=torch._C._profiler._ExperimentalConfig(profile_all_threads=True)"
-    ),
-}
 
 DERIVED = (
     # Which calls waited for the GPU.
@@ -72,7 +66,6 @@ DERIVED = (
         Needs(
             "side_threads",
             "the trace holds Python frames of no thread but those that launch",
-            _ALL_THREADS,
             settings=("python_stacks",),
         ),
         label="{duration} waiting for Python's lock[ in {place}]; {other:text}[ ran {frame}| ran Python]",

@@ -12,7 +12,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.kernels.kernels import by_name, is_compute
 from traceanalyzer.derive.kernels.tables import ATTENTION_BLOCKS
-from traceanalyzer.derive.ledger.launches import launching_ranges
+from traceanalyzer.derive.launches.launches import launching_ranges
 from traceanalyzer.intervals import Array
 
 REACH, REACH_WRITTEN = 8, 16

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.kernels.tables import KERNEL_PACE
-from traceanalyzer.derive.steps.trends import trend
+from traceanalyzer.derive.trends import trend
 from traceanalyzer.intervals import Array
 
 Floats = npt.NDArray[np.float64]

@@ -14,7 +14,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.kernels.kernel_names import Kernel, kernel_of
 from traceanalyzer.derive.kernels.tables import KERNEL_STATS, KERNELS
-from traceanalyzer.derive.ledger.launches import launching_ranges
+from traceanalyzer.derive.launches.launches import launching_ranges
 from traceanalyzer.intervals import Array, covered, union
 
 UNNAMED = Kernel("other")

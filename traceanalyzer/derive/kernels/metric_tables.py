@@ -48,7 +48,6 @@ DERIVED = (
         Needs(
             "gpu_metrics",
             "the trace holds no samples of the GPU's own metrics (SMs, memory, links)",
-            {"nsys": "nsys records them with --gpu-metrics-devices=cuda-visible"},
             settings=("counters",),
         ),
         label="traceanalyzer.derive.kernels.labels:metric",

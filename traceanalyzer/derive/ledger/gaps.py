@@ -17,12 +17,12 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host import activity_times
 from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.samples import OTHERS, THREAD
+from traceanalyzer.derive.launches.earlier_work import may_follow_earlier_work
+from traceanalyzer.derive.launches.launches import crowded
 from traceanalyzer.derive.ledger.gap_names import NAMES, NUMBERS, by_samples, part_names
 from traceanalyzer.derive.ledger.idle import Idle
-from traceanalyzer.derive.ledger.launches import crowded
 from traceanalyzer.derive.ledger.shared import Portion
 from traceanalyzer.derive.ledger.tables import GAPS
-from traceanalyzer.derive.recording.earlier_work import may_follow_earlier_work
 from traceanalyzer.derive.steps.steps import steps_at
 from traceanalyzer.derive.streams.event_waits import held_by_event
 from traceanalyzer.derive.streams.handover import HANDOVER_NS

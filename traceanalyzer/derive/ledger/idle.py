@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.faults import faulting_threads
-from traceanalyzer.derive.ledger.launches import call_of
 from traceanalyzer.derive.ledger.shared import Portion
 from traceanalyzer.intervals import Array, Spans
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.derive.ledger.launch_calls import first_unfinished
+from traceanalyzer.derive.launches.launch_calls import first_unfinished
 from traceanalyzer.derive.ledger.shared import Portion
 from traceanalyzer.derive.ledger.tables import LEDGER
 from traceanalyzer.model.markers import bounds_window

@@ -81,7 +81,6 @@ DERIVED = (
         Needs(
             "operator_shapes",
             "the trace holds no input shapes of operators",
-            {"kineto": "torch.profiler records them with record_shapes=True"},
             settings=("shapes",),
         ),
     ),

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.host import is_driver_overhead
-from traceanalyzer.derive.ledger.launches import MOST_GPUS, crowded
-from traceanalyzer.derive.recording.earlier_work import WORTH_SAYING, earlier_work_notes
+from traceanalyzer.derive.launches.earlier_work import WORTH_SAYING, earlier_work_notes
+from traceanalyzer.derive.launches.launches import MOST_GPUS, crowded
 from traceanalyzer.derive.recording.too_little import too_little
 from traceanalyzer.derive.replay.profiler_cost import FRAME_NS, ProfilerCost
 from traceanalyzer.intervals import clip, total, union

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
-from traceanalyzer.derive.ledger.launch_calls import captured_launches, graph_launches
+from traceanalyzer.derive.launches.launch_calls import captured_launches, graph_launches
 from traceanalyzer.model.trace import Input
 from traceanalyzer.units import format_count, format_duration, format_share
 from traceanalyzer.vocabulary.health import TOO_LITTLE

@@ -21,7 +21,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host
-from traceanalyzer.derive.ledger.launches import call_of
+from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.intervals import EMPTY, Array, Spans, clip, covered, covered_before, join, union
 
 NEVER = -(1 << 60)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.kernels.kernels import blocks
 from traceanalyzer.derive.steps.tables import STEP_GROWTH
-from traceanalyzer.derive.steps.trends import trend
+from traceanalyzer.derive.trends import trend
 from traceanalyzer.intervals import Array
 from traceanalyzer.names import readable_name
 from traceanalyzer.units import format_bytes, format_count, format_duration

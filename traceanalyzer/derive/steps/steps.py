@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
-from traceanalyzer.derive.ledger.launch_calls import first_unfinished
-from traceanalyzer.derive.ledger.tables import LAUNCHES
+from traceanalyzer.derive.launches.launch_calls import first_unfinished
+from traceanalyzer.derive.launches.tables import LAUNCHES
 from traceanalyzer.derive.steps import repetition
 from traceanalyzer.derive.steps.tables import STEP_OPS, STEP_STATS
 from traceanalyzer.intervals import Array, latest, latest_of

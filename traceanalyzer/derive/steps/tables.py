@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
-from traceanalyzer.derive.ledger.tables import LAUNCHES
+from traceanalyzer.derive.launches.tables import LAUNCHES
 from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.needs import NO_STEPS
 from traceanalyzer.model.schema import NAME, STEPS, Column, TableSpec

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.derive.ledger.launches import call_of
+from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.hardware_queues import free_from
 from traceanalyzer.derive.streams.tables import HELD_WORK

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
-from traceanalyzer.derive.ledger.launches import call_of
+from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.transfers import computes
 from traceanalyzer.intervals import Array

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.kernels.kernel_names import kernel_of
-from traceanalyzer.derive.ledger.launches import launching_ranges
+from traceanalyzer.derive.launches.launches import launching_ranges
 from traceanalyzer.derive.steps.step_ledger import line_times
 from traceanalyzer.derive.work import cycles
 from traceanalyzer.derive.work.tables import WORK_NAMES, WORK_OPS, WORK_SHAPES, WORK_UNITS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -14,10 +15,13 @@ from traceanalyzer.engine.rules.rulefile import read_rule
 from traceanalyzer.engine.rules.scenarios import FILE as SCENARIOS
 from traceanalyzer.engine.rules.yamlfile import MOST_BYTES
 from traceanalyzer.errors import ConfigError
+from traceanalyzer.extensions import offers
 from traceanalyzer.files import read_settings
 from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.resources import data_folder
 
+GROUP = "traceanalyzer.rules"
+"""The group of entry points of packages that hold rules, as FAMILY/ID-slug.yaml."""
 RULE_SUFFIXES = (".yaml", ".yml")
 MOST_FILES = 1_000
 # The narrower rule claims first; this breaks the ties that `after` leaves. Shipped rules that are not listed come last, by id.
@@ -62,14 +66,14 @@ def read_files(path: Path) -> list[tuple[str, str]]:
 
 
 def load_rules(own: Sequence[Path] = ()) -> list[Rule]:
-    """The shipped rules and those of the user's files and folders, in claim order.
+    """The shipped rules, those of other packages and those of the user's files and folders, in claim order.
 
     Raises ConfigError that names the first mistakes of a wrong file: `file:line:column: what`.
     """
     shipped = [*_shipped(), *_of_kinds()]
     # A file that is named twice, by itself and by its folder, is one file.
-    files = {Path(name).resolve(): (name, text) for path in own for name, text in read_files(path)}
-    users = parse_rules(files.values())
+    given = {Path(name).resolve(): (name, text) for path in own for name, text in read_files(path)}
+    users = parse_rules([*_of_packages(), *given.values()])
     _refuse([problem for rule in users for problem in lint_rule(rule, tests=False)])
     by_id = {rule.id: rule for rule in shipped}
     for rule in users:
@@ -88,6 +92,21 @@ def _of_kinds() -> tuple[Rule, ...]:
     """Those that kinds of evidence of other packages bring along."""
     folders = [folder for kind in kinds_of(EVIDENCE) if (folder := getattr(kind, "rules", None)) is not None]
     return tuple(rule for folder in folders for rule in parse_rules(rule_files(folder)))
+
+
+@cache
+def _of_packages() -> tuple[tuple[str, str], ...]:
+    """(name, text) of the rule files in packages that say so by an entry point: they count as a user's own."""
+    found: list[tuple[str, str]] = []
+    for offer in offers(GROUP):
+        package = offer.load()
+        own = rule_files(files(package)) if hasattr(package, "__path__") else []
+        if not own:
+            raise ConfigError(
+                f"{GROUP}: '{offer.name}' of {offer.package} is no package with rules in it (FAMILY/ID-slug.yaml)"
+            )
+        found += own
+    return tuple(found)
 
 
 def parse_rules(files: Iterable[tuple[str, str]]) -> list[Rule]:

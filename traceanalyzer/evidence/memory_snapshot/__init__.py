@@ -46,7 +46,7 @@ class MemorySnapshot(Evidence):
     def sections(self, result: Result, tables: Tables) -> Iterable[Section]:
         from traceanalyzer.evidence.memory_snapshot.section import sections
 
-        return sections(tables)
+        return sections(result, tables)
 
     def measure(self, tables: Tables) -> Mapping[str, int | float]:
         from traceanalyzer.evidence.memory_snapshot.measuring import measure

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
 from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.model.derived import Derived, Needs
+from traceanalyzer.model.needs import NO_MEMORY
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 _HERE = "traceanalyzer.evidence.memory_snapshot.answers"
@@ -58,6 +61,7 @@ SNAPSHOT_MEMORY = TableSpec(
         _flag("rising", "true: more is in use after every step"),
         _flag("flat", "true: as much is in use after each step but the first, within a hundredth of the peak"),
         _flag("growing", "true: each step takes more from the driver, though the level between steps is flat"),
+        _flag("recorded", "true: a history was recorded; without one the peak is what is in use at the snapshot"),
         _flag("whole", "true: the recorded history has the beginning of the program"),
         _flag("placed", "true: stacks were recorded"),
         _bytes("optimizer", "optimizer state in use between steps"),
@@ -311,7 +315,7 @@ DERIVED = (
     Derived(
         "snapshot_lanes",
         f"{_HERE}.drawing:snapshot_lanes",
-        (_HISTORIES, "ledger"),
+        (_HISTORIES, "ledger", "memory_stats"),
         SNAPSHOT_LANES,
         small=True,
         internal=True,
@@ -337,7 +341,7 @@ DERIVED = (
         f"{_HERE}.reserve:device_memory",
         ("memory_stats", _HISTORIES, "snapshot_segments", "devices"),
         DEVICE_MEMORY,
-        Needs("device_memory", "the trace holds no memory events", settings=("memory",)),
+        replace(NO_MEMORY, table="device_memory"),
         small=True,
         label="{peak_reserved} reserved[, {peak_allocated} in use]",
     ),

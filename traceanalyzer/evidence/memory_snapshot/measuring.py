@@ -8,8 +8,8 @@ from traceanalyzer.model.tables import Tables
 
 
 def measure(tables: Tables) -> Mapping[str, int | float]:
-    """As far as they are known; bytes."""
-    memory = tables.table("snapshot_memory").to_pylist()
+    """As far as they are known; bytes. Without a history there is no peak: what is held at a snapshot is no measure of one."""
+    memory = [row for row in tables.table("snapshot_memory").to_pylist() if row["recorded"]]
     found: dict[str, int | float] = {}
     for name, column in (("peak", "peak_allocated"), ("reserved", "peak_reserved"), ("level", "steady")):
         known = [row[column] for row in memory if row[column] is not None]

@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Key
+from traceanalyzer.evidence.memory_snapshot.answers.drawing import LAST_STEPS
+from traceanalyzer.evidence.memory_snapshot.answers.owners import NO_FRAME
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.result.document import Result
 from traceanalyzer.result.sections import Block, Flame, Grid, Lane, Levels, Mark, Section, Unit, Words
 from traceanalyzer.units import format_bytes
 
 SHOWN_OWNERS = 25
-_COLUMNS: tuple[tuple[str, Unit], ...] = (
-    ("Allocated at", "text"),
-    ("For", "text"),
-    ("At the peak", "bytes"),
-    ("Blocks", "count"),
-    ("Share", "share"),
-    ("Between steps", "bytes"),
-    ("At the snapshot", "bytes"),
-    ("As large as blocks of", "text"),
+PEAK_OWNER = "MEM006"
+"""The rule that says who holds most."""
+Row = dict[str, object]
+_COLUMNS: tuple[tuple[tuple[str, Unit], str], ...] = (
+    (("Allocated at", "text"), "place"),
+    (("For", "text"), "what"),
+    (("At the peak", "bytes"), "peak_bytes"),
+    (("Blocks", "count"), "peak_blocks"),
+    (("Share", "share"), "share"),
+    (("Between steps", "bytes"), "steady_bytes"),
+    (("At the snapshot", "bytes"), "end_bytes"),
+    (("As large as blocks of", "text"), "alike"),
 )
 
 
-def sections(tables: Tables) -> Iterable[Section]:
+def sections(result: Result, tables: Tables) -> Iterable[Section]:
     """One section for all GPUs of the snapshots; none without a snapshot."""
     memory = tables.table("snapshot_memory").to_pylist()
     if not memory:
         return
+    told = any(finding.rule == PEAK_OWNER for finding in result.findings)
     ranks = {row["rank"] for row in memory}
     blocks: list[Block] = []
     for row in memory:
         key = (row["rank"], row["device"])
-        blocks += _blocks(key, row, tables, _name(key, len(ranks), len(memory)))
+        blocks += _blocks(key, row, tables, _name(key, len(ranks), len(memory)), told)
     yield Section("memory-snapshot", "Memory", blocks, lanes=tuple(_lanes(tables.table("snapshot_lanes"))), order=100)
 
 
@@ -48,34 +55,33 @@ def _name(key: Key, ranks: int, gpus: int) -> str:
     )
 
 
-def _blocks(key: Key, memory: dict[str, object], tables: Tables, whose: str) -> Iterator[Block]:
-    yield Words(_words(memory, whose))
+def _blocks(key: Key, memory: Row, tables: Tables, whose: str, told: bool) -> Iterator[Block]:
+    owners = frames.by_device(tables.table("snapshot_owners"))[key].slice(0, SHOWN_OWNERS).to_pylist()
+    if words := _words(memory, owners, whose, told):
+        yield Words(words)
     levels = frames.by_device(tables.table("snapshot_levels"))[key]
     if levels.num_rows:
         steps = frames.by_device(tables.table("snapshot_steps"))[key]
         yield from _charts(levels, steps, memory, whose)
-    owners = frames.by_device(tables.table("snapshot_owners"))[key].slice(0, SHOWN_OWNERS).to_pylist()
+    when = "at the peak" if memory["recorded"] else "at the snapshot"
     if owners:
-        yield Grid(f"Who holds the peak{whose}", _COLUMNS, [_owner(row) for row in owners])
+        yield _owners(f"Who holds the memory in use {when}{whose}", owners, bool(memory["recorded"]))
     paths = frames.by_device(tables.table("snapshot_paths"))[key].to_pylist()
     if paths:
-        yield Flame(
-            f"Stacks of what is in use at the peak{whose}", "bytes", [(row["path"], row["bytes"]) for row in paths]
-        )
+        yield Flame(f"Stacks of what is in use {when}{whose}", "bytes", [(row["path"], row["bytes"]) for row in paths])
 
 
-def _words(memory: dict[str, object], whose: str) -> str:
-    said = [f"{memory['lead']}{whose}{memory['rest']}."]
-    if memory["placed"]:
-        said.append("Blocks that autograd's threads allocate in the backward pass carry no line of Python.")
-    else:
+def _words(memory: Row, owners: Sequence[Row], whose: str, told: bool) -> str:
+    """What neither a finding nor a line of health says; `told` is whether a finding says who holds the peak."""
+    said = [] if told else [f"{memory['lead']}{whose}{memory['rest']}."]
+    if not memory["placed"]:
         said.append("No stacks were recorded, so that no line can be named.")
-    if not memory["whole"]:
-        said.append("The recorded history has not the beginning of the program: a higher peak may lie before it.")
+    elif any(row["place"] == NO_FRAME for row in owners):
+        said.append("Blocks that autograd's threads allocate in the backward pass carry no line of Python.")
     return " ".join(said)
 
 
-def _charts(levels: pa.Table, steps: pa.Table, memory: dict[str, object], whose: str) -> Iterator[Levels]:
+def _charts(levels: pa.Table, steps: pa.Table, memory: Row, whose: str) -> Iterator[Levels]:
     series: dict[int, list[dict[str, int | str]]] = {}
     for row in levels.to_pylist():
         series.setdefault(row["series"], []).append(row)
@@ -83,19 +89,32 @@ def _charts(levels: pa.Table, steps: pa.Table, memory: dict[str, object], whose:
     times = [int(row["time_ns"]) for row in first]
     start, end, peak = memory["start_ns"], memory["end_ns"], memory["peak_allocated"]
     assert isinstance(start, int) and isinstance(end, int) and isinstance(peak, int)
-    marks = (Mark(start, end, f"peak: {format_bytes(peak)}"),)
-    spans = tuple(Mark(row["start_ns"], row["end_ns"], f"step {row['index']}") for row in steps.to_pylist())
+    mark = Mark(start, end, f"peak: {format_bytes(peak)}")
+    spans = [Mark(row["start_ns"], row["end_ns"], f"step {row['index']}") for row in steps.to_pylist()]
     owned = [(str(rows[0]["label"]), [int(row["bytes"]) for row in rows]) for rows in series.values()]
-    yield Levels(f"Memory in use over time{whose}", "bytes", times, owned, marks, spans)
+    yield Levels(f"Memory in use over time{whose}", "bytes", times, owned, [mark], spans)
+    last = spans[-LAST_STEPS:]
+    if len(spans) > LAST_STEPS:
+        inside = [i for i, time in enumerate(times) if last[0].start_ns <= time < last[-1].end_ns]
+        near = [(label, [values[i] for i in inside]) for label, values in owned]
+        marks = [mark] if last[0].start_ns <= start < last[-1].end_ns else []
+        title = f"Memory in use in the last {len(last)} steps{whose}"
+        yield Levels(title, "bytes", [times[i] for i in inside], near, marks, last)
     used = [sum(values) for values in zip(*(values for _, values in owned), strict=True)]
     unused = [max(int(row["reserved"]) - level, 0) for row, level in zip(first, used, strict=True)]
     both = [("in use", used), ("reserved, not in use", unused)]
-    yield Levels(f"Memory reserved over time{whose}", "bytes", times, both, marks, spans)
+    yield Levels(f"Memory reserved over time{whose}", "bytes", times, both, (), spans)
 
 
-def _owner(row: dict[str, object]) -> list[int | float | str | None]:
-    names = ("place", "what", "peak_bytes", "peak_blocks", "share", "steady_bytes", "end_bytes", "alike")
-    return [row[name] for name in names]  # type: ignore[misc]
+def _owners(title: str, owners: Sequence[Row], recorded: bool) -> Grid:
+    """Without the columns of which nothing is known, and without a history those of the peak, which is the snapshot then."""
+    shown = [
+        (column, name)
+        for column, name in _COLUMNS
+        if (recorded or name != "peak_bytes") and any(row[name] is not None for row in owners)
+    ]
+    rows = [[row[name] for _, name in shown] for row in owners]
+    return Grid(title, [column for column, _ in shown], rows)  # type: ignore[arg-type]
 
 
 def _lanes(lanes: pa.Table) -> Iterator[Lane]:

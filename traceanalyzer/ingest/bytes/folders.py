@@ -34,6 +34,9 @@ UNFINISHED = Note(
 ARCHIVED = Note(NOT_ALL_READ, INFO, "archives among the files were passed over; name one to read it")
 DOUBLED = Note(NOT_ALL_READ, INFO, "packed traces were passed over, because they lie there unpacked too")
 
+OTHERS = "files of no kind that is read here were passed over"
+_NAMED = 5
+
 
 def in_folder(folder: Path, kinds: Kinds, max_bytes: int | None) -> list[Source]:
     """The traces in a folder and the folders below it, in natural order. Raises InputError when there are none."""
@@ -62,6 +65,7 @@ def in_archive(archive: Source, kind: str, kinds: Kinds) -> list[Source]:
     wanted.sort(key=lambda member: natural(Path(member.name)))
     for member, opened in archives.sources_of(wanted):
         choice.offer(archive.path / member.name, opened)
+    choice.other += [archive.path / member.name for member in members if member not in wanted]
     found = choice.settled()
     if not found:
         held = ", ".join(
@@ -109,12 +113,13 @@ class _Choice:
         except InputError:
             if self.kinds.is_called_trace(path.name):
                 raise
+            self.other.append(path)
             return
         if archives.kind_of(source.head):
             self.archived.append(path)
         elif known := self.kinds.known(source, named=False):
             self.found.append(known)
-        else:
+        elif not self.kinds.is_own(source):
             self.other.append(path)
 
     def convert(self, path: Path, conversion: Conversion, there: set[Path], max_bytes: int | None) -> None:
@@ -141,6 +146,11 @@ class _Choice:
             for note, paths in ((UNFINISHED, self.unfinished), (ARCHIVED, self.archived), (DOUBLED, doubled))
             if paths
         ]
+        if self.other:
+            names = [path.name for path in self.other[:_NAMED]]
+            left = len(self.other) - len(names)
+            words = f"{OTHERS}: {', '.join(names)}{f' and {left} more' if left else ''}"
+            notes.append(Note(NOT_ALL_READ, INFO, words, len(self.other)))
         if found:
             found[0] = replace(found[0], notes=(*found[0].notes, *notes))
         return found

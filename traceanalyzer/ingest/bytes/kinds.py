@@ -44,6 +44,9 @@ class Kinds(Protocol):
         Raises InputError for what is known to be none that is read, where it was named or is called like a trace.
         """
 
+    def is_own(self, source: Source) -> bool:
+        """Whether this program wrote a file itself: it lies there for good reason, and is no input."""
+
     def is_called(self, name: str) -> bool:
         """Whether a file is called as files of some kind are, packed or not."""
 

@@ -35,8 +35,8 @@ from traceanalyzer.ranks.collectives.alignment import Line, by_order, by_sequenc
 from traceanalyzer.ranks.collectives.collective_names import ROOTED, SAME_SIZE, SYNCHRONIZING
 from traceanalyzer.ranks.collectives.instances import ENDS_NS, ENDS_SHARE, Matches, Parts, instances
 from traceanalyzer.ranks.collectives.lane_clocks import LaneClocks
-from traceanalyzer.ranks.collectives.peers import Messages, messages
-from traceanalyzer.ranks.collectives.process_groups import groups
+from traceanalyzer.ranks.groups.peers import Messages, messages
+from traceanalyzer.ranks.groups.process_groups import groups
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
 
 EPOCH_NS = 10**18

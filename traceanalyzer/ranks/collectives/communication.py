@@ -21,8 +21,8 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.grouped import Floats, Groups, Names, text_codes
 from traceanalyzer.derive.host.callers import Callers
+from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.busy import Busy
-from traceanalyzer.derive.ledger.launches import call_of
 from traceanalyzer.derive.steps.steps import steps_at
 from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.hardware_queues import one_queue
@@ -33,11 +33,11 @@ from traceanalyzer.ranks.collectives.classes import OPERATOR
 from traceanalyzer.ranks.collectives.collective_names import bus_factor, in_one_machine, kind_of, message_bytes, nvlink
 from traceanalyzer.ranks.collectives.collectives import lanes
 from traceanalyzer.ranks.collectives.grouped_sends import continue_back, describe
-from traceanalyzer.ranks.collectives.peers import peers
+from traceanalyzer.ranks.collectives.likely_waits import likely_waits
 from traceanalyzer.ranks.collectives.tables import COMMUNICATION, MATCHES
 from traceanalyzer.ranks.collectives.told import Told
+from traceanalyzer.ranks.groups.peers import peers
 from traceanalyzer.ranks.parallelism.parallelism import parallelism
-from traceanalyzer.ranks.waits.likely_waits import likely_waits
 
 MAIN_STREAM_SHARE = 0.10
 """A stream with less of the GPU's compute than this prepares buffers; it is not where the program computes."""

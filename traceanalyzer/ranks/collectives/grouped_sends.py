@@ -16,8 +16,8 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.grouped import Groups, text_codes
 from traceanalyzer.intervals import Array, latest_of
 from traceanalyzer.ranks.collectives.collective_names import kind_of
-from traceanalyzer.ranks.collectives.peers import BOTH, RECEIVE, SEND
 from traceanalyzer.ranks.collectives.told import Told
+from traceanalyzer.ranks.groups.peers import BOTH, RECEIVE, SEND
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
 
 COALESCED = "nccl:coalesced"

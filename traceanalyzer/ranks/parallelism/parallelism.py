@@ -18,7 +18,7 @@ from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.intervals import Array
-from traceanalyzer.ranks.collectives.peers import sides
+from traceanalyzer.ranks.groups.peers import sides
 from traceanalyzer.ranks.parallelism import parallelism_names as names
 from traceanalyzer.ranks.parallelism.parallelism_names import GATHERS, HOUSEKEEPING, POINT_TO_POINT, REDUCES, SIGNS
 from traceanalyzer.ranks.parallelism.parallelism_patterns import (

@@ -10,7 +10,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
-from traceanalyzer.ranks.collectives.peers import BOTH, RECEIVE
+from traceanalyzer.ranks.groups.peers import BOTH, RECEIVE
 from traceanalyzer.ranks.parallelism.parallelism_names import PIPELINE
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION
 

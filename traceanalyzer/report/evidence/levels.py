@@ -30,6 +30,10 @@ MOST_POINTS = 500
 MOST_SPANS, NAMED_SPANS = 200, 12
 BELOW, ABOVE = -0.05, 0.05
 """Where stretches and labels of marks lie, as shares of the highest sum."""
+LETTER = 0.018
+"""About what a letter takes of a chart's width, where it is narrow."""
+TO_THE_LEFT = 0.6
+"""Names of marks that lie further to the right than this share of the width stand to the left of them."""
 OTHERS = "others"
 
 
@@ -57,9 +61,13 @@ def levels_chart(levels: Levels, id_: str) -> Chart | None:
         _area(name, colour, at(times[shown]), rounded(series[shown], unit), unit_name)
         for name, colour, series in _stacked([name for name, _ in levels.series], values)
     ]
-    data += _spans(levels.spans, at, BELOW * peak / unit)
+    data += _spans(levels.spans, at, BELOW * peak / unit, at(times[-1:])[0])
     data += _marks(levels.marks, at, times, sums, ABOVE * peak / unit, unit)
-    caption = f"At most {write(int(sums[highest]))}, {format_duration(int(times[highest] - times[0]))} after it begins."
+    # A height that is reached again and again, or from the beginning on, has no moment.
+    top = sums == sums[highest]
+    once = highest > 0 and int((np.diff(top.astype(np.int8)) == 1).sum()) == 1
+    caption = f"At most {write(int(sums[highest]))}"
+    caption += f", {format_duration(int(times[highest] - times[0]))} after it begins." if once else "."
     if len(times) > len(shown):
         caption += f" Of {format_count(len(times))} moments those with the highest sum are drawn, {format_count(len(shown))} of them."
     if len(levels.spans) > MOST_SPANS:
@@ -118,7 +126,7 @@ def _area(name: str, colour: str, x: list[float], y: list[float], unit: str) -> 
     }
 
 
-def _spans(spans: Sequence[Mark], at: Callable[[Any], list[Any]], height: float) -> list[Dict]:
+def _spans(spans: Sequence[Mark], at: Callable[[Any], list[Any]], height: float, whole_axis: float) -> list[Dict]:
     """Stretches as lines, each a little shorter than it is so that neighbours can be told apart; few ones with their names."""
     first = list(spans[:MOST_SPANS])
     if not first:
@@ -140,7 +148,20 @@ def _spans(spans: Sequence[Mark], at: Callable[[Any], list[Any]], height: float)
     }
     if len(spans) > NAMED_SPANS:
         return [line]
-    return [line, _texts(starts, [round(2.1 * height, 4)] * len(first), [one.label for one in first], "middle right")]
+    named = _apart(starts, [one.label for one in first], whole_axis)
+    heights = [round(2.1 * height, 4)] * len(named)
+    return [line, _texts([starts[i] for i in named], heights, [first[i].label for i in named], "middle right")]
+
+
+def _apart(starts: Sequence[float], names: Sequence[str], axis_length: float) -> list[int]:
+    """Which of some names, from left to right, find room behind the one before."""
+    chosen: list[int] = []
+    free = -float("inf")
+    for i in sorted(range(len(starts)), key=lambda i: starts[i]):
+        if starts[i] >= free:
+            chosen.append(i)
+            free = starts[i] + (len(names[i]) + 1) * LETTER * axis_length
+    return chosen
 
 
 def _marks(
@@ -159,6 +180,7 @@ def _marks(
     held = sums[np.clip(np.searchsorted(times, starts, side="right") - 1, 0, len(times) - 1)]
     heights = [round(float(value) / unit + above / 3, 4) for value in held]
     names = [one.label for one in marks]
+    late = starts > times[0] + TO_THE_LEFT * (times[-1] - times[0])
     traces: list[Dict] = [
         {
             "type": "scatter",
@@ -172,7 +194,7 @@ def _marks(
             "text": [wrapped(name) for name in names],
             "showlegend": False,
         },
-        _texts(at(starts), heights, names, "top right"),
+        _texts(at(starts), heights, names, ["top left" if one else "top right" for one in late]),
     ]
     long = np.flatnonzero(ends > starts)
     if len(long):
@@ -193,7 +215,7 @@ def _marks(
     return traces
 
 
-def _texts(x: list[Any], y: list[float], names: Sequence[str], place: str) -> Dict:
+def _texts(x: list[Any], y: list[float], names: Sequence[str], place: str | list[str]) -> Dict:
     return {
         "type": "scatter",
         "mode": "text",

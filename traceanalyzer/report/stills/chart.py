@@ -154,10 +154,15 @@ class _Plot:
 
     def words(self, trace: Dict) -> None:
         """Texts that stand in the figure."""
-        for x, y, text in zip(
-            self.at_x(trace["x"]).tolist(), self.at_y(trace["y"]).tolist(), trace["text"], strict=True
+        said = trace.get("textposition", "")
+        places = said if isinstance(said, list) else [said] * len(trace["x"])
+        for x, y, text, place in zip(
+            self.at_x(trace["x"]).tolist(), self.at_y(trace["y"]).tolist(), trace["text"], places, strict=True
         ):
-            self.drawing.add(label(literal(text), x + 2, y + 4, css="ink"))
+            to_the_left = place.endswith("left")
+            self.drawing.add(
+                label(literal(text), x - 6 if to_the_left else x + 2, y + 4, "end" if to_the_left else "", "ink")
+            )
 
     def area(self, trace: Dict, base: Floats, top: Floats) -> None:
         """Between two lines of steps; each value holds until the next one's place."""

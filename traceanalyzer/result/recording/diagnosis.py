@@ -7,12 +7,14 @@ does not say. The same inputs give the same bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from traceanalyzer.result.document import Program
 from traceanalyzer.result.written import Written
 
 SCHEMA_VERSION = "1.0"
+OptionalFact = Literal["operator_links", "shapes", "python_stacks"]
+"""What recordings of some formats may hold and others never do."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,8 @@ class Recording:
     next_time: NextTime
     tables: dict[str, int] = field(default_factory=dict)
     """Of evidence: the rows of its tables, by name; empty for a trace."""
+    optional: tuple[OptionalFact, ...] = ()
+    """What its format may hold, to be named where it is absent too; not part of the JSON."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,8 @@ class Diagnosis(Written):
     def to_dict(self) -> dict[str, Any]:
         """As of every document; without evidence nothing is said of it."""
         body = super().to_dict()
+        for recording in body["recordings"]:
+            del recording["optional"]
         if not self.job.evidence:
             del body["job"]["evidence"]
             for recording in body["recordings"]:

@@ -24,6 +24,8 @@ from traceanalyzer.places import frame_text
 
 STRETCHES = 150
 LANE_STRETCHES = 600
+LAST_STEPS = 3
+"""So many steps at the end are drawn apart: what comes before a program has settled in often takes longer than all of its steps."""
 SHOWN_OWNERS = 7
 """So many owners have a colour of their own."""
 MOST_PATHS = 500
@@ -49,9 +51,20 @@ def kept_moments(curve: Curve, stretches: int) -> Array:
     return kept
 
 
+def _drawn(one: Judged) -> Array:
+    """The moments of the whole history and, closer together, of its last steps."""
+    curve = one.history.allocated
+    if one.periods.count <= LAST_STEPS:
+        return kept_moments(curve, STRETCHES)
+    first, last = np.searchsorted(curve.entry, one.periods.bounds[[-LAST_STEPS - 1, -1]]).tolist()
+    steps = Curve(curve.entry[first:last], curve.level[first:last])
+    close = kept_moments(steps, STRETCHES) if last > first else steps.entry
+    return np.union1d(kept_moments(curve, STRETCHES), close)
+
+
 def _levels(one: Judged) -> pa.Table:
     history, owners = one.history, one.owners
-    entries = kept_moments(history.allocated, STRETCHES)
+    entries = _drawn(one)
     peak = owners.bytes_of(history.alive(one.peak_entry), history.size)
     end = owners.bytes_of(history.alive(history.after - 1), history.size)
     shown = np.lexsort((-end, -peak))[:SHOWN_OWNERS]
@@ -150,10 +163,11 @@ def _paths(one: Judged, of_rank: pa.Table) -> list[dict[str, object]]:
     return found
 
 
-def snapshot_lanes(histories: list[Judged], ledger: pa.Table) -> pa.Table:
-    """What is in use and what is reserved within the window of each GPU whose clock the snapshot shares."""
+def snapshot_lanes(histories: list[Judged], ledger: pa.Table, memory_stats: pa.Table) -> pa.Table:
+    """What is in use and reserved within the window of each GPU whose clock the snapshot shares, where its trace says neither."""
+    known = {(row["rank"], row["device"]) for row in memory_stats.to_pylist()}
     windows = {(row["rank"], row["device"]): (row["start_ns"], row["end_ns"]) for row in ledger.to_pylist()}
-    tables = [_lane(one, *windows[one.history.key]) for one in histories if one.history.key in windows]
+    tables = [_lane(one, *windows[one.history.key]) for one in histories if one.history.key in windows.keys() - known]
     return frames.stack(SNAPSHOT_LANES, tables)
 
 

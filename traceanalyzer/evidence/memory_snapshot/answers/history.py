@@ -136,7 +136,8 @@ class History:
         """What was got from the driver and not given back."""
         events = self.driver_events
         size = np.where(frames.equals(events, "kind", *GIVEN_BACK), -1, 1) * frames.ints(events, "bytes")
-        begin = self.totals.get("reserved_start_bytes")
+        # Without a history what is reserved at the snapshot is all that is known.
+        begin = self.totals.get("reserved_start_bytes" if self.has_history else "reserved_bytes")
         return curve(frames.ints(events, "entry"), size, begin if isinstance(begin, int) else 0)
 
     def alive(self, entry: int) -> Flags:

@@ -49,6 +49,7 @@ def _memory(one: Judged, capacity: int | None) -> dict[str, object]:
         "rising": one.rising,
         "flat": one.flat,
         "growing": one.growing,
+        "recorded": history.has_history,
         "whole": one.whole,
         "placed": one.owners.placed,
     }

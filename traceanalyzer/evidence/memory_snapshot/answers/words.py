@@ -126,7 +126,9 @@ def twice(half: int, place: str) -> str:
 
 
 def reserve(peak: int, reserved: int) -> str:
-    """What is reserved beside a peak: `reserved memory follows it (882 MiB)`."""
+    """What is reserved beside a peak: `reserved memory follows it (882 MiB)`; less than the peak is no figure of the allocator's."""
+    if reserved < peak:
+        return "how much is reserved is not known"
     if reserved <= FOLLOWS * peak:
         return f"reserved memory follows it ({format_bytes(reserved)})"
     return f"{format_bytes(reserved)} are reserved"

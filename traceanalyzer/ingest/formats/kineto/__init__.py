@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import islice
 
 from traceanalyzer.ingest.bytes.containers import READ_BYTES, Condition
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts, Format, Progress, Sink
 from traceanalyzer.ingest.formats.kineto.text.opening import UTF8_BOM, json_key
+from traceanalyzer.result.recording.diagnosis import Contents
+from traceanalyzer.result.recording.ways import Ways
 
 _EVENTS, _PHASE, _TIME = (re.compile(json_key(key)) for key in ("traceEvents", "ph", "ts"))
 # Stands before the events of a trace, and in nothing else that is known here.
@@ -25,6 +28,13 @@ class Kineto(Format):
     about = "a PyTorch/Chrome trace (JSON)"
     record = "record with torch.profiler's export_chrome_trace"
     suffixes = (".json",)
+    optional = ("operator_links", "shapes", "python_stacks")
+    recorded_with: Mapping[str, str] = {
+        "memory_events": "torch.profiler records them with profile_memory=True",
+        "operator_shapes": "torch.profiler records them with record_shapes=True",
+        "side_threads": "torch.profiler records them with with_stack=True and "
+        "experimental_config=torch._C._profiler._ExperimentalConfig(profile_all_threads=True)",
+    }
 
     def sniff(self, source: Source) -> bool:
         return _is_events(source.head)
@@ -43,6 +53,11 @@ class Kineto(Format):
         from traceanalyzer.ingest.formats.kineto.importer import KinetoImporter
 
         return KinetoImporter().read(source, sink, progress)
+
+    def ways(self, held: Contents, producer: str) -> Ways:
+        from traceanalyzer.ingest.formats.kineto.advice.ways import ways
+
+        return ways(held, producer)
 
 
 def _is_events(head: bytes) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts, Format, Progress, Sink
 from traceanalyzer.ingest.formats.nsys.reports import Reports
 from traceanalyzer.ingest.formats.nsys.sqlite import SQLITE_MAGIC
+from traceanalyzer.result.recording.diagnosis import Contents
+from traceanalyzer.result.recording.ways import Ways
 
 _TABLES = re.compile(rb"CUPTI_ACTIVITY_KIND_|NVTX_EVENTS|TARGET_INFO_")
 
@@ -21,6 +24,11 @@ class Nsys(Format):
     record = "run nsys export --type sqlite"
     suffixes = (".sqlite",)
     conversion = Reports()
+    any_program = True
+    recorded_with: Mapping[str, str] = {
+        "gpu_metrics": "nsys records them with --gpu-metrics-devices=cuda-visible",
+        "memory_events": "nsys records them with --cuda-memory-usage=true",
+    }
 
     def sniff(self, source: Source) -> bool:
         return source.head.startswith(SQLITE_MAGIC) and _TABLES.search(source.head) is not None
@@ -36,6 +44,11 @@ class Nsys(Format):
         from traceanalyzer.ingest.formats.nsys.importer import NsysImporter
 
         return NsysImporter().read(source, sink, progress)
+
+    def ways(self, held: Contents, producer: str) -> Ways:
+        from traceanalyzer.ingest.formats.nsys.advice.ways import ways
+
+        return ways(held)
 
 
 KIND = Nsys()

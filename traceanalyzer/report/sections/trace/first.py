@@ -14,6 +14,7 @@ from traceanalyzer.report.sections.advice import Advice, advice
 from traceanalyzer.report.sections.findings_view import FindingView, recommendations
 from traceanalyzer.report.sections.glossary import BOUND_BY
 from traceanalyzer.result.document import Result
+from traceanalyzer.result.evidence_words import evidence_words
 from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import Note, notes
@@ -40,8 +41,8 @@ class HealthLine:
 class FirstView:
     """`judged` is False where the recording does not allow a verdict; `record` is then what to do about it.
 
-    `findings` are the first that matter, at most MATTERING; where there is none, `calm` says so. `outside` says what of the
-    recordings is not judged, `settings` what is not judged as shipped.
+    `findings` are the first that matter, at most MATTERING; where there is none, `calm` says so. `beside` names the files of evidence,
+    `outside` says what of the recordings is not judged, `settings` what is not judged as shipped.
     """
 
     judged: bool
@@ -52,6 +53,7 @@ class FirstView:
     more: int
     calm: str | None
     health: HealthLine
+    beside: list[str]
     record: list[tuple[str, list[Advice]]]
     outside: list[str]
     settings: str | None
@@ -60,7 +62,8 @@ class FirstView:
 def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
     """`findings` are the first of each rule, in the order of the result."""
     judged = is_judged(result)
-    matter = [view for view in findings if view.finding.matters] if judged else []
+    alone = bool(result.evidence) and not result.inputs and not _grave(result)
+    matter = [view for view in findings if view.finding.matters] if judged or alone else []
     bound_by = result.verdict.bound_by
     return FirstView(
         judged=judged,
@@ -71,7 +74,8 @@ def first_view(result: Result, findings: Sequence[FindingView]) -> FirstView:
         more=len(matter[MATTERING:]),
         calm=_calm(result, findings) if judged and not matter else None,
         health=_health(result),
-        record=[] if judged else _what_to_record(result),
+        beside=[evidence_words(one, short=True) for one in result.evidence],
+        record=[] if judged or alone else _what_to_record(result),
         outside=outside_lines(result.recordings),
         settings=settings_sentence(result.settings),
     )

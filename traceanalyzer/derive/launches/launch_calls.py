@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
-from traceanalyzer.derive.ledger.tables import LAUNCH_CALLS
+from traceanalyzer.derive.launches.tables import LAUNCH_CALLS
 from traceanalyzer.intervals import Array
 
 GRAPH_LAUNCH = "GraphLaunch"

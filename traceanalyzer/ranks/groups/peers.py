@@ -16,7 +16,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.intervals import Array
-from traceanalyzer.ranks.collectives.process_groups import members
+from traceanalyzer.ranks.groups.process_groups import members
 
 SEND, RECEIVE, BOTH = "send", "receive", "send-receive"
 _SIDES = re.compile(r"nccl:(?:send (\d+)->(\d+)|recv (\d+)<-(\d+))")

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.derive.ledger.launches import call_of
+from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.units import format_share
 from traceanalyzer.vocabulary.health import TOO_LITTLE
 from traceanalyzer.vocabulary.levels import LOW

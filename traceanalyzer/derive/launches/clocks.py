@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
-from traceanalyzer.derive.ledger.tables import CLOCKS
+from traceanalyzer.derive.launches.tables import CLOCKS
 from traceanalyzer.intervals import Array
 
 _DEVICE_WAITS = ("DeviceSynchronize", "CtxSynchronize")

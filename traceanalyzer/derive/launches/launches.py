@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.host import Host
-from traceanalyzer.derive.ledger.tables import LAUNCHES
+from traceanalyzer.derive.launches.tables import LAUNCHES
 from traceanalyzer.intervals import Array
 
 MOST_GPUS = 64

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from traceanalyzer.result.document import Program
 from traceanalyzer.result.recording.diagnosis import Snippet
+from traceanalyzer.result.recording.ways import NEW
 
-NEW = "  # missing so far"
 _HERE = " <new>"
 _BY_CALLS = ["--capture-range=cudaProfilerApi", "--capture-range-end=stop"]
 # Where no call starts the recording a range does, whose name need not be registered.

@@ -1,0 +1,1 @@
+"""What to record next time with the profilers that write Chrome's trace events, and how."""

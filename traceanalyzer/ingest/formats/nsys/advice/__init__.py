@@ -1,0 +1,1 @@
+"""What to record next time with Nsight Systems, and how."""
