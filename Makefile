@@ -16,10 +16,10 @@ demo: .venv/.run  ## Set up, then write demo/report.html from a fixture.
 
 test: lint  ## Set up, then run linters, type checks and the whole suite.
 	@$(BIN)/python -m compileall -q traceanalyzer  # hundreds of tests start the command anew
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-lowest: .venv-lowest/.made  ## The suite's essentials with the lowest versions of packages that pyproject.toml allows, in an environment of its own.
-	.venv-lowest/bin/python -m pytest -n auto $(LOWEST_TESTS)
+	.venv-lowest/bin/python -m pytest -n auto --dist worksteal $(LOWEST_TESTS)
 
 scripts:  ## Check the page's scripts with ESLint and node's test runner. Needs node 20 or newer and npm.
 	@cd ci/scripts && npm ci --silent --ignore-scripts --no-audit --no-fund

@@ -7,10 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.nsys.nsys_export import STRINGS, Tables, facts, global_id, kernel, make_export, memcpy, nvtx, runtime
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.analysis import analyze
+from traceanalyzer.derive.recording import program as programs
 from traceanalyzer.doctor import diagnose
 from traceanalyzer.ingest.pipeline import ingest
 from traceanalyzer.result.document import Result
@@ -232,3 +235,20 @@ def test_a_round_trip_is_data_that_nobody_used(
     assert ("CPY006" in found) is told
     if told:
         assert "target data" in json.dumps(found["CPY006"].recommend)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_no_name_with_a_sign_is_left_out(data: st.DataObject) -> None:
+    """The quick pass over all names keeps what the expressions for each sign find, with letters and digits of any script."""
+    sign = data.draw(st.sampled_from([*programs._BY_NAME.values(), programs._XLA]))
+    name = data.draw(st.from_regex(sign).filter(lambda text: text.isprintable() or "\n" in text))
+    assert programs._with_signs([name, "x"]) == {name}
+
+
+@pytest.mark.parametrize(
+    "name", ["é::at::native", "_QMäPö", "_１_gpu\n", "loop_ä_fusion", "a.omp_fn$omp_fn", "MPI_Send\n"]
+)
+def test_a_sign_among_letters_of_another_script(name: str) -> None:
+    assert any(sign.search(name) for sign in (*programs._BY_NAME.values(), programs._XLA))
+    assert programs._with_signs([name]) == {name}

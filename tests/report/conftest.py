@@ -89,8 +89,9 @@ def page_path(page: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     yield path.as_uri()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    """One for all: each test has a context of its own in it."""
     assert CHROMIUM, "chromium is not installed"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.recording.program_tables import PROGRAM
@@ -49,13 +50,18 @@ _SIGNS = {
     "thrust": r"\bthrust::",
     "cub": r"\bcub::",
     "openacc": r"_\d+_gpu(?:__red)?$|^(?:Compute Construct|Enter Data|Exit Data|Enqueue (?:Upload|Download|Launch))(?:@|: )",
-    "openmp": r"__omp_offloading_|^nvkernel_\w+_F\d+L\d+|[$_]omp_fn",
+    "openmp": r"__omp_offloading_|^nvkernel_\w+_F\d+L\d+|(?:\x24|_)omp_fn",
     "mpi": r"^MPI_[A-Z]\w+$",
     "amd": r"^hip[A-Z]\w+$|^Cijk_|__amd_rocclr|\brocblas|^rccl|\bmiopen",
 }
 # XLA's own names: JAX's, unless something else tells of TensorFlow or PyTorch.
 _XLA = re.compile(r"^XlaModule|^Thunk:#|\bxla::|^(?:loop|input)_\w*fusion(?:_\d+)?$|^gemm_fusion_\w+$")
 _BY_NAME = {trait: re.compile(sign) for trait, sign in _SIGNS.items()}
+# Whatever has a sign matches this too, in Arrow's expressions, which know no other letters and digits than those of ASCII.
+_ANY_SIGN = "|".join(
+    sign.replace(r"\b", "").replace(r"\w", ".").replace(r"\d", ".").replace("$", r"\n?$")
+    for sign in (*_SIGNS.values(), _XLA.pattern)
+)
 _GPU_NAMES = {
     "nvidia": re.compile(r"NVIDIA|Tesla|GeForce|Quadro|TITAN|\b[AVHBL]\d{2,3}\b", re.I),
     "amd": re.compile(r"AMD|Radeon|Instinct|\bMI\d{2,3}|gfx\d", re.I),
@@ -115,10 +121,18 @@ def described(table: pa.Table) -> Program:
 def _by_names(*tables: pa.Table) -> frozenset[str]:
     names = {name for table in tables for name in _names(table, "name")}
     names |= _names(tables[-1], "description") | _names(tables[-1], "group")
+    names = _with_signs(names)
     told = {trait for trait, sign in _BY_NAME.items() if any(map(sign.search, names))}
     if not told & {"jax", "tensorflow", "pytorch"} and any(map(_XLA.search, names)):
         told.add("jax")
     return frozenset(told)
+
+
+def _with_signs(names: Iterable[str]) -> set[str]:
+    """Those that may have any sign, found in one quick pass over all letters: a trace may have many names that are long."""
+    every = pa.array(names, pa.large_string())
+    found: set[str] = set(every.filter(pc.match_substring_regex(every, f"(?s){_ANY_SIGN}")).to_pylist())
+    return found
 
 
 def _names(table: pa.Table, column: str) -> set[str]:
