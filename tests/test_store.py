@@ -15,7 +15,6 @@ import traceanalyzer as ta
 from tests.support.places import FIXTURES
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.storing import ingest_to_store
-from traceanalyzer.model import store
 from traceanalyzer.model.placing import check_place
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.store import is_store, read_manifest, read_rank, read_store
