@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from traceanalyzer.names import capitalized
+from traceanalyzer.result import gain_words
 from traceanalyzer.result.document import Evidence, Finding, RuleOutcome
 from traceanalyzer.result.ranks import share_range, whose_time
 from traceanalyzer.result.words import gain as gain_words
@@ -77,7 +79,3 @@ def silent_rules(rules: Iterable[RuleOutcome]) -> list[tuple[list[str], str, str
             key = (rule.outcome.replace("_", " "), rule.reason or "no reason given")
             found.setdefault(key, []).append(rule.rule)
     return [(ids, outcome, reason) for (outcome, reason), ids in found.items()]
-
-
-def capitalized(words: str) -> str:
-    return words[:1].upper() + words[1:]

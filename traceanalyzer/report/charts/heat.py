@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyzer.names import capitalized
 from traceanalyzer.report.charts.figure import (
     Chart,
     Dict,
     View,
     axis,
-    capitalized,
     categories,
     layout,
     rounded,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from traceanalyzer.columns import Ints, integers
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.names import capitalized
 from traceanalyzer.report.charts.bars import Bar, bars
 from traceanalyzer.report.charts.figure import (
     MOST_MARKS,
@@ -19,7 +20,6 @@ from traceanalyzer.report.charts.figure import (
     Dict,
     View,
     axis,
-    capitalized,
     layout,
     rounded,
     text,
