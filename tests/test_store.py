@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from traceanalyzer.model.placing import check_place
 
 import traceanalyzer as ta
 from tests.support.places import FIXTURES

@@ -14,10 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
-from traceanalyzer.model.parts import read_table, sealed, write_tables
-from traceanalyzer.model.placing import check_place
-from traceanalyzer.model.store import read_manifest, read_store
-from traceanalyzer.model.versions import ADDED, OLDEST, is_readable, not_recorded, parsed
 
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
@@ -25,7 +21,7 @@ from tests.test_cli import run
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.storing import ingest_to_store
 from traceanalyzer.model.schema import DIM3, EVENT_TABLES, EXTRA_TABLES, SCHEMA_VERSION, Column, TableSpec, register
-from traceanalyzer.model.stores.parts import sealed
+from traceanalyzer.model.stores.parts import read_table, sealed, write_tables
 from traceanalyzer.model.stores.placing import check_place
 from traceanalyzer.model.stores.store import read_manifest, read_store
 from traceanalyzer.model.stores.versions import ADDED, OLDEST, is_readable, not_recorded, parsed

@@ -18,7 +18,7 @@ from traceanalyzer.export.text import decimals, joined, micros, quoted, text_of
 from traceanalyzer.export.tracks import Numbers, layers
 from traceanalyzer.model.launch_links import launch_links
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.result.gpu_names import gpu_of, part_of
+from traceanalyzer.result.words.gpu_names import gpu_of, part_of
 from traceanalyzer.vocabulary.lines import IDLE_PREFIX
 
 BATCH = 16_384

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from traceanalyzer.export.perfetto import Recording
 from traceanalyzer.redaction.data import places_of, processes_of, redaction_for
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpu_names import gpu_of
+from traceanalyzer.result.words.gpu_names import gpu_of
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")

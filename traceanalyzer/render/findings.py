@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from traceanalyzer.names import capitalized
-from traceanalyzer.result import gain_words
 from traceanalyzer.result.document import Evidence, Finding, RuleOutcome
 from traceanalyzer.result.ranks import share_range, whose_time
 from traceanalyzer.result.words import gain as gain_words
