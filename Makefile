@@ -3,8 +3,8 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-LOWEST_TESTS := tests/test_api.py tests/test_store.py tests/test_store_versions.py tests/test_cli.py tests/test_frames.py tests/test_export.py \
-  tests/test_outputs.py tests/test_wheel.py tests/report/test_report_charts.py tests/report/test_report_payload.py tests/test_findings.py
+LOWEST_TESTS := tests/house/test_api.py tests/model/test_store.py tests/model/test_store_versions.py tests/cli/test_cli.py tests/base/test_frames.py tests/export/test_export.py \
+  tests/render/test_outputs.py tests/house/test_wheel.py tests/report/test_report_charts.py tests/report/test_report_payload.py tests/analysis/test_findings.py
 DEMO_TRACE := tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz
 
 .PHONY: demo test test-lowest lint scripts format fuzz lock plotly bench pictures clean

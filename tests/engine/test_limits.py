@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.cli.test_cli import refused
 from tests.support.files import bound_socket
-from tests.test_cli import refused
 from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.expression import compile_expression
 from traceanalyzer.engine.language.kinds import NUMBER, TEXT

@@ -13,7 +13,7 @@ import pytest
 from forged_sqlite import JOURNAL_MAGIC, journal, page_size_of, super_record
 from nsys_export import Collected, kernel, make_export, read
 
-from tests.test_cli import run
+from tests.cli.test_cli import run
 from traceanalyzer.errors import InputError
 
 GPU = "CUPTI_ACTIVITY_KIND_KERNEL"

@@ -11,7 +11,7 @@ import pytest
 from forged_sqlite import edited, endless, page_size_of, schema_edited, with_tower
 from nsys_export import facts, kernel, make_export, nvtx, read, runtime
 
-from tests.test_cli import run
+from tests.cli.test_cli import run
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.formats.nsys.sqlite import database, sqlite_files
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_cli import run
 from tests.redaction.forms import ADDRESSES, MARK, TELLING
 from tests.support.kineto import KinetoTrace
-from tests.test_cli import run
 
 FORMS = (*TELLING, *(text.replace("10.17", "10.77") for text in ADDRESSES))
 HOST = "zq-s3cr3t-17"
