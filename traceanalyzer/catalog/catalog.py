@@ -99,6 +99,4 @@ class Catalog:
         needed = needs().get(name)
         if needed is None or self.table(needed.table).num_rows:
             return None
-        formats = {one.format for one in self._made["inputs"]}
-        ways = needed.recorded_with.items()
-        return "; ".join([needed.reason, *(way for format_, way in ways if format_ in formats)])
+        return needed.lacking({one.format for one in self._made["inputs"]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -37,7 +37,7 @@ from traceanalyzer.result.recording.diagnosis import (
 from traceanalyzer.result.recording.recording_advice import REMEDIES, missing, next_time
 from traceanalyzer.result.verdict import unjudged_headline
 from traceanalyzer.version import VERSION
-from traceanalyzer.vocabulary.levels import HIGH, LOW, MEDIUM
+from traceanalyzer.vocabulary.levels import HIGH, JUDGED, LOW, MEDIUM, NOT_APPLICABLE
 
 MOST_MISSING = 8
 """Missing ranks that are named."""
@@ -90,7 +90,7 @@ def _examine(part: MemoryPart, container: str) -> Recording:
     ]
     codes, grave = ({note.code for note in health if note.severity in of} for of in ((LOW, MEDIUM, HIGH), (HIGH,)))
     names = missing(file, held, codes, grave)
-    rules = _rules(result, health, names)
+    rules = _rules(result, health, names, {source.format})
     needed_by: dict[str, list[str]] = defaultdict(list)
     for obstacle in rules.obstacles:
         for name in obstacle.settings:
@@ -115,7 +115,7 @@ def _examine_evidence(part: MemoryPart, container: str) -> Recording:
         _file(source, container, span),
         contents(catalog),
         health,
-        _rules(found.result, health, []),
+        _rules(found.result, health, [], {source.format}),
         None if found.result.judged else found.result.verdict.headline,
         NextTime(settings, []),
         tables,
@@ -150,19 +150,18 @@ def _hidden(result: Result) -> str:
     return unjudged_headline(grave) if grave and result.devices else result.verdict.headline
 
 
-def _rules(result: Result, health: list[HealthNote], names: list[str]) -> RuleCheck:
-    """The rules that had nothing to judge or could not, those with one reason together, in claim order."""
+def _rules(result: Result, health: list[HealthNote], names: list[str], formats: Collection[str]) -> RuleCheck:
+    """The rules that had nothing to judge or could not, those with one reason together, in claim order; `formats` of the file."""
     lacking = {needed.reason: needed for needed in needs().values()}
+    # How to record what is missing is said once, under what to do next time.
+    bare = {needed.lacking(formats): needed.reason for needed in needs().values()}
     code = {note.message: note.code for note in health}
-    known = lacking.keys() | code.keys()
     groups: dict[tuple[str, str], list[str]] = {}
     for rule in result.rules:
-        if rule.outcome not in ("fired", "clean"):
+        if rule.outcome not in JUDGED:
             # Without any GPU work there is no need to tell which kind of it a rule misses.
-            reason = NO_GPU_WORK.reason if rule.outcome == "not_applicable" and "gpu" in names else rule.reason or ""
-            # How to record what is missing is said once, under what to do next time.
-            bare = reason.partition("; ")[0]
-            reason = bare if reason not in known and bare in known else reason
+            reason = NO_GPU_WORK.reason if rule.outcome == NOT_APPLICABLE and "gpu" in names else rule.reason or ""
+            reason = bare.get(reason, reason)
             groups.setdefault((rule.outcome, reason), []).append(rule.rule)
     obstacles = []
     for (outcome, reason), rules in groups.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from traceanalyzer.model.schema import TableSpec
@@ -25,6 +25,11 @@ class Needs:
     recorded_with: Mapping[str, str] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     always_recorded: bool = False
+
+    def lacking(self, formats: Collection[str]) -> str:
+        """The reason, and how the profilers that write these formats record it."""
+        ways = (way for format_, way in self.recorded_with.items() if format_ in formats)
+        return "; ".join([self.reason, *ways])
 
 
 @dataclass(frozen=True)
