@@ -19,7 +19,14 @@ class InputError(TraceAnalyzerError):
 
 
 class ChangedError(InputError):
-    """A store that is another one than when reading it began; who begins again reads the new one."""
+    """A store that is another one than when reading it began; who begins again reads the new one. `happened` is all but what to do."""
+
+    def __init__(self, happened: str) -> None:
+        super().__init__(f"{happened}; give the command again when nobody writes it")
+        self.happened = happened
+
+    def __reduce__(self) -> tuple[type[ChangedError], tuple[str]]:
+        return type(self), (self.happened,)
 
 
 class ConfigError(TraceAnalyzerError):

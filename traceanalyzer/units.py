@@ -92,6 +92,11 @@ def format_bytes(count: float) -> str:
     return _scaled(count, _SIZES, "B")
 
 
+def bytes_digits(count: float) -> tuple[float, str, int]:
+    """What `format_bytes` writes, as number, unit, and how many decimals three digits take."""
+    return _digits(count, _SIZES, "B")
+
+
 def format_share(share: float) -> str:
     """A fraction as percent: 0.613 -> "61%", 0.014 -> "1.4%"; what is tiny but there is never shown as zero, nor nearly all as all."""
     percent = share * 100
@@ -117,11 +122,14 @@ def format_value(value: float, unit: str | None) -> str:
 
 
 def _scaled(value: float, scales: tuple[tuple[int, str], ...], base: str) -> str:
+    scaled, unit, digits = _digits(value, scales, base)
+    text = f"{scaled:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
+
+
+def _digits(value: float, scales: tuple[tuple[int, str], ...], base: str) -> tuple[float, str, int]:
+    """The number in the unit that fits, that unit, and how many decimals three digits take; whole in the smallest unit."""
     # 999.6 us would print as "1000 us": a unit is left as soon as rounding reaches the next one.
     scale, unit = next(((s, u) for s, u in scales if abs(value) >= s * 0.9995), (1, base))
     scaled = value / scale
-    if scale == 1:
-        return f"{round(scaled)} {base}"
-    digits = max(0, 3 - len(str(int(abs(scaled)))))
-    text = f"{scaled:.{digits}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
+    return (round(scaled), unit, 0) if scale == 1 else (scaled, unit, max(0, 3 - len(str(int(abs(scaled))))))

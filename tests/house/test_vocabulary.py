@@ -25,6 +25,8 @@ OTHER_MEANINGS = {
 }
 """Words of the vocabulary that mean something else there."""
 LEVEL = set(levels.SEVERITIES)
+# An error is many things; the other outcomes of rules are nothing else.
+OUTCOME = set(levels.OUTCOMES) - {levels.ERROR}
 # Names of lines, columns and causes that mean nothing else.
 PLAIN = {
     *(name for name in lines.LINES if re.search(r"[._]", name)),
@@ -39,12 +41,17 @@ ONLY_CAUSES = set(lines.IDLE_CAUSES) - {"mpi", "os"}
 
 
 def spelled(source: str) -> list[tuple[int, str]]:
-    """The line and the word of each literal that spells a code, a level, a cause or a line of the ledger."""
+    """The line and the word of each literal that spells a code, a level, an outcome, a cause or a line of the ledger."""
     tree = ast.parse(source)
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     words = {(node.lineno, node.value) for node in ast.walk(tree) if _text(node) is not None and id(node) not in docs}
-    plain = {(at, word) for at, word in words if word in LEVEL | PLAIN or re.search(r"\bTRC\d{3}\b|^idle[._]$", word)}
-    held = {(node.lineno, node.value) for node in _held(tree) if _text(node) in CAUSE}
+    plain = {
+        (at, word)
+        for at, word in words
+        if word in LEVEL | OUTCOME | PLAIN or re.search(r"\bTRC\d{3}\b|^idle[._]$", word)
+    }
+    held = {(node.lineno, node.value) for node in _held(tree, HOLDERS) if _text(node) in CAUSE}
+    held |= {(node.lineno, node.value) for node in _held(tree, {"outcome"}) if _text(node) == levels.ERROR}
     return sorted(plain | held)
 
 
@@ -63,24 +70,24 @@ def _items(node: ast.AST) -> list[ast.AST]:
     return list(node.elts) if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [node]
 
 
-def _held(tree: ast.AST) -> Iterator[ast.AST]:
-    """The literals that are said of something called cause, line or the like."""
+def _held(tree: ast.AST, holders: set[str]) -> Iterator[ast.AST]:
+    """The literals that are said of something called so."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
-            if any(_name(side) in HOLDERS for side in sides):
+            if any(_name(side) in holders for side in sides):
                 yield from (item for side in sides for item in _items(side))
-        elif isinstance(node, ast.keyword) and node.arg in HOLDERS:
+        elif isinstance(node, ast.keyword) and node.arg in holders:
             yield node.value
         elif isinstance(node, ast.Call):
             texts = [_text(argument) for argument in node.args]
-            if HOLDERS.intersection(filter(None, texts)):
+            if holders.intersection(filter(None, texts)):
                 yield from node.args
             if _name(node.func) == "Verdict":
                 yield from node.args[:1]
         elif isinstance(node, ast.Dict):
             yield from (
-                value for key, value in zip(node.keys, node.values, strict=True) if key and _text(key) in HOLDERS
+                value for key, value in zip(node.keys, node.values, strict=True) if key and _text(key) in holders
             )
             yield from _group([key for key in node.keys if key])
         elif isinstance(node, (ast.Tuple, ast.List, ast.Set)):
@@ -139,6 +146,10 @@ def test_no_template_spells_one():
         ('Device(bound_by="launch")', "launch"),
         ('{"cause": "host", "ns": 1}', "host"),
         ('LATE = ("queued", "dependency")', "queued"),
+        ('RuleOutcome(rule.id, "fired", None)', "fired"),
+        ('rule.outcome in ("could_not_judge", other)', "could_not_judge"),
+        ('rule.outcome == "error"', "error"),
+        ('Expectation(outcome="error")', "error"),
     ],
 )
 def test_a_planted_word_is_found(code, word):
@@ -151,6 +162,7 @@ def test_a_planted_word_is_found(code, word):
         'frames.equals(ops, "class", "communication")',
         'folder / "input"',
         'KINDS = ("compute", "communication", "memcpy", "memset")',
+        'one.level == "error"',
         '{"mpi": "MPI call", "os": "call of the operating system", "python": "frame"}',
         'def f():\n    """What is low, and of TRC001."""\n    return "lower"',
     ],

@@ -48,7 +48,7 @@ from traceanalyzer.result.verdict import Split, judge, one_gpu, unjudged_headlin
 from traceanalyzer.result.words.gpu_names import shared_name
 from traceanalyzer.result.words.outside import with_outside
 from traceanalyzer.version import VERSION
-from traceanalyzer.vocabulary.levels import HIGH
+from traceanalyzer.vocabulary.levels import CLEAN, HIGH
 from traceanalyzer.vocabulary.lines import BUSY_LINES, COMPUTE, IDLE, LINES, column
 
 _SUMMED = (
@@ -154,7 +154,7 @@ def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule], settings: 
 
 def _with_thresholds(outcome: RuleOutcome, settings: Settings) -> RuleOutcome:
     """A rule that found nothing by other thresholds than its own says so."""
-    said = settings.of_rule(outcome.rule) if outcome.outcome == "clean" else None
+    said = settings.of_rule(outcome.rule) if outcome.outcome == CLEAN else None
     return replace(outcome, reason="; ".join(filter(None, (outcome.reason, said)))) if said else outcome
 
 

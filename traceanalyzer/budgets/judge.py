@@ -18,6 +18,7 @@ from traceanalyzer.result.settings import Settings, settings_apart, settings_sen
 from traceanalyzer.result.verdict import unjudged_headline
 from traceanalyzer.urls import url_of
 from traceanalyzer.version import VERSION
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 
 REPORT = "report.html"
 
@@ -56,9 +57,9 @@ def judged(
     held = [_held(assertion, given, captures, baseline, baseline_place) for assertion in assertions]
     reasons = [f"{one.capture.name}: {why}" for one in given if (why := _unsound(one.capture))]
     errors = [one for one in held if one.level == "error"]
-    reasons += [f"{one.text}: {one.reason}" for one in errors if one.outcome == "could_not_judge"]
+    reasons += [f"{one.text}: {one.reason}" for one in errors if one.outcome == COULD_NOT_JUDGE]
     broken = any(one.outcome == "failed" for one in errors)
-    outcome = "failed" if broken else "could_not_judge" if reasons else "passed"
+    outcome = "failed" if broken else COULD_NOT_JUDGE if reasons else "passed"
     return Check(
         tool={"name": "traceanalyzer", "version": VERSION},
         outcome=outcome,
@@ -140,7 +141,7 @@ def _show(
     assertion: Assertion, all_: Together, shown: Given | None, baseline: str | None
 ) -> tuple[str | None, str | None]:
     """The command that shows why an assertion does not pass, and what to open then."""
-    if shown is None or all_.outcome not in ("failed", "could_not_judge") or shown.place == "-":
+    if shown is None or all_.outcome not in ("failed", COULD_NOT_JUDGE) or shown.place == "-":
         return None, None
     place, rule = shlex.quote(shown.place), rule_of(assertion)
     if shown.saved:
@@ -158,12 +159,12 @@ def _headline(outcome: str, held: Sequence[Held], reasons: Sequence[str]) -> str
     count = sum(one.outcome != OFF for one in held)
     broken = [one for one in held if one.outcome == "failed"]
     errors, warned = (sum(one.level == level for one in broken) for level in ("error", "warn"))
-    unjudged = sum(one.outcome == "could_not_judge" for one in held)
+    unjudged = sum(one.outcome == COULD_NOT_JUDGE for one in held)
     also = [f"{warned} only warned about" for _ in range(bool(warned))]
     also += [f"{unjudged} could not be judged" for _ in range(bool(unjudged))]
     if outcome == "failed":
         return f"Failed: {', '.join([f'{errors} of {_budgets(count)} {_are(errors)} broken', *also])}."
-    if outcome == "could_not_judge":
+    if outcome == COULD_NOT_JUDGE:
         return unjudged_headline(reasons[0].rstrip("."))
     kept = count - warned - unjudged
     return f"Passed: {', '.join([f'{kept} of {_budgets(count)} {_are(kept)} kept', *also])}."

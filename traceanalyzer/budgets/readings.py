@@ -14,6 +14,7 @@ from traceanalyzer.result.captures.capture import Capture, Value
 from traceanalyzer.result.captures.check import Reading
 from traceanalyzer.result.captures.metrics import figures_of, is_of_a_step, why_missing
 from traceanalyzer.result.comparing.alike import unlike, unlike_work
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, NOT_APPLICABLE
 
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -76,7 +77,7 @@ def together(
         if unknown:
             raise UnknownFigureError(unknown.reason)
     except UnknownFigureError as why:
-        return Together("could_not_judge", None, None, nearest, str(why))
+        return Together(COULD_NOT_JUDGE, None, None, nearest, str(why))
     return Together("passed", found, limit, nearest, nearest.reason)
 
 
@@ -138,6 +139,6 @@ def _figure(capture: Capture, name: str) -> Value:
 
 def _of_rule(rule: str, capture: Capture) -> tuple[Value, str | None]:
     """The number of findings of a rule. What a rule does not apply to has none, and the reason says so."""
-    if not capture.unjudged and capture.outcomes.get(rule) == "not_applicable":
+    if not capture.unjudged and capture.outcomes.get(rule) == NOT_APPLICABLE:
         return Value(0, "count"), capture.reasons.get(rule, "it does not apply")
     return _figure(capture, f"{rule}.findings"), None

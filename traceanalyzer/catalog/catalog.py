@@ -13,7 +13,7 @@ import pyarrow as pa
 from traceanalyzer.catalog.declarations import declared, event_tables, function_of, needs
 from traceanalyzer.columns.frames import Key
 from traceanalyzer.errors import ConfigError
-from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.kinds import FORMATS, kinds_of
 from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.trace import Trace
@@ -100,6 +100,10 @@ class Catalog:
         needed = needs().get(name)
         if needed is None or self.table(needed.table).num_rows:
             return None
-        formats = {one.format for one in self._made["inputs"]}
-        ways = (kind.recorded_with.get(needed.table) for kind in kinds_of(FORMATS) if kind.name in formats)
-        return "; ".join([needed.reason, *filter(None, ways)])
+        return lacking(needed, {one.format for one in self._made["inputs"]})
+
+
+def lacking(needed: Needs, formats: Collection[str]) -> str:
+    """The reason of what a table needs, and how the profilers that write these formats record it."""
+    ways = (kind.recorded_with.get(needed.table) for kind in kinds_of(FORMATS) if kind.name in formats)
+    return "; ".join([needed.reason, *filter(None, ways)])

@@ -189,7 +189,7 @@ def begins_again(verb: Callable[P, None]) -> Callable[P, None]:
         try:
             verb(*args, **kwargs)
         except ChangedError as error:
-            tell(f"{str(error).partition(';')[0]}; reading the new one")
+            tell(f"{error.happened}; reading the new one")
             verb(*args, **kwargs)
 
     return run

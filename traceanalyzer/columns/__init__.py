@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 MISSING = -1
-"""What stands for a null."""
+"""No place: a null among what is never below 0, such as ids, rows, counts and sizes. What `integers` and `encoded` give."""
 NULL = np.iinfo(np.int64).min
-"""What a null integer is in numpy where -1 may be a value; no real id or time has this one."""
+"""No value: a null among numbers that may be any, -1 too. What `ints` gives; no real id or time is this one."""
 
 # Where a dictionary is smaller than both, looking which of its names are used costs more than it saves.
 _FEW_NAMES, _FEW_BYTES = 64, 16 << 10
@@ -21,7 +21,7 @@ SMALL_BYTES = 64 << 10
 
 
 def integers(table: pa.Table, column: str) -> Ints:
-    """A column as int64, MISSING for nulls."""
+    """A column that is never below 0, as int64, MISSING for nulls; `ints` where -1 may be a value."""
     values = pc.fill_null(table[column].cast(pa.int64()), MISSING)
     array: Ints = values.to_numpy().astype(np.int64, copy=False)
     return array

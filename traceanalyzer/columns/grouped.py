@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -32,6 +33,10 @@ class Groups:
     def order(self) -> Array:
         """The rows group by group, in each as they stand."""
         return np.argsort(self.of, kind="stable")
+
+    def rows(self) -> Iterator[Array]:
+        """The rows of each group, as they stand."""
+        return iter(np.split(self.order, self._starts[1:]) if len(self) else ())
 
     @cached_property
     def _starts(self) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from traceanalyzer.analysis import analyze_parts, parts_of
 from traceanalyzer.analysis.evidence import kind_named, span_of
 from traceanalyzer.analysis.parts import MemoryPart
+from traceanalyzer.catalog.catalog import lacking
 from traceanalyzer.catalog.declarations import needs
 from traceanalyzer.config import Config
 from traceanalyzer.doctor.contents import contents, extent
@@ -38,7 +39,7 @@ from traceanalyzer.result.recording.diagnosis import (
 from traceanalyzer.result.recording.recording_advice import REMEDIES, missing, next_time
 from traceanalyzer.result.verdict import unjudged_headline
 from traceanalyzer.version import VERSION
-from traceanalyzer.vocabulary.levels import HIGH, LOW, MEDIUM
+from traceanalyzer.vocabulary.levels import HIGH, JUDGED, LOW, MEDIUM, NOT_APPLICABLE
 
 MOST_MISSING = 8
 """Missing ranks that are named."""
@@ -92,7 +93,7 @@ def _examine(part: MemoryPart, container: str) -> Recording:
     codes, grave = ({note.code for note in health if note.severity in of} for of in ((LOW, MEDIUM, HIGH), (HIGH,)))
     ways, optional = ways_of(file, held)
     names = missing(file, held, ways.known, codes, grave)
-    rules = _rules(result, health, names)
+    rules = _rules(result, health, names, {source.format})
     needed_by: dict[str, list[str]] = defaultdict(list)
     for obstacle in rules.obstacles:
         for name in obstacle.settings:
@@ -118,7 +119,7 @@ def _examine_evidence(part: MemoryPart, container: str) -> Recording:
         _file(source, container, span),
         contents(catalog),
         health,
-        _rules(found.result, health, []),
+        _rules(found.result, health, [], {source.format}),
         None if found.result.judged else found.result.verdict.headline,
         NextTime(settings, []),
         tables,
@@ -153,23 +154,22 @@ def _hidden(result: Result) -> str:
     return unjudged_headline(grave) if grave and result.devices else result.verdict.headline
 
 
-def _rules(result: Result, health: list[HealthNote], names: list[str]) -> RuleCheck:
-    """The rules that had nothing to judge or could not, those with one reason together, in claim order."""
-    lacking = {needed.reason: needed for needed in needs().values()}
+def _rules(result: Result, health: list[HealthNote], names: list[str], formats: Collection[str]) -> RuleCheck:
+    """The rules that had nothing to judge or could not, those with one reason together, in claim order; `formats` of the file."""
+    absent = {needed.reason: needed for needed in needs().values()}
+    # How to record what is missing is said once, under what to do next time.
+    bare = {lacking(needed, formats): needed.reason for needed in needs().values()}
     code = {note.message: note.code for note in health}
-    known = lacking.keys() | code.keys()
     groups: dict[tuple[str, str], list[str]] = {}
     for rule in result.rules:
-        if rule.outcome not in ("fired", "clean"):
+        if rule.outcome not in JUDGED:
             # Without any GPU work there is no need to tell which kind of it a rule misses.
-            reason = NO_GPU_WORK.reason if rule.outcome == "not_applicable" and "gpu" in names else rule.reason or ""
-            # How to record what is missing is said once, under what to do next time.
-            bare = reason.partition("; ")[0]
-            reason = bare if reason not in known and bare in known else reason
+            reason = NO_GPU_WORK.reason if rule.outcome == NOT_APPLICABLE and "gpu" in names else rule.reason or ""
+            reason = bare.get(reason, reason)
             groups.setdefault((rule.outcome, reason), []).append(rule.rule)
     obstacles = []
     for (outcome, reason), rules in groups.items():
-        needed = lacking.get(reason)
+        needed = absent.get(reason)
         remedies = REMEDIES.get(code.get(reason, ""), needed.settings if needed else ())
         settings = [name for name in remedies if name in names]
         none_ran = needed is not None and needed.always_recorded and not settings

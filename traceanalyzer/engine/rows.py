@@ -6,7 +6,6 @@ Rows are positions in a table whose columns are decoded once a run (`Columns`); 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.columns.frames import together
+from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.kinds import Kind, column_kind, number
 from traceanalyzer.units import NS
@@ -163,16 +163,12 @@ class TableRows:
         if not keys:
             yield {}, self
             return
-        code = self.source.groups(keys) if self._at is None else self.source.groups(keys)[self._at]
-        if not len(code):
-            return
-        if (code == code[0]).all():
+        number = self.source.groups(keys)
+        groups = Groups(number if self._at is None else number[self._at])
+        if len(groups) == 1:
             yield self._keys(keys, 0), self
             return
-        order = np.argsort(code, kind="stable")
-        borders = np.concatenate(([0], np.flatnonzero(np.diff(code[order])) + 1, [len(order)]))
-        for start, end in pairwise(borders):
-            rows = order[start:end]
+        for rows in groups.rows():
             yield self._keys(keys, int(rows[0])), self._taken(rows)
 
     def _keys(self, keys: tuple[str, ...], row: int) -> dict[str, pa.Scalar]:

@@ -21,7 +21,7 @@ from traceanalyzer.engine.rules.program import Program, compile_rule
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.result.document import Finding, RuleOutcome
 from traceanalyzer.vocabulary.health import TOO_LITTLE
-from traceanalyzer.vocabulary.levels import HIGH, INFO
+from traceanalyzer.vocabulary.levels import CLEAN, COULD_NOT_JUDGE, ERROR, FIRED, HIGH, INFO, NOT_APPLICABLE, Outcome
 
 # A rule that makes more groups than anyone reads is wrong about its group_by.
 MAX_GROUPS = 1000
@@ -55,7 +55,7 @@ class EngineResult:
 class _AbstainedError(Exception):
     """A rule that does not apply or cannot judge, and why."""
 
-    def __init__(self, outcome: str, reason: str) -> None:
+    def __init__(self, outcome: Outcome, reason: str) -> None:
         super().__init__(reason)
         self.outcome = outcome
 
@@ -83,19 +83,19 @@ def run_rules(
     off = disabled or {}
     for rule in rules:
         if rule.id in off:
-            outcomes.append(RuleOutcome(rule.id, "not_applicable", f"switched off {off[rule.id]}"))
+            outcomes.append(RuleOutcome(rule.id, NOT_APPLICABLE, f"switched off {off[rule.id]}"))
             continue
         restore = run.book.snapshot()
         try:
             found, note = run.rule(rule)
             findings += found
-            outcomes.append(RuleOutcome(rule.id, "fired" if found else "clean", note))
+            outcomes.append(RuleOutcome(rule.id, FIRED if found else CLEAN, note))
         except _AbstainedError as abstained:
             outcomes.append(RuleOutcome(rule.id, abstained.outcome, str(abstained)))
         except Exception as error:
             # Whatever a rule trips over is that rule's outcome: one bad rule must not cost the user the other findings.
             restore()
-            outcomes.append(RuleOutcome(rule.id, "error", f"{type(error).__name__}: {error}"))
+            outcomes.append(RuleOutcome(rule.id, ERROR, f"{type(error).__name__}: {error}"))
     return EngineResult(by_gain(findings), outcomes, run.book.table(), run.first_sentences)
 
 
@@ -123,7 +123,7 @@ class _Run:
         self._check_required(rule)
         sick = self._unfit(rule.requires.healthy)
         if sick and not any(rank not in sick for rank, _ in self.windows.gpus):
-            raise _AbstainedError("could_not_judge", next(iter(sick.values())))
+            raise _AbstainedError(COULD_NOT_JUDGE, next(iter(sick.values())))
         rows = self._rows(rule, program, sick)
         weak = self._sick(rule.requires.weakened_by)
         most = max(MAX_GROUPS, len(self.windows.gpus))
@@ -150,7 +150,7 @@ class _Run:
                         "its findings hold more than anybody reads; narrow where, having or group_by, or lower limit"
                     )
         if unjudged and not findings:
-            raise _AbstainedError("could_not_judge", unjudged[0])
+            raise _AbstainedError(COULD_NOT_JUDGE, unjudged[0])
         left_out = [*(["some ranks were left out: " + next(iter(sick.values()))] if sick else []), *unjudged[:1]]
         return findings, "; ".join(left_out) or None
 
@@ -158,12 +158,12 @@ class _Run:
         for name in (rule.source, *rule.requires.tables, *rule.requires.columns):
             reason = self.tables.unavailable(name)
             if reason:
-                raise _AbstainedError("not_applicable", reason)
+                raise _AbstainedError(NOT_APPLICABLE, reason)
         for name, columns in rule.requires.columns.items():
             table = self.tables.table(name)
             for column in columns:
                 if len(table) and table[column].null_count == len(table):
-                    raise _AbstainedError("not_applicable", f"not recorded for {name}: {_about(name, column)}")
+                    raise _AbstainedError(NOT_APPLICABLE, f"not recorded for {name}: {_about(name, column)}")
 
     def _sick(self, codes: Sequence[str]) -> dict[int | None, str]:
         """Rank -> message of the first health row with one of these codes."""
@@ -204,4 +204,4 @@ def _characters(finding: Finding) -> int:
 def _about(table: str, column: str) -> str:
     """What a column holds, in the words of its declaration."""
     declared = rule_tables()[table].column(column)
-    return declared.doc.split(";")[0] if declared else column
+    return declared.about if declared else column

@@ -24,12 +24,17 @@ DIM3 = pa.list_(pa.int32(), 3)
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its Arrow type, its unit or None, and what it means."""
+    """One column: its Arrow type, its unit or None, and what it means: what it holds and, after a semicolon, more of it."""
 
     name: str
     type: pa.DataType
     unit: Unit | None
     doc: str
+
+    @property
+    def about(self) -> str:
+        """What it holds, in a few words."""
+        return self.doc.partition(";")[0]
 
 
 @dataclass(frozen=True)

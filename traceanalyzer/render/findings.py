@@ -11,6 +11,7 @@ from traceanalyzer.result.ranks import share_range, whose_time
 from traceanalyzer.result.words import gain as gain_words
 from traceanalyzer.result.words.gpu_names import gpu_name
 from traceanalyzer.units import format_count, format_duration, format_share
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, ERROR
 
 MOST_ALIKE, FIRST_ALIKE = 7, 3
 """So many findings of one rule are named; of more the first, and the rest by their range."""
@@ -74,7 +75,7 @@ def silent_rules(rules: Iterable[RuleOutcome]) -> list[tuple[list[str], str, str
     """Rules that could not judge, or failed: those with the same reason together, what became of them, and why."""
     found: dict[tuple[str, str], list[str]] = {}
     for rule in rules:
-        if rule.outcome in ("could_not_judge", "error"):
+        if rule.outcome in (COULD_NOT_JUDGE, ERROR):
             key = (rule.outcome.replace("_", " "), rule.reason or "no reason given")
             found.setdefault(key, []).append(rule.rule)
     return [(ids, outcome, reason) for (outcome, reason), ids in found.items()]

@@ -14,7 +14,7 @@ from traceanalyzer.result.ranks import notes
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.words.gain import is_of_all
 from traceanalyzer.units import format_count
-from traceanalyzer.vocabulary.levels import HIGH, MEDIUM
+from traceanalyzer.vocabulary.levels import ERROR, HIGH, MEDIUM
 
 MOST = 10
 """GitHub shows so many annotations of each kind for a step."""
@@ -37,7 +37,7 @@ def render_github(result: Result, fail_on: str | None = None) -> str:
     if settings := settings_sentence(result.settings):
         written.append(("notice", command("notice", settings, NAME)))
     for rule in result.rules:
-        if rule.outcome == "error":
+        if rule.outcome == ERROR:
             written.append(("warning", command("warning", rule.reason or "no reason given", f"{rule.rule} failed")))
     everywhere = is_of_all(result)
     written += [_finding(finding, _kind(finding.severity, fail_on), everywhere) for finding in result.findings]

@@ -13,7 +13,7 @@ from traceanalyzer.result.gate import at_least, exit_code
 from traceanalyzer.result.ranks import notes
 from traceanalyzer.result.words.gain import is_of_all
 from traceanalyzer.result.words.gpu_names import gpu_name
-from traceanalyzer.vocabulary.levels import MEDIUM
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, ERROR, FIRED, MEDIUM, NOT_APPLICABLE
 
 USUAL = MEDIUM
 """A finding fails its rule from this severity on, where nothing else is asked for."""
@@ -34,7 +34,7 @@ def render_junit(result: Result, fail_on: str | None = None) -> bytes:
     for rule in result.rules:
         _case(suite, rule, own.pop(rule.rule, []), fail_on or USUAL, everywhere)
     for rule_id, findings in own.items():
-        _case(suite, RuleOutcome(rule_id, "fired", None, findings[0].title), findings, fail_on or USUAL, everywhere)
+        _case(suite, RuleOutcome(rule_id, FIRED, None, findings[0].title), findings, fail_on or USUAL, everywhere)
     return document(suite)
 
 
@@ -82,9 +82,9 @@ def _case(suite: ElementTree.Element, rule: RuleOutcome, findings: list[Finding]
             _written_out(failing, everywhere),
             first.severity,
         )
-    elif rule.outcome == "error":
+    elif rule.outcome == ERROR:
         _say(case, "error", rule.reason or "no reason given")
-    elif rule.outcome in ("not_applicable", "could_not_judge"):
+    elif rule.outcome in (NOT_APPLICABLE, COULD_NOT_JUDGE):
         words = f"{rule.outcome.replace('_', ' ')}: {rule.reason or 'no reason given'}"
         ElementTree.SubElement(case, "skipped", message=_legal(words))
     if len(failing) < len(findings):

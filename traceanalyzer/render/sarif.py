@@ -22,7 +22,7 @@ from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result, RuleOutcome
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.result.settings import settings_sentence
-from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW, MEDIUM
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, ERROR, FIRED, HIGH, INFO, LOW, MEDIUM
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST = 5_000
@@ -50,7 +50,7 @@ def render_sarif(result: Result) -> bytes:
 def _document(result: Result, most: int) -> bytes:
     known = {rule.rule for rule in result.rules}
     unknown = {finding.rule: finding.title for finding in result.findings if finding.rule not in known}
-    rules = [*result.rules, *(RuleOutcome(rule, "fired", None, title) for rule, title in unknown.items())]
+    rules = [*result.rules, *(RuleOutcome(rule, FIRED, None, title) for rule, title in unknown.items())]
     own: dict[str, list[Finding]] = {}
     for finding in result.findings:
         own.setdefault(finding.rule, []).append(finding)
@@ -67,7 +67,7 @@ def _document(result: Result, most: int) -> bytes:
         "automationDetails": {"id": f"{NAME}/"},
         "invocations": [
             {
-                "executionSuccessful": result.judged and all(rule.outcome != "error" for rule in result.rules),
+                "executionSuccessful": result.judged and all(rule.outcome != ERROR for rule in result.rules),
                 "toolExecutionNotifications": [*_notifications(result, index, len(result.findings) - most)],
             }
         ],
@@ -173,8 +173,8 @@ def _notifications(result: Result, index: dict[str, int], left: int) -> Iterator
     if settings := settings_sentence(result.settings):
         yield _notification(settings, "note", None, index)
     for rule in result.rules:
-        if rule.outcome in ("could_not_judge", "error"):
-            level = "error" if rule.outcome == "error" else "warning"
+        if rule.outcome in (COULD_NOT_JUDGE, ERROR):
+            level = "error" if rule.outcome == ERROR else "warning"
             words = f"{rule.rule} {rule.outcome.replace('_', ' ')}: {rule.reason or 'no reason given'}"
             yield _notification(words, level, rule.rule, index)
     if left > 0:

@@ -14,6 +14,7 @@ from traceanalyzer.engine.rules.rulefile import read_rule
 from traceanalyzer.engine.rules.scenario import Scenario
 from traceanalyzer.errors import did_you_mean
 from traceanalyzer.vocabulary.health import NOT_ALL_READ
+from traceanalyzer.vocabulary.levels import CLEAN, FIRED
 
 
 def lint_rules(files: Iterable[tuple[str, str]], shipped: Mapping[str, str] | None = None) -> list[Problem]:
@@ -75,7 +76,7 @@ def _tests(rule: Rule) -> Iterator[Problem]:
         except ValueError as error:
             yield rule.problem(test.path, f"the rows make no trace: {error}")
     outcomes = {test.expect.outcome for test in rule.tests}
-    if "fired" not in outcomes:
+    if FIRED not in outcomes:
         yield rule.problem(("tests",), "no test must fire; add one with expect: fires or {level: ...}")
-    if "clean" not in outcomes:
+    if CLEAN not in outcomes:
         yield rule.problem(("tests",), "no test must stay silent; add one with expect: clean")

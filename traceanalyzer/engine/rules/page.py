@@ -13,6 +13,7 @@ from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.engine.run import run_rules
 from traceanalyzer.result.advice import plain
 from traceanalyzer.units import format_duration, format_value
+from traceanalyzer.vocabulary.levels import FIRED
 
 WIDTH = 100
 # What the levels of a rule without a ladder of its own are.
@@ -84,7 +85,7 @@ def _advice(step: Mapping[str, str]) -> list[str]:
 
 def _example(rule: Rule) -> list[str]:
     """The first test that fires, its rows and what the rule says of them."""
-    for test in (test for test in rule.tests if test.expect.outcome == "fired"):
+    for test in (test for test in rule.tests if test.expect.outcome == FIRED):
         try:
             found = run_rules([rule], Scenario(test.given)).findings
         except ValueError:

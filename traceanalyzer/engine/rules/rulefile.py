@@ -36,7 +36,7 @@ from traceanalyzer.engine.rules.scenarios import named_scenarios
 from traceanalyzer.engine.rules.yamlfile import Document, Mark, Path, YamlError, read_yaml
 from traceanalyzer.errors import did_you_mean
 from traceanalyzer.units import UNITS
-from traceanalyzer.vocabulary.levels import CONFIDENCES, SEVERITIES
+from traceanalyzer.vocabulary.levels import CONFIDENCES, FIRED, SEVERITIES
 from traceanalyzer.vocabulary.losses import CATEGORIES
 
 Word = TypeVar("Word", bound=str)
@@ -313,10 +313,10 @@ class _Reader:
             self.known(path, value, EXPECT)
             level = self.one_of((*path, "level"), SEVERITIES) if "level" in value else None
             amount = literal_of(value["recoverable"])[0] if "recoverable" in value else None
-            return Expectation("fired", level, amount if isinstance(amount, int) else None, value.get("says"))
+            return Expectation(FIRED, level, amount if isinstance(amount, int) else None, value.get("says"))
         if value not in EXPECTED:
             self.complain(path, f"'expect' is one of {', '.join(EXPECTED)}, or a mapping such as {{level: high}}")
-        return Expectation("fired" if value not in EXPECTED or value == "fires" else value)
+        return Expectation(FIRED if value not in EXPECTED or value == "fires" else value)
 
 
 def _row_count(given: Any) -> int:

@@ -295,9 +295,7 @@ def _damaged(place: Place, digest: str, what: str, remedy: str = _AGAIN) -> Inpu
     """The error for a store that is not what its manifest of that digest says: another one by now, or damaged."""
     with suppress(InputError):
         if stated(place).digest != digest:
-            return ChangedError(
-                f"{shown(place)}: was replaced while it was read; give the command again when nobody writes it"
-            )
+            return ChangedError(f"{shown(place)}: was replaced while it was read")
     return InputError(f"{shown(place)}: damaged store ({what}); {remedy}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from traceanalyzer.render.comparing.check_parts import several, where
 from traceanalyzer.render.github import MOST, command
 from traceanalyzer.result.captures.check import Check, Held
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 
 NAME = "traceanalyzer check"
 
@@ -13,8 +14,8 @@ def render_check(check: Check) -> str:
     """The verdict as a notice or an error, then one command an assertion. Ends in a newline."""
     lines = [command("notice" if check.outcome == "passed" else "error", check.headline, NAME)]
     errors = [one for one in check.assertions if one.level == "error" and one.outcome == "failed"]
-    errors += [one for one in check.assertions if one.level == "error" and one.outcome == "could_not_judge"]
-    warnings = [one for one in check.assertions if one.level == "warn" and one.outcome in ("failed", "could_not_judge")]
+    errors += [one for one in check.assertions if one.level == "error" and one.outcome == COULD_NOT_JUDGE]
+    warnings = [one for one in check.assertions if one.level == "warn" and one.outcome in ("failed", COULD_NOT_JUDGE)]
     # The verdict is one of the errors.
     lines += [
         command("warning", f"damaged: {why}", one.place)

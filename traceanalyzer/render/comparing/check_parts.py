@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from traceanalyzer.result.captures.check import Check, Held
 from traceanalyzer.units import format_value
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 
 
 def sections(check: Check) -> list[tuple[str, list[Held]]]:
@@ -12,7 +13,7 @@ def sections(check: Check) -> list[tuple[str, list[Held]]]:
     found = {
         "broken": [one for one in failed if one.level == "error"],
         "warned": [one for one in failed if one.level != "error"],
-        "could not judge": [one for one in check.assertions if one.outcome == "could_not_judge"],
+        "could not judge": [one for one in check.assertions if one.outcome == COULD_NOT_JUDGE],
         "kept": [one for one in check.assertions if one.outcome == "passed"],
         "off": [one for one in check.assertions if one.outcome == "off"],
     }

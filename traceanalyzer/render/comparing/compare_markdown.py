@@ -26,12 +26,13 @@ from traceanalyzer.result.comparing.words import (
     unit_words,
 )
 from traceanalyzer.units import format_count
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 from traceanalyzer.vocabulary.lines import line_words
 
 MOST = 20
 """So many kernels, operators or collectives are named in each direction; they are folded away."""
 LONGEST_NAME = 80
-SIGNS = {"faster": "🟢", "slower": "🔴", "no_change": "⚪", "could_not_judge": "⚠️"}
+SIGNS = {"faster": "🟢", "slower": "🔴", "no_change": "⚪", COULD_NOT_JUDGE: "⚠️"}
 """Beside the words, never instead of them."""
 OPEN_STATES = ("fixed", "new", "worse")
 """Findings that are not folded away."""

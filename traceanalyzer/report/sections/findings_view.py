@@ -13,7 +13,7 @@ from traceanalyzer.result.ranks import share_range, whose_time
 from traceanalyzer.result.words.gain import Gain, gain, is_of_all
 from traceanalyzer.result.words.gpu_names import gpu_name
 from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
-from traceanalyzer.vocabulary.levels import INFO
+from traceanalyzer.vocabulary.levels import FIRED, INFO
 
 OTHERS = 16
 """Findings like the first of their rule that are shown in full."""
@@ -113,7 +113,7 @@ def finding_groups(
     together = is_of_all(result)
     return [
         _finding_group(
-            rules.get(rule, RuleOutcome(rule, "fired", None)),
+            rules.get(rule, RuleOutcome(rule, FIRED, None)),
             [
                 _finding_view(rules.get(rule), number, _key(rule, at), finding, place, group_label, together)
                 for at, (number, finding) in enumerate(findings[: OTHERS + 1])

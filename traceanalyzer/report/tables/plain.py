@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from traceanalyzer.report.tables.table import Column, DataTable
-from traceanalyzer.units import format_bytes, format_count
+from traceanalyzer.units import bytes_digits, format_count
 
 FIRST_ROWS = 25
 """As many as tables.js shows at first."""
@@ -72,9 +72,10 @@ def _format(column: Column, unit: str | None) -> Callable[[Any], str]:
 
 def _size(value: int) -> str:
     """Bytes with three digits, whose zeros stay as in a browser."""
-    amount, unit = format_bytes(value).split()
-    decimals = 0 if unit == "B" else max(3 - len(amount.partition(".")[0]), 0)
-    return f"{float(amount):.{decimals}f} {unit}"
+    amount, unit, digits = bytes_digits(value)
+    amount = round(amount, digits)
+    decimals = 0 if unit == "B" else max(3 - len(str(int(amount))), 0)
+    return f"{amount:.{decimals}f} {unit}"
 
 
 def _fixed(value: float, size: float, decimals: int) -> str:

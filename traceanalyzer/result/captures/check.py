@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from traceanalyzer.exit_codes import FAILED, NOT_JUDGED, PASSED
 from traceanalyzer.result.written import Written
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 
 SCHEMA_VERSION = "1.0"
-OUTCOMES = ("passed", "failed", "could_not_judge")
-EXIT_CODES = {"passed": PASSED, "failed": FAILED, "could_not_judge": NOT_JUDGED}
+OUTCOMES = ("passed", "failed", COULD_NOT_JUDGE)
+EXIT_CODES = {"passed": PASSED, "failed": FAILED, COULD_NOT_JUDGE: NOT_JUDGED}
 
 
 @dataclass(frozen=True)

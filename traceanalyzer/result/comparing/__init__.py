@@ -14,6 +14,7 @@ from traceanalyzer.result.comparing.merge import merged
 from traceanalyzer.result.comparing.noise import LEAST, LEVEL, source, spread
 from traceanalyzer.result.comparing.problems import problem_changes
 from traceanalyzer.version import VERSION
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 
 NO_NOISE = "one unit of work on each side does not tell a change from noise; record more steps, or give several captures of each"
 NO_TIME = "a unit of work takes no time on one side"
@@ -34,7 +35,7 @@ def compare(base: Sequence[Capture], new: Sequence[Capture], anyway: bool = Fals
         reason, step = NO_TIME, None
     if step and step.low is None and abs((step.ratio or 1) - 1) >= LEAST:
         reason = NO_NOISE
-    outcome = "could_not_judge" if reason or not step else {"same": "no_change"}.get(step.direction, step.direction)
+    outcome = COULD_NOT_JUDGE if reason or not step else {"same": "no_change"}.get(step.direction, step.direction)
     if by_figures and not reason:
         outcome = "figures"
     lines = line_changes(base, new, one, other) if step else []

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traceanalyzer.result.written import Written
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 
 SCHEMA_VERSION = "1.0"
-OUTCOMES = ("faster", "slower", "no_change", "could_not_judge", "figures")
+OUTCOMES = ("faster", "slower", "no_change", COULD_NOT_JUDGE, "figures")
 DIRECTIONS = ("faster", "slower", "same", "new", "vanished")
 STATES = ("fixed", "better", "same", "worse", "new", "uncovered", "unknown")
 

@@ -9,6 +9,7 @@ from traceanalyzer.result.comparing.comparison import Comparison, ProblemChange
 from traceanalyzer.result.comparing.words import ratio_words, unit_words
 from traceanalyzer.result.gate import at_least
 from traceanalyzer.units import format_share
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ def gate(comparison: Comparison, fail_over: float, fail_on_new: str | None = Non
     What is missing passes no gate: a damaged side is not judged unless something worse was found in what is left of it, and what is
     slower than allowed is not passed because the noise is larger still.
     """
-    if comparison.outcome == "could_not_judge":
+    if comparison.outcome == COULD_NOT_JUDGE:
         return Gate(NOT_JUDGED, [])
     failed = []
     ratio = comparison.step.ratio if comparison.step else None

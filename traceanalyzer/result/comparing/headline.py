@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from traceanalyzer.result.comparing.comparison import Change, ProblemChange
 from traceanalyzer.result.comparing.noise import LEAST
 from traceanalyzer.units import format_duration, format_share
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 from traceanalyzer.vocabulary.lines import line_words
 
 TIMES = 1.5
@@ -26,7 +27,7 @@ def headline(
     problems: Sequence[ProblemChange],
 ) -> str:
     """What came out, in figures, and what most of it is."""
-    if outcome == "could_not_judge" or step is None or not step.base_ns or not step.new_ns or not step.ratio:
+    if outcome == COULD_NOT_JUDGE or step is None or not step.base_ns or not step.new_ns or not step.ratio:
         return f"Could not compare: {reason or 'there is no work to compare'}."
     unit = UNITS[step.name]
     now, was = format_duration(step.new_ns), format_duration(step.base_ns)

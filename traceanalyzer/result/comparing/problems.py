@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from traceanalyzer.result.captures.capture import Capture, Problem
 from traceanalyzer.result.comparing.comparison import ProblemChange
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, ERROR, NOT_APPLICABLE
 
 GONE = 0.1
 """What is left of a finding that counts as fixed, as a share of what it was."""
@@ -17,7 +18,7 @@ ALIKE = 0.1
 GREW = 0.5
 """A finding is new, or worse, if its ledger lines have grown by at least this share of the time that it has more; else that time was
 there before."""
-UNJUDGED = ("could_not_judge", "not_applicable", "error")
+UNJUDGED = (COULD_NOT_JUDGE, NOT_APPLICABLE, ERROR)
 
 
 def problem_changes(base: Capture, new: Capture) -> list[ProblemChange]:
@@ -61,7 +62,7 @@ def _of_both(before: Problem, after: Problem, base: Capture, new: Capture) -> st
 
 def _gone(before: Problem, new: Capture) -> tuple[str, str | None]:
     """A rule that is silent has nothing to find; one that cannot judge says nothing, unless no time is left that it could claim."""
-    outcome = new.outcomes.get(before.rule, "error")
+    outcome = new.outcomes.get(before.rule, ERROR)
     if outcome not in UNJUDGED or (before.ns and _on_lines(before.lines, new) <= HALVED * before.ns):
         return "fixed", None
     reason = new.reasons.get(before.rule) or "the rule was not run"
@@ -69,7 +70,7 @@ def _gone(before: Problem, new: Capture) -> tuple[str, str | None]:
 
 
 def _appeared(after: Problem, base: Capture, new: Capture) -> tuple[str, str | None]:
-    outcome = base.outcomes.get(after.rule, "error")
+    outcome = base.outcomes.get(after.rule, ERROR)
     if after.ns and _there_before(after, after.ns, base, new):
         return "uncovered", None
     if outcome in UNJUDGED and not (after.ns and _on_lines(after.lines, base) <= HALVED * after.ns):

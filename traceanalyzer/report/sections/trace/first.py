@@ -19,7 +19,7 @@ from traceanalyzer.result.ranks import Note, notes
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.words.evidence import evidence_words
 from traceanalyzer.result.words.outside import outside_lines
-from traceanalyzer.vocabulary.levels import HIGH, SEVERITIES
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, ERROR, HIGH, JUDGED, SEVERITIES
 from traceanalyzer.vocabulary.losses import BY_COMPUTE, UNKNOWN, bound_by_words
 
 MATTERING = 3
@@ -92,8 +92,8 @@ def _grave(result: Result) -> list[str]:
 
 
 def _calm(result: Result, findings: Sequence[FindingView]) -> str:
-    looked = sum(rule.outcome in ("clean", "fired") for rule in result.rules)
-    silent = sum(rule.outcome in ("could_not_judge", "error") for rule in result.rules)
+    looked = sum(rule.outcome in JUDGED for rule in result.rules)
+    silent = sum(rule.outcome in (COULD_NOT_JUDGE, ERROR) for rule in result.rules)
     words = (
         "Nothing worth fixing found."
         if result.verdict.bound_by == BY_COMPUTE.name

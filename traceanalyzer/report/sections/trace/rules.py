@@ -5,12 +5,13 @@ from __future__ import annotations
 from traceanalyzer.report.context import ReportContext
 from traceanalyzer.report.section import PageSection
 from traceanalyzer.result.document import Result, RuleOutcome
+from traceanalyzer.vocabulary.levels import CLEAN, COULD_NOT_JUDGE, ERROR, NOT_APPLICABLE
 
 OUTCOME_TITLES = {
-    "error": "Failed: a fault in the rule",
-    "could_not_judge": "Could not judge: the recording does not tell",
-    "not_applicable": "Not applicable: the recording holds nothing that they look at",
-    "clean": "Looked, and found nothing",
+    ERROR: "Failed: a fault in the rule",
+    COULD_NOT_JUDGE: "Could not judge: the recording does not tell",
+    NOT_APPLICABLE: "Not applicable: the recording holds nothing that they look at",
+    CLEAN: "Looked, and found nothing",
 }
 """In the order of the page: what asks for attention comes first."""
 
