@@ -28,7 +28,7 @@ from traceanalyzer.ingest.formats.kineto.text.decode import Events
 from traceanalyzer.ingest.formats.kineto.text.opening import NoEventsError
 from traceanalyzer.ingest.formats.kineto.text.splitter import Splitter
 from traceanalyzer.model.schema import EVENT_TABLES
-from traceanalyzer.model.store import MANIFEST
+from traceanalyzer.model.stores.store import MANIFEST
 from traceanalyzer.result.document import Result
 
 # All rules run on every so many of the traces that can be read; they take most of the time and have tests of their own.

@@ -8,7 +8,7 @@ from tests.support.places import FIXTURES
 from tests.test_cli import run
 from tests.test_store import contents
 from traceanalyzer.ingest.storing import ingest_to_store
-from traceanalyzer.model.store import read_store
+from traceanalyzer.model.stores.store import read_store
 from traceanalyzer.workers import map_parts, workers
 
 RANKS = FIXTURES / "multirank" / "pipeline_bubble.slow"

@@ -41,7 +41,7 @@ def exported(path, redact=True):
     found = analyze_parts(parts, config)
     recordings = []
     for part in parts:
-        label = f"rank {part.input.rank} " if len(parts) > 1 else ""
+        label = f"rank {part.input.rank}" if len(parts) > 1 else ""
         tables = partial(ReportTables, [part], config, found.tables)
         recordings.append(Recording(label, part.input.rank, part.input.ordinal, tables))
     out = io.BytesIO()
@@ -144,7 +144,7 @@ def test_ranks_are_on_one_clock():
     ahead = {clock.rank: clock.offset_ns for clock in found.result.job.clocks}
     origins = set()
     for one in trace.inputs:
-        mine = [t for t in tracks if t.process.startswith(f"rank {one.rank} GPU") and t.name.startswith("stream")]
+        mine = [t for t in tracks if t.process.startswith(f"rank {one.rank} (GPU") and t.name.startswith("stream")]
         first = min(track.slices[0][0] for track in mine)
         recorded = min(start for start, *_ in rows(trace, "gpu_ops", one.ordinal))
         origins.add(recorded - first - ahead[one.rank])

@@ -17,7 +17,7 @@ from tests.support.faults import Disk, failing
 from tests.support.kineto import KinetoTrace
 from tests.test_cli import run
 from tests.test_store import contents
-from traceanalyzer.model.store import read_manifest
+from traceanalyzer.model.stores.store import read_manifest
 
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES)
 

@@ -24,7 +24,7 @@ from traceanalyzer.ranks.waits.tables import RANK_WORK
 from traceanalyzer.ranks.waits.waits import _reason
 from traceanalyzer.render.text import render_text
 from traceanalyzer.result.document import Health, Result
-from traceanalyzer.result.job_words import absent
+from traceanalyzer.result.words.job import absent
 
 STRAGGLER = FIXTURES / "multirank" / "gpu_straggler.slow"
 PIPELINE = FIXTURES / "multirank" / "pipeline_bubble.slow"

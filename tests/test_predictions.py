@@ -13,7 +13,7 @@ from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
 from traceanalyzer.intervals import Spans
 from traceanalyzer.render.findings import gain as text_gain
 from traceanalyzer.result.document import Finding, PlaceSaving, Result, Saving
-from traceanalyzer.result.gain_words import gain as page_gain
+from traceanalyzer.result.words.gain import gain as page_gain
 
 MS = 1_000
 

@@ -30,7 +30,7 @@ from traceanalyzer.intervals import EMPTY, Spans, covered, total
 from traceanalyzer.model.schema import API_CALLS, HOST_RANGES
 from traceanalyzer.model.trace import Input
 from traceanalyzer.result.document import Saving, Steps
-from traceanalyzer.result.unprofiled_words import saving_without_profiler, steps_without_profiler
+from traceanalyzer.result.words.unprofiled import saving_without_profiler, steps_without_profiler
 from traceanalyzer.units import format_duration
 
 THREAD = (0, 1, 2)

@@ -15,10 +15,9 @@ import traceanalyzer as ta
 from tests.support.places import FIXTURES
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.storing import ingest_to_store
-from traceanalyzer.model import store
-from traceanalyzer.model.placing import check_place
 from traceanalyzer.model.schema import EVENT_TABLES
-from traceanalyzer.model.store import is_store, read_manifest, read_rank, read_store
+from traceanalyzer.model.stores.placing import check_place
+from traceanalyzer.model.stores.store import is_store, read_manifest, read_rank, read_store
 
 KINETO = FIXTURES / "kineto" / "dataloader.slow.pt.trace.json.gz"
 RANKS = FIXTURES / "multirank" / "pipeline_bubble.slow"

@@ -26,10 +26,10 @@ from traceanalyzer.config import Config
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.ingest.storing import ingest_to_store
 from traceanalyzer.locks import HeldError, locked
-from traceanalyzer.model import store as reading
-from traceanalyzer.model.layout import NEW, OLD, shelf_of
-from traceanalyzer.model.parts import sealed
-from traceanalyzer.model.store import is_store, read_manifest, read_rank, read_store
+from traceanalyzer.model.stores import store as reading
+from traceanalyzer.model.stores.layout import NEW, OLD, shelf_of
+from traceanalyzer.model.stores.parts import sealed
+from traceanalyzer.model.stores.store import is_store, read_manifest, read_rank, read_store
 
 
 def trace_of(length: int, rank: int = 0) -> KinetoTrace:

@@ -7,21 +7,24 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given as for_all
+from hypothesis import strategies as st
 
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.test_cli import run
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.storing import ingest_to_store
-from traceanalyzer.model.parts import sealed
-from traceanalyzer.model.placing import check_place
-from traceanalyzer.model.schema import EVENT_TABLES, EXTRA_TABLES, SCHEMA_VERSION, Column, TableSpec, register
-from traceanalyzer.model.store import read_manifest, read_store
-from traceanalyzer.model.versions import ADDED, OLDEST, is_readable, not_recorded, parsed
+from traceanalyzer.model.schema import DIM3, EVENT_TABLES, EXTRA_TABLES, SCHEMA_VERSION, Column, TableSpec, register
+from traceanalyzer.model.stores.parts import read_table, sealed, write_tables
+from traceanalyzer.model.stores.placing import check_place
+from traceanalyzer.model.stores.store import read_manifest, read_store
+from traceanalyzer.model.stores.versions import ADDED, OLDEST, is_readable, not_recorded, parsed
 
 FIRST = "655f"
 SNAPSHOTS = TableSpec(
@@ -234,3 +237,53 @@ def test_what_was_added_is_listed() -> None:
     assert all(is_readable(version) and parsed(version) > parsed(OLDEST) for version in ADDED)
     assert parsed(max(ADDED)) <= parsed(SCHEMA_VERSION)
     assert not_recorded(SCHEMA_VERSION, []) is None
+
+
+def test_sizes_lie_in_a_store_as_lists(kept: Path) -> None:
+    """What pyarrow before 26 cannot write, or cannot read again, is a list of so many values that is null."""
+    file = kept / "store" / "gpu_ops" / "rank=0" / "part-0.parquet"
+    assert pq.read_schema(file).field("grid").type == pa.list_(pa.int32())
+    assert read_store(kept / "store").table("gpu_ops")["grid"].type == DIM3
+
+
+def test_sizes_that_an_earlier_version_wrote_are_read(place: Path) -> None:
+    def as_before(name: str, rows: pa.Table) -> pa.Table:
+        if name == "gpu_ops" and rows.num_columns:
+            for column in ("grid", "block"):
+                sizes = pa.array([[row, 2, 3] for row in range(rows.num_rows)], DIM3)
+                rows = rows.set_column(rows.column_names.index(column), column, sizes)
+        return rows
+
+    rewrite(place, SCHEMA_VERSION, as_before)
+    file = place / "gpu_ops" / "rank=0" / "part-0.parquet"
+    assert pq.read_schema(file).field("grid").type == DIM3
+    table = read_store(place).table("gpu_ops")
+    assert table.schema == EVENT_TABLES["gpu_ops"].schema and table["block"][2].as_py() == [2, 2, 3]
+
+
+@pytest.mark.skipif(int(pa.__version__.partition(".")[0]) < 26, reason="older ones cannot write what this reads")
+def test_null_sizes_that_an_earlier_version_wrote_are_read() -> None:
+    sizes = [[1, 2, 3], None, [4, 5, 6], None]
+    names = pa.array(["a", None, "b", "a"]).dictionary_encode()
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"grid": pa.array(sizes, DIM3), "name": names}), sink)
+    found = read_table(sink.getvalue().to_pybytes(), use_threads=False)
+    assert found.schema.types == [pa.list_(pa.int32()), names.type]
+    assert found["grid"].to_pylist() == sizes and found["name"].to_pylist() == names.to_pylist()
+
+
+@for_all(
+    st.lists(st.none() | st.lists(st.integers(-9, 9), min_size=3, max_size=3)), st.integers(0, 5), st.integers(0, 5)
+)
+def test_sizes_go_through_a_file(sizes: list[list[int] | None], skipped: int, dropped: int) -> None:
+    """Null ones, also in the middle of a longer array."""
+    chunk = pa.array(sizes, DIM3)[skipped : len(sizes) - dropped]
+    rows = EVENT_TABLES["gpu_ops"].empty().schema
+    table = pa.table({f.name: chunk if f.type == DIM3 else pa.nulls(len(chunk), f.type) for f in rows}, schema=rows)
+    with TemporaryDirectory() as name:
+        written = write_tables(Path(name), [("gpu_ops", [table])])
+        if not len(chunk):
+            assert not written
+            return
+        found = read_table((Path(name) / "gpu_ops.parquet").read_bytes(), use_threads=False)
+    assert found["grid"].cast(DIM3).to_pylist() == found["block"].cast(DIM3).to_pylist() == chunk.to_pylist()

@@ -18,7 +18,7 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.ingest import storing
 from traceanalyzer.ingest.pipeline import read_file
 from traceanalyzer.ingest.storing import ingest_to_store
-from traceanalyzer.model.store import is_store, read_manifest, read_rank, read_store
+from traceanalyzer.model.stores.store import is_store, read_manifest, read_rank, read_store
 from traceanalyzer.urls import url_of
 from traceanalyzer.workers import workers
 

@@ -145,3 +145,8 @@ def function_path(signature: str) -> str:
             kept.append(piece)
     words = "".join(kept).split()
     return words[-1] if words else text
+
+
+def capitalized(words: str) -> str:
+    """Words as the beginning of a sentence."""
+    return words[:1].upper() + words[1:]

@@ -22,7 +22,8 @@ from traceanalyzer.evidence.memory_snapshot.answers.judged import Judged, judged
 from traceanalyzer.evidence.memory_snapshot.answers.peaks import snapshot_memory, snapshot_moments, snapshot_owners
 from traceanalyzer.evidence.memory_snapshot.answers.periods import period_of
 from traceanalyzer.evidence.memory_snapshot.answers.reserve import device_memory, snapshot_traffic
-from traceanalyzer.model.schema import DEVICES, STEPS
+from traceanalyzer.model.placed import PLACED
+from traceanalyzer.model.schema import API_CALLS, DEVICES, STEPS
 
 Tables = dict[str, pa.Table]
 NN = [("/venv/lib/python3.12/site-packages/torch/nn/modules/linear.py", 134, "forward", False)]
@@ -347,31 +348,11 @@ def test_a_trace_speaks_for_gpus_without_a_snapshot():
 
 def test_who_calls_the_driver_in_settled_steps():
     tables = fragmenting(grow=True, free=True).tables()
-    rows = snapshot_traffic(judged(tables), GAPS.empty()).to_pylist()
+    rows = snapshot_traffic(judged(tables), GAPS.empty(), API_CALLS.empty(), PLACED.empty()).to_pylist()
     told = {row["place"]: (row["calls"], row["settled"], row["settled_freed"], row["busy_steps"]) for row in rows}
     assert told == {"train.py:7 (step)": (6, 5, 0, 5), "train.py:8 (step)": (6, 5, 5, 5)}
     assert {row["settled_steps"] for row in rows} == {5}
     assert {row["idle"] for row in rows} == {None}
-
-
-def test_the_idle_time_of_calls_to_the_driver():
-    tables = fragmenting(grow=True, free=True).tables()
-    time = [row["time_ns"] for row in tables["snapshot_events"].to_pylist() if row["kind"] == "segment_free"]
-    plain = pa.schema([(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in GAPS.schema])
-    gaps = [
-        {
-            **dict.fromkeys(plain.names),
-            "rank": 0,
-            "device": 0,
-            "cause": "memory_management",
-            "start_ns": t - 9,
-            "end_ns": t,
-        }
-        for t in time
-    ]
-    table = pa.Table.from_pylist(gaps, schema=plain).cast(GAPS.schema)
-    rows = snapshot_traffic(judged(tables), table).to_pylist()
-    assert {row["place"]: row["idle"] for row in rows} == {"train.py:7 (step)": 0, "train.py:8 (step)": 54}
 
 
 def full(asked: int, free: int | None, after: bool = False) -> Tables:
@@ -464,7 +445,11 @@ def test_no_snapshot():
     empty = training().tables()
     none = {name: table.slice(0, 0) for name, table in empty.items()}
     assert judged(none) == [] and growth(none) == [] and memory(none) == [] and owners(none) == []
-    assert snapshot_moments([]).num_rows == snapshot_traffic([], GAPS.empty()).num_rows == 0
+    assert (
+        snapshot_moments([]).num_rows
+        == snapshot_traffic([], GAPS.empty(), API_CALLS.empty(), PLACED.empty()).num_rows
+        == 0
+    )
     assert snapshot_ooms([], none["snapshot_segments"]).num_rows == snapshot_levels([]).num_rows == 0
 
 

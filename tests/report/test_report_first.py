@@ -19,8 +19,8 @@ from traceanalyzer.report.sections.many_gpus import DRAWN, gpus_to_show
 from traceanalyzer.report.sections.trace.charts import steps_views
 from traceanalyzer.report.sections.trace.first import MATTERING, first_view
 from traceanalyzer.result.document import Health, Result, RuleOutcome, Saving, Scope, Verdict
-from traceanalyzer.result.gain_words import gain
 from traceanalyzer.result.gpus import notable_gpus
+from traceanalyzer.result.words.gain import gain
 
 SECOND = 1_000_000_000
 GRAVE = Health("TRC002", "high", "40% of the launches have no kernel", 40, None)

@@ -30,7 +30,7 @@ from traceanalyzer.config import Config
 from traceanalyzer.engine.rules.effective import settings_of
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
-from traceanalyzer.model.store import is_store, read_store
+from traceanalyzer.model.stores.store import is_store, read_store
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.result.captures.capture import Value
 from traceanalyzer.result.document import Result

@@ -15,7 +15,7 @@ from traceanalyzer.analysis.opening import How, opened
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
-from traceanalyzer.model.store import is_store
+from traceanalyzer.model.stores.store import is_store
 from traceanalyzer.redaction.people import file_name
 from traceanalyzer.result.captures.baseline_file import is_baseline, read_baseline
 from traceanalyzer.result.captures.capture import Capture

@@ -29,7 +29,7 @@ from traceanalyzer.result.captures.capture import (
 )
 from traceanalyzer.result.captures.metrics import metrics_of
 from traceanalyzer.result.document import Finding, Result
-from traceanalyzer.result.gpu_names import gpu_namer
+from traceanalyzer.result.words.gpu_names import gpu_namer
 from traceanalyzer.vocabulary.levels import HIGH, MEDIUM, SEVERITIES
 from traceanalyzer.vocabulary.lines import LEDGER_LINES, column
 

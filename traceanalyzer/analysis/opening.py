@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyzer.analysis.parts import MemoryPart, Part, StoredPart
 from traceanalyzer.errors import InputError
-from traceanalyzer.model.store import Manifest, is_store, read_manifest, read_part
+from traceanalyzer.model.stores.store import Manifest, is_store, read_manifest, read_part
 from traceanalyzer.urls import Place, local_of, shown
 from traceanalyzer.version import VERSION
 from traceanalyzer.workers import LOCAL, jobs_for, workers

@@ -14,9 +14,9 @@ from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
 from traceanalyzer.model.kinds import EVIDENCE, kinds_of
-from traceanalyzer.model.parts import Part as Files
 from traceanalyzer.model.placed import PLACED
-from traceanalyzer.model.store import Edition, read_part
+from traceanalyzer.model.stores.parts import Part as Files
+from traceanalyzer.model.stores.store import Edition, read_part
 from traceanalyzer.model.trace import Input, Trace
 from traceanalyzer.urls import Place
 from traceanalyzer.vocabulary.levels import INFO, LOW

@@ -43,10 +43,10 @@ from traceanalyzer.result.document import (
     Scope,
     Steps,
 )
-from traceanalyzer.result.gpu_names import shared_name
-from traceanalyzer.result.outside_words import with_outside
 from traceanalyzer.result.settings import Settings
 from traceanalyzer.result.verdict import Split, judge, one_gpu, unjudged_headline, verdict_on_evidence
+from traceanalyzer.result.words.gpu_names import shared_name
+from traceanalyzer.result.words.outside import with_outside
 from traceanalyzer.version import VERSION
 from traceanalyzer.vocabulary.levels import HIGH
 from traceanalyzer.vocabulary.lines import BUSY_LINES, COMPUTE, IDLE, LINES, column

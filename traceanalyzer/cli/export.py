@@ -142,7 +142,7 @@ def export(
         named = rank_names([part.input for part in parts])
         recordings = [
             Recording(
-                named.get(part.input.ordinal, f"file {at + 1}") + " "
+                named.get(part.input.ordinal, f"file {at + 1}")
                 if len(parts) > 1 or part.input.rank is not None
                 else "",
                 part.input.rank,

@@ -77,8 +77,8 @@ class Outputs:
 
     def store(self, given: Path | None) -> Place | None:
         """The place of a store, if one is asked for: a folder or a URL."""
-        from traceanalyzer.model.layout import shelf_of
-        from traceanalyzer.model.placing import check_place
+        from traceanalyzer.model.stores.layout import shelf_of
+        from traceanalyzer.model.stores.placing import check_place
 
         if given is None:
             return None
@@ -164,9 +164,9 @@ def _is_part_of(place: Path, given: Path) -> bool:
 
 
 def _lies_in_store(place: Path, given: Path) -> bool:
-    from traceanalyzer.model.layout import shelf_of
-    from traceanalyzer.model.placing import within
-    from traceanalyzer.model.store import is_store
+    from traceanalyzer.model.stores.layout import shelf_of
+    from traceanalyzer.model.stores.placing import within
+    from traceanalyzer.model.stores.store import is_store
 
     if not is_store(given):
         return False

@@ -21,7 +21,7 @@ from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.pipeline import ProgressFactory, ingest_sources
 from traceanalyzer.ingest.registry import find_sources
 from traceanalyzer.model.needs import NO_GPU_WORK
-from traceanalyzer.model.store import is_store, read_store
+from traceanalyzer.model.stores.store import is_store, read_store
 from traceanalyzer.model.trace import Input
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.recording.diagnosis import (

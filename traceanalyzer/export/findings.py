@@ -12,7 +12,7 @@ from traceanalyzer.export.text import micros
 from traceanalyzer.export.tracks import Numbers, layers
 from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Evidence, Finding, Result
-from traceanalyzer.result.speedups import times_range
+from traceanalyzer.result.words.speedups import times_range
 
 PROCESS = "traceanalyzer findings"
 

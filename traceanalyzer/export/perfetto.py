@@ -32,7 +32,8 @@ TIMES = {
 
 @dataclass(frozen=True)
 class Recording:
-    """One file of a job: what its rank is called, the job's rank (None if not known), the tables' rank, and how to get its tables."""
+    """One file of a job: what it is called (empty where it is the only one), the job's rank (None if not known), the tables' rank, and
+    how to get its tables."""
 
     label: str
     rank: int | None

@@ -18,6 +18,7 @@ from traceanalyzer.export.text import decimals, joined, micros, quoted, text_of
 from traceanalyzer.export.tracks import Numbers, layers
 from traceanalyzer.model.launch_links import launch_links
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.result.words.gpu_names import gpu_of, part_of
 from traceanalyzer.vocabulary.lines import IDLE_PREFIX
 
 BATCH = 16_384
@@ -35,7 +36,8 @@ class Slices:
 
 
 class RankWriter:
-    """Writes the tables of one rank; `label` is what its processes begin with, `origin` the ns of its clock that are 0 in the trace."""
+    """Writes the tables of one rank; `label` is what it is called, empty where it is the only one; `origin` are the ns of its clock
+    that are 0 in the trace."""
 
     def __init__(self, tables: Tables, label: str, ordinal: int, origin: int, numbers: Numbers, out: IO[bytes]) -> None:
         self._tables = tables
@@ -82,7 +84,7 @@ class RankWriter:
         streams = dict(row_groups(ops.table, ("device", "process", "context", "stream")))
         none = np.empty(0, np.int64)
         for (device,) in sorted(set().union(*places)):
-            process = self._numbers.process(f"{self._label}GPU {device}")
+            process = self._numbers.process(gpu_of(self._label, device))
             busy, idle, stepped, _ = (place.get((device,), none) for place in places)
             self._lane(process, "where the time went", rows[:2], [busy, idle])
             self._lane(process, "steps", rows[2:], [stepped])
@@ -102,7 +104,7 @@ class RankWriter:
         keys = sorted(set().union(*found))
         for number in sorted({key[0] for key in keys}):
             name = process_names.get((number,))
-            title = f"{self._label}host process {pids.get((number,), number)}"
+            title = part_of(self._label, f"host process {pids.get((number,), number)}")
             process = self._numbers.process(f"{title} ({name})" if name else title)
             for key in (key for key in keys if key[0] == number):
                 title = thread_names.get(key, "")

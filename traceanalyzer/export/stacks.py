@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from traceanalyzer.export.perfetto import Recording
 from traceanalyzer.redaction.data import places_of, processes_of, redaction_for
 from traceanalyzer.result.document import Result
+from traceanalyzer.result.words.gpu_names import gpu_of
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -87,8 +88,7 @@ def _trees(result: Result, recordings: Sequence[Recording], trees: Sequence[str]
             for part in parts:
                 if part["tree"][0].as_py() == wanted:
                     device = part["device"][0].as_py()
-                    gpu = "" if device is None else f"GPU {device} "
-                    yield f"{label}{gpu}{part['name'][0].as_py()}", part
+                    yield f"{gpu_of(label, device)} {part['name'][0].as_py()}".lstrip(), part
 
 
 def _events(tree: pa.Table, frames: dict[str, int]) -> list[dict[str, object]]:

@@ -14,8 +14,8 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from traceanalyzer.model.parts import digest, key_of
 from traceanalyzer.model.schema import SCHEMA_VERSION
+from traceanalyzer.model.stores.parts import digest, key_of
 
 PACKAGE = "traceanalyzer"
 READERS = ("ingest", "evidence")

@@ -22,9 +22,9 @@ from traceanalyzer.ingest.pipeline import ProgressFactory, read_file, set_on_fai
 from traceanalyzer.ingest.reader_key import reader_key
 from traceanalyzer.ingest.registry import find_sources, kind_of, registry
 from traceanalyzer.ingest.rows.ranks import identify_all, input_of
-from traceanalyzer.model.parts import Part, digest, key_of, write_tables
-from traceanalyzer.model.store import Manifest
-from traceanalyzer.model.store_writer import StoreError, StoreWriter, writer_for
+from traceanalyzer.model.stores.parts import Part, digest, key_of, write_tables
+from traceanalyzer.model.stores.store import Manifest
+from traceanalyzer.model.stores.store_writer import StoreError, StoreWriter, writer_for
 from traceanalyzer.urls import Place, shown, url_of
 from traceanalyzer.workers import map_parts
 

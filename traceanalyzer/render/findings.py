@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from traceanalyzer.result import gain_words
+from traceanalyzer.names import capitalized
 from traceanalyzer.result.document import Evidence, Finding, RuleOutcome
-from traceanalyzer.result.gpu_names import gpu_name
 from traceanalyzer.result.ranks import share_range, whose_time
+from traceanalyzer.result.words import gain as gain_words
+from traceanalyzer.result.words.gpu_names import gpu_name
 from traceanalyzer.units import format_count, format_duration, format_share
 
 MOST_ALIKE, FIRST_ALIKE = 7, 3
@@ -77,7 +78,3 @@ def silent_rules(rules: Iterable[RuleOutcome]) -> list[tuple[list[str], str, str
             key = (rule.outcome.replace("_", " "), rule.reason or "no reason given")
             found.setdefault(key, []).append(rule.rule)
     return [(ids, outcome, reason) for (outcome, reason), ids in found.items()]
-
-
-def capitalized(words: str) -> str:
-    return words[:1].upper() + words[1:]

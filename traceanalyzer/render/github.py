@@ -9,10 +9,10 @@ from traceanalyzer.render.findings import gain
 from traceanalyzer.render.lines import printable
 from traceanalyzer.render.source_lines import line_in_repository
 from traceanalyzer.result.document import Finding, Result
-from traceanalyzer.result.gain_words import is_of_all
 from traceanalyzer.result.gate import at_least, exit_code
 from traceanalyzer.result.ranks import notes
 from traceanalyzer.result.settings import settings_sentence
+from traceanalyzer.result.words.gain import is_of_all
 from traceanalyzer.units import format_count
 from traceanalyzer.vocabulary.levels import HIGH, MEDIUM
 

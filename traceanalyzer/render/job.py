@@ -5,7 +5,7 @@ from __future__ import annotations
 from traceanalyzer.render.lines import wrap
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.job import CollectiveStats, Job
-from traceanalyzer.result.job_words import (
+from traceanalyzer.result.words.job import (
     absent,
     bandwidth_words,
     collective_words,

@@ -9,10 +9,10 @@ from traceanalyzer.exit_codes import NOT_JUDGED
 from traceanalyzer.render.findings import gain
 from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result, RuleOutcome
-from traceanalyzer.result.gain_words import is_of_all
 from traceanalyzer.result.gate import at_least, exit_code
-from traceanalyzer.result.gpu_names import gpu_name
 from traceanalyzer.result.ranks import notes
+from traceanalyzer.result.words.gain import is_of_all
+from traceanalyzer.result.words.gpu_names import gpu_name
 from traceanalyzer.vocabulary.levels import MEDIUM
 
 USUAL = MEDIUM

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from traceanalyzer.result.document import Device, Result, Steps
-from traceanalyzer.result.gpu_names import device_name, short_names
 from traceanalyzer.result.gpus import SIDE_BY_SIDE, ledger_lines, notable_gpus, spread, steps_of_gpus
-from traceanalyzer.result.unprofiled_words import steps_without_profiler
+from traceanalyzer.result.words.gpu_names import device_name, short_names
+from traceanalyzer.result.words.unprofiled import steps_without_profiler
 from traceanalyzer.units import format_count, format_duration, format_share
 from traceanalyzer.vocabulary.lines import line_words
 

@@ -10,14 +10,14 @@ from traceanalyzer.render.ledgers import Gpus, beside, gpus_of, spread_rows
 from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clipped, code, details, marked, table, text
 from traceanalyzer.render.sections import section_blocks
 from traceanalyzer.result.document import Finding, Result, Steps
-from traceanalyzer.result.gain_words import is_of_all
-from traceanalyzer.result.gpu_names import device_name
 from traceanalyzer.result.gpus import ledger_lines
-from traceanalyzer.result.job_words import absent, late_sentence, summary, waiting, worth_naming
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.result.sections import Section
 from traceanalyzer.result.settings import settings_sentence
-from traceanalyzer.result.unprofiled_words import steps_without_profiler
+from traceanalyzer.result.words.gain import is_of_all
+from traceanalyzer.result.words.gpu_names import device_name
+from traceanalyzer.result.words.job import absent, late_sentence, summary, waiting, worth_naming
+from traceanalyzer.result.words.unprofiled import steps_without_profiler
 from traceanalyzer.units import format_count, format_duration, format_share
 from traceanalyzer.vocabulary.lines import line_words
 from traceanalyzer.vocabulary.losses import bound_by_words

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from traceanalyzer.names import readable_name
 from traceanalyzer.render.lines import WIDTH, page, wrap
-from traceanalyzer.result.gpu_names import gpu_name
 from traceanalyzer.result.stacks import HeavyPath, HeavyPaths
+from traceanalyzer.result.words.gpu_names import gpu_name
 from traceanalyzer.units import format_duration, format_share
 from traceanalyzer.vocabulary.lines import cause_words
 

@@ -12,13 +12,13 @@ from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.render.sections import section_lines
 from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result
-from traceanalyzer.result.evidence_words import evidence_words
-from traceanalyzer.result.gain_words import is_of_all
-from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.result.sections import Section
 from traceanalyzer.result.settings import settings_sentence
+from traceanalyzer.result.words.evidence import evidence_words
+from traceanalyzer.result.words.gain import is_of_all
+from traceanalyzer.result.words.outside import outside_lines
 from traceanalyzer.units import format_count
 from traceanalyzer.vocabulary.levels import INFO
 from traceanalyzer.vocabulary.losses import BY_COMPUTE, bound_by_words

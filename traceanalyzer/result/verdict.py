@@ -182,12 +182,12 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
 def verdict_on_evidence(result: Result) -> Verdict:
     """The verdict where no trace was given, so that there is no time to be bound by anything."""
     if (grave := next((note for note in result.health if note.severity == HIGH), None)) is not None:
-        return Verdict("unknown", f"Could not judge: {grave.message}.")
+        return Verdict(UNKNOWN.name, unjudged_headline(grave.message))
     if not any(one.rows for one in result.evidence):
-        return Verdict("unknown", NOTHING_READ)
+        return Verdict(UNKNOWN.name, NOTHING_READ)
     if worst := [finding for level in reversed(SEVERITIES) for finding in result.findings if finding.severity == level]:
-        return Verdict("unknown", worst[0].message)
-    return Verdict("unknown", "Nothing worth fixing was found.")
+        return Verdict(UNKNOWN.name, worst[0].message)
+    return Verdict(UNKNOWN.name, "Nothing worth fixing was found.")
 
 
 def _judged(timed: Sequence[Split], job: Split) -> Verdict:

@@ -162,6 +162,12 @@ WINDOWS = TableSpec(
     tuple(column for column in LEDGER.columns if column.name in ("rank", "device", "name", "start_ns", "end_ns")),
 )
 
+GAP_SAMPLE = Sample(
+    {"gap_duration": ("duration",), "gap": ("number",), "earlier_work": False},
+    lines=((f"{IDLE_PREFIX}{{cause}}", ("duration",)),),
+)
+"""Also of tables whose rows are parts of gaps."""
+
 DERIVED = (
     Derived("ledger_ops", "traceanalyzer.derive.ledger.busy:ledger_ops", ("gpu_ops",), LEDGER_OPS, internal=True),
     Derived("busy", "traceanalyzer.derive.ledger.busy:busy", ("ledger_ops",)),
@@ -190,10 +196,7 @@ DERIVED = (
         NO_GPU_WORK,
         kept=True,
         label="traceanalyzer.derive.ledger.labels:gap",
-        sample=Sample(
-            {"gap_duration": ("duration",), "gap": ("number",), "earlier_work": False},
-            lines=((f"{IDLE_PREFIX}{{cause}}", ("duration",)),),
-        ),
+        sample=GAP_SAMPLE,
     ),
     Derived(
         "ledger_intervals",

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pyarrow as pa
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
+from traceanalyzer.derive.ledger.tables import GAP_SAMPLE, GAPS
 from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.model.derived import Derived, Needs
-from traceanalyzer.model.needs import NO_MEMORY
+from traceanalyzer.model.needs import NO_GPU_WORK, NO_MEMORY
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 _HERE = "traceanalyzer.evidence.memory_snapshot.answers"
@@ -162,7 +163,10 @@ SNAPSHOT_TRAFFIC = TableSpec(
         count("settled_steps", "steps after the first; null without any"),
         count("busy_steps", "of these steps those with such a call"),
         _bytes("bytes", "got from the driver in all"),
-        ns("idle", "idle time of the GPU that is spent on memory and in which such a call lies; null without a trace"),
+        ns(
+            "idle",
+            "idle time of the GPU spent on memory, in parts most of which such a call takes; null without a trace of it",
+        ),
         _text("waits", "that of all places together, in words; null where there is none"),
     ),
 )
@@ -248,6 +252,19 @@ STEP_MEMORY = TableSpec(
     ),
 )
 
+MEMORY_GAPS = TableSpec(
+    "memory_gaps",
+    "one part of an idle stretch of a GPU in which the host allocates or frees memory: the rows of gaps with that cause",
+    (
+        *GAPS.columns,
+        _text(
+            "asked_by",
+            "of a snapshot on the same clock: the line of the user's own code whose allocations made the call of the driver that takes "
+            "most of this part; null where none is known",
+        ),
+    ),
+)
+
 NO_SNAPSHOT = Needs("snapshot_totals", "there is no memory snapshot")
 
 DERIVED = (
@@ -298,11 +315,20 @@ DERIVED = (
     Derived(
         "snapshot_traffic",
         f"{_HERE}.reserve:snapshot_traffic",
-        (_HISTORIES, "gaps"),
+        (_HISTORIES, "gaps", "api_calls", "placed_evidence"),
         SNAPSHOT_TRAFFIC,
         NO_SNAPSHOT,
         small=True,
         label="{calls} calls to the driver: {place}",
+    ),
+    Derived(
+        "memory_gaps",
+        f"{_HERE}.calls:memory_gaps",
+        ("gaps", _HISTORIES, "api_calls", "placed_evidence"),
+        MEMORY_GAPS,
+        NO_GPU_WORK,
+        label="traceanalyzer.derive.ledger.labels:gap",
+        sample=GAP_SAMPLE,
     ),
     Derived(
         "snapshot_levels",

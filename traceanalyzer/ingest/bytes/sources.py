@@ -19,7 +19,7 @@ from traceanalyzer.ingest.bytes.limits import MOST_BYTES, check_size
 from traceanalyzer.ingest.bytes.remote import remote_files
 from traceanalyzer.ingest.bytes.scratch import ScratchFolder
 from traceanalyzer.ingest.bytes.source import Source, source_of
-from traceanalyzer.model.store import is_store
+from traceanalyzer.model.stores.store import is_store
 from traceanalyzer.urls import url_of
 
 STDIN = Path("<stdin>")

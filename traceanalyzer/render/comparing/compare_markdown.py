@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from traceanalyzer.names import readable_name
 from traceanalyzer.render import md
-from traceanalyzer.result.comparing.comparison import Change, Comparison, ProblemChange, Side
+from traceanalyzer.result.comparing.comparison import Change, Comparison, FigureChange, ProblemChange, Side
+from traceanalyzer.result.comparing.figures import figure_rows
 from traceanalyzer.result.comparing.words import (
     STATE_WORDS,
     Moved,
@@ -46,6 +47,7 @@ def render_comparison_markdown(comparison: Comparison, title: str | None = None)
     blocks += [_sides(comparison), *_notes(comparison)]
     if comparison.step is not None:
         blocks += _ledger(comparison, comparison.step)
+    blocks += _evidence(comparison.figures)
     blocks += _findings(comparison.problems)
     if comparison.step is not None:
         for name, changes in (
@@ -126,6 +128,14 @@ def _findings(problems: Sequence[ProblemChange]) -> list[str]:
     groups = by_state(problems)
     lines = [_finding(state, one) for state in OPEN_STATES for one in groups.get(state, [])]
     return ["#### Findings", "\n".join(lines)] if lines else []
+
+
+def _evidence(figures: Sequence[FigureChange]) -> list[str]:
+    """The figures of evidence, which have units of their own."""
+    rows = [[md.text(one.about), *map(_figures, (one.base, one.new, one.change))] for one in figure_rows(figures)]
+    if not rows:
+        return []
+    return ["#### Evidence", md.table(("", "BASE", "NEW", "change"), rows, (md.LEFT, *(md.RIGHT,) * 3))]
 
 
 def _unchanged(problems: Sequence[ProblemChange]) -> list[str]:

@@ -101,10 +101,6 @@ def in_words(swatch: Swatch) -> str:
     return swatch.label[0].lower() + swatch.label[1:]
 
 
-def capitalized(words: str) -> str:
-    return words[:1].upper() + words[1:]
-
-
 def step_numbers(names: Sequence[str]) -> list[str]:
     """Names of steps for an axis: their numbers, where they differ in nothing else."""
     heads = {name.rstrip("0123456789") for name in names}

@@ -14,7 +14,7 @@ from traceanalyzer.report.charts.figure import Jump
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.report.timeline.places import Place
 from traceanalyzer.result.document import Evidence
-from traceanalyzer.result.gpu_names import gpu_of
+from traceanalyzer.result.words.gpu_names import gpu_of
 
 Placing = Callable[[Evidence], Place | None]
 MOST = 16

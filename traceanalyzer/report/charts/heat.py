@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyzer.names import capitalized
 from traceanalyzer.report.charts.figure import (
     Chart,
     Dict,
     View,
     axis,
-    capitalized,
     categories,
     layout,
     rounded,
@@ -23,9 +23,9 @@ from traceanalyzer.report.charts.figure import (
 )
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpu_names import gpu_namer
 from traceanalyzer.result.gpus import late_ranks
 from traceanalyzer.result.ranks import rank_list
+from traceanalyzer.result.words.gpu_names import gpu_namer
 
 MOST_ROWS, MOST_COLUMNS = 1024, 200
 ROWS_OF_THEIR_OWN = 16

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from traceanalyzer.columns import Ints, integers
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.names import capitalized
 from traceanalyzer.report.charts.bars import Bar, bars
 from traceanalyzer.report.charts.figure import (
     MOST_MARKS,
@@ -19,7 +20,6 @@ from traceanalyzer.report.charts.figure import (
     Dict,
     View,
     axis,
-    capitalized,
     layout,
     rounded,
     text,
@@ -31,8 +31,8 @@ from traceanalyzer.report.palette import BY_KEY
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpu_names import gpu_namer, gpu_of
-from traceanalyzer.result.job_words import why_late
+from traceanalyzer.result.words.gpu_names import gpu_namer, gpu_of
+from traceanalyzer.result.words.job import why_late
 from traceanalyzer.units import format_count, format_share
 
 NAMED = 5

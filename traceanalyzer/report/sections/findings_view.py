@@ -9,9 +9,9 @@ from traceanalyzer.report.sections.advice import Advice, advice
 from traceanalyzer.report.sections.words import format_duration, readable
 from traceanalyzer.report.timeline.places import Place
 from traceanalyzer.result.document import Evidence, Finding, Metric, Result, RuleOutcome
-from traceanalyzer.result.gain_words import Gain, gain, is_of_all
-from traceanalyzer.result.gpu_names import gpu_name
 from traceanalyzer.result.ranks import share_range, whose_time
+from traceanalyzer.result.words.gain import Gain, gain, is_of_all
+from traceanalyzer.result.words.gpu_names import gpu_name
 from traceanalyzer.units import NS, UNITS, format_count, format_share, format_value
 from traceanalyzer.vocabulary.levels import INFO
 

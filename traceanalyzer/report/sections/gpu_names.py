@@ -12,8 +12,8 @@ from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.report.timeline.timeline import Layout
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpu_names import device_name, gpu_namer, gpu_of
 from traceanalyzer.result.ranks import rank_list
+from traceanalyzer.result.words.gpu_names import device_name, gpu_namer, gpu_of
 from traceanalyzer.units import format_count
 
 LONGEST = 32

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from traceanalyzer.report.tables.table import Column, DataTable, left_out
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpu_names import gpu_namer
 from traceanalyzer.result.gpus import steps_of_gpus
+from traceanalyzer.result.words.gpu_names import gpu_namer
 from traceanalyzer.vocabulary.lines import COMPUTE
 
 _OF_WINDOW = "as a share of the GPU's window, first GPU operation to last"

@@ -14,8 +14,8 @@ from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, Span, extent, rank_spans
 from traceanalyzer.report.timeline.memory_levels import Level, memory_levels
 from traceanalyzer.report.timeline.points import make_points, within
-from traceanalyzer.result.gpu_names import gpu_of, part_of
 from traceanalyzer.result.sections import Unit
+from traceanalyzer.result.words.gpu_names import gpu_of, part_of
 
 TABLES = ("counters", "memory_events")
 """What these lanes read."""

@@ -16,7 +16,7 @@ from traceanalyzer.report.palette import API_CLASS_KEYS, CODES, RANGE_KEYS
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, extent, slices_of
 from traceanalyzer.report.timeline.name_table import lookup
 from traceanalyzer.report.timeline.slices import pack
-from traceanalyzer.result.gpu_names import part_of
+from traceanalyzer.result.words.gpu_names import part_of
 
 TABLES = ("host_ranges", "launches", "api_calls", "threads")
 """What these lanes read."""

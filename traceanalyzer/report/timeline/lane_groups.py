@@ -9,7 +9,7 @@ from traceanalyzer.report.timeline.counter_lanes import add_counters
 from traceanalyzer.report.timeline.gpu_lanes import ledger_lanes, step_lanes, stream_lanes
 from traceanalyzer.report.timeline.host_lanes import thread_groups
 from traceanalyzer.report.timeline.lanes import Group, Source, extent
-from traceanalyzer.result.gpu_names import gpu_of
+from traceanalyzer.result.words.gpu_names import gpu_of
 
 TABLES = frozenset(name for one in (gpu_lanes, communication_lane, host_lanes, counter_lanes) for name in one.TABLES)
 """What all lanes read, of which many may be without rows: none of them is optional, since whoever gives tables gives each of these."""

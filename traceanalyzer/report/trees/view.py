@@ -16,7 +16,7 @@ from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.report.trees.encoding import Whole, encode_forest, heaviest, legend
 from traceanalyzer.report.trees.forest import CallTree, Forest, Part, limited
 from traceanalyzer.report.trees.words import tree_words
-from traceanalyzer.result.gpu_names import gpu_of
+from traceanalyzer.result.words.gpu_names import gpu_of
 from traceanalyzer.vocabulary.losses import BY_COMMUNICATION, BY_COMPUTE, BY_MEMCPY
 
 HEAVIEST = 10

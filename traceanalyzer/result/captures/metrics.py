@@ -13,8 +13,8 @@ from functools import cache
 from traceanalyzer.extensions import EVIDENCE, kinds
 from traceanalyzer.result.captures.capture import Capture, Value
 from traceanalyzer.result.document import Device, Finding, Result
-from traceanalyzer.result.gpu_names import gpu_namer
 from traceanalyzer.result.verdict import reason_of
+from traceanalyzer.result.words.gpu_names import gpu_namer
 from traceanalyzer.units import COUNT, NS, SHARE, Unit
 from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, ERROR, INFO, JUDGED, NOT_APPLICABLE, SEVERITIES
 from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOSED_MEMCPY, EXPOSED_MEMSET, IDLE

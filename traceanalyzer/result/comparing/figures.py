@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from traceanalyzer.names import capitalized
 from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.captures.metrics import evidence_figures
 from traceanalyzer.result.comparing.comparison import FigureChange
@@ -21,14 +25,43 @@ def figure_changes(base: Capture, new: Capture) -> list[FigureChange]:
     return found
 
 
+@dataclass(frozen=True)
+class FigureRow:
+    """A figure in words, for a table. `change` is the relative change, "same", or on which side alone it is known."""
+
+    about: str
+    base: str
+    new: str
+    change: str
+
+
+def figure_rows(figures: Sequence[FigureChange]) -> list[FigureRow]:
+    """One a figure."""
+    return [FigureRow(one.about, _cell(one.base, one.unit), _cell(one.new, one.unit), _change(one)) for one in figures]
+
+
+def _cell(value: float | None, unit: str | None) -> str:
+    return "–" if value is None else format_value(value, unit)
+
+
+def _change(one: FigureChange) -> str:
+    if one.base is None or one.new is None:
+        return f"only in {'BASE' if one.new is None else 'NEW'}"
+    return "same" if one.base == one.new else _relative(one.base, one.new)
+
+
+def _relative(base: float, new: float) -> str:
+    return f"{(new - base) / abs(base):+.1%}" if base else ""
+
+
 def figure_words(one: FigureChange) -> str:
     """ "2.1 GiB instead of 1.4 GiB (+50%)"."""
     if one.base is None or one.new is None:
         known = one.base if one.new is None else one.new
-        return f"{_value(known, one.unit)}, only in {'BASE' if one.new is None else 'NEW'}"
+        return f"{_value(known, one.unit)}, {_change(one)}"
     if one.base == one.new:
         return f"{_value(one.new, one.unit)} on both sides"
-    change = f" ({(one.new - one.base) / abs(one.base):+.1%})" if one.base else ""
+    change = f" ({relative})" if (relative := _relative(one.base, one.new)) else ""
     return f"{_value(one.new, one.unit)} instead of {_value(one.base, one.unit)}{change}"
 
 
@@ -38,7 +71,7 @@ def figures_headline(figures: list[FigureChange]) -> str:
     if not changed:
         return "No figure differs."
     said = "; ".join(f"{one.about}: {figure_words(one)}" for one in changed[:_NAMED])
-    return f"{said[0].upper()}{said[1:]}."
+    return f"{capitalized(said)}."
 
 
 def _value(value: float | None, unit: str | None) -> str:

@@ -9,15 +9,14 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.evidence.memory_snapshot.answers import words
+from traceanalyzer.evidence.memory_snapshot.answers.calls import calls_of_allocators, event_of
 from traceanalyzer.evidence.memory_snapshot.answers.history import GOT
 from traceanalyzer.evidence.memory_snapshot.answers.judged import Judged, capacities
 from traceanalyzer.evidence.memory_snapshot.answers.owners import NO_FRAME, NO_STACK
 from traceanalyzer.evidence.memory_snapshot.answers.peaks import peak_allocated, peak_reserved, peak_span
 from traceanalyzer.evidence.memory_snapshot.derived_tables import DEVICE_MEMORY, SNAPSHOT_TRAFFIC
 from traceanalyzer.intervals import Array
-
-RECORDED_LATER = 50_000
-"""ns after a call to the driver by which the allocator has recorded it."""
+from traceanalyzer.vocabulary.lines import MEMORY_MANAGEMENT
 
 
 def device_memory(
@@ -98,13 +97,18 @@ def _most_taken(one: Judged) -> str | None:
     return places[int(np.bincount(code[inside], frames.ints(events, "bytes")[inside]).argmax())]
 
 
-def snapshot_traffic(histories: list[Judged], gaps: pa.Table) -> pa.Table:
+def snapshot_traffic(
+    histories: list[Judged], gaps: pa.Table, api_calls: pa.Table, placed_evidence: pa.Table
+) -> pa.Table:
     """One row per (rank, device, place) that made the allocator ask the driver."""
-    pauses = frames.by_device(gaps.filter(pa.array(frames.equals(gaps, "cause", "memory_management"))))
-    return frames.stack(SNAPSHOT_TRAFFIC, [_traffic(one, pauses[one.history.key]) for one in histories])
+    pauses = frames.by_device(gaps.filter(pa.array(frames.equals(gaps, "cause", MEMORY_MANAGEMENT.cause))))
+    calls = calls_of_allocators(api_calls, placed_evidence)
+    return frames.stack(
+        SNAPSHOT_TRAFFIC, [_traffic(one, pauses[one.history.key], calls[one.history.key[0]]) for one in histories]
+    )
 
 
-def _traffic(one: Judged, pauses: pa.Table) -> pa.Table:
+def _traffic(one: Judged, pauses: pa.Table, calls: pa.Table) -> pa.Table:
     events = one.history.driver_events
     entry, time = frames.ints(events, "entry"), frames.ints(events, "time_ns")
     code, places = places_of(events, one.owners.placed)
@@ -120,7 +124,7 @@ def _traffic(one: Judged, pauses: pa.Table) -> pa.Table:
         start[number[rows]] = time[rows]
         end[number[rows[::-1]]] = time[rows[::-1]]
     first = np.unique(number, return_index=True)[1]
-    idle = _idle(time, number, count, pauses)
+    idle = _idle(events, number, count, pauses, calls)
     columns = {
         "rank": np.full(count, one.history.key[0]),
         "device": np.full(count, one.history.key[1]),
@@ -143,21 +147,10 @@ def _traffic(one: Judged, pauses: pa.Table) -> pa.Table:
     return frames.build(SNAPSHOT_TRAFFIC, columns)
 
 
-def _idle(time: Array, number: Array, count: int, pauses: pa.Table) -> Array:
-    """The pauses in which a call lies, by place; one with several belongs to that of the first."""
-    if not pauses.num_rows or not len(time):
+def _idle(events: pa.Table, number: Array, count: int, pauses: pa.Table, calls: pa.Table) -> Array:
+    """The pauses of which a call takes most, by place."""
+    if not pauses.num_rows or not calls.num_rows:
         return np.full(count, NULL)
-    pause = pause_of(time, pauses)
-    found, first = np.unique(pause[pause >= 0], return_index=True)
-    length = frames.duration(pauses)[found]
-    return np.bincount(number[pause >= 0][first], length, count).astype(np.int64)
-
-
-def pause_of(times: Array, pauses: pa.Table) -> Array:
-    """The row of the pause in which the call to the driver lies that was recorded at each time, -1 for none."""
-    start, end = frames.ints(pauses, "start_ns"), frames.ints(pauses, "end_ns")
-    order = np.argsort(start, kind="stable")
-    at = np.searchsorted(start[order], times, side="right") - 1
-    row = order[np.maximum(at, 0)]
-    inside = (at >= 0) & (times <= end[row] + RECORDED_LATER)
-    return np.where(inside, row, -1)
+    event = event_of(pauses, events, calls)
+    known = event >= 0
+    return np.bincount(number[event[known]], frames.duration(pauses)[known], count).astype(np.int64)

@@ -12,7 +12,7 @@ from traceanalyzer.report.sections.many_gpus import many_gpus
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.result.document import Result, Steps
 from traceanalyzer.result.gpus import steps_of_gpus
-from traceanalyzer.result.unprofiled_words import steps_without_profiler
+from traceanalyzer.result.words.unprofiled import steps_without_profiler
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from traceanalyzer.report.sections.advice import Advice, advice
 from traceanalyzer.report.sections.findings_view import FindingView, recommendations
 from traceanalyzer.report.sections.glossary import BOUND_BY
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.evidence_words import evidence_words
-from traceanalyzer.result.outside_words import outside_lines
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import Note, notes
 from traceanalyzer.result.settings import settings_sentence
+from traceanalyzer.result.words.evidence import evidence_words
+from traceanalyzer.result.words.outside import outside_lines
 from traceanalyzer.vocabulary.levels import HIGH, SEVERITIES
 from traceanalyzer.vocabulary.losses import BY_COMPUTE, UNKNOWN, bound_by_words
 

@@ -10,9 +10,9 @@ from traceanalyzer.report.context import ReportContext
 from traceanalyzer.report.palette import BY_KEY, Swatch
 from traceanalyzer.report.section import PageSection
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpu_names import gpu_namer
 from traceanalyzer.result.job import LateRank
-from traceanalyzer.result.job_words import Absence, absent, summary, waiting, why_late
+from traceanalyzer.result.words.gpu_names import gpu_namer
+from traceanalyzer.result.words.job import Absence, absent, summary, waiting, why_late
 from traceanalyzer.vocabulary.levels import MEDIUM, Severity
 
 LATE_ROWS = 16

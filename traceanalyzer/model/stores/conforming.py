@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
-from traceanalyzer.model.versions import is_older, not_recorded, passed_over
+from traceanalyzer.model.stores.versions import is_older, not_recorded, passed_over
 from traceanalyzer.vocabulary.health import NOT_ALL_READ
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpu_names import gpu_namer
 from traceanalyzer.result.gpus import late_ranks
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism
 from traceanalyzer.result.ranks import rank_list
+from traceanalyzer.result.words.gpu_names import gpu_namer
 from traceanalyzer.units import format_bytes, format_count, format_duration, format_share
 from traceanalyzer.vocabulary.lines import cause_of_line, cause_words, is_idle, line_words
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traceanalyzer.result.document import Result, Saving
-from traceanalyzer.result.speedups import place_name, times, times_range, told_apart
-from traceanalyzer.result.unprofiled_words import Duration, saving_without_profiler
+from traceanalyzer.result.words.speedups import place_name, times, times_range, told_apart
+from traceanalyzer.result.words.unprofiled import Duration, saving_without_profiler
 from traceanalyzer.units import format_duration
 
 

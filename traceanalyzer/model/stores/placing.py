@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.files import is_folder, resolved, status_of
-from traceanalyzer.model.layout import (
+from traceanalyzer.model.stores.layout import (
     MANIFEST,
     PARTS,
     file_of,
@@ -22,7 +22,7 @@ from traceanalyzer.model.layout import (
     is_rank,
     shelf_of,
 )
-from traceanalyzer.model.store import is_own_manifest, is_store, stated, stated_tables
+from traceanalyzer.model.stores.store import is_own_manifest, is_store, stated, stated_tables
 from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.urls import Place, RemoteFolder, local_of, shown, url_of, without_credentials
 

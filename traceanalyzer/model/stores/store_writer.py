@@ -28,7 +28,8 @@ import msgspec
 from traceanalyzer.errors import InputError
 from traceanalyzer.files import flush_to_disk, open_regular, set_usual_mode
 from traceanalyzer.locks import HeldError, locked
-from traceanalyzer.model.layout import (
+from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
+from traceanalyzer.model.stores.layout import (
     LOCK,
     MANIFEST,
     NEW,
@@ -46,10 +47,9 @@ from traceanalyzer.model.layout import (
     remove_unfinished,
     shelf_of,
 )
-from traceanalyzer.model.parts import FinishedPart, Part, PartFile, digest
-from traceanalyzer.model.placing import check_place, check_replaceable
-from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
-from traceanalyzer.model.store import TOOL, Manifest, decoded, stated, stated_tables
+from traceanalyzer.model.stores.parts import FinishedPart, Part, PartFile, digest
+from traceanalyzer.model.stores.placing import check_place, check_replaceable
+from traceanalyzer.model.stores.store import TOOL, Manifest, decoded, stated, stated_tables
 from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.model.trace import Input
 from traceanalyzer.urls import Place, RemoteFolder, shown, without_credentials

@@ -163,7 +163,7 @@ def _write(path: Path, spec: TableSpec, blocks: Iterable[pa.Table]) -> int:
 
 
 def _stored(schema: pa.Schema) -> pa.Schema:
-    """The schema of a file. Lists of so many values each are written as lists: before pyarrow 26 null ones are not written, or not read."""
+    """The schema of a file. Lists of a fixed size are written as lists: pyarrow before 26 does not write, or not read, null ones."""
     types = (pa.list_(f.type.value_type) if pa.types.is_fixed_size_list(f.type) else f.type for f in schema)
     return pa.schema([field.with_type(kind) for field, kind in zip(schema, types, strict=True)])
 

@@ -21,13 +21,13 @@ import pyarrow as pa
 
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.files import is_folder, open_regular
-from traceanalyzer.model.conforming import Conforming
-from traceanalyzer.model.layout import MANIFEST, PARTS, file_of, located
-from traceanalyzer.model.parts import Part, PartFile, is_sealed, read_table, sealed
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
+from traceanalyzer.model.stores.conforming import Conforming
+from traceanalyzer.model.stores.layout import MANIFEST, PARTS, file_of, located
+from traceanalyzer.model.stores.parts import Part, PartFile, is_sealed, read_table, sealed
+from traceanalyzer.model.stores.versions import OLDEST, is_older, is_readable
 from traceanalyzer.model.table_specs import is_table_name, table_specs
 from traceanalyzer.model.trace import Input, Trace
-from traceanalyzer.model.versions import OLDEST, is_older, is_readable
 from traceanalyzer.urls import Place, RemoteFolder, local_of, shown, url_of
 
 TOOL = "traceanalyzer"

@@ -1,0 +1,1 @@
+"""What outputs for people say alike, in words."""
