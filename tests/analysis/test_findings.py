@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import traceanalyzer as ta
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
+from tests.support.results import result_of
 from traceanalyzer.analysis.examine import about_the_job
 from traceanalyzer.engine.rules.library import load_rules
 from traceanalyzer.errors import InputError
@@ -191,11 +190,6 @@ NO_FIXTURE = {"COM003", "COM007", "HST005", "MPI001", "MPI002", "OPR001", "OPR00
 # Sampled bandwidths and clocks are in made-up traces; a real capture with samples, in the corpus, is healthy.
 NO_FIXTURE |= {"MET002", "MET003", "STP003"}
 NO_FIXTURE |= {f"TRC{n:03}" for n in (1, 2, 3, 5, 6, 7, 9)}
-
-
-@cache
-def result_of(path: Path) -> Result:
-    return ta.analyze(ta.load(path))
 
 
 def check(path: Path, expected: dict[str, Any]) -> None:

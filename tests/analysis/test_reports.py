@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-import traceanalyzer as ta
 from tests.support.places import CORPUS, needs_corpus
+from tests.support.results import result_of
 from traceanalyzer.exit_codes import NOT_JUDGED, PASSED
 from traceanalyzer.render.text import render_text
 from traceanalyzer.result.document import Finding
@@ -45,7 +45,7 @@ def predicted(findings: list[Finding]) -> None:
 @pytest.mark.parametrize("name", TRUTH)
 def test_report(name: str) -> None:
     want, path = TRUTH[name], input_of(name)
-    result = ta.analyze(ta.load(path))
+    result = result_of(path)
     text = render_text(result)
     findings = [one for one in result.findings if not one.rule.startswith("TRC")]
     rules = [one.rule for one in findings]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-import traceanalyzer as ta
 from tests.support.places import CORPUS, needs_corpus
+from tests.support.results import result_of
 from traceanalyzer.result.document import Finding, Result
 
 MOST_LEFT = 0.05
@@ -20,11 +19,6 @@ MOST_LEFT = 0.05
 def truth(section: str) -> dict[str, dict[str, Any]]:
     path = CORPUS / "TRUTH.yaml"
     return yaml.safe_load(path.read_text())[section] if path.is_file() else {}
-
-
-@cache
-def analysed(path: Path) -> Result:
-    return ta.analyze(ta.load(path))
 
 
 def trace(section: str, name: str) -> Path:
@@ -57,13 +51,13 @@ def check_slow(result: Result, find: dict[str, Any]) -> None:
 @needs_corpus
 @pytest.mark.parametrize(("section", "name"), SLOW)
 def test_slow(section, name):
-    check_slow(analysed(trace(section, f"{name}.slow")), truth(section)[name]["slow_find"])
+    check_slow(result_of(trace(section, f"{name}.slow")), truth(section)[name]["slow_find"])
 
 
 @needs_corpus
 @pytest.mark.parametrize(("section", "name"), FIXED)
 def test_fixed(section, name):
-    entry, result = truth(section)[name], analysed(trace(section, f"{name}.fixed"))
+    entry, result = truth(section)[name], result_of(trace(section, f"{name}.fixed"))
     assert not [outcome for outcome in result.rules if outcome.outcome == "error"]
     for finding in result.findings:
         assert finding.rule not in entry.get("fixed_never", ()) or recovered(finding) <= MOST_LEFT
@@ -73,4 +67,4 @@ def test_fixed(section, name):
 @needs_corpus
 @pytest.mark.parametrize("name", truth("nsys"))
 def test_nsys(name):
-    check_slow(analysed(CORPUS / "nsys" / f"{name}.sqlite"), truth("nsys")[name]["slow_find"])
+    check_slow(result_of(CORPUS / "nsys" / f"{name}.sqlite"), truth("nsys")[name]["slow_find"])

@@ -8,6 +8,7 @@ import traceanalyzer as ta
 from tests.support.captures import capture
 from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
+from tests.support.results import result_of
 from traceanalyzer.result.captures.metrics import (
     RULE_FIGURES,
     figure,
@@ -25,7 +26,7 @@ FILES = ("captured/feed_named.json.gz", "multirank/gpu_straggler.slow", "nsys/la
 
 @pytest.fixture(scope="module", params=FILES)
 def result(request) -> Result:
-    return ta.analyze(ta.load(FIXTURES / request.param))
+    return result_of(FIXTURES / request.param)
 
 
 def test_they_add_up(result):
@@ -60,9 +61,9 @@ def test_they_say_what_the_result_says(result):
 
 
 def test_the_worst_gpu_is_named():
-    found = metrics_of(ta.analyze(ta.load(FIXTURES / "multirank" / "gpu_straggler.slow")))
+    found = metrics_of(result_of(FIXTURES / "multirank" / "gpu_straggler.slow"))
     assert (found["COM005.share"].where, found["waiting_share"].where) == ("rank 2", "most for rank 2")
-    assert metrics_of(ta.analyze(ta.load(FIXTURES / FILES[0])))["idle_share"].where is None
+    assert metrics_of(result_of(FIXTURES / FILES[0]))["idle_share"].where is None
 
 
 def test_nothing_of_a_trace_without_gpu_work(tmp_path):

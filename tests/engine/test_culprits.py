@@ -7,6 +7,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
+from tests.support.results import result_of
 
 STEPS, STEP, WORK = 6, 10_000, 4_000
 """Of each step of 10 ms the GPU is idle 6 ms before a kernel of 4 ms."""
@@ -105,20 +106,20 @@ def test_gaps_before_copies_are_not_kernel_launches(tmp_path):
     ],
 )
 def test_of_a_job_no_rank_is_accused_that_is_like_the_others(file, said):
-    result = ta.analyze(ta.load(CORPUS / file))
+    result = result_of(CORPUS / file)
     assert result.verdict.headline.startswith(said) and "ank " not in result.verdict.headline
 
 
 @needs_corpus
 def test_the_checkpoint_comes_before_the_barrier_that_waits_for_it():
-    result = ta.analyze(ta.load(CORPUS / "evidence" / "jobs" / "rank0_checkpoint.slow"))
+    result = result_of(CORPUS / "evidence" / "jobs" / "rank0_checkpoint.slow")
     rules = [finding.rule for finding in result.findings]
     assert rules.index("CPY004") < rules.index("COM002") and "rank 0" in result.verdict.headline
 
 
 @pytest.mark.parametrize("file", ["kineto/dataloader.slow.pt.trace.json.gz", "jobs/ddp_loader_late.slow"])
 def test_findings_come_by_what_a_fix_gives(file):
-    findings = ta.analyze(ta.load(FIXTURES / file)).findings
+    findings = result_of(FIXTURES / file).findings
     gains = [finding.saving.gain_ns for finding in findings]
     assert gains == sorted(gains, reverse=True)
     # Notes about the recording claim no time, and keep a level of their own.

@@ -11,6 +11,8 @@ import traceanalyzer as ta
 from tests.analysis.test_truth_findings import check_slow, recovered, truth
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
+from tests.support.results import result_of
+from tests.test_truth_findings import check_slow, recovered, truth
 from traceanalyzer.analysis import analyze
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.ranks.collectives.collective_names import bus_factor, in_one_machine, kind_of, message_bytes, nvlink
@@ -265,10 +267,10 @@ def test_sizes_and_links():
 @pytest.mark.parametrize("name", truth("multirank"))
 def test_planted(name):
     entry = truth("multirank")[name]
-    result = analyze(ta.load(CORPUS / "multirank" / f"{name}.slow"))
+    result = result_of(CORPUS / "multirank" / f"{name}.slow")
     check_slow(result, entry["slow_find"])
     if rank := entry["slow_find"].get("names_rank"):
         assert f"ank {rank}" in result.findings[0].message
     if "fixed_never" in entry:
-        fixed = analyze(ta.load(CORPUS / "multirank" / f"{name}.fixed"))
+        fixed = result_of(CORPUS / "multirank" / f"{name}.fixed")
         assert not [f for f in fixed.findings if f.rule in entry["fixed_never"] and recovered(f) > 0]

@@ -9,6 +9,7 @@ import pytest
 import traceanalyzer as ta
 from tests.support.job_results import job_result
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
+from tests.support.results import result_of
 from traceanalyzer.render.lines import WIDTH
 from traceanalyzer.render.text import render_text
 from traceanalyzer.result.document import (
@@ -237,7 +238,7 @@ def test_real_traces_fit(name):
 
 @needs_corpus
 def test_a_job_of_four_fits_one_screen():
-    text = render_text(ta.analyze(ta.load(CORPUS / "multirank" / "comm_not_overlapped.slow")))
+    text = render_text(result_of(CORPUS / "multirank" / "comm_not_overlapped.slow"))
     assert len(text.splitlines()) < 60
 
 
