@@ -94,3 +94,21 @@ def test_a_page_of_a_snapshot_alone_does_not_ask_for_a_trace():
     assert "What to record" not in page and "holds no GPU work" not in page
     assert "<title>healthy.slow.snapshot.pickle.xz" in page
     assert "healthy.slow.snapshot.pickle.xz (memory snapshot)" in page
+
+
+def test_a_leak_gets_no_advice_about_activations():
+    advice = {one.rule: one.recommend for one in analysis(snapshot("leak_activations.slow")).result.findings}
+    assert advice["MEM005"] and not advice["MEM006"]
+
+
+def test_a_snapshot_without_a_history_has_no_peak_to_compare(tmp_path):
+    content = pickle.loads(lzma.decompress(snapshot("healthy.slow").read_bytes()))  # our own
+    content["device_traces"] = [[]]
+    path = tmp_path / "now.pickle"
+    path.write_bytes(pickle.dumps(content))
+    found = analysis(path)
+    assert dict(found.figures) == {}
+    assert "reserved memory follows it (0 B)" not in found.result.verdict.headline
+    assert "Who holds the memory in use at the snapshot" in [
+        getattr(one, "title", "") for one in section_of(found).blocks
+    ]
