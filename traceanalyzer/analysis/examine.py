@@ -30,7 +30,7 @@ NOT_PLAYED = "No prediction: other processes used the GPU at the same time, whos
 
 def small_tables() -> tuple[str, ...]:
     """The tables of which what is said of the whole job is made."""
-    return ("processes", *(one.name for one in declared().values() if one.small))
+    return ("processes", "placed_evidence", *(one.name for one in declared().values() if one.small))
 
 
 @dataclass(frozen=True)

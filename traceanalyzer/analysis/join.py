@@ -122,8 +122,8 @@ def join(surveys: Sequence[Survey]) -> Join:
 
 
 def brief_of(one: Survey) -> Brief:
-    """What a part is told that is of no job."""
-    late, name = LATE_WINDOWS.empty(), gpu_names([one.input])[one.input.ordinal]
+    """What a part is told that is of no job, which others are."""
+    late, name = LATE_WINDOWS.empty(), gpu_names([one.input], beside_others=True)[one.input.ordinal]
     return Brief(one.kernels, MATCHES.empty(), late, MPI_MATCHES.empty(), late, HEALTH.empty(), name)
 
 
@@ -176,10 +176,10 @@ def _by_rank(table: pa.Table) -> dict[int, pa.Table]:
     return {rank: table.take(pa.array(rows)) for (rank,), rows in frames.together(frames.ints(table, "rank"))}
 
 
-def gpu_names(inputs: Sequence[Input]) -> dict[int, GpuName]:
-    """By ordinal."""
+def gpu_names(inputs: Sequence[Input], beside_others: bool = False) -> dict[int, GpuName]:
+    """By ordinal. A single file is named too where it is `beside_others` that have GPUs of these numbers."""
     ranks, files = Counter(one.rank for one in inputs), file_names(inputs)
-    several = len(inputs) > 1
+    several = len(inputs) > 1 or beside_others
     return {one.ordinal: _gpu_name(one, ranks[one.rank] > 1, files[one.ordinal] if several else None) for one in inputs}
 
 

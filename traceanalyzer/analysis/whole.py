@@ -68,7 +68,8 @@ def run_job_rules(parts: Sequence[Examination], tables: Catalog, config: Config,
 
 def _describe(parts: Sequence[Examination]) -> Describe:
     traces = [part.input for part in parts if part.input.witness is None]
-    names = gpu_names(traces) | gpu_names([part.input for part in parts if part.input.witness is not None])
+    alone = [part.input for part in parts if part.input.witness is not None]
+    names = gpu_names(traces) | gpu_names(alone, beside_others=bool(traces))
     return lambda rank, device: names[rank](device)
 
 

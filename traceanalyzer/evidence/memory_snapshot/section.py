@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 
 import pyarrow as pa
 
@@ -37,22 +38,29 @@ def sections(result: Result, tables: Tables) -> Iterable[Section]:
     if not memory:
         return
     told = any(finding.rule == PEAK_OWNER for finding in result.findings)
-    ranks = {row["rank"] for row in memory}
+    names = _names([(row["rank"], row["device"]) for row in memory], result, tables)
     blocks: list[Block] = []
     for row in memory:
         key = (row["rank"], row["device"])
-        blocks += _blocks(key, row, tables, _name(key, len(ranks), len(memory)), told)
+        blocks += _blocks(key, row, tables, names[key], told)
     yield Section("memory-snapshot", "Memory", blocks, lanes=tuple(_lanes(tables.table("snapshot_lanes"))), order=100)
 
 
-def _name(key: Key, ranks: int, gpus: int) -> str:
-    """Which GPU, where there are several."""
-    rank, device = key
-    if gpus == 1:
-        return ""
-    return (
-        f" on rank {rank}" if ranks == gpus else f" on GPU {device}" if ranks == 1 else f" on rank {rank}, GPU {device}"
-    )
+def _names(gpus: Sequence[Key], result: Result, tables: Tables) -> dict[Key, str]:
+    """Which GPU of which rank, as far as there are several; of a rank that is not known, of which file."""
+    placed = {row["rank"]: row for row in tables.table("placed_evidence").to_pylist()}
+    ranks = {one.path: one.rank for one in result.evidence}
+    apart = len({rank for rank, _ in gpus}) > 1 or (bool(result.inputs) and not placed[gpus[0][0]]["placed_by"])
+    several = len(gpus) > len({rank for rank, _ in gpus})
+    found = {}
+    for ordinal, device in gpus:
+        path = placed[ordinal]["path"]
+        rank = ranks.get(path)
+        on = [f"rank {rank}"] if apart and rank is not None else []
+        on += [f"GPU {device}"] if several else []
+        file = f" ({PurePath(path).name})" if apart and rank is None else ""
+        found[ordinal, device] = (f" on {', '.join(on)}" if on else "") + file
+    return found
 
 
 def _blocks(key: Key, memory: Row, tables: Tables, whose: str, told: bool) -> Iterator[Block]:

@@ -164,10 +164,14 @@ def _paths(one: Judged, of_rank: pa.Table) -> list[dict[str, object]]:
 
 
 def snapshot_lanes(histories: list[Judged], ledger: pa.Table, memory_stats: pa.Table) -> pa.Table:
-    """What is in use and reserved within the window of each GPU whose clock the snapshot shares, where its trace says neither."""
-    known = {(row["rank"], row["device"]) for row in memory_stats.to_pylist()}
+    """What is in use and what is reserved within the window of each GPU whose clock the snapshot shares.
+
+    Not of GPUs of whose memory the trace tells itself: that is the same, and one lane is enough.
+    """
     windows = {(row["rank"], row["device"]): (row["start_ns"], row["end_ns"]) for row in ledger.to_pylist()}
-    tables = [_lane(one, *windows[one.history.key]) for one in histories if one.history.key in windows.keys() - known]
+    for row in memory_stats.select(["rank", "device"]).to_pylist():
+        windows.pop((row["rank"], row["device"]), None)
+    tables = [_lane(one, *windows[one.history.key]) for one in histories if one.history.key in windows]
     return frames.stack(SNAPSHOT_LANES, tables)
 
 
