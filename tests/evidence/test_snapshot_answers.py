@@ -88,8 +88,8 @@ def test_flat_memory_says_what_stays():
     assert (row["steady"], row["optimizer"], row["parameters"]) == (30 * MiB, 20 * MiB, 10 * MiB)
     assert row["lead"] + row["rest"] == (
         "Memory is flat: of the 30 MiB in use between steps 20 MiB are optimizer state (train.py:12 (step)) and 10 MiB parameters "
-        "(train.py:3 (model)); the peak is 52 MiB; 0 B are reserved"
-    ).replace("0 B are reserved", "reserved memory follows it (0 B)")
+        "(train.py:3 (model)). The peak is 52 MiB. Reserved memory follows the peak (0 B)"
+    )
 
 
 def test_who_owns_the_peak():
@@ -422,8 +422,8 @@ def test_without_a_history_the_snapshot_speaks():
     it.alloc(5 * MiB, line("train.py", 3), before=True)
     (row,) = memory(it.tables())
     assert row["lead"] + row["rest"] == (
-        "At the snapshot, of which no history was recorded, of 5 MiB in use 5 MiB (100%) come from train.py:3 (step); "
-        "reserved memory follows it (0 B)"
+        "At the snapshot, of which no history was recorded, of 5 MiB in use 5 MiB (100%) come from train.py:3 (step). "
+        "Reserved memory follows the peak (0 B)"
     )
 
 
@@ -431,7 +431,11 @@ def test_no_snapshot():
     empty = training().tables()
     none = {name: table.slice(0, 0) for name, table in empty.items()}
     assert judged(none) == [] and growth(none) == [] and memory(none) == [] and owners(none) == []
-    assert snapshot_moments([]).num_rows == snapshot_traffic([], GAPS.empty(), API_CALLS.empty(), PLACED.empty()).num_rows == 0
+    assert (
+        snapshot_moments([]).num_rows
+        == snapshot_traffic([], GAPS.empty(), API_CALLS.empty(), PLACED.empty()).num_rows
+        == 0
+    )
     assert snapshot_ooms([], none["snapshot_segments"]).num_rows == snapshot_levels([]).num_rows == 0
 
 
