@@ -12,9 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.snapshot_program import MiB, Program, line
-from traceanalyzer.derive.ledger.tables import GAPS
+from traceanalyzer.derive.ledger.tables import GAPS, LEDGER
 from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
-from traceanalyzer.evidence.memory_snapshot.answers.drawing import kept_moments, snapshot_levels, snapshot_paths
+from traceanalyzer.evidence.memory_snapshot.answers.drawing import (
+    kept_moments,
+    snapshot_lanes,
+    snapshot_levels,
+    snapshot_paths,
+)
 from traceanalyzer.evidence.memory_snapshot.answers.failures import snapshot_ooms
 from traceanalyzer.evidence.memory_snapshot.answers.growth import step_memory
 from traceanalyzer.evidence.memory_snapshot.answers.history import curve
@@ -88,8 +93,8 @@ def test_flat_memory_says_what_stays():
     assert (row["steady"], row["optimizer"], row["parameters"]) == (30 * MiB, 20 * MiB, 10 * MiB)
     assert row["lead"] + row["rest"] == (
         "Memory is flat: of the 30 MiB in use between steps 20 MiB are optimizer state (train.py:12 (step)) and 10 MiB parameters "
-        "(train.py:3 (model)); the peak is 52 MiB; how much is reserved is not known"
-    ).replace("0 B are reserved", "reserved memory follows it (0 B)")
+        "(train.py:3 (model)). The peak is 52 MiB. How much is reserved is not known"
+    )
 
 
 def test_who_owns_the_peak():
@@ -417,13 +422,28 @@ def test_the_levels_drawn_add_up_to_what_is_in_use():
     assert paths[0]["path"][-1] == "adam.py:178 (_init_group)"
 
 
+def test_the_lanes_of_a_window_begin_with_what_holds_then():
+    (one,) = judged(training().tables())
+    changes = one.history.allocated
+    at = one.history.time_at(changes.entry)
+    plain = dict.fromkeys(LEDGER.schema.names, 0) | {"name": None}
+    for start, held in ((int(at[5]) + 1, int(changes.level[5])), (int(at[6]), None)):
+        window = {**plain, "start_ns": start, "end_ns": int(at[9]) + 1}
+        rows = snapshot_lanes(
+            [one], pa.Table.from_pylist([window], schema=LEDGER.schema), MEMORY_STATS.empty()
+        ).to_pylist()
+        told = [(row["time_ns"], row["allocated"]) for row in rows]
+        first = [] if held is None else [(start, held)]
+        assert told == first + [(int(at[i]), int(changes.level[i])) for i in range(6, 10)]
+
+
 def test_without_a_history_the_snapshot_speaks():
     it = Program()
     it.alloc(5 * MiB, line("train.py", 3), before=True)
     (row,) = memory(it.tables())
     assert row["lead"] + row["rest"] == (
-        "At the snapshot, of which no history was recorded, of 5 MiB in use 5 MiB (100%) come from train.py:3 (step); "
-        "how much is reserved is not known"
+        "At the snapshot, of which no history was recorded, of 5 MiB in use 5 MiB (100%) come from train.py:3 (step). "
+        "How much is reserved is not known"
     )
     assert not row["recorded"]
 

@@ -12,7 +12,6 @@ from tests.analysis.test_truth_findings import check_slow, recovered, truth
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
 from tests.support.results import result_of
-from tests.test_truth_findings import check_slow, recovered, truth
 from traceanalyzer.analysis import analyze
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.ranks.collectives.collective_names import bus_factor, in_one_machine, kind_of, message_bytes, nvlink

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from browsing import open_page, violations, wait_until
@@ -23,7 +24,9 @@ from traceanalyzer.render.text import render_text
 from traceanalyzer.report.evidence.flames import flame_view
 from traceanalyzer.report.evidence.levels import MOST_POINTS, levels_chart
 from traceanalyzer.report.html import render_html
-from traceanalyzer.result.sections import Flame, Grid, Levels, Section, Words
+from traceanalyzer.report.stills.chart import chart_still
+from traceanalyzer.report.stills.drawing import WIDTH
+from traceanalyzer.result.sections import Flame, Grid, Levels, Mark, Section, Words
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +80,61 @@ def test_the_highest_moment_is_among_those_that_are_drawn() -> None:
     highest = max(sum(values) for values in zip(*(values for _, values in given.series), strict=True))
     drawn = max(sum(values) for values in zip(*(trace["y"] for trace in areas), strict=True))
     assert drawn == pytest.approx(highest / 2**30, rel=1e-4)
+
+
+def labels(spans: list[Mark], marks: list[Mark] | None = None) -> list[tuple[str, float, str]]:
+    """The labels of a chart of 1 s: text, where it is in ms and which way it goes from there."""
+    times = [0, 500_000_000, 1_000_000_000]
+    chart = levels_chart(Levels("x", "count", times, [("a", [1, 2, 1])], marks or [], spans), "x")
+    assert chart
+    texts = [trace for trace in chart.first.data if trace.get("mode") == "text"]
+    found = [one for trace in texts for one in zip(trace["text"], trace["x"], trace["textposition"], strict=True)]
+    return [(text, round(seconds * 1_000, 3), place) for text, seconds, place in found]
+
+
+def steps(first: int, length: int, count: int) -> list[Mark]:
+    """In ms."""
+    at = [(first + one * length) * 1_000_000 for one in range(count)]
+    return [Mark(start, start + length * 1_000_000, f"step {one}") for one, start in enumerate(at)]
+
+
+def test_steps_that_have_room_have_their_names() -> None:
+    assert labels(steps(100, 300, 3)) == [
+        ("step 0", 100.0, "middle right"),
+        ("step 1", 400.0, "middle right"),
+        ("step 2", 700.0, "middle right"),
+    ]
+
+
+def test_names_of_short_steps_do_not_overlap() -> None:
+    found = labels(steps(720, 40, 7))
+    assert found[0] == ("step 0", 770.0, "middle left")
+    assert [one[0] for one in found[1:]] == ["2", "4", "6"]
+    assert all(later - sooner >= 50 for (_, sooner, _), (_, later, _) in pairwise(found[1:]))
+    # Without room on its left the first is written out to the right, and hides those below it.
+    assert [one[0] for one in labels(steps(0, 40, 7))] == ["step 0", "5"]
+    assert [
+        one[0] for one in labels([Mark(0, 9, "load"), Mark(9, 30, "train"), Mark(990_000_000, 999_000_000, "test")])
+    ] == [
+        "load",
+        "test",
+    ]
+
+
+@pytest.mark.parametrize(("at", "place"), [(0, "top right"), (500, "top right"), (990, "top left")])
+def test_the_name_of_a_mark_is_not_cut_off(at: int, place: str) -> None:
+    assert labels([], [Mark(at * 1_000_000, at * 1_000_000, "peak: 7 GiB")]) == [("peak: 7 GiB", float(at), place)]
+
+
+def test_a_still_picture_has_them_on_the_same_side() -> None:
+    times = [0, 1_000_000_000]
+    chart = levels_chart(Levels("x", "count", times, [("a", [1, 2])], [Mark(times[1], times[1], "peak: 2")]), "x")
+    assert chart
+    view = chart.first
+    found = re.search(
+        r'<text x="([\d.]+)"[^>]*text-anchor="end"[^>]*>peak: 2<', chart_still("x", "large", view.data, view.layout)
+    )
+    assert found and float(found[1]) < WIDTH
 
 
 def test_a_flame_graph_keeps_its_total_when_nodes_are_merged() -> None:

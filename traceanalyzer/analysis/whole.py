@@ -133,7 +133,7 @@ def whole(
         evidence=list(evidence),
     )
     if evidence and not result.inputs:
-        return replace(result, verdict=verdict_on_evidence(result))
+        return replace(result, verdict=verdict_on_evidence(result, first_sentences))
     return replace(result, verdict=with_outside(result.verdict, result.recordings, result.findings))
 
 

@@ -179,14 +179,15 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
     return Verdict(left.bound_by, f"{said}; in the {length} left, {within(left.headline)}")
 
 
-def verdict_on_evidence(result: Result) -> Verdict:
-    """The verdict where no trace was given, so that there is no time to be bound by anything."""
+def verdict_on_evidence(result: Result, first_sentences: Mapping[str, str]) -> Verdict:
+    """The verdict where no trace was given, so that there is no time to be bound by anything; `first_sentences` of the findings by
+    message, without their stops."""
     if (grave := next((note for note in result.health if note.severity == HIGH), None)) is not None:
         return Verdict(UNKNOWN.name, unjudged_headline(grave.message))
     if not any(one.rows for one in result.evidence):
         return Verdict(UNKNOWN.name, NOTHING_READ)
     if worst := [finding for level in reversed(SEVERITIES) for finding in result.findings if finding.severity == level]:
-        return Verdict(UNKNOWN.name, worst[0].message)
+        return Verdict(UNKNOWN.name, f"{first_sentences[worst[0].message]}.")
     return Verdict(UNKNOWN.name, "Nothing worth fixing was found.")
 
 

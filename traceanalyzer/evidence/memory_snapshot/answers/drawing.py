@@ -183,11 +183,18 @@ def _lane(one: Judged, start: int, end: int) -> pa.Table:
     if high <= low:
         return SNAPSHOT_LANES.empty()
     entries = kept_moments(Curve(curve.entry[low:high], curve.level[low:high]), LANE_STRETCHES)
+    times, allocated, reserved = history.time_at(entries), curve.at(entries), history.reserved.at(entries)
+    if history.has_history and int(history.time_at(np.array([0]))[0]) <= start < int(times[0]):
+        # What holds when the window begins is known.
+        first_entry = np.array([first])
+        times = np.append(start, times)
+        allocated = np.append(curve.before(first_entry), allocated)
+        reserved = np.append(history.reserved.before(first_entry), reserved)
     columns = {
-        "rank": np.full(len(entries), history.key[0]),
-        "device": np.full(len(entries), history.key[1]),
-        "time_ns": history.time_at(entries),
-        "allocated": curve.at(entries),
-        "reserved": history.reserved.at(entries),
+        "rank": np.full(len(times), history.key[0]),
+        "device": np.full(len(times), history.key[1]),
+        "time_ns": times,
+        "allocated": allocated,
+        "reserved": reserved,
     }
     return frames.build(SNAPSHOT_LANES, columns)

@@ -46,7 +46,7 @@ def _several(place: str, count: int) -> str:
 
 
 def at_peak(owners: Owners, held: Array, alike: Callable[[int], str | None]) -> str:
-    """Who has most of what is in use: `288 MiB (45%) are activations from a.py:9 (step) and 128 MiB (20%) have no Python frame`.
+    """Who has most of what is in use: `288 MiB (45%) are activations from a.py:9 (step). Another 128 MiB (20%) have no Python frame`.
 
     `alike` says for an owner without a place whose blocks are as large as most of his.
     """
@@ -58,7 +58,7 @@ def at_peak(owners: Owners, held: Array, alike: Callable[[int], str | None]) -> 
         for i in order.tolist()
         if held[i] and (held[i] == first or held[i] >= WORTH * total)
     ]
-    return listed(told)
+    return ". Another ".join(told)
 
 
 def _owned(name: tuple[str, str | None], size: int, total: int, alike: str | None) -> str:
@@ -98,16 +98,16 @@ def memory(levels: Levels, stays: Mapping[str, tuple[int, str]], holders: str) -
         if levels.steady >= STAYS * levels.peak and kept >= STAYS * levels.steady:
             return (
                 "Memory is flat",
-                f": of the {steady} in use between steps {between_steps(stays)}; the peak is {peak}; {follows}",
+                f": of the {steady} in use between steps {between_steps(stays)}. The peak is {peak}. {follows}",
             )
         return (
             "Memory is flat",
-            f": {steady} are in use between steps, and of the {peak} at the peak {holders}; {follows}",
+            f": {steady} are in use between steps, and of the {peak} at the peak {holders}. {follows}",
         )
     if not levels.history:
-        return "At the snapshot", f", of which no history was recorded, of {peak} in use {holders}; {follows}"
+        return "At the snapshot", f", of which no history was recorded, of {peak} in use {holders}. {follows}"
     known = "" if levels.whole else ", as far back as the history goes"
-    return "At the peak", f"{known}, of {peak} in use {holders}; {format_bytes(levels.end)} are in use at the snapshot"
+    return "At the peak", f"{known}, of {peak} in use {holders}. {format_bytes(levels.end)} are in use at the snapshot"
 
 
 def between_steps(held: Mapping[str, tuple[int, str]]) -> str:
@@ -122,15 +122,15 @@ def between_steps(held: Mapping[str, tuple[int, str]]) -> str:
 
 def twice(half: int, place: str) -> str:
     """What a cast to a wider type would explain."""
-    return f"each twice as large as the {format_bytes(half)} of {place}, as a cast from 16 to 32 bits would be"
+    return f"Each is twice as large as the {format_bytes(half)} of {place}, as a cast from 16 to 32 bits would be"
 
 
 def reserve(peak: int, reserved: int) -> str:
-    """What is reserved beside a peak: `reserved memory follows it (882 MiB)`; less than the peak is no figure of the allocator's."""
+    """What is reserved beside a peak: `Reserved memory follows the peak (882 MiB)`; less than that is no figure of it."""
     if reserved < peak:
-        return "how much is reserved is not known"
+        return "How much is reserved is not known"
     if reserved <= FOLLOWS * peak:
-        return f"reserved memory follows it ({format_bytes(reserved)})"
+        return f"Reserved memory follows the peak ({format_bytes(reserved)})"
     return f"{format_bytes(reserved)} are reserved"
 
 
@@ -141,9 +141,9 @@ def unused(whole: int, pieces: int, largest: int, expandable: bool) -> str:
         [f"{format_bytes(pieces)} in pieces of {'segments' if whole else 'segments that are in use'}"] if pieces else []
     )
     if not lies:
-        return "at the snapshot nothing is unused"
+        return "At the snapshot nothing is unused"
     mapped = "" if expandable else "; expandable segments were off"
-    return f"at the snapshot {listed(lies)} are unused, {format_bytes(largest)} of it in one piece{mapped}"
+    return f"At the snapshot {listed(lies)} are unused, {format_bytes(largest)} of it in one piece{mapped}"
 
 
 def growing(grows: int, steps: int, place: str | None) -> str:
