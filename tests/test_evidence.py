@@ -177,6 +177,16 @@ def test_two_logs_are_compared(cli):
     power_log(cli.folder / "b.log", watts=120)
     code, out, _ = cli.run("compare", "a.log", "b.log")
     assert code == 0 and "Mean power in watts: 120 instead of 90 (+33.3%)." in out
+    assert "| mean power in watts | 90 | 120 | +33.3% |" in cli.run("compare", "a.log", "b.log", "-f", "markdown")[1]
+    (figure,) = json.loads(cli.run("compare", "a.log", "b.log", "-f", "json")[1])["figures"]
+    assert (figure["name"], figure["base"], figure["new"]) == ("power_log.mean", 90, 120)
+    page = cli.run("compare", "a.log", "b.log", "-f", "html")[1]
+    assert '<th scope="row">mean power in watts</th><td class="n">90</td>' in page
+
+
+def test_help_lists_the_kinds_that_are_installed(cli):
+    said = " ".join(cli.run("doctor", "--help")[1].split())
+    assert "Formats: kernel_csv, kineto, nsys; evidence beside traces: memory_snapshot, power_log." in said
 
 
 def test_budgets_on_its_figures(cli):
