@@ -7,7 +7,7 @@ LOWEST_TESTS := tests/house/test_api.py tests/model/test_store.py tests/model/te
   tests/render/test_outputs.py tests/house/test_wheel.py tests/report/test_report_charts.py tests/report/test_report_payload.py tests/analysis/test_findings.py
 DEMO_TRACE := tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz
 
-.PHONY: demo test test-lowest lint scripts format fuzz lock plotly bench pictures clean
+.PHONY: demo test test-lowest lint scripts generated format fuzz lock plotly bench pictures clean
 
 demo: .venv/.run  ## Set up, then write demo/report.html from a fixture.
 	@$(BIN)/traceanalyzer report $(DEMO_TRACE) -o demo/report.html
@@ -33,6 +33,9 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+generated: .venv/.dev  ## Renew what is made of code and held by tests: schemas, lists and tables in docs, golden results.
+	$(BIN)/python -m tests.generated
 
 format: .venv/.dev
 	$(BIN)/ruff check --fix .

@@ -57,6 +57,12 @@ def kinds(group: str) -> tuple[tuple[str, Any], ...]:
     return (*own, *((f"'{offer.name}' of {offer.package}", offer.load()) for offer in offers(group)))
 
 
+def kind_names(group: str) -> list[str]:
+    """What the kinds of files of a group are called: by their folders, and by the entry points of others. None is imported."""
+    own = [module.name for module in iter_modules(import_module(KINDS[group]).__path__) if module.ispkg]
+    return sorted({*own, *(offer.name for offer in offers(group))})
+
+
 def offers(group: str) -> list[Offer]:
     """What other packages offer in a group, ordered by name and package. Nothing of theirs is imported."""
     found = [Offer(one.name, one.dist.name if one.dist else "a package", one) for one in entry_points(group=group)]

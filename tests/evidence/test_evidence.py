@@ -160,6 +160,16 @@ def test_two_logs_are_compared(cli):
     power_log(cli.folder / "b.log", watts=120)
     code, out, _ = cli.told("compare", "a.log", "b.log")
     assert code == 0 and "Mean power in watts: 120 instead of 90 (+33.3%)." in out
+    assert "| mean power in watts | 90 | 120 | +33.3% |" in cli.run("compare", "a.log", "b.log", "-f", "markdown").stdout
+    (figure,) = json.loads(cli.run("compare", "a.log", "b.log", "-f", "json").stdout)["figures"]
+    assert (figure["name"], figure["base"], figure["new"]) == ("power_log.mean", 90, 120)
+    page = cli.run("compare", "a.log", "b.log", "-f", "html").stdout
+    assert '<th scope="row">mean power in watts</th><td class="n">90</td>' in page
+
+
+def test_help_lists_the_kinds_that_are_installed(cli):
+    said = " ".join(cli.run("doctor", "--help").stdout.split())
+    assert "Formats: kernel_csv, kineto, nsys; evidence beside traces: memory_snapshot, power_log." in said
 
 
 def test_budgets_on_its_figures(cli):
@@ -186,7 +196,7 @@ def test_a_format_of_a_package(cli):
     assert found["devices"][0]["compute_ns"] == 4_000_000
     code, _, err = cli.told("analyze", "run/other.csv")
     assert code == 2 and "a table of kernels (CSV)" in err
-    code, out, _ = cli.run("doctor", "run")
+    code, out, _ = cli.told("doctor", "run")
     assert code == 0 and "kernel-logger --calls" in out and "kernel-logger --steps" in out
     assert not any(word in out for word in ("torch", "nsys", "operator links", "Python stacks"))
 

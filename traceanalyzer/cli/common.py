@@ -15,6 +15,7 @@ import typer
 
 from traceanalyzer.cli.streams import ReaderGoneError
 from traceanalyzer.errors import ChangedError, InputError
+from traceanalyzer.extensions import EVIDENCE, FORMATS, kind_names
 from traceanalyzer.files import replacing, resolved
 from traceanalyzer.render.output import formats_help, output_names
 from traceanalyzer.terminal import line, tell
@@ -33,7 +34,8 @@ Inputs = Annotated[
     typer.Argument(
         metavar="INPUT...",
         help="Traces (JSON, SQLite exports of Nsight Systems or its reports; packed ones too), folders or archives of them "
-        "(one file a rank), - for standard input, or one store. The format is told from the content.",
+        "(one file a rank), - for standard input, or one store. The format is told from the content. "
+        f"Formats: {', '.join(kind_names(FORMATS))}; evidence beside traces: {', '.join(kind_names(EVIDENCE))}.",
         show_default=False,
     ),
 ]

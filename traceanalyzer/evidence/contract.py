@@ -46,6 +46,8 @@ class Evidence(Kind):
     """
 
     role: Role = "beside"
+    about: str = ""
+    told: str = ""
     suffixes: Sequence[str] = ()
     tables: Sequence[TableSpec] = ()
     derived: Sequence[Derived] = ()

@@ -86,12 +86,15 @@ class Marks(FileFacts):
 class Kind(Protocol):
     """One kind of file that is read: a format of traces, or a kind of evidence beside them.
 
-    `name` goes into the result document. Of the kinds that know a file for certain (`sniff`) the one of the highest `priority` reads
-    it; no two have the same. `suffixes` are what such files are called like: the content decides, and names only say which files are
-    worth unpacking or fetching. `tables` are those that it brings along, beside the event tables.
+    `name` goes into the result document; `about` is what such a file is, for a sentence, and `told` what its content is known by. Of
+    the kinds that know a file for certain (`sniff`) the one of the highest `priority` reads it; no two have the same. `suffixes` are
+    what such files are called like: the content decides, and names only say which files are worth unpacking or fetching. `tables` are
+    those that it brings along, beside the event tables.
     """
 
     name: str
+    about: str
+    told: str
     role: Role
     priority: int
     suffixes: Sequence[str]
@@ -119,6 +122,7 @@ class Format(Kind):
 
     role: Role = "trace"
     about: str
+    told: str = ""
     record: str
     suffixes: Sequence[str] = ()
     tables: Sequence[TableSpec] = ()

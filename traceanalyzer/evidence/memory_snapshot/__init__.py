@@ -21,6 +21,8 @@ class MemorySnapshot(Evidence):
     """As `evidence.contract.Evidence`."""
 
     name = "memory_snapshot"
+    about = "a memory snapshot of PyTorch"
+    told = "a pickle or JSON of `segments` or `device_traces`"
     role: Role = "beside"
     priority = 700
     suffixes: Sequence[str] = (".pickle", ".pkl", ".json")

@@ -26,6 +26,7 @@ class Kineto(Format):
     name = "kineto"
     priority = 800
     about = "a PyTorch/Chrome trace (JSON)"
+    told = "the key `traceEvents`, or a list of events with `ph` and `ts`"
     record = "record with torch.profiler's export_chrome_trace"
     suffixes = (".json",)
     optional = ("operator_links", "shapes", "python_stacks")

@@ -21,6 +21,7 @@ class Nsys(Format):
     name = "nsys"
     priority = 900
     about = "an Nsight Systems SQLite export"
+    told = "SQLite with tables of CUDA or NVTX events (`CUPTI_ACTIVITY_KIND_…`, `NVTX_EVENTS`, `TARGET_INFO_…`)"
     record = "run nsys export --type sqlite"
     suffixes = (".sqlite",)
     conversion = Reports()
