@@ -160,7 +160,9 @@ def test_two_logs_are_compared(cli):
     power_log(cli.folder / "b.log", watts=120)
     code, out, _ = cli.told("compare", "a.log", "b.log")
     assert code == 0 and "Mean power in watts: 120 instead of 90 (+33.3%)." in out
-    assert "| mean power in watts | 90 | 120 | +33.3% |" in cli.run("compare", "a.log", "b.log", "-f", "markdown").stdout
+    assert (
+        "| mean power in watts | 90 | 120 | +33.3% |" in cli.run("compare", "a.log", "b.log", "-f", "markdown").stdout
+    )
     (figure,) = json.loads(cli.run("compare", "a.log", "b.log", "-f", "json").stdout)["figures"]
     assert (figure["name"], figure["base"], figure["new"]) == ("power_log.mean", 90, 120)
     page = cli.run("compare", "a.log", "b.log", "-f", "html").stdout
