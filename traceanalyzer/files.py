@@ -23,7 +23,7 @@ _KEPT_OF_NAME = 40
 _UNFINISHED = ".unfinished"
 
 
-def resolved(path: Path) -> Path:
+def resolve_place(path: Path) -> Path:
     """The place that a path leads to, through all links and `..`, whether something is there or not; `~` is the user's home.
 
     Raises InputError for a loop of links, and for what no path can be.

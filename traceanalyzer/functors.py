@@ -41,7 +41,7 @@ _NVCC_TAG = re.compile(r"^__nv_dl_(?:trailing_return_)?tag$")
 _DEEPEST = 12
 
 
-def launched(name: str) -> tuple[str, str] | None:
+def launched_functor(name: str) -> tuple[str, str] | None:
     """What runs inside a launch template, and what launched it: ("md::Force/Half", "Kokkos parallel_for").
 
     None where the name is of no such template, or does not show what runs; the first is empty where only the algorithm is known.

@@ -121,7 +121,7 @@ def latest_of(lanes: Array, starts: Array, ends: Array, lane: Array, times: Arra
     return np.where(inside, found, -1)
 
 
-def covered(starts: Array, ends: Array, spans: Spans) -> Array:
+def coverage(starts: Array, ends: Array, spans: Spans) -> Array:
     """For each interval, how many ns of it `spans` covers (shape of `starts`)."""
     return covered_before(ends, spans) - covered_before(starts, spans)
 
@@ -150,10 +150,10 @@ def innermost(starts: Array, ends: Array) -> tuple[Array, Array, Array]:
 
     The ranges are sorted by (start, -end). Stretches are sorted, disjoint and non-empty, and cover all that the ranges cover.
     """
-    return flattened(starts, ends)[2]
+    return flatten(starts, ends)[2]
 
 
-def flattened(starts: Array, ends: Array) -> tuple[Array, Array, tuple[Array, Array, Array]]:
+def flatten(starts: Array, ends: Array) -> tuple[Array, Array, tuple[Array, Array, Array]]:
     """Depth and parent as `nesting` tells them, and the stretches of `innermost`."""
     depth, parent, until, inside = _nested(starts, ends)
     until = np.minimum(until, ends)

@@ -34,7 +34,7 @@ def lock(file: int) -> bool:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock `path`, a file that is there as long as it is held. Its folder is made.
 
     Where the file system knows no locks, the file itself stands for one, and a process that is killed leaves it. Raises HeldError when

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from traceanalyzer.functors import lambda_of, launched, split, without_wrappers
+from traceanalyzer.functors import lambda_of, launched_functor, split, without_wrappers
 
 LONGEST = 90
 LONGEST_BRIEF = 50
@@ -40,7 +40,7 @@ def readable_name(name: str, longest: int = LONGEST) -> str:
     after the functor that it runs: "md::Force (Kokkos parallel_for)", or the functor alone where both are too long.
     """
     text = " ".join(name.split())
-    if found := launched(_ANONYMOUS.sub("", text)):
+    if found := launched_functor(_ANONYMOUS.sub("", text)):
         functor, what = _plain(found[0]), found[1]
         if len(functor) + len(what) + 3 <= longest:
             return f"{functor} ({what})" if functor else what

@@ -51,7 +51,7 @@ def local_of(place: Place) -> Path | None:
     return Path(rest) if scheme.lower() in _ON_THIS_MACHINE else None
 
 
-def shown(place: Place) -> str:
+def shown_place(place: Place) -> str:
     """A place as messages name it: without the credentials that a URL may hold."""
     url = url_of(place)
     return str(place) if url is None else without_credentials(url)
@@ -74,7 +74,7 @@ class RemoteFolder:
 
     def _open(self) -> tuple[Any, str]:
         """The file system, which fsspec keeps, and the folder in it."""
-        place, scheme = shown(self.url), self.url.partition(":")[0].lower()
+        place, scheme = shown_place(self.url), self.url.partition(":")[0].lower()
         if scheme not in SCHEMES or "::" in self.url:
             what = "chained URLs" if "::" in self.url else f"URLs that begin with {scheme}:"
             raise InputError(f"{place}: {what} are not opened; name a local path, or a URL such as s3://bucket/folder")

@@ -16,7 +16,7 @@ from tests.cli.test_cli import run
 from tests.support.job_results import job_result
 from tests.support.places import FIXTURES
 from traceanalyzer.analysis import analyze, analyze_parts
-from traceanalyzer.analysis.opening import How, opened
+from traceanalyzer.analysis.opening import How, open_parts
 from traceanalyzer.analysis.parts import StoredPart
 from traceanalyzer.config import Config
 from traceanalyzer.ranks.waits.rank_work import extra_work
@@ -37,7 +37,7 @@ def job_text(result: Result) -> str:
 def test_patterns_of_the_user_count_in_a_store_too(tmp_path):
     config = Config(communication_patterns=("*elementwise*",))
     here = analyze(ta.load(PIPELINE), config)
-    with opened([PIPELINE], How(jobs=1, store=tmp_path / "store")) as (parts, executor):
+    with open_parts([PIPELINE], How(jobs=1, store=tmp_path / "store")) as (parts, executor):
         assert executor is None and all(isinstance(part, StoredPart) for part in parts)
         stored = analyze_parts(parts, config).result
     assert stored.to_json() == here.to_json() != analyze(ta.load(PIPELINE)).to_json()

@@ -13,7 +13,7 @@ import traceanalyzer as ta
 from tests.nsys.nsys_export import Tables, kernel, make_export, runtime
 from traceanalyzer.analysis import analyze
 from traceanalyzer.derive.ledger.busy import Busy
-from traceanalyzer.derive.ledger.shared import KINDS, Use, common_share, divided, moved
+from traceanalyzer.derive.ledger.shared import KINDS, Use, common_share, divide_gpu, shift_portion
 from traceanalyzer.intervals import Spans, join, total, union
 from traceanalyzer.render.text import render_text
 from traceanalyzer.result.document import Result
@@ -39,7 +39,7 @@ use = st.tuples(pieces, pieces, pieces, pieces, st.integers(-3, 0), st.integers(
 @given(st.lists(use, min_size=2, max_size=3), st.integers(-5, 5))
 def test_the_portions_tile_the_window(users: list[Use], by: int) -> None:
     uses = {(number, 0): one for number, one in enumerate(users)}
-    gpu, portions = divided(uses)
+    gpu, portions = divide_gpu(uses)
     tiles = [[*portion.lines.values(), portion.idle] for portion in portions.values()]
     every = [part for mine in tiles for part in mine]
     assert sum(map(total, every)) == gpu.window == total(join(*every))
@@ -48,7 +48,7 @@ def test_the_portions_tile_the_window(users: list[Use], by: int) -> None:
         together = total(join(*(getattr(one.busy, kind) for one in users)))
         assert kind == "memset" or together == getattr(gpu, kind)
     for key, portion in portions.items():
-        back = moved(moved(portion, by), -by)
+        back = shift_portion(shift_portion(portion, by), -by)
         assert all(np.array_equal(a, b) for a, b in zip(back.idle, portion.idle, strict=True))
         assert total(join(portion.idle, uses[key].busy.everything)) == total(portion.idle) + total(
             uses[key].busy.everything

@@ -61,7 +61,7 @@ def test_covered_counts_the_overlap_of_each_interval(pairs, others):
     pairs = [(min(p), max(p)) for p in pairs]
     spans = intervals.union(*arrays(others))
     starts, ends = arrays(pairs)
-    covered = intervals.covered(starts, ends, spans)
+    covered = intervals.coverage(starts, ends, spans)
     assert covered.tolist() == [int(bits(spans)[a:b].sum()) for a, b in pairs]
     row, low, high = intervals.pieces(starts, ends, spans)
     sums = np.zeros(len(pairs), np.int64)
@@ -91,7 +91,7 @@ def test_what_started_last_is_around_and_innermost(pairs):
     unfinished = [
         [j for j in range(i) if max(ranges[j][1], ranges[j][0] + 1) > start] for i, (start, _) in enumerate(ranges)
     ]
-    depth, parent, (low, high, owner) = intervals.flattened(starts, ends)
+    depth, parent, (low, high, owner) = intervals.flatten(starts, ends)
     assert depth.tolist() == [len(others) for others in unfinished]
     assert parent.tolist() == [max(others, default=-1) for others in unfinished]
     for start, end, one in zip(low.tolist(), high.tolist(), owner.tolist(), strict=True):

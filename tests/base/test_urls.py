@@ -15,7 +15,7 @@ from tests.support.kineto import steady
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.bytes.remote import remote_files
 from traceanalyzer.ingest.registry import registry
-from traceanalyzer.urls import SCHEMES, RemoteFolder, shown
+from traceanalyzer.urls import SCHEMES, RemoteFolder, shown_place
 
 SECRET = "s3cr3t"
 
@@ -53,7 +53,7 @@ def test_every_kind_that_is_opened_is_known_to_fsspec():
     ],
 )
 def test_messages_hold_no_credentials_of_urls(url, said):
-    assert shown(url) == said and shown(Path(url)) == said
+    assert shown_place(url) == said and shown_place(Path(url)) == said
 
 
 class Server(ThreadingHTTPServer):

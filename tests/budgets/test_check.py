@@ -15,7 +15,7 @@ from tests.support.captures import capture, problem
 from tests.support.kineto import steady
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from traceanalyzer.budgets.assertions import assertions
-from traceanalyzer.budgets.judge import Given, judged
+from traceanalyzer.budgets.judge import Given, judge
 from traceanalyzer.config import Budgets, Entry
 from traceanalyzer.render.comparing import check_github, check_junit, check_markdown, check_text
 from traceanalyzer.result.captures.check import Check
@@ -171,7 +171,7 @@ def nasty() -> Check:
     entries = [Entry("idle_share <= 20%", "warn", None, "b.yaml:2")]
     entries += [Entry(rule, "error", None, "b.yaml:3") for rule in ("INP001", "COM001")]
     held = assertions(Budgets(tuple(entries)), ["INP001", "COM001"], "median")
-    return judged([Given(broken, "runs/one.json", False), Given(cut, "runs/two.json", False)], held, [], None)
+    return judge([Given(broken, "runs/one.json", False), Given(cut, "runs/two.json", False)], held, [], None)
 
 
 def test_json_keeps_to_the_published_schema(nasty):

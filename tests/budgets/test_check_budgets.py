@@ -10,7 +10,7 @@ from tests.support.captures import capture, problem
 from traceanalyzer.budgets.assertions import assertions
 from traceanalyzer.budgets.expression import compile_comparison
 from traceanalyzer.budgets.files import budgets_in
-from traceanalyzer.budgets.judge import Given, baseline_for, judged
+from traceanalyzer.budgets.judge import Given, baseline_for, judge
 from traceanalyzer.config import Budgets, Entry, find_config
 from traceanalyzer.engine.language.syntax import ExpressionError
 from traceanalyzer.errors import ConfigError
@@ -32,7 +32,7 @@ def check(
     entries += [Entry(text, level, None, "here") for text, level in levels.items()]
     held = assertions(Budgets(tuple(entries)), RULES, aggregate)
     given = [Given(one, f"runs/{one.name}", False) for one in captures]
-    return judged(given, held, baseline or [], "base.json" if baseline else None)
+    return judge(given, held, baseline or [], "base.json" if baseline else None)
 
 
 def one(captures: list[Capture], text: str, **more) -> Held:
@@ -146,7 +146,7 @@ def test_several_captures():
 
 def test_an_assertion_may_say_how_it_takes_several_captures():
     held = assertions(Budgets((Entry("idle_share <= 20%", "error", "worst", "here"),)), RULES, "median")
-    assert judged([Given(run, run.name, False) for run in idle(0.1, 0.1, 0.3)], held, [], None).outcome == "failed"
+    assert judge([Given(run, run.name, False) for run in idle(0.1, 0.1, 0.3)], held, [], None).outcome == "failed"
 
 
 def test_what_is_unknown_does_not_pass():

@@ -296,7 +296,7 @@ def test_without_a_second_process_the_first_does_the_work(monkeypatch):
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     monkeypatch.setattr(os, "fork", none)
     try:
-        assert supervision.supervised(lambda: 3, print) == 3
+        assert supervision.supervise(lambda: 3, print) == 3
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

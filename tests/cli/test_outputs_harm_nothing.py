@@ -13,7 +13,7 @@ import pytest
 from tests.cli.test_cli import refused, run
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.errors import InputError
-from traceanalyzer.files import replacing, resolved
+from traceanalyzer.files import replacing, resolve_place
 
 
 def everything(folder: Path) -> dict[str, bytes | str]:
@@ -293,7 +293,7 @@ def test_a_place_that_leads_elsewhere_by_now_is_not_written_to(here):
     from traceanalyzer.cli.common import write
 
     (here / "dir").mkdir()
-    place = resolved(Path("dir/r.txt"))
+    place = resolve_place(Path("dir/r.txt"))
     (here / "dir").rmdir()
     (here / "dir").symlink_to("thesis")
     with pytest.raises(InputError, match="leads somewhere else now"):

@@ -25,8 +25,8 @@ from traceanalyzer.derive.replay.profiler_cost import (
     ProfilerCost,
 )
 from traceanalyzer.derive.replay.tables import UNPROFILED_STEPS
-from traceanalyzer.derive.replay.unprofiled import together
-from traceanalyzer.intervals import EMPTY, Spans, covered, total
+from traceanalyzer.derive.replay.unprofiled import job_unprofiled_steps
+from traceanalyzer.intervals import EMPTY, Spans, coverage, total
 from traceanalyzer.model.schema import API_CALLS, HOST_RANGES
 from traceanalyzer.model.trace import Input
 from traceanalyzer.result.document import Saving, Steps
@@ -53,7 +53,7 @@ def cost(
 
 def taken(spans: Spans | None, start: int, end: int) -> int:
     assert spans is not None
-    return int(covered(np.array([start]), np.array([end]), spans)[0])
+    return int(coverage(np.array([start]), np.array([end]), spans)[0])
 
 
 def test_an_operator_costs_around_itself_and_not_in_itself() -> None:
@@ -177,7 +177,7 @@ def rows_of(*rows: tuple[int, int, int]) -> pa.Table:
 
 def test_ranks_in_step_take_as_long_as_the_one_that_waits_least() -> None:
     communicating = pa.table({"rank": pa.array([0, 1, 2, 2], pa.int32())})
-    found = together(
+    found = job_unprofiled_steps(
         rows_of((0, 1000, 1000), (1, 1010, 600), (2, 5000, 300), (3, 1005, 100)), communicating
     ).to_pylist()
     assert {row["rank"]: (row["least"], row["unprofiled"], row["most"]) for row in found} == {
@@ -188,7 +188,7 @@ def test_ranks_in_step_take_as_long_as_the_one_that_waits_least() -> None:
 
 
 def test_nothing_to_put_together() -> None:
-    assert together(rows_of(), pa.table({"rank": pa.array([], pa.int32())})).num_rows == 0
+    assert job_unprofiled_steps(rows_of(), pa.table({"rank": pa.array([], pa.int32())})).num_rows == 0
 
 
 # ---- stacks ----

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from traceanalyzer.engine.outcomes import in_own_words, merged
+from traceanalyzer.engine.outcomes import in_own_words, merge_outcomes
 from traceanalyzer.engine.rules.library import load_rules
 from traceanalyzer.result.document import RuleOutcome
 
@@ -27,7 +27,7 @@ from traceanalyzer.result.document import RuleOutcome
     ],
 )
 def test_one_outcome_of_many(parts, whole):
-    (found,) = merged([[RuleOutcome("X", *one)] for one in parts])
+    (found,) = merge_outcomes([[RuleOutcome("X", *one)] for one in parts])
     assert (found.outcome, found.reason) == whole
 
 

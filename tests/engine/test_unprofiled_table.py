@@ -22,7 +22,7 @@ import traceanalyzer as ta
 from tests.support.places import CORPUS, needs_corpus
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.derive.replay import profiler_cost
-from traceanalyzer.derive.replay.unprofiled import together, unprofiled_steps
+from traceanalyzer.derive.replay.unprofiled import job_unprofiled_steps, unprofiled_steps
 
 PAGE = Path(__file__).parents[2] / "docs" / "savings.md"
 START, END = "<!-- unprofiled table -->\n", "<!-- end of unprofiled table -->\n"
@@ -104,7 +104,7 @@ def catalogs() -> list[tuple[Program, Catalog]]:
 def estimate(program: Program, catalog: Catalog) -> Estimate:
     """Of a job, that of its first GPU."""
     alone = unprofiled_steps(catalog.value("what_if"), catalog.table("step_stats"))
-    steps = together(alone, catalog.table("communication"))
+    steps = job_unprofiled_steps(alone, catalog.table("communication"))
     row = min(steps.to_pylist(), key=lambda row: (row["rank"], row["device"]))
     return Estimate(program, *(row[name] / 1e6 for name in ("step", "unprofiled", "least", "most")))
 

@@ -20,15 +20,15 @@ import traceanalyzer as ta
 from tests.cli.test_cli import refused, run
 from tests.support.files import bound_socket
 from tests.support.kineto import KinetoTrace
-from traceanalyzer.analysis.opening import How, opened
+from traceanalyzer.analysis.opening import How, open_parts
 from traceanalyzer.analysis.parts import StoredPart
 from traceanalyzer.config import Config
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.ingest.storing import ingest_to_store
-from traceanalyzer.locks import HeldError, locked
+from traceanalyzer.locks import HeldError, hold_lock
 from traceanalyzer.model.stores import store as reading
 from traceanalyzer.model.stores.layout import NEW, OLD, shelf_of
-from traceanalyzer.model.stores.parts import sealed
+from traceanalyzer.model.stores.parts import seal
 from traceanalyzer.model.stores.store import is_store, read_manifest, read_rank, read_store
 
 
@@ -123,7 +123,7 @@ def test_a_manifest_that_does_not_fit_together_is_not_believed(two, change, word
     """Also where its digest is right."""
     manifest = json.loads((two / "a" / "manifest.json").read_bytes())
     change(manifest)
-    (two / "a" / "manifest.json").write_bytes(sealed(manifest))
+    (two / "a" / "manifest.json").write_bytes(seal(manifest))
     with pytest.raises(InputError, match=words):
         read_store(two / "a")
 
@@ -191,7 +191,7 @@ def test_a_store_that_is_replaced_again_and_again_is_one_line(capsysbinary, two,
 
 def test_all_parts_are_of_one_store(two):
     """Also those that are read later, by other processes."""
-    with opened([two / "a"], How(jobs=2)) as (parts, _):
+    with open_parts([two / "a"], How(jobs=2)) as (parts, _):
         assert all(isinstance(part, StoredPart) for part in parts)
         parts[0].catalog(Config())
         swap(two)
@@ -213,7 +213,7 @@ def test_what_was_written_is_what_is_analysed(two, monkeypatch):
         return done
 
     monkeypatch.setattr(storing, "write_store", overtaken)
-    with pytest.raises(ChangedError), opened([two / "a_in"], How(store=two / "s")) as (parts, _):
+    with pytest.raises(ChangedError), open_parts([two / "a_in"], How(store=two / "s")) as (parts, _):
         parts[0].catalog(Config())
 
 
@@ -337,10 +337,10 @@ def test_where_there_are_no_locks_the_file_stands_for_one(tmp_path, monkeypatch)
 
     monkeypatch.setattr(locks.fcntl, "flock", unknown)
     place = tmp_path / "shelf" / "lock"
-    with locked(place), pytest.raises(HeldError, match=rf"process {os.getpid()} .*remove {place}"), locked(place):
+    with hold_lock(place), pytest.raises(HeldError, match=rf"process {os.getpid()} .*remove {place}"), hold_lock(place):
         pass
     assert not place.exists()
-    with locked(place):
+    with hold_lock(place):
         pass
 
 

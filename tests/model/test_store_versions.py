@@ -21,7 +21,7 @@ from tests.support.kineto import KinetoTrace
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.storing import ingest_to_store
 from traceanalyzer.model.schema import DIM3, EVENT_TABLES, EXTRA_TABLES, SCHEMA_VERSION, Column, TableSpec, register
-from traceanalyzer.model.stores.parts import read_table, sealed, write_tables
+from traceanalyzer.model.stores.parts import read_table, seal, write_tables
 from traceanalyzer.model.stores.placing import check_place
 from traceanalyzer.model.stores.store import read_manifest, read_store
 from traceanalyzer.model.stores.versions import ADDED, OLDEST, is_readable, not_recorded, parsed
@@ -79,7 +79,7 @@ def rewrite(
             pq.write_table(made, file)
             content = file.read_bytes()
             part["tables"][name] |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    (store / "manifest.json").write_bytes(sealed(manifest))
+    (store / "manifest.json").write_bytes(seal(manifest))
 
 
 def without(*names: str) -> Callable[[str, pa.Table], pa.Table | None]:
@@ -185,7 +185,7 @@ def add_table(store: Path, name: str, rows: pa.Table) -> None:
         sha256 = hashlib.sha256(content).hexdigest()
         part["tables"][name] = {"rows": rows.num_rows, "bytes": len(content), "sha256": sha256}
     manifest["tables"][name] = rows.num_rows * len(manifest["parts"])
-    (store / "manifest.json").write_bytes(sealed(manifest))
+    (store / "manifest.json").write_bytes(seal(manifest))
 
 
 def test_tables_of_other_kinds_are_read_once_they_are_registered(monkeypatch, kept: Path, place: Path) -> None:
@@ -210,7 +210,7 @@ def test_no_manifest_leads_out_of_its_store(place: Path, name: str) -> None:
     for part in manifest["parts"]:
         part["tables"][name] = part["tables"].pop("api_calls")
     manifest["tables"][name] = manifest["tables"].pop("api_calls")
-    (place / "manifest.json").write_bytes(sealed(manifest))
+    (place / "manifest.json").write_bytes(seal(manifest))
     with pytest.raises(InputError, match="no table is called"):
         ta.load(place)
 

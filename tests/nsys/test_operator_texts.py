@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.ingest.formats.nsys.events.operators import described
+from traceanalyzer.ingest.formats.nsys.events.operators import describe_ranges
 
 PIECES = [", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = ", ", seq", " = ", "=", "aten::add", "é", "7"]
 texts = st.lists(st.sampled_from([*PIECES, "12", "[[2, 2]]", "1" * 18, "1" * 19]), max_size=9).map("".join)
@@ -30,14 +30,14 @@ def plainly(text: str) -> tuple[Any, ...]:
 
 @given(st.lists(texts, max_size=6), st.integers(0, 2))
 def test_a_batch_is_read_as_each_text_is(batch: list[str], skipped: int) -> None:
-    found = described(pa.array(batch, pa.string()).slice(skipped))
+    found = describe_ranges(pa.array(batch, pa.string()).slice(skipped))
     none = pa.nulls(len(batch[skipped:]))
     rows = zip(*(found.get(name, none).to_pylist() for name in ("name", "category", "shapes", "sequence")), strict=True)
     assert list(rows) == [plainly(text) for text in batch[skipped:]]
 
 
 def test_a_mark_across_two_texts_is_none() -> None:
-    assert described(pa.array(["a::b, op_id", " = 3", "a::c, op_id = 4"]))["name"].to_pylist() == [
+    assert describe_ranges(pa.array(["a::b, op_id", " = 3", "a::c, op_id = 4"]))["name"].to_pylist() == [
         "a::b, op_id",
         " = 3",
         "a::c",

@@ -19,7 +19,7 @@ from traceanalyzer.ranks.waits.pipelines import pipeline
 from traceanalyzer.ranks.waits.rank_work import excess
 from traceanalyzer.ranks.waits.side_by_side import late_ranks, step_matrix
 from traceanalyzer.ranks.waits.tables import COLLECTIVE_WAITS, LATE_WORK
-from traceanalyzer.ranks.waits.waits import called
+from traceanalyzer.ranks.waits.waits import late_rank_names
 from traceanalyzer.ranks.waits.waits import roots as roots_of
 from traceanalyzer.vocabulary.lines import LEDGER_LINES
 
@@ -64,8 +64,8 @@ def test_waits_in_a_circle_have_no_beginning():
 def test_gpus_of_two_files_without_ranks_have_two_names():
     inputs = [replace(one, path=f"node{one.ordinal}.sqlite", rank=None) for one in inputs_of(2)]
     late = {"rank": pa.chunked_array([[0, 1, None]]), "device": pa.chunked_array([[3, 3, None]])}
-    assert called(late, inputs).to_pylist() == ["GPU 3 of node0.sqlite", "GPU 3 of node1.sqlite", None]
-    assert called(late, inputs[:1])[0].as_py() == "GPU 3"
+    assert late_rank_names(late, inputs).to_pylist() == ["GPU 3 of node0.sqlite", "GPU 3 of node1.sqlite", None]
+    assert late_rank_names(late, inputs[:1])[0].as_py() == "GPU 3"
 
 
 @pytest.mark.parametrize(("size", "schedule"), [(4, "2 micro-batches a step in 4 stages"), (None, None)])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.job_results import job_result
 from traceanalyzer.model.schema import NAME
-from traceanalyzer.redaction.data import redacted, redaction_of
+from traceanalyzer.redaction.data import redact_result, redaction_of
 from traceanalyzer.redaction.people import People, file_name
 
 TIME = "1700000000000.pt.trace.json"
@@ -83,7 +83,7 @@ def test_files_of_several_hosts_and_folders_stay_apart():
     paths = [f"a/node1_7.{TIME}", f"a/node2_7.{TIME}", "a/r/t.json", "b/r/t.json"]
     inputs = [replace(one, path=path) for one, path in zip(job.inputs, paths, strict=True)]
     first = replace(job.findings[0], message=f"rank 3 in b/r/t.json waits for {paths[0]}")
-    clean, _ = redacted(replace(job, inputs=inputs, findings=[first, *job.findings[1:]]), None)
+    clean, _ = redact_result(replace(job, inputs=inputs, findings=[first, *job.findings[1:]]), None)
     assert [one.path for one in clean.inputs] == [f"host1_7.{TIME}", f"host2_7.{TIME}", "t.json", "t.json (2)"]
     assert clean.findings[0].message == f"rank 3 in t.json (2) waits for host1_7.{TIME}"
 
@@ -91,7 +91,7 @@ def test_files_of_several_hosts_and_folders_stay_apart():
 def test_versions_are_no_addresses():
     job = job_result(1)
     versions = {"curand": "10.3.5.147", "torch": "2.4 by zq@example.org"}
-    clean, _ = redacted(replace(job, inputs=[replace(job.inputs[0], versions=versions)]), None)
+    clean, _ = redact_result(replace(job, inputs=[replace(job.inputs[0], versions=versions)]), None)
     assert clean.inputs[0].versions == {"curand": "10.3.5.147", "torch": "2.4 by user@host"}
 
 

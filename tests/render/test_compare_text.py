@@ -16,7 +16,7 @@ from traceanalyzer.render.md import LIMIT
 from traceanalyzer.result.comparing.alike import notes_on
 from traceanalyzer.result.comparing.comparison import Change, Noise, Note
 from traceanalyzer.result.comparing.gate import gate
-from traceanalyzer.result.comparing.words import advice, ledger_lines, moved, ratio_words, relative_words
+from traceanalyzer.result.comparing.words import advice, ledger_lines, movers, ratio_words, relative_words
 
 HOSTILE = "</script>|`x`\n\n# ::error::\x1b[2J @everyone #12 <img src=x>"
 
@@ -72,7 +72,7 @@ def test_new_and_vanished_kernels_are_marked():
 
 def test_of_many_the_largest_changes_are_shown():
     many = [change(f"kernel_{n}", 1 * MS, (1 * MS) + n * 100 * US) for n in range(-9, 12)]
-    found = moved(many, 8)
+    found = movers(many, 8)
     assert [one.name for one in found.slower] == [f"kernel_{n}" for n in range(11, 3, -1)]
     assert [one.name for one in found.faster] == [f"kernel_{n}" for n in range(-9, -1)]
     assert (found.left, found.same) == (4, 1) and found.slower_ns == 6_600 * US and found.faster_ns == -4_500 * US

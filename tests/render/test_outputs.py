@@ -24,7 +24,7 @@ from traceanalyzer.render.formats import rendered
 from traceanalyzer.render.github import render_github
 from traceanalyzer.render.junit import render_junit
 from traceanalyzer.render.markdown import render_markdown
-from traceanalyzer.render.md import LIMIT, clipped, code, table, text
+from traceanalyzer.render.md import LIMIT, clip_blocks, code, table, text
 from traceanalyzer.render.output import output, output_names, own_outputs
 from traceanalyzer.render.sarif import fingerprints, render_sarif
 from traceanalyzer.render.source_lines import line_in_repository
@@ -190,8 +190,8 @@ def test_markdown_is_cut_between_blocks():
     assert len(markdown.encode()) <= LIMIT
     assert re.search(r"\n… and \d+ more sections are in the result as JSON\n$", markdown)
     assert html(markdown).count("<details>") == html(markdown).count("</details>")
-    assert clipped(["a", "b"], 1_000) == "a\n\nb\n"
-    assert clipped(["a" * 50, "b" * 50], 110, "more") == "a" * 50 + "\n\n… and 1 more\n"
+    assert clip_blocks(["a", "b"], 1_000) == "a\n\nb\n"
+    assert clip_blocks(["a" * 50, "b" * 50], 110, "more") == "a" * 50 + "\n\n… and 1 more\n"
 
 
 # SARIF

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from report_sample import sample
 
 from traceanalyzer.model.schema import NAME
-from traceanalyzer.redaction.data import redacted
+from traceanalyzer.redaction.data import redact_result
 from traceanalyzer.redaction.people import file_name
 from traceanalyzer.redaction.texts import PASSES, redacted_text
 
@@ -113,7 +113,7 @@ def test_tables_and_result():
     tables = Tables(host_ranges=pa.table({"name": names, "start_ns": [1, 2, 3, 4]}), processes=processes)
     first = replace(result.findings[0], message="in /home/alice/proj/x.py on node-17")
     changed = replace(result, findings=[first, *result.findings[1:]])
-    clean, seen = redacted(changed, tables)
+    clean, seen = redact_result(changed, tables)
     assert seen is not None
     ranges = seen.table("host_ranges")
     assert ranges["name"].to_pylist() == ["p/t.py(1): f", None, "p/t.py(1): f (2)", "kernel<a/b>"]

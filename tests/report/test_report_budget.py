@@ -11,7 +11,7 @@ from report_sample import Sample, many_kernels, rows, sample
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.report.html import render_html
-from traceanalyzer.report.page_size import LIMIT, MEGABYTE, MOST_SLICES, Budget, Made, fitted
+from traceanalyzer.report.page_size import LIMIT, MEGABYTE, MOST_SLICES, Budget, Made, fit_page
 
 
 def test_the_limit_sets_how_much_is_shown():
@@ -28,7 +28,7 @@ def test_what_is_too_large_is_halved_until_it_fits():
         tried.append(budget)
         return Made(bytes(budget.slices * 100))
 
-    assert len(fitted(page, 6_000_000)) <= 6_000_000
+    assert len(fit_page(page, 6_000_000)) <= 6_000_000
     assert [budget.slices for budget in tried] == [120_000, 60_000]
     assert [budget.rows for budget in tried] == [600, 300]
 
@@ -37,7 +37,7 @@ def test_what_cannot_fit_says_what_would():
     with pytest.raises(
         InputError, match=r"does not fit into 1 MB; the smallest for this trace takes 2\.4 MB \(--limit-mb\)"
     ):
-        fitted(lambda _: Made(bytes(2_345_678)), MEGABYTE)
+        fit_page(lambda _: Made(bytes(2_345_678)), MEGABYTE)
 
 
 @pytest.mark.parametrize(("bytes_each", "slices"), [(10, 700_000), (1, MOST_SLICES), (60, None)])
@@ -50,7 +50,7 @@ def test_the_page_is_filled(bytes_each: int, slices: int | None) -> None:
         timeline = shown * bytes_each
         return Made(bytes(2_500_000 + timeline), timeline, shown, shown == everything)
 
-    found = fitted(page, LIMIT)
+    found = fit_page(page, LIMIT)
     assert len(found) <= LIMIT
     count = (len(found) - 2_500_000) / bytes_each
     assert count == everything if slices is None else slices < count * 1.01 and count <= MOST_SLICES
@@ -63,7 +63,7 @@ def test_what_grows_too_far_goes_back() -> None:
         timeline = 10 * budget.slices + 30 * max(budget.slices - 200_000, 0)
         return Made(bytes(2_000_000 + timeline), timeline, budget.slices, False)
 
-    assert 0.7 * LIMIT < len(fitted(page, LIMIT)) <= LIMIT
+    assert 0.7 * LIMIT < len(fit_page(page, LIMIT)) <= LIMIT
 
 
 def test_a_page_of_long_names_fits():

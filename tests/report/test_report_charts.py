@@ -17,11 +17,11 @@ from traceanalyzer.analysis import ReportTables, analyze_parts, load, parts_of
 from traceanalyzer.config import Config
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts import Charts, build_charts
-from traceanalyzer.report.charts.figure import MOST_MARKS, Chart, categories, log_axis, size_axis, text, wrapped
+from traceanalyzer.report.charts.figure import MOST_MARKS, Chart, categories, log_axis, size_axis, text, wrap_name
 from traceanalyzer.report.charts.late import arrivals
 from traceanalyzer.report.charts.memory import highest
 from traceanalyzer.report.charts.sizes import Points, cells
-from traceanalyzer.report.charts.use import binned
+from traceanalyzer.report.charts.use import bin_coverage
 from traceanalyzer.result.document import Result
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -207,7 +207,7 @@ def test_waiting_that_nobody_told_is_not_said_to_be_taken_out() -> None:
 
 def test_hostile_names_are_literal_in_every_text() -> None:
     assert html.unescape(text(MARKUP)) == MARKUP and "<" not in text(MARKUP)
-    assert html.unescape(wrapped(MARKUP * 9, 40).replace("<br>", "")).startswith(MARKUP)
+    assert html.unescape(wrap_name(MARKUP * 9, 40).replace("<br>", "")).startswith(MARKUP)
     result, tables = sample()
     charts = built(result, tables)
     names = chart(charts, "top-kernels").first.data[1]["text"]
@@ -231,8 +231,8 @@ def test_equal_names_stay_apart_on_an_axis() -> None:
 
 def test_time_is_binned_exactly() -> None:
     start, end = np.array([0, 10, 35]), np.array([5, 30, 40])
-    assert binned(start, end, np.array([0.0, 10, 20, 30, 40])).tolist() == [5, 10, 10, 5]
-    assert binned(start[:0], end[:0], np.array([0.0, 1])).tolist() == [0]
+    assert bin_coverage(start, end, np.array([0.0, 10, 20, 30, 40])).tolist() == [5, 10, 10, 5]
+    assert bin_coverage(start[:0], end[:0], np.array([0.0, 1])).tolist() == [0]
 
 
 def test_folding_keeps_the_highest_and_the_count() -> None:

@@ -19,7 +19,7 @@ from traceanalyzer.report.html import render_html
 from traceanalyzer.report.page_size import Budget
 from traceanalyzer.report.palette import BY_KEY, CODES
 from traceanalyzer.report.stills.trees import tree_still
-from traceanalyzer.report.trees.forest import Forest, limited, read_forest
+from traceanalyzer.report.trees.forest import Forest, limit_nodes, read_forest
 from traceanalyzer.report.trees.view import call_trees_view
 from traceanalyzer.report.trees.words import KINDS, OTHER, colour_of, shown_name
 
@@ -137,7 +137,7 @@ def kept_in(found: Paths, key: tuple[int, int | None, str]) -> set[tuple[str, ..
 def test_the_lightest_go_first_and_the_page_says_so():
     table = wide_tree(5_000)
     whole = forest_of(table).trees[0]
-    fewer = limited(forest_of(table), 1_000)
+    fewer = limit_nodes(forest_of(table), 1_000)
     tree = fewer.trees[0]
     assert len(tree) < 1_000 * 2 and tree.left == len(whole) - sum(fewer.frames[f].name != OTHER for f in tree.frame)
     assert tree.totals()[0] == whole.totals()[0]
@@ -152,7 +152,7 @@ def test_the_lightest_go_first_and_the_page_says_so():
 def test_long_names_take_no_more_than_their_share():
     letters = np.random.default_rng(1).integers(97, 122, (3_000, 500), dtype=np.uint8)
     below: list[Any] = [(line.tobytes().decode(), "python", 5_000 - k, []) for k, line in enumerate(letters)]
-    fewer = limited(forest_of(tree_table((0, 0, "idle", ("r", "root", 0, below)))), 3_000)
+    fewer = limit_nodes(forest_of(tree_table((0, 0, "idle", ("r", "root", 0, below)))), 3_000)
     used = {fewer.frames[f].name for f in fewer.trees[0].frame}
     assert sum(map(len, used)) < 24 * 3_000 + 600 and OTHER in used
     assert fewer.trees[0].totals()[0] == sum(5_000 - k for k in range(3_000))

@@ -1,8 +1,8 @@
 """From inputs to the result document: the one place that knows the whole order.
 
 A job is taken in parts, one input file each. `survey` looks at each part alone, `join` at what the surveys brought together, `examine`
-at each part again with what the join told of it, and `whole` makes one result of that. What travels between them is small, so parts
-may lie in this process, in others, or on other machines.
+at each part again with what the join told of it, and `job_result` makes one result of that. What travels between them is small, so
+parts may lie in this process, in others, or on other machines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from traceanalyzer.analysis.parts import Part, parts_of
 from traceanalyzer.analysis.report_tables import ReportTables
 from traceanalyzer.analysis.sharing import devices_in_use, uses, with_shared_gpus
 from traceanalyzer.analysis.survey import survey
-from traceanalyzer.analysis.whole import job_tables, run_job_rules, whole
+from traceanalyzer.analysis.whole import job_result, job_tables, run_job_rules
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
 from traceanalyzer.engine.rules.effective import settings_of
@@ -117,7 +117,7 @@ def analyze_parts(
     job = run_job_rules(examined, tables, config, rules)
     claims = claims_in_units(job.claims, tables.table("work_units") if "work_units" in also else None)
     every = pa.concat_tables([*(part.unit_claims for part in examined), claims])
-    result = whole(examined, joined, tables, job, rules, settings_of(config, rules), placed.evidence)
+    result = job_result(examined, joined, tables, job, rules, settings_of(config, rules), placed.evidence)
     sections = [section for name in sorted(kinds) for section in kind_named(name).sections(result, tables)]
     sections.sort(key=lambda one: (one.order, one.name))
     figures = {name: value for kind in sorted(kinds) for name, value in measured(kind_named(kind), tables)}

@@ -11,7 +11,7 @@ from pathlib import Path
 from traceanalyzer.analysis import ReportTables, analyze_parts
 from traceanalyzer.analysis.capturing import WORK_TABLES, capture_of
 from traceanalyzer.analysis.examine import rules_for
-from traceanalyzer.analysis.opening import How, opened
+from traceanalyzer.analysis.opening import How, open_parts
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
@@ -20,7 +20,7 @@ from traceanalyzer.redaction.people import file_name
 from traceanalyzer.result.captures.baseline_file import is_baseline, read_baseline
 from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.document import Result
-from traceanalyzer.urls import Place, shown, url_of
+from traceanalyzer.urls import Place, shown_place, url_of
 from traceanalyzer.workers import LOCAL
 
 Counting = Callable[[str, int], Callable[[], None]]
@@ -55,11 +55,11 @@ def opened_run(place: Place, config: Config, how: How, counting: Counting | None
         return
     if how.scheduler not in (None, LOCAL) and not is_store(place):
         raise InputError(
-            f"{shown(place)}: workers of {how.scheduler} must see its tables; ingest it first, and name the store: "
-            f"traceanalyzer ingest {shown(place)} -o STORE --scheduler {how.scheduler}"
+            f"{shown_place(place)}: workers of {how.scheduler} must see its tables; ingest it first, and name the store: "
+            f"traceanalyzer ingest {shown_place(place)} -o STORE --scheduler {how.scheduler}"
         )
     rules_for(config)  # What does not fit is said before anything is read.
-    with opened([place], how) as (parts, executor):
+    with open_parts([place], how) as (parts, executor):
 
         def count(what: str) -> Callable[[], None]:
             return counting(what, len(parts)) if counting else lambda: None
@@ -77,7 +77,7 @@ def opened_run(place: Place, config: Config, how: How, counting: Counting | None
 def _name(place: Place, parts: Sequence[Part]) -> str:
     """What a capture is called: its file or folder, in letters that can be written anywhere, and without the host that recorded it. A
     store of one file is called what the file was."""
-    given = parts[0].input.path if is_store(place) and len(parts) == 1 else shown(place)
+    given = parts[0].input.path if is_store(place) and len(parts) == 1 else shown_place(place)
     text = os.fsencode(given).decode("utf-8", "replace")
     return file_name(text) or text
 

@@ -14,7 +14,7 @@ from traceanalyzer.analysis import Analysis
 from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.redaction.data import redacted
+from traceanalyzer.redaction.data import redact_result
 from traceanalyzer.result.captures.capture import (
     MOST_NAMES,
     MOST_SAMPLES,
@@ -40,7 +40,7 @@ WORK_TABLES = ("work_units", "work_names", "work_shapes")
 def capture_of(name: str, found: Analysis) -> Capture:
     """What is compared of the capture that the user called `name`, without what tells of people and machines; `found` holds the
     WORK_TABLES."""
-    result, tables = redacted(found.result, found.tables)
+    result, tables = redact_result(found.result, found.tables)
     assert tables is not None
     gpus = _gpus(tables)
     time = _samples(_mean([gpu.time for gpu in gpus])) if gpus else None

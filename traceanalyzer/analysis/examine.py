@@ -19,7 +19,7 @@ from traceanalyzer.engine.rules.library import load_rules
 from traceanalyzer.engine.rules.overrides import check_disabled, with_overrides
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.engine.run import run_rules
-from traceanalyzer.engine.splits import claimed
+from traceanalyzer.engine.splits import claim_sums
 from traceanalyzer.engine.unit_claims import UNIT_CLAIMS, unit_claims
 from traceanalyzer.model.trace import Input
 from traceanalyzer.result.document import Finding, RuleOutcome
@@ -35,9 +35,9 @@ def small_tables() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Examination:
-    """What there is to say of one part, its ranks as the tables number them. `claimed` as `splits.claimed` makes it, `culprits` as in
-    CULPRITS, `tables` by name:
-    the small ones that what is said of the whole job is made of. `unit_claims` is empty unless units of work were asked for."""
+    """What there is to say of one part, its ranks as the tables number them. `claimed` is of `splits.claim_sums`, `culprits` as in
+    CULPRITS, `tables` by name: the small ones that what is said of the whole job is made of. `unit_claims` is empty unless units of
+    work were asked for."""
 
     input: Input
     findings: list[Finding]
@@ -112,7 +112,7 @@ def examine(
         input=part.input,
         findings=[_of_this_part(found, part.input) for found in with_sources(predicted, catalog.table("host_ranges"))],
         outcomes=engine.outcomes,
-        claimed=claimed(engine.claims),
+        claimed=claim_sums(engine.claims),
         culprits=culprits(
             *(catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")),
             catalog.table("other_threads"),

@@ -91,9 +91,9 @@ def join(surveys: Sequence[Survey]) -> Join:
             offsets += [calls.offsets] if calls is not None else []
             continue
         # Only jobs that communicate pay for what this imports.
-        from traceanalyzer.ranks.collectives.matches import joined, late_windows
+        from traceanalyzer.ranks.collectives.matches import join_ranks, late_windows
 
-        told = joined(kernels, [inputs[at] for at in group])
+        told = join_ranks(kernels, [inputs[at] for at in group])
         found = _numbered_from(count, told.matches)
         count += kernels.num_rows
         places = pairwise(accumulate((surveys[at].kernels.num_rows for at in group), initial=0))

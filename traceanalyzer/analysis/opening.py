@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from traceanalyzer.analysis.parts import MemoryPart, Part, StoredPart
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.stores.store import Manifest, is_store, read_manifest, read_part
-from traceanalyzer.urls import Place, local_of, shown
+from traceanalyzer.urls import Place, local_of, shown_place
 from traceanalyzer.version import VERSION
 from traceanalyzer.workers import LOCAL, jobs_for, workers
 
@@ -46,7 +46,7 @@ class How:
 
 
 @contextmanager
-def opened(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Executor | None]]:
+def open_parts(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Executor | None]]:
     """The parts, by ordinal, and what works on them; None stands for this process.
 
     Raises InputError for what cannot be read. A store that is replaced before all is done raises ChangedError, then or later.
@@ -54,10 +54,12 @@ def opened(paths: Sequence[Place], how: How) -> Iterator[tuple[list[Part], Execu
     stores = [path for path in paths if is_store(path)]
     if stores and len(paths) > 1:
         raise InputError(
-            f"{shown(stores[0])}: a store is analysed alone; ingest the traces together into one store instead"
+            f"{shown_place(stores[0])}: a store is analysed alone; ingest the traces together into one store instead"
         )
     if stores and how.store is not None:
-        raise InputError(f"--store {shown(how.store)}: {shown(stores[0])} is a store already; leave --store out")
+        raise InputError(
+            f"--store {shown_place(how.store)}: {shown_place(stores[0])} is a store already; leave --store out"
+        )
     with _stored(stores[0], how) if stores else _read(paths, how) as found:
         yield found
 

@@ -11,7 +11,7 @@ from traceanalyzer.analysis.join import Brief, Join
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
-from traceanalyzer.derive.ledger.shared import Use, common_share, divided, moved
+from traceanalyzer.derive.ledger.shared import Use, common_share, divide_gpu, shift_portion
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.recordings.job_health import apart_on_one_gpu
 
@@ -58,10 +58,10 @@ def with_shared_gpus(joined: Join, inputs: Sequence[Input], found: Sequence[Mapp
         if common < LEAST_COMMON:
             health.append(apart_on_one_gpu(inputs, group, common))
             continue
-        gpu, portions = divided(together)
+        gpu, portions = divide_gpu(together)
         shared.append(gpu)
         for (ordinal, device), portion in portions.items():
-            own = moved(portion, zero - clock[ordinal])
+            own = shift_portion(portion, zero - clock[ordinal])
             told[ordinal] = replace(told[ordinal], portions={**told[ordinal].portions, (ordinal, device): own})
     briefs = [told[one.ordinal] for one in inputs]
     return replace(joined, briefs=briefs, shared=tuple(shared), health=pa.concat_tables(health))

@@ -17,16 +17,16 @@ from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
 from traceanalyzer.derive.ledger.shared import SharedGpu
-from traceanalyzer.derive.recording.health import softened
-from traceanalyzer.derive.recording.program import described
-from traceanalyzer.derive.replay.unprofiled import together
+from traceanalyzer.derive.recording.health import soften
+from traceanalyzer.derive.recording.program import program_of
+from traceanalyzer.derive.replay.unprofiled import job_unprofiled_steps
 from traceanalyzer.engine.advice import fitting
 from traceanalyzer.engine.finding import Describe
-from traceanalyzer.engine.gain import by_gain, leveled
-from traceanalyzer.engine.outcomes import in_own_words, merged
+from traceanalyzer.engine.gain import by_gain, level_findings
+from traceanalyzer.engine.outcomes import in_own_words, merge_outcomes
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.engine.run import EngineResult, run_rules
-from traceanalyzer.engine.splits import Told, claimed, splits
+from traceanalyzer.engine.splits import Told, claim_sums, splits
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.result.document import (
@@ -73,7 +73,7 @@ def _describe(parts: Sequence[Examination]) -> Describe:
     return lambda rank, device: names[rank](device)
 
 
-def whole(
+def job_result(
     parts: Sequence[Examination],
     join: Join,
     tables: Catalog,
@@ -86,14 +86,14 @@ def whole(
     of it came to, `evidence` what is said of files that are no traces."""
     inputs = tuple(part.input for part in parts)
     found = [finding for part in parts for finding in part.findings] + job.findings
-    findings = by_gain(leveled(found, {rule.id for rule in rules if rule.severity}))
+    findings = by_gain(level_findings(found, {rule.id for rule in rules if rule.severity}))
     first_sentences = dict(job.first_sentences)
     for part in parts:
         first_sentences.update(part.first_sentences)
     told = Told(
         tables.table("ledger"),
         tables.table("step_ledger"),
-        pa.concat_tables([*(part.claimed for part in parts), claimed(job.claims)]),
+        pa.concat_tables([*(part.claimed for part in parts), claim_sums(job.claims)]),
         pa.concat_tables([part.culprits for part in parts]),
         findings,
         [finding for finding in findings if finding.rule in {one.rule for one in job.findings}],
@@ -109,10 +109,10 @@ def whole(
     ledger = tables.table("ledger").to_pylist()
     unprofiled = {
         (row["rank"], row["device"]): row
-        for row in together(tables.table("unprofiled_steps"), tables.table("communication")).to_pylist()
+        for row in job_unprofiled_steps(tables.table("unprofiled_steps"), tables.table("communication")).to_pylist()
     }
     findings = [_unprofiled(finding, unprofiled) for finding in findings]
-    outcomes = [*merged([part.outcomes for part in parts]), *job.outcomes]
+    outcomes = [*merge_outcomes([part.outcomes for part in parts]), *job.outcomes]
     result = Result(
         tool={"name": "traceanalyzer", "version": VERSION},
         inputs=[
@@ -128,7 +128,7 @@ def whole(
         rules=_in_order(outcomes, rules, settings),
         settings=settings,
         job=job_of(tables, join, ranks),
-        program=described(tables.table("program")),
+        program=program_of(tables.table("program")),
         verdict=judge(_once_each(splits(told, _describe(parts)), ledger, join, ranks), hidden=_hidden(health)),
         evidence=list(evidence),
     )
@@ -143,7 +143,7 @@ def job_tables(parts: Sequence[Examination], join: Join, health: pa.Table) -> Ca
     stacked = {name: frames.concatenated([part.tables[name] for part in parts]) for name in names}
     stacked["health"] = pa.concat_tables([stacked["health"], join.health, health])
     if stacked["ledger"].num_rows:
-        stacked["health"] = softened(stacked["health"], stacked["ledger"]["rank"].to_pylist())
+        stacked["health"] = soften(stacked["health"], stacked["ledger"]["rank"].to_pylist())
     empty = Trace(tuple(part.input for part in parts), {name: spec.empty() for name, spec in EVENT_TABLES.items()})
     return Catalog(empty, given=stacked)
 

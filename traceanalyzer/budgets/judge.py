@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traceanalyzer.budgets.assertions import OFF, Assertion
-from traceanalyzer.budgets.readings import Together, reading, together
-from traceanalyzer.budgets.words import actual, expected
+from traceanalyzer.budgets.readings import Together, judge_together, reading
+from traceanalyzer.budgets.words import actual, expectation
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.captures.check import Check, CheckedCapture, Held
@@ -49,7 +49,7 @@ def baseline_for(assertions: Sequence[Assertion], baseline: Path | None) -> Path
     return baseline
 
 
-def judged(
+def judge(
     given: Sequence[Given], assertions: Sequence[Assertion], baseline: Sequence[Capture], baseline_place: str | None
 ) -> Check:
     """Hold all captures against all assertions. A capture that is damaged or could not be judged passes no check."""
@@ -99,7 +99,11 @@ def _held(
     comparison = assertion.comparison
     off = assertion.level == OFF
     readings = [] if off else [reading(assertion, at, one, baseline) for at, one in enumerate(captures)]
-    all_ = Together(OFF, None, None, None, "switched off") if off else together(assertion, readings, captures, baseline)
+    all_ = (
+        Together(OFF, None, None, None, "switched off")
+        if off
+        else judge_together(assertion, readings, captures, baseline)
+    )
     nearest = all_.nearest
     shown = given[nearest.capture] if nearest else None
     show, look_at = _show(assertion, all_, shown, baseline_place)
@@ -114,7 +118,7 @@ def _held(
         sign=comparison.sign,
         limit=all_.limit,
         found=all_.found,
-        expected=expected(assertion, all_.limit, all_.found),
+        expected=expectation(assertion, all_.limit, all_.found),
         actual=actual(assertion, all_, captures, readings),
         capture=nearest.capture if nearest else None,
         where=nearest.where if nearest else None,

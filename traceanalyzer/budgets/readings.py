@@ -54,7 +54,7 @@ def reading(assertion: Assertion, number: int, capture: Capture, baseline: Seque
     return Reading(number, value, limit, where, reason)
 
 
-def together(
+def judge_together(
     assertion: Assertion, readings: Sequence[Reading], captures: Sequence[Capture], baseline: Sequence[Capture]
 ) -> Together:
     """Judge all readings. An assertion that holds or not, depending on what is not known, could not be judged."""

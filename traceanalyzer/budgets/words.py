@@ -13,7 +13,7 @@ from traceanalyzer.units import NS, SHARE, format_count, format_share, format_va
 _SIGNS = {"<=": "at most", "<": "less than", ">=": "at least", ">": "more than", "==": "exactly", "!=": "anything but"}
 
 
-def expected(assertion: Assertion, limit: float | None, found: float | None) -> str:
+def expectation(assertion: Assertion, limit: float | None, found: float | None) -> str:
     """ "at most 20%", or "at most 11.2 ms (1.1 * baseline)"."""
     if assertion.rule:
         return "no finding that gains something"

@@ -26,7 +26,7 @@ from traceanalyzer.cli.common import (
     Scheduler,
     Store,
     Thresholds,
-    analyzed,
+    analysis_of,
     begins_again,
     configuration,
     exit_code,
@@ -93,7 +93,7 @@ def analyze(
     outputs = [(format_, checked.file(output)), *checked.also(also, output_names("result"))]
     how = How(jobs, scheduler, checked.store(store), limit, offsets=offsets_of(offset))
     use_little_memory()
-    with analyzed(inputs, config, how) as (parts, found):
+    with analysis_of(inputs, config, how) as (parts, found):
         result = found.result
         names = [name for name, _ in outputs]
         contents = rendered(result, found.tables, names, fail_on, redact, found.sections)

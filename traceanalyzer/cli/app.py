@@ -39,12 +39,12 @@ def main() -> None:
 
 def _watched() -> int:
     from traceanalyzer.cli.streams import open_standard_streams
-    from traceanalyzer.cli.supervision import supervised
+    from traceanalyzer.cli.supervision import supervise
 
     open_standard_streams()
     # One thread is all that numpy is asked for here, and many are what it starts: where they are not to be had it interrupts us.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    return supervised(lambda: _guarded(_work), _say)
+    return supervise(lambda: _guarded(_work), _say)
 
 
 def _work() -> int:

@@ -131,7 +131,7 @@ def check(
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.budgets.assertions import assertions
-    from traceanalyzer.budgets.judge import baseline_for, judged
+    from traceanalyzer.budgets.judge import baseline_for, judge
 
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
     budgets = _budgets(config, config_file, asserted or [], baseline)
@@ -143,7 +143,7 @@ def check(
     compared = baseline_for(held, budgets.baseline)
     saved = read_run(compared, config, how).captures if compared else []
     given = [one for capture in captures for one in _given(capture, config, how)]
-    found = judged(given, held, saved, str(compared) if compared else None)
+    found = judge(given, held, saved, str(compared) if compared else None)
     for form, place in outputs:
         write(_rendered(found, form, redact), place)
     if str(output) != "-":

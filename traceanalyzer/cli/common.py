@@ -16,7 +16,7 @@ import typer
 from traceanalyzer.cli.streams import ReaderGoneError
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.extensions import EVIDENCE, FORMATS, kind_names
-from traceanalyzer.files import replacing, resolved
+from traceanalyzer.files import replacing, resolve_place
 from traceanalyzer.render.output import formats_help, output_names
 from traceanalyzer.terminal import line, tell
 from traceanalyzer.vocabulary import levels
@@ -256,12 +256,12 @@ def _here() -> Path:
 
 def write(content: bytes, output: Path) -> None:
     """Write to a file, whole or not at all, or to stdout for `-`. Raises InputError when the file cannot be written."""
-    with written(output) as file:
+    with output_file(output) as file:
         file.write(content)
 
 
 @contextmanager
-def written(output: Path) -> Iterator[IO[bytes]]:
+def output_file(output: Path) -> Iterator[IO[bytes]]:
     """A file to write to that is there whole or not at all; `-` is stdout. Raises InputError when it cannot be written.
 
     `output` is a place that `Outputs` has resolved and checked; where links have changed since, nothing is written.
@@ -275,7 +275,7 @@ def written(output: Path) -> Iterator[IO[bytes]]:
             with output.open("wb") as device:
                 yield device
             return
-        if resolved(output) != output.absolute():
+        if resolve_place(output) != output.absolute():
             raise InputError(f"{output}: leads somewhere else now; give the command again")
         with replacing(output) as file:
             yield file
@@ -342,16 +342,16 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def analyzed(inputs: list[Path], config: Config, how: How) -> Iterator[tuple[Sequence[Part], Analysis]]:
+def analysis_of(inputs: list[Path], config: Config, how: How) -> Iterator[tuple[Sequence[Part], Analysis]]:
     """The parts of a job and what was found in them."""
     from traceanalyzer.analysis import analyze_parts
     from traceanalyzer.analysis.examine import rules_for
-    from traceanalyzer.analysis.opening import opened
+    from traceanalyzer.analysis.opening import open_parts
 
     rules_for(config)  # What does not fit is said before anything is read.
     with ExitStack() as stack:
         with reading() as progress:
-            parts, executor = stack.enter_context(opened(inputs, replace(how, progress=progress)))
+            parts, executor = stack.enter_context(open_parts(inputs, replace(how, progress=progress)))
         bars = stack.enter_context(ExitStack())
 
         def count(what: str) -> Callable[[], None]:

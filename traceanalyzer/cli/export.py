@@ -22,12 +22,12 @@ from traceanalyzer.cli.common import (
     Scheduler,
     Store,
     Thresholds,
-    analyzed,
+    analysis_of,
     begins_again,
     configuration,
     exit_code,
+    output_file,
     size_limit,
-    written,
 )
 from traceanalyzer.cli.outputs import Outputs
 from traceanalyzer.errors import InputError
@@ -138,7 +138,7 @@ def export(
     outputs = Outputs(inputs, config)
     place, how = outputs.file(output), How(jobs, scheduler, outputs.store(store), limit)
     use_little_memory()
-    with analyzed(inputs, config, how) as (parts, found), ExitStack() as stack:
+    with analysis_of(inputs, config, how) as (parts, found), ExitStack() as stack:
         named = rank_names([part.input for part in parts])
         recordings = [
             Recording(
@@ -152,7 +152,7 @@ def export(
             for at, part in enumerate(parts)
             if at in ranks_to_show(found.result, ranks)
         ]
-        out = stack.enter_context(packing(stack.enter_context(written(place)), output.suffix == ".gz"))
+        out = stack.enter_context(packing(stack.enter_context(output_file(place)), output.suffix == ".gz"))
         if target is Target.PERFETTO:
             write_trace(found.result, recordings, out, redact)
         else:

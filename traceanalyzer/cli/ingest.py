@@ -39,7 +39,7 @@ def ingest(
     """
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.ingest.storing import find_inputs, write_store
-    from traceanalyzer.urls import shown
+    from traceanalyzer.urls import shown_place
     from traceanalyzer.version import VERSION
     from traceanalyzer.workers import jobs_for, workers
 
@@ -55,7 +55,7 @@ def ingest(
         stored = write_store(found, place, VERSION, progress, executor, done)
     files = "1 file" if stored.files == 1 else f"{stored.files} files"
     there = f" ({stored.there_already} of them were there already)" if stored.there_already else ""
-    tell(f"{shown(output)}: {stored.rows:,} rows from {files}{there}")
+    tell(f"{shown_place(output)}: {stored.rows:,} rows from {files}{there}")
 
 
 COMMAND = Command("ingest", ingest, order=80)

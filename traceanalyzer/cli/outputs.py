@@ -14,7 +14,7 @@ import typer
 
 from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
-from traceanalyzer.files import is_folder, resolved, status_of
+from traceanalyzer.files import is_folder, resolve_place, status_of
 from traceanalyzer.urls import Place, local_of, url_of
 
 STDOUT = Path("-")
@@ -50,7 +50,7 @@ class Outputs:
             return STDOUT
         if url_of(output) is not None:
             raise InputError(f"{given or output}: outputs are written to this machine; name a file")
-        place = _device(output) or resolved(output)
+        place = _device(output) or resolve_place(output)
         _check_writable(output, place)
         for one in self._inputs:
             _check_not_read(output, place, one)
@@ -170,7 +170,7 @@ def _lies_in_store(place: Path, given: Path) -> bool:
 
     if not is_store(given):
         return False
-    folder = resolved(given)
+    folder = resolve_place(given)
     inside = within(place, folder) or within(place, shelf_of(folder))
     return inside or any(_same(path, place) for path in folder.rglob("*"))
 

@@ -25,7 +25,7 @@ _STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if h
 _MEMORY = "most likely because memory ran out; use a machine with more, or record fewer steps"
 
 
-def supervised(work: Callable[[], int], tell: Callable[[str], None]) -> int:
+def supervise(work: Callable[[], int], tell: Callable[[str], None]) -> int:
     """What `work` says in a process of its own; ERROR where it ends without a word, of which one line is told.
 
     Where no process can be had, it is done in this one.

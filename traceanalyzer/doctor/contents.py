@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.launches.launch_calls import captured_launches
-from traceanalyzer.derive.recording.program import described
+from traceanalyzer.derive.recording.program import program_of
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.collectives import nccl_calls
 from traceanalyzer.result.recording.diagnosis import Contents, GpuWork
@@ -48,7 +48,7 @@ def contents(catalog: Catalog) -> Contents:
         counters=_counts(catalog.table("counters"), "metric"),
         memory_events=catalog.table("memory_events").num_rows,
         framework=next((name for name in ("pytorch", "jax") if name in traits), None),
-        program=described(catalog.table("program")),
+        program=program_of(catalog.table("program")),
         traced=sorted({kind for one in catalog.value("inputs") for kind in one.traced}),
         cpu_samples=catalog.table("cpu_samples").num_rows,
         thread_runs=catalog.table("thread_runs").num_rows,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns.frames import together
-from traceanalyzer.intervals import EMPTY, Spans, covered, intersect, join, subtract, total, union
+from traceanalyzer.intervals import EMPTY, Spans, coverage, intersect, join, subtract, total, union
 
 Ints = npt.NDArray[np.int64]
 NAME = pa.dictionary(pa.int32(), pa.string())
@@ -53,14 +53,14 @@ class ClaimBook:
 
     def unclaimed(self, rank: int, device: int, intervals: Spans, lines: Iterable[str]) -> int:
         """How many ns of `intervals` on these lines nobody has claimed yet."""
-        return int(covered(*intervals, self._unclaimed(rank, device, lines)).sum())
+        return int(coverage(*intervals, self._unclaimed(rank, device, lines)).sum())
 
     def unclaimed_rows(self, rows: pa.Table, lines: Iterable[str]) -> pa.Array:
         """For each row (rank, device, start_ns, end_ns), how many ns of it on these lines nobody has claimed yet."""
         rank, device, start, end = (_array(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
         left = np.zeros(len(rank), np.int64)
         for (one, other), here in together(rank, device):
-            left[here] = covered(start[here], end[here], self._unclaimed(one, other, lines))
+            left[here] = coverage(start[here], end[here], self._unclaimed(one, other, lines))
         return pa.array(left)
 
     def _unclaimed(self, rank: int, device: int, lines: Iterable[str]) -> Spans:

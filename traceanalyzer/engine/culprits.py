@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
-from traceanalyzer.intervals import Array, covered, union
+from traceanalyzer.intervals import Array, coverage, union
 from traceanalyzer.names import readable_name
 from traceanalyzer.places import frame_text
 from traceanalyzer.result.verdict import MOST
@@ -129,7 +129,7 @@ class _Around:
         process, when = (frames.ints(self.launches, column)[calls] for column in ("process", "start_ns"))
         within = 0
         for (one,), at in frames.together(of):
-            within += int(covered(when[process == one], when[process == one] + 1, union(start[at], end[at])).sum())
+            within += int(coverage(when[process == one], when[process == one] + 1, union(start[at], end[at])).sum())
         return within > MOST_LAUNCHES * max(len(when), 1)
 
 

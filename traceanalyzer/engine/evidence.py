@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.engine.labels import label_of
 from traceanalyzer.engine.language import compute
-from traceanalyzer.engine.language.message import shortened
+from traceanalyzer.engine.language.message import shorten
 from traceanalyzer.engine.language.names import Expression
 from traceanalyzer.engine.rows import GPU_KEYS, TableRows
 from traceanalyzer.names import brief_name
@@ -44,7 +44,7 @@ def evidence(table: str, rows: TableRows, order_by: Expression | None, limit: in
 
 
 def _shown(rank: int | None, device: int | None, start: int, end: int, label: str) -> Evidence:
-    return Evidence(rank, device, start, end, shortened(label, LONGEST_LABEL))
+    return Evidence(rank, device, start, end, shorten(label, LONGEST_LABEL))
 
 
 def _heaviest(rows: TableRows, weight: pa.Array, limit: int) -> pa.Array:

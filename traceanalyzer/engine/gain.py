@@ -44,7 +44,7 @@ def by_gain(findings: Iterable[Finding]) -> list[Finding]:
     )
 
 
-def leveled(findings: Iterable[Finding], own_ladders: Collection[str]) -> list[Finding]:
+def level_findings(findings: Iterable[Finding], own_ladders: Collection[str]) -> list[Finding]:
     """The findings with the severity of what a fix gives; rules with a ladder of their own are never above that ladder.
 
     What claims no time keeps its level: memory, health.

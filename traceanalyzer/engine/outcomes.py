@@ -15,7 +15,7 @@ from traceanalyzer.vocabulary.levels import CLEAN, COULD_NOT_JUDGE, ERROR, FIRED
 _PRECEDENCE = (ERROR, FIRED, CLEAN, COULD_NOT_JUDGE, NOT_APPLICABLE)
 
 
-def merged(parts: Sequence[Sequence[RuleOutcome]]) -> list[RuleOutcome]:
+def merge_outcomes(parts: Sequence[Sequence[RuleOutcome]]) -> list[RuleOutcome]:
     """The outcomes of rules over several parts, each of which may have been judged by some of them, in the order of the first part."""
     by_rule: dict[str, list[RuleOutcome]] = {}
     for outcome in chain.from_iterable(parts):

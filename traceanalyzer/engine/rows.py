@@ -38,7 +38,7 @@ class Windows:
     """The ledger by GPU: one row a (rank, device)."""
 
     def __init__(self, ledger: pa.Table) -> None:
-        self._columns = {name: compute.decoded(ledger[name]) for name in table_kinds("ledger")}
+        self._columns = {name: compute.decode_column(ledger[name]) for name in table_kinds("ledger")}
         keys = zip(*(self._columns[key].to_pylist() for key in GPU_KEYS), strict=True)
         self._row: dict[tuple[int, int], int] = {key: row for row, key in enumerate(keys)}
 
@@ -90,7 +90,7 @@ class Columns:
             if name == "duration" and name not in self:
                 self._made[name] = pc.subtract(self.column("end_ns"), self.column("start_ns"))
             else:
-                self._made[name] = compute.decoded(self.table[name])
+                self._made[name] = compute.decode_column(self.table[name])
         return self._made[name]
 
     def window_rows(self) -> pa.Array:

@@ -40,8 +40,8 @@ Gpu = tuple[int, int]
 
 @dataclass(frozen=True)
 class Told:
-    """What is known of all GPUs: the tables `ledger` and `step_ledger`, `claimed` as below, `culprits` as in CULPRITS, the `findings`
-    about one GPU and those about the whole `job`, the largest gain first, and their `first_sentences` by message."""
+    """What is known of all GPUs: the tables `ledger` and `step_ledger`, `claimed` (see `claim_sums`), `culprits` as in CULPRITS, the
+    `findings` about one GPU and those about the whole `job`, the largest gain first, and their `first_sentences` by message."""
 
     ledger: pa.Table
     step_ledger: pa.Table
@@ -125,7 +125,7 @@ def _beside(findings: Sequence[Finding], first_sentences: Mapping[str, str]) -> 
     return said[:1].lower() + said[1:]
 
 
-def claimed(claims: pa.Table) -> pa.Table:
+def claim_sums(claims: pa.Table) -> pa.Table:
     """Claims, as in CLAIMS_SCHEMA, added up: `ns_sum` by rank, device, line, category and rule."""
     keys = ["rank", "device", "line", "category", "rule"]
     table = pa.table({**{k: claims[k] for k in keys}, "ns": pc.subtract(claims["end_ns"], claims["start_ns"])})

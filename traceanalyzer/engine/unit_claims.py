@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
-from traceanalyzer.intervals import covered
+from traceanalyzer.intervals import coverage
 
 UNIT_CLAIMS = pa.schema(
     [
@@ -28,7 +28,7 @@ def unit_claims(claims: pa.Table, work_units: pa.Table) -> pa.Table:
     for (rule, rank, device), at in frames.together(code, frames.ints(claims, "rank"), frames.ints(claims, "device")):
         own = units[rank, device]
         spans = frames.ints(own, "start_ns"), frames.ints(own, "end_ns")
-        inside = int(np.sum(covered(start[at], end[at], spans)))
+        inside = int(np.sum(coverage(start[at], end[at], spans)))
         claimed = int((end - start)[at].sum())
         rows.append({"rule": rules[rule], "rank": rank, "device": device, "claimed": claimed, "inside": inside})
     return pa.Table.from_pylist(rows, UNIT_CLAIMS)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.export.text import as_json, joined, member, quoted, whole
+from traceanalyzer.export.text import as_json, integers_text, join_fragments, member, quote_texts
 
 Fragment = Callable[[pa.Table], pa.Array]
 """From rows of a table to `,"cat":…,"name":…,"args":{…}`."""
@@ -59,7 +59,7 @@ def overhead(rows: pa.Table) -> pa.Array:
 
 
 def step(rows: pa.Table) -> pa.Array:
-    numbered = joined("step ", whole(rows["index"]))
+    numbered = join_fragments("step ", integers_text(rows["index"]))
     name = pc.coalesce(rows["name"].cast(pa.string()).combine_chunks(), numbered)
     return _event(_constant("traceanalyzer.step", rows), name, _whole(rows, operations="gpu_op_count"))
 
@@ -77,22 +77,22 @@ def gap(rows: pa.Table) -> pa.Array:
     args = {"the host was in": "place", "range": "range_name", "ended by": "next_op_name", "waited in": "wait_name"}
     return _event(
         _constant("traceanalyzer.ledger", rows),
-        joined("idle: ", cause),
-        {key: quoted(rows[name]) for key, name in args.items()},
+        join_fragments("idle: ", cause),
+        {key: quote_texts(rows[name]) for key, name in args.items()},
     )
 
 
 def _event(
     category: pa.Array, name: pa.Array | pa.ChunkedArray, args: Mapping[str, pa.Array], more: pa.Array | str = ""
 ) -> pa.Array:
-    members = joined(*(member(key, value) for key, value in args.items())) if args else None
-    shown = ',"args":{}' if members is None else joined(',"args":{', pc.utf8_slice_codeunits(members, 1), "}")
-    named = pc.fill_null(quoted(name), '"(unnamed)"')
-    return joined(',"cat":', category, ',"name":', named, more, shown)
+    members = join_fragments(*(member(key, value) for key, value in args.items())) if args else None
+    shown = ',"args":{}' if members is None else join_fragments(',"args":{', pc.utf8_slice_codeunits(members, 1), "}")
+    named = pc.fill_null(quote_texts(name), '"(unnamed)"')
+    return join_fragments(',"cat":', category, ',"name":', named, more, shown)
 
 
 def _whole(rows: pa.Table, **columns: str) -> dict[str, pa.Array]:
-    return {key: whole(rows[name]) for key, name in columns.items()}
+    return {key: integers_text(rows[name]) for key, name in columns.items()}
 
 
 def _category(kinds: pa.ChunkedArray, words: Mapping[str, str]) -> pa.Array:
@@ -107,10 +107,10 @@ def _constant(category: str, rows: pa.Table) -> pa.Array:
 
 def _flow(rows: pa.Table, direction: str) -> pa.Array:
     """An arrow from a call to each operation that it launched."""
-    return pc.fill_null(joined(',"bind_id":', whole(rows[LINK]), f',"{direction}":true'), "")
+    return pc.fill_null(join_fragments(',"bind_id":', integers_text(rows[LINK]), f',"{direction}":true'), "")
 
 
 def _triple(sizes: pa.ChunkedArray) -> pa.Array:
     array = sizes.combine_chunks()
     x, y, z = (pc.list_element(array, at).cast(pa.string()) for at in range(3))
-    return joined("[", x, ",", y, ",", z, "]")
+    return join_fragments("[", x, ",", y, ",", z, "]")

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import MISSING, Ints, integers
 from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.export import events
-from traceanalyzer.export.text import decimals, joined, micros, quoted, text_of
+from traceanalyzer.export.text import decimals, join_fragments, micros, quote_texts, text_of
 from traceanalyzer.export.tracks import Numbers, layers
 from traceanalyzer.model.launch_links import launch_links
 from traceanalyzer.model.tables import Tables
@@ -127,14 +127,18 @@ class RankWriter:
         for at in range(0, len(row), BATCH):
             part = slice(at, at + BATCH)
             about = _about(sources, source[part], row[part])
-            place = joined(f'{{"ph":"X","pid":{process},"tid":', pa.array(tracks[part]).cast(pa.string()), ',"ts":')
-            times = joined(micros(starts[part]), ',"dur":', micros((ends - starts)[part]))
-            self._out.write(text_of(joined(place, times, about, "},\n")))
+            place = join_fragments(
+                f'{{"ph":"X","pid":{process},"tid":', pa.array(tracks[part]).cast(pa.string()), ',"ts":'
+            )
+            times = join_fragments(micros(starts[part]), ',"dur":', micros((ends - starts)[part]))
+            self._out.write(text_of(join_fragments(place, times, about, "},\n")))
 
     def _counters(self, process: int, device: int) -> None:
         counters = self._own("counters")
         counters = counters.filter(pc.equal(counters["device"], device))
-        names = joined(quoted(counters["metric"]), ',"args":{', pc.fill_null(quoted(counters["unit"]), '"value"'), ":")
+        names = join_fragments(
+            quote_texts(counters["metric"]), ',"args":{', pc.fill_null(quote_texts(counters["unit"]), '"value"'), ":"
+        )
         self._points(process, counters, names, counters["value"])
         memory = self._own("memory_events")
         memory = memory.filter(pc.equal(memory["device"], device))
@@ -149,8 +153,8 @@ class RankWriter:
         times = integers(table, "time_ns") - self._origin
         for at in range(0, len(rows), BATCH):
             part = rows[at : at + BATCH]
-            place = joined(f'{{"ph":"C","pid":{process},"tid":{process},"ts":', micros(times[part]), ',"name":')
-            self._out.write(text_of(joined(place, names.take(pa.array(part)), decimals(number[part]), "}},\n")))
+            place = join_fragments(f'{{"ph":"C","pid":{process},"tid":{process},"ts":', micros(times[part]), ',"name":')
+            self._out.write(text_of(join_fragments(place, names.take(pa.array(part)), decimals(number[part]), "}},\n")))
 
 
 def write_rank(tables: Tables, label: str, ordinal: int, origin: int, numbers: Numbers, out: IO[bytes]) -> None:

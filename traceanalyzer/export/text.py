@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 Array = npt.NDArray[np.int64]
 
 
-def joined(*parts: pa.Array | str) -> pa.Array:
+def join_fragments(*parts: pa.Array | str) -> pa.Array:
     """The fragments of each row one after another; null where one of them is."""
     return pc.binary_join_element_wise(*parts, "")
 
 
 def member(key: str, value: pa.Array) -> pa.Array:
     """`,"key":value`; nothing where the value is null."""
-    return pc.fill_null(joined(f',"{key}":', value), "")
+    return pc.fill_null(join_fragments(f',"{key}":', value), "")
 
 
 def micros(ns: Array) -> pa.Array:
@@ -31,7 +31,7 @@ def micros(ns: Array) -> pa.Array:
     less, a fourth decimal of 0.1 ns keeps it from happening. Whoever rounds to nanoseconds gets the exact time either way.
     """
     cut = (ns / 1000.0 * 1000.0).astype(np.int64) < ns
-    return joined(pa.array(ns // 1000).cast(pa.string()), _decimals().take(pa.array(ns % 1000 + 1000 * cut)))
+    return join_fragments(pa.array(ns // 1000).cast(pa.string()), _decimals().take(pa.array(ns % 1000 + 1000 * cut)))
 
 
 @cache
@@ -40,12 +40,12 @@ def _decimals() -> pa.Array:
     return pa.array([f".{n:03}" if n else "" for n in range(1000)] + [f".{n:03}1" for n in range(1000)])
 
 
-def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def integers_text(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Integers as text."""
     return _one(column).cast(pa.string())
 
 
-def quoted(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def quote_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Texts as JSON strings. Each distinct one is escaped once."""
     return _mapped(column, lambda text: json.dumps(text, ensure_ascii=False))
 

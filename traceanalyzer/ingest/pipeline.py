@@ -15,7 +15,7 @@ import pyarrow as pa
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.registry import find_sources, kind_of, registry
-from traceanalyzer.ingest.rows.collector import Blocks, Collector, replaced
+from traceanalyzer.ingest.rows.collector import Blocks, Collector, replace_column
 from traceanalyzer.ingest.rows.ranks import identify_all, input_of
 from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.model.trace import Input, Trace
@@ -129,4 +129,4 @@ def _stacked(name: str, blocks: list[pa.Table]) -> pa.Table:
 
 
 def _with_rank(table: pa.Table, ordinal: int) -> pa.Table:
-    return replaced(table, "rank", pa.repeat(pa.scalar(ordinal, pa.int32()), table.num_rows))
+    return replace_column(table, "rank", pa.repeat(pa.scalar(ordinal, pa.int32()), table.num_rows))

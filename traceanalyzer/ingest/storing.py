@@ -25,7 +25,7 @@ from traceanalyzer.ingest.rows.ranks import identify_all, input_of
 from traceanalyzer.model.stores.parts import Part, digest, key_of, write_tables
 from traceanalyzer.model.stores.store import Manifest
 from traceanalyzer.model.stores.store_writer import StoreError, StoreWriter, writer_for
-from traceanalyzer.urls import Place, shown, url_of
+from traceanalyzer.urls import Place, shown_place, url_of
 from traceanalyzer.workers import map_parts
 
 _MOST_NAMED = 3
@@ -64,7 +64,7 @@ def find_inputs(paths: Sequence[Place], max_bytes: int | None = None) -> list[So
     ]
     twice = [url for url, count in Counter(file.url for file in files).items() if count > 1]
     if twice:
-        raise InputError(f"{shown(twice[0])}: is given twice; name every trace once")
+        raise InputError(f"{shown_place(twice[0])}: is given twice; name every trace once")
     sources = find_sources([Path(path) for path in paths if url_of(path) is None], max_bytes)
     for source in sources:
         kind_of(source)
@@ -182,7 +182,7 @@ def _from_anywhere(one: Source | RemoteFile) -> Source | RemoteFile:
 
 
 def _name(one: Source | RemoteFile) -> str:
-    return shown(one.url) if isinstance(one, RemoteFile) else one.shown
+    return shown_place(one.url) if isinstance(one, RemoteFile) else one.shown
 
 
 def _make(task: _Task, progress: ProgressFactory | None = None) -> _Outcome:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.redaction.people import People, numbered
+from traceanalyzer.redaction.people import People, number_names
 from traceanalyzer.redaction.texts import PASSES, Pass, redacted_names, redacted_text
 from traceanalyzer.result.captures.check import Check
 from traceanalyzer.result.comparing.comparison import Comparison
@@ -40,7 +40,7 @@ class Redaction:
         self._people = people
         self._passes = (*PASSES, Pass(people.hint, people.without)) if people.hint else PASSES
         self._distinct = DistinctNames()
-        self._files = dict(zip(places, numbered(map(people.file_name, places)), strict=True))
+        self._files = dict(zip(places, number_names(map(people.file_name, places)), strict=True))
         count = Counter(end for place in self._files for end in _ends(place))
         ends = {
             end: name for place, name in self._files.items() for end in _ends(place) if count[end] == 1 or end == place
@@ -88,7 +88,7 @@ class Redaction:
 
     def labels(self, labels: Sequence[str]) -> list[str]:
         """What recordings are called: by rank or by file."""
-        return numbered(self.text(label) for label in labels)
+        return number_names(self.text(label) for label in labels)
 
     def tables(self, tables: Tables) -> Tables:
         return RedactedTables(tables, self._passes, self._distinct)
@@ -101,7 +101,7 @@ class Redaction:
         }
 
 
-def redacted(result: Result, tables: Tables | None) -> tuple[Result, Tables | None]:
+def redact_result(result: Result, tables: Tables | None) -> tuple[Result, Tables | None]:
     """A result and its tables without paths, users, hosts and credentials."""
     redaction = redaction_of(tables, places=places_of(result))
     return redaction.result(result), None if tables is None else redaction.tables(tables)

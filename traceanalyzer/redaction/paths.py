@@ -62,7 +62,7 @@ def without_places(text: str) -> str:
         text = _INDUCTOR.sub("torchinductor", text)
     if "\\" in text or ":/" in text:
         text = _SHARE.sub(
-            lambda found: shortened(["mnt", *re.split(r"\\+", found[0])[1:]], "\\"), _DRIVE.sub(_drive, text)
+            lambda found: shorten_path(["mnt", *re.split(r"\\+", found[0])[1:]], "\\"), _DRIVE.sub(_drive, text)
         )
     if "~" in text:
         text = _TILDE.sub("~", text)
@@ -76,7 +76,7 @@ def _url(found: re.Match[str]) -> str:
     place = re.split(r"[?#]", rest, maxsplit=1)[0]
     parts = [part for part in place.split("/") if part]
     if scheme == "file":
-        return shortened(parts, "/") if parts else scheme
+        return shorten_path(parts, "/") if parts else scheme
     kept = [HIDDEN if _is_token(part) else part for part in parts[1:][-2:]]
     return f"{scheme}://" + "/".join([NOTHING, *kept])
 
@@ -89,7 +89,7 @@ def _is_token(part: str) -> bool:
 def _drive(found: re.Match[str]) -> str:
     if not found[1] and not _EXTENSION.fullmatch(found[2]):
         return found[0]
-    return shortened([part for part in re.split(r"[\\/]+", found[1] + found[2]) if part], "\\")
+    return shorten_path([part for part in re.split(r"[\\/]+", found[1] + found[2]) if part], "\\")
 
 
 def _run(found: re.Match[str]) -> str:
@@ -104,7 +104,7 @@ def _run(found: re.Match[str]) -> str:
     else:
         # Relative: only what lies below somebody's home is no one's business.
         told = any(part in ("home", "Users") for part in parts[1:-1])
-    return shortened(parts, "/") if told else run
+    return shorten_path(parts, "/") if told else run
 
 
 def _is_path(run: str, parts: Sequence[str]) -> bool:
@@ -115,7 +115,7 @@ def _is_path(run: str, parts: Sequence[str]) -> bool:
     return home or (len(parts) > 1 and bool(file) and not run.startswith("."))
 
 
-def shortened(parts: Sequence[str], separator: str) -> str:
+def shorten_path(parts: Sequence[str], separator: str) -> str:
     """What is shown of an absolute path."""
     packages = [at for at, part in enumerate(parts) if _PACKAGES.fullmatch(part)]
     if packages and packages[-1] + 1 < len(parts):

@@ -70,7 +70,7 @@ def file_name(place: str) -> str:
     return People(places=[place]).file_name(place)
 
 
-def numbered(names: Iterable[str]) -> list[str]:
+def number_names(names: Iterable[str]) -> list[str]:
     """The same names, where one that was there before gets a number: `trace.json (2)`."""
     seen: dict[str, int] = {}
     shown: list[str] = []

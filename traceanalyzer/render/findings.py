@@ -17,7 +17,7 @@ MOST_ALIKE, FIRST_ALIKE = 7, 3
 """So many findings of one rule are named; of more the first, and the rest by their range."""
 
 
-def grouped(findings: list[Finding]) -> list[list[Finding]]:
+def group_by_rule(findings: list[Finding]) -> list[list[Finding]]:
     """Findings of one rule together, where the first of them stands: on many GPUs they say the same."""
     groups: dict[str, list[Finding]] = {}
     for finding in findings:

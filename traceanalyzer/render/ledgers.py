@@ -25,7 +25,7 @@ def ledgers(result: Result) -> list[str]:
         return ["", *_spread(result, gpus)]
     if len(gpus) > WITH_BARS:
         blocks = [gpus[first : first + COLUMNS] for first in range(0, len(gpus), COLUMNS)]
-        return [line for block in blocks for line in ("", *_table(beside(result, block)))]
+        return [line for block in blocks for line in ("", *_table(ledgers_side_by_side(result, block)))]
     return [line for one in gpus for line in ("", *_ledger(*one))]
 
 
@@ -54,7 +54,7 @@ def _ledger(device: Device, steps: Steps | None) -> list[str]:
     return lines
 
 
-def beside(result: Result, gpus: Gpus) -> list[tuple[str, list[str]]]:
+def ledgers_side_by_side(result: Result, gpus: Gpus) -> list[tuple[str, list[str]]]:
     """Rows of a table with a column a GPU: its ledger as shares of its window, its work and its steps."""
     names, block, timed = short_names(result.devices), [device for device, _ in gpus], [steps for _, steps in gpus]
     rows = [("share of the window", [names[device.rank, device.device] for device in block])]
@@ -90,7 +90,7 @@ def spread_rows(result: Result, gpus: Gpus) -> list[tuple[str, list[str], list[s
     """Many GPUs: of each line least, median and most with the GPUs that have it, and columns for those that matter most. The first row
     has the headings."""
     devices, short = result.devices, short_names(result.devices)
-    own = beside(result, [gpus[at] for at in notable_gpus(result, OF_THEIR_OWN)])
+    own = ledgers_side_by_side(result, [gpus[at] for at in notable_gpus(result, OF_THEIR_OWN)])
     columns = dict(own)
     names = [short[device.rank, device.device] for device in devices]
     empty = ["-"] * len(own[0][1])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_rules
-from traceanalyzer.render.ledgers import Gpus, beside, gpus_of, spread_rows
-from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clipped, code, details, marked, table, text
+from traceanalyzer.render.findings import alike, gain, group_by_rule, proofs, silent_rules
+from traceanalyzer.render.ledgers import Gpus, gpus_of, ledgers_side_by_side, spread_rows
+from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clip_blocks, code, details, marked, table, text
 from traceanalyzer.render.sections import section_blocks
 from traceanalyzer.result.document import Finding, Result, Steps
 from traceanalyzer.result.gpus import ledger_lines
@@ -40,7 +40,7 @@ def render_markdown(result: Result, sections: Sequence[Section] = (), limit: int
         *_health(result),
         *_ledger(gpus_of(result), result),
     ]
-    groups = grouped(result.findings)
+    groups = group_by_rule(result.findings)
     # Of a trace that cannot be judged the findings say what to record next time.
     paying = [group for group in groups if not result.judged or any(finding.saving.pays for finding in group)]
     if paying:
@@ -49,7 +49,7 @@ def render_markdown(result: Result, sections: Sequence[Section] = (), limit: int
     elif result.devices:
         blocks.append("No finding that gives anything.")
     others = _others([group for group in groups if group not in paying])
-    return clipped([*blocks, *_job(result), *others, *section_blocks(sections), *_rules(result)], limit)
+    return clip_blocks([*blocks, *_job(result), *others, *section_blocks(sections), *_rules(result)], limit)
 
 
 def _about(result: Result) -> str:
@@ -90,7 +90,7 @@ def _ledger(gpus: Gpus, result: Result) -> list[str]:
     if len(gpus) == 1:
         return [_one_gpu(result), *_steps(gpus[0][1])]
     if len(gpus) <= BESIDE:
-        (corner, names), *rows = beside(result, gpus)
+        (corner, names), *rows = ledgers_side_by_side(result, gpus)
         return [table([corner, *names], [[text(label), *cells] for label, cells in rows], _right(len(names)))]
     (corner, ends, names), *spread = spread_rows(result, gpus)
     head = f"{format_count(len(gpus))} GPUs, and those that differ most:"

@@ -51,7 +51,9 @@ def details(summary: str, *blocks: str) -> str:
     return "\n\n".join([f"<details><summary>{summary}</summary>", *blocks, "</details>"])
 
 
-def clipped(blocks: Sequence[str], limit: int = LIMIT, rest: str = "more sections are in the result as JSON") -> str:
+def clip_blocks(
+    blocks: Sequence[str], limit: int = LIMIT, rest: str = "more sections are in the result as JSON"
+) -> str:
     """The blocks with an empty line between them, as many as fit into `limit` bytes of UTF-8, and how many are left out.
 
     A block is whole or not there, so no table ends in the middle. Ends in a newline.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from traceanalyzer.render.findings import alike, gain, grouped, proofs, silent_rules
+from traceanalyzer.render.findings import alike, gain, group_by_rule, proofs, silent_rules
 from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
 from traceanalyzer.render.lines import page, wrap
@@ -42,7 +42,7 @@ def render_text(result: Result, sections: Sequence[Section] = ()) -> str:
     if settings := settings_sentence(result.settings):
         lines += wrap(f"{settings}.", "set     ", "        ")
     lines += [*ledgers(result), *job_section(result)]
-    groups = grouped(result.findings)
+    groups = group_by_rule(result.findings)
     said = _said(result)
     lines += ["", *(["FINDINGS"] if groups else _calm(result))]
     for number, group in enumerate(groups, 1):

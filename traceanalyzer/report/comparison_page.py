@@ -8,7 +8,7 @@ from traceanalyzer.columns import integers
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import places_of, redaction_of
 from traceanalyzer.report.comparison_context import Compared, ComparisonContext
-from traceanalyzer.report.page_size import LIMIT, Budget, Made, fitted
+from traceanalyzer.report.page_size import LIMIT, Budget, Made, fit_page
 from traceanalyzer.report.registry import sections_of
 from traceanalyzer.report.sections import gpu_names
 from traceanalyzer.report.sections.comparison_view import BASE, NEW
@@ -65,7 +65,7 @@ def render_comparison_html(
         known.timeline = draft.timeline(budget.slices) if draft else None
         return walk.page(known, budget.rows)
 
-    return fitted(page, limit)
+    return fit_page(page, limit)
 
 
 def _trace(side: Compared) -> Trace:

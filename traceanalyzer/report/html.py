@@ -8,7 +8,7 @@ from functools import cache
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.data import places_of, redaction_of
 from traceanalyzer.report.context import ReportContext
-from traceanalyzer.report.page_size import LIMIT, Budget, Made, fitted
+from traceanalyzer.report.page_size import LIMIT, Budget, Made, fit_page
 from traceanalyzer.report.registry import sections_of
 from traceanalyzer.report.sections import gpu_names
 from traceanalyzer.report.sections.glossary import GLOSSARY
@@ -54,7 +54,7 @@ def render_html(
         known.timeline = draft.timeline(budget.slices) if draft else None
         return walk.page(known, budget.rows)
 
-    return fitted(page, limit)
+    return fit_page(page, limit)
 
 
 def _draft(result: Result, tables: Tables, lanes: Sequence[Lane]) -> Draft | None:

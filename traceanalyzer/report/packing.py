@@ -13,14 +13,14 @@ LEVEL = 5
 """The last percent of size would cost as much time again."""
 
 
-def packed(data: bytes) -> str:
+def pack(data: bytes) -> str:
     """gzip in base64, with no clock in it: the same data gives the same text. `unpack` in data.js reads it."""
     return base64.b64encode(gzip.compress(data, compresslevel=LEVEL, mtime=0)).decode()
 
 
 def packed_json(data: Any) -> str:
     """The same of a value as compact JSON."""
-    return packed(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
+    return pack(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def inline_json(data: Any) -> Markup:

@@ -56,7 +56,7 @@ class Made:
     is_whole: bool = True
 
 
-def fitted(make: Callable[[Budget], Made], limit: int) -> bytes:
+def fit_page(make: Callable[[Budget], Made], limit: int) -> bytes:
     """The page with about as much as `limit` bytes hold. Raises InputError when even the smallest takes more."""
     budget: Budget | None = Budget.of(limit)
     made = Made(b"")

@@ -165,7 +165,7 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
     timed = [split for split in splits if split.window]
     if not timed:
         return Verdict(UNKNOWN.name, NO_DURATION)
-    job = together(timed)
+    job = job_split(timed)
     started = job.by_cause.get(START_UP.name, 0)
     if job.share(started) < START_UP_FIRST:
         return _judged(timed, job)
@@ -174,7 +174,7 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
     warm = [one for one in map(_without_start_up, timed) if one.window]
     if not warm:
         return Verdict(BY_HOST.name, f"{said}.")
-    left = _judged(warm, together(warm))
+    left = _judged(warm, job_split(warm))
     length = format_duration(sum(one.window for one in warm) // len(warm))
     return Verdict(left.bound_by, f"{said}; in the {length} left, {within(left.headline)}")
 
@@ -208,7 +208,7 @@ def _without_start_up(split: Split) -> Split:
     )
 
 
-def together(splits: Sequence[Split]) -> Split:
+def job_split(splits: Sequence[Split]) -> Split:
     """The GPUs of a job as one: all of their time, added up."""
     if len(splits) == 1:
         return splits[0]
@@ -242,7 +242,7 @@ def one_gpu(portions: Sequence[Split], name: str, window: int) -> Split:
 
     Where several compute at once that is one time of the GPU: it computes in all of its window that is nothing else.
     """
-    every = together(portions)
+    every = job_split(portions)
     others = {cause: ns for cause, ns in every.by_cause.items() if cause != COMPUTE.name}
     return replace(
         every, name=name, window=window, by_cause={COMPUTE.name: window - sum(others.values()), **others}, gpus=1

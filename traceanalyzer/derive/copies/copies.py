@@ -13,7 +13,7 @@ from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.launches import launching_ranges
 from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.streams.default_stream import OTHER, kept_in_line, roles
-from traceanalyzer.derive.streams.transfers import apart, exposed, on_compute_stream
+from traceanalyzer.derive.streams.transfers import exposed_time, first_coverage, on_compute_stream
 from traceanalyzer.intervals import join
 
 HOST_SIDE = {"htod": "src_memory", "dtoh": "dst_memory"}
@@ -38,7 +38,7 @@ def copies(
     uncovered = np.empty(len(start), np.int64)
     for key, rows in frames.groups(found):
         kernels = join(busy[key].compute, busy[key].communication)
-        uncovered[rows] = exposed(*apart(start[rows], end[rows]), kernels)
+        uncovered[rows] = exposed_time(*first_coverage(start[rows], end[rows]), kernels)
     size = frames.ints(found, "bytes")
     rate = np.where((size != frames.NULL) & (end > start), size / np.maximum(end - start, 1) * 1e9, np.nan)
     from_pageable = pageable(found)

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.copies.tables import COPY_BURSTS
-from traceanalyzer.derive.streams.transfers import apart
-from traceanalyzer.intervals import Array, Spans, covered
+from traceanalyzer.derive.streams.transfers import first_coverage
+from traceanalyzer.intervals import Array, Spans, coverage
 from traceanalyzer.vocabulary.lines import (
     COMPUTE,
     EXPOSED_COMMUNICATION,
@@ -86,9 +86,9 @@ def _runs(copies: pa.Table, place: Array, tiles: pa.Table, called: Array, manage
         "copies": count,
         "bytes": np.add.reduceat(size, first),
         "median_bytes": median,
-        "exposed": covered(begin, stop, _on(tiles, EXPOSED_MEMCPY.name)),
-        "under_kernels": np.add.reduceat(covered(*apart(start, end), _on(tiles, *KERNEL_LINES)), first),
-        "idle": covered(begin, stop, _on(tiles, *(SWEEP_LINES if managed else PAUSE_LINES))),
+        "exposed": coverage(begin, stop, _on(tiles, EXPOSED_MEMCPY.name)),
+        "under_kernels": np.add.reduceat(coverage(*first_coverage(start, end), _on(tiles, *KERNEL_LINES)), first),
+        "idle": coverage(begin, stop, _on(tiles, *(SWEEP_LINES if managed else PAUSE_LINES))),
     }
     return frames.build(COPY_BURSTS, columns).filter(pa.array(count > 1))
 
@@ -96,7 +96,7 @@ def _runs(copies: pa.Table, place: Array, tiles: pa.Table, called: Array, manage
 def _at_one_task(start: Array, end: Array, tiles: pa.Table, called: Array) -> frames.Flags:
     """In which pauses the GPU had nothing to do and no call was made: the host is still at what it faulted for."""
     made = np.searchsorted(called, end) - np.searchsorted(called, start)
-    kept: frames.Flags = (covered(start, end, _on(tiles, *KERNEL_LINES)) == 0) & (made == 0)
+    kept: frames.Flags = (coverage(start, end, _on(tiles, *KERNEL_LINES)) == 0) & (made == 0)
     return kept
 
 

@@ -16,8 +16,8 @@ from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.busy import Busy
-from traceanalyzer.derive.streams.transfers import apart, exposed
-from traceanalyzer.intervals import Array, Spans, covered, covered_before, join, total
+from traceanalyzer.derive.streams.transfers import exposed_time, first_coverage
+from traceanalyzer.intervals import Array, Spans, coverage, covered_before, join, total
 from traceanalyzer.vocabulary.lines import HOST_UNTRACED, HOST_WORK, LAUNCH_LATENCY, SYNCHRONIZATION
 
 NEVER = np.iinfo(np.int64).max
@@ -61,8 +61,8 @@ def _readbacks(copies: pa.Table, calls: pa.Table, kernels: Spans, gaps: pa.Table
         "start_ns": start,
         "end_ns": stop,
         "pageable": pageable(copies),
-        "exposed": exposed(*apart(start, end), kernels),
-        "idle": covered(end, stop, idle),
+        "exposed": exposed_time(*first_coverage(start, end), kernels),
+        "idle": coverage(end, stop, idle),
         "last": covered_before(end, kernels) == total(kernels),
         "operator": callers.names(callers.outermost_operator(row)),
         "source": callers.sources(row),

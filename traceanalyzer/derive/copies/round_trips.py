@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
-from traceanalyzer.intervals import Array, covered, union
+from traceanalyzer.intervals import Array, coverage, union
 
 LEAST_BYTES = 64 << 10
 """What is smaller is parameters and results, of which many have one size."""
@@ -41,7 +41,7 @@ def round_trips(copies: pa.Table, host_ranges: pa.Table) -> frames.Flags:
     first, last = _pairs(lane, down[rows])
     first, last = rows[first], rows[last]
     between = np.maximum(start[last] - end[first], 0)
-    busy = covered(end[first], np.maximum(start[last], end[first]), union(start, end))
+    busy = coverage(end[first], np.maximum(start[last], end[first]), union(start, end))
     quick = between - busy <= TOUCHED * (end[first] - start[first] + end[last] - start[last])
     used = frames.where(host_ranges, "name", lambda name: _USED.match(name) is not None)
     system = frames.equals(host_ranges, "category", "os")

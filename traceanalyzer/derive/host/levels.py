@@ -7,7 +7,7 @@ import numpy as np
 from traceanalyzer.intervals import Array
 
 
-def uncrossed(parent: Array, end: Array) -> Array:
+def enclosing(parent: Array, end: Array) -> Array:
     """What is around each range, where of two that cross the one that ends first is not around the other: its own parent may be."""
     found = parent.copy()
     while len(crossing := np.flatnonzero((found >= 0) & (end[found] < end))):

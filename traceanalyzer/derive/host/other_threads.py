@@ -21,7 +21,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags, ThreadKey
 from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.tables import OTHER_THREADS
-from traceanalyzer.intervals import EMPTY, Array, Spans, covered, innermost, join, overlaps, union
+from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, innermost, join, overlaps, union
 from traceanalyzer.places import parsed_frame
 from traceanalyzer.vocabulary.lines import HOST_UNTRACED, HOST_WORK
 
@@ -166,9 +166,9 @@ class _Lanes:
         free = ~frames.passing(*_coded(names), _waits)
         start, end, place = start[free], end[free], place[free]
         in_python = frames.passing(*_coded(self._host.named(place)), lambda name: parsed_frame(name) is not None)
-        ran = np.array([covered(start, end, self._running_of(mate)) for mate in mates]).reshape(len(mates), len(start))
+        ran = np.array([coverage(start, end, self._running_of(mate)) for mate in mates]).reshape(len(mates), len(start))
         anyone = join(EMPTY, *(self._running_of(mate) for mate in mates))
-        some = np.flatnonzero(covered(start, end, anyone) >= RUNS * (end - start))
+        some = np.flatnonzero(coverage(start, end, anyone) >= RUNS * (end - start))
         most = ran[:, some].argmax(axis=0)
         frame = np.full(len(some), NULL)
         for at in np.unique(most).tolist():
@@ -202,7 +202,7 @@ def _silent(lane: Thread) -> Spans:
     long = end - start >= TURN_NS
     start, end = start[long], end[long]
     calls = join(lane.calls.cover, lane.mpi.cover, lane.os.cover)
-    here = (covered(start, end, lane.work.cover) == end - start) & (covered(start, end, calls) == 0)
+    here = (coverage(start, end, lane.work.cover) == end - start) & (coverage(start, end, calls) == 0)
     return start[here], end[here]
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.intervals import EMPTY, Array, Spans, covered, innermost, overlaps, union
+from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, innermost, overlaps, union
 
 # From so many ranges a time on it is quicker to pick those around the times than to flatten all.
 _MANY = 8
@@ -28,7 +28,7 @@ class Ranges:
 
     def outside(self, spans: Spans) -> Ranges:
         """Those that do not lie in `spans`."""
-        whole = covered(self.start, self.end, spans) >= self.end - self.start
+        whole = coverage(self.start, self.end, spans) >= self.end - self.start
         return Ranges(self.start[~whole], self.end[~whole], self.name[~whole])
 
     @cached_property

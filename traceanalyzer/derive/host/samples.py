@@ -13,7 +13,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.frame_names import Sampled, read_stack
 from traceanalyzer.derive.host.ranges import heaviest
-from traceanalyzer.intervals import Array, Spans, covered, union
+from traceanalyzer.intervals import Array, Spans, coverage, union
 from traceanalyzer.places import place_text
 
 LEAST_SAMPLES = 5
@@ -82,7 +82,7 @@ class ThreadSamples:
         """For each interval how many ns the system did not run the thread, `NULL` where that was not recorded."""
         if self._runs is None:
             return np.full(len(start), NULL, np.int64)
-        return end - start - covered(start, end, self._runs)
+        return end - start - coverage(start, end, self._runs)
 
     def untraced(self, start: Array, end: Array) -> Found:
         """What ran in intervals in which nothing else was recorded. A name needs `LEAST_SAMPLES` in all of them together."""
@@ -113,7 +113,7 @@ class ThreadSamples:
         low, high = np.array([span[0]]), np.array([span[1]])
         _, stack, _ = self._regular.within(low, high)
         time = self._regular.time[slice(*np.searchsorted(self._regular.time, span))]
-        place, own = self._names.of(stack[covered(time, time + 1, apart) == 0])
+        place, own = self._names.of(stack[coverage(time, time + 1, apart) == 0])
         name = _often(np.where(own == NULL, place, own))
         names, count = np.unique(name[name != NULL], return_counts=True)
         return names, count * (self._period or 0)
@@ -121,7 +121,7 @@ class ThreadSamples:
     def _running(self, start: Array, end: Array, count: Array) -> Array:
         """How long the thread ran in each interval, as far as is known."""
         if self._runs is not None:
-            return covered(start, end, self._runs)
+            return coverage(start, end, self._runs)
         return np.minimum(end - start, count * self._period) if self._period else np.where(count > 0, end - start, 0)
 
 

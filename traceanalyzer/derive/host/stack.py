@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.derive.host.levels import by_level, depths, uncrossed
+from traceanalyzer.derive.host.levels import by_level, depths, enclosing
 from traceanalyzer.derive.host.ranges import heaviest, mostly
-from traceanalyzer.intervals import Array, flattened, overlaps, union
+from traceanalyzer.intervals import Array, flatten, overlaps, union
 
 Bools = npt.NDArray[np.bool_]
 # What a range is. Internal operators are steps inside those that people call.
@@ -60,8 +60,8 @@ class Stretches:
 
     def __init__(self, start: Array, end: Array, name: Array, kind: Array) -> None:
         self._name, self._kind = name, kind
-        depth, parent, (self._low, self._high, self._owner) = flattened(start, end)
-        self._parent = uncrossed(parent, end)
+        depth, parent, (self._low, self._high, self._owner) = flatten(start, end)
+        self._parent = enclosing(parent, end)
         self._levels = by_level(depth if (self._parent == parent).all() else depths(self._parent))
 
     def names(self, start: Array, end: Array, place_of: PlaceOf) -> Names:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.kernels.metric_names import KINDS, metric_of
 from traceanalyzer.derive.kernels.metric_tables import GPU_METRICS
-from traceanalyzer.intervals import Array, Spans, covered, total, union
+from traceanalyzer.intervals import Array, Spans, coverage, total, union
 
 Floats = npt.NDArray[np.float64]
 
@@ -122,7 +122,7 @@ def _ran(ops: pa.Table, window: tuple[int, int]) -> Iterator[_Ran]:
 def _rows(samples: _Samples, every: list[_Ran]) -> Iterator[dict[str, object]]:
     length = samples.end - samples.start
     for one in every:
-        inside = covered(samples.start, samples.end, one.spans)
+        inside = coverage(samples.start, samples.end, one.spans)
         counts = inside >= WHOLLY * length
         # That there are samples, and none of them is about it, is worth knowing of all kernels together.
         if not counts.any() and one.ran != "compute":

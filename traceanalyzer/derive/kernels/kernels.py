@@ -15,7 +15,7 @@ from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.kernels.kernel_names import Kernel, kernel_of
 from traceanalyzer.derive.kernels.tables import KERNEL_STATS, KERNELS
 from traceanalyzer.derive.launches.launches import launching_ranges
-from traceanalyzer.intervals import Array, covered, union
+from traceanalyzer.intervals import Array, coverage, union
 
 UNNAMED = Kernel("other")
 # Turing GPUs of this line have no tensor cores although their compute capability, 7.5, is that of those that do.
@@ -177,7 +177,7 @@ def _shared(ops: pa.Table, start: Array, end: Array) -> Array:
     first, last = frames.ints(ops, "start_ns")[running], frames.ints(ops, "end_ns")[running]
     # Sorted by start, so a kernel begins together with others where the latest end before it lies behind its start.
     reach = np.maximum.accumulate(last)[:-1]
-    return covered(start, end, union(first[1:], np.minimum(last[1:], reach)))
+    return coverage(start, end, union(first[1:], np.minimum(last[1:], reach)))
 
 
 def kernel_stats(ledger_ops: pa.Table) -> pa.Table:

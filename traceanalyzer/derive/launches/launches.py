@@ -78,7 +78,7 @@ def call_of(op: Array, launches: pa.Table) -> Array:
     return np.where(known, at, -1)
 
 
-def crowded(launches: pa.Table) -> frames.Flags:
+def crowded_launches(launches: pa.Table) -> frames.Flags:
     """The launches by threads that launch on more than `MOST_GPUS`."""
     if len(pc.unique(launches["device"])) <= MOST_GPUS:
         return np.zeros(launches.num_rows, bool)

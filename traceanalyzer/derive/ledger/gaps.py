@@ -18,7 +18,7 @@ from traceanalyzer.derive.host import activity_times
 from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.samples import OTHERS, THREAD
 from traceanalyzer.derive.launches.earlier_work import may_follow_earlier_work
-from traceanalyzer.derive.launches.launches import crowded
+from traceanalyzer.derive.launches.launches import crowded_launches
 from traceanalyzer.derive.ledger.gap_names import NAMES, NUMBERS, by_samples, part_names
 from traceanalyzer.derive.ledger.idle import Idle
 from traceanalyzer.derive.ledger.shared import Portion
@@ -72,7 +72,7 @@ def gaps(
     if not len(idle.start):
         return GAPS.empty()
     held = np.append(held_by_event(stream_events, launches, api_calls), False)[idle.call]
-    parts, names, operator = _parts(idle, crowded(launches), has_partner(ledger_ops, idle.op) | held, host)
+    parts, names, operator = _parts(idle, crowded_launches(launches), has_partner(ledger_ops, idle.op) | held, host)
     order = np.lexsort((parts.start, parts.gap))
     parts = parts.take(order)
     gap = parts.gap

@@ -66,7 +66,7 @@ def common_share(uses: Mapping[Key, Use]) -> float:
     return max(last - first, 0) / (end - start) if end > start else 0.0
 
 
-def divided(uses: Mapping[Key, Use]) -> tuple[SharedGpu, dict[Key, Portion]]:
+def divide_gpu(uses: Mapping[Key, Use]) -> tuple[SharedGpu, dict[Key, Portion]]:
     """One GPU's ledger and each file's portion of it, all by one clock. Where files run work of one kind at once, the first has it."""
     users = tuple(sorted(uses))
     start, end = _window(uses)
@@ -95,7 +95,7 @@ def divided(uses: Mapping[Key, Use]) -> tuple[SharedGpu, dict[Key, Portion]]:
     return gpu, portions
 
 
-def moved(portion: Portion, by: int) -> Portion:
+def shift_portion(portion: Portion, by: int) -> Portion:
     """The same by a clock that counts from `by` ns earlier."""
 
     def later(spans: Spans) -> Spans:

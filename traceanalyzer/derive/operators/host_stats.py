@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.operators.operators import GpuWork
 from traceanalyzer.derive.operators.tables import OPERATOR_STATS, SYNC_STATS
-from traceanalyzer.intervals import Array, covered, innermost, latest, union
+from traceanalyzer.intervals import Array, coverage, innermost, latest, union
 
 
 def operator_stats(host_ranges: pa.Table, api_calls: pa.Table, launches: pa.Table) -> pa.Table:
@@ -38,7 +38,7 @@ def operator_stats(host_ranges: pa.Table, api_calls: pa.Table, launches: pa.Tabl
         np.add.at(own, owner, high - low)
         if key in calls:
             api = api_calls.take(pa.array(calls[key]))
-            inside = covered(low, high, union(frames.ints(api, "start_ns"), frames.ints(api, "end_ns")))
+            inside = coverage(low, high, union(frames.ints(api, "start_ns"), frames.ints(api, "end_ns")))
             np.add.at(called, owner, inside)
         if key in work:
             gpu = GpuWork.of(launches.take(pa.array(work[key])), np.zeros(len(work[key]), bool))

@@ -13,7 +13,7 @@ import numpy as np
 
 from traceanalyzer.derive.operators.operator_loops import loops
 from traceanalyzer.derive.operators.operators import Operators
-from traceanalyzer.intervals import Array, covered, union
+from traceanalyzer.intervals import Array, coverage, union
 
 # What an operator is to the patterns.
 OTHER, MOVE, CREATE, SELECT, CONVOLUTION, NORM, ADD, PRODUCT, HEAVY, ZERO, ZERO_GRAD, BACKWARD = range(12)
@@ -152,7 +152,7 @@ def misaligned_products(operators: Operators) -> Found:
     at = operators.outermost(operators.where(PRODUCT))
     backward = union(*operators.ranges(BACKWARD))
     # The backward pass multiplies along the batch as well, where alignment says nothing: the forward pass tells the same once.
-    at = at[covered(operators.start[at], operators.end[at], backward) == 0]
+    at = at[coverage(operators.start[at], operators.end[at], backward) == 0]
     detail = [_misaligned(*texts) for texts in zip(operators.shapes(at), operators.dtypes(at), strict=True)]
     which = np.flatnonzero([text is not None for text in detail])
     at = at[which]

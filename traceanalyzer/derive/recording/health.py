@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.host import is_driver_overhead
 from traceanalyzer.derive.launches.earlier_work import WORTH_SAYING, earlier_work_notes
-from traceanalyzer.derive.launches.launches import MOST_GPUS, crowded
+from traceanalyzer.derive.launches.launches import MOST_GPUS, crowded_launches
 from traceanalyzer.derive.recording.too_little import too_little
 from traceanalyzer.derive.replay.profiler_cost import FRAME_NS, ProfilerCost
 from traceanalyzer.intervals import clip, total, union
@@ -73,7 +73,7 @@ def health(
     rows = [_disagreement(row) for row in clocks.to_pylist()]
     rows += [
         _row(rank, RANKS_IN_DOUBT, LOW, _CROWD, count)
-        for rank, count in _count(launches.filter(crowded(launches))).items()
+        for rank, count in _count(launches.filter(crowded_launches(launches))).items()
     ]
     for rank in sorted(recorded.keys() | launched.keys()):
         count, missing = recorded[rank], lost[rank]
@@ -99,7 +99,7 @@ def health(
             rows += _slowed(rank, judged, costs[rank])
             rows += _stacks(rank, judged, threads[rank], profiler_cost)
     rows += [row for row in earlier_work_notes(gaps, windows) if not _hides(rows, row["rank"])]
-    noted = softened(recorded_health, recorded.keys()) if sound else recorded_health
+    noted = soften(recorded_health, recorded.keys()) if sound else recorded_health
     return pa.concat_tables([noted, pa.Table.from_pylist(rows, schema=HEALTH.schema)])
 
 
@@ -167,7 +167,7 @@ def _profiler_time(overheads: pa.Table, low: int, high: int) -> tuple[int, int]:
     return total(clip(spans, low, high)), int(own.sum())
 
 
-def softened(notes: pa.Table, recorded: Iterable[int]) -> pa.Table:
+def soften(notes: pa.Table, recorded: Iterable[int]) -> pa.Table:
     """Health rows. What a rank without any GPU work, which are all but `recorded`, says of that hides nothing of the others' work; nor
     does one that shows too little, beside others that show enough. What is said without a rank is of all."""
     severity, rank = notes["severity"], notes["rank"]

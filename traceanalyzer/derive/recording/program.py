@@ -106,7 +106,7 @@ def program(
     return pa.Table.from_pylist(rows, schema=PROGRAM.schema)
 
 
-def described(table: pa.Table) -> Program:
+def program_of(table: pa.Table) -> Program:
     """For the result, of the rows of any number of ranks."""
     names = set(table["name"].to_pylist())
     vendors = [title for name, title in VENDORS.items() if name in names]

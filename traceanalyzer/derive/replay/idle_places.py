@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.intervals import EMPTY, Array, Spans, covered, intersect, join, total, union
+from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, intersect, join, total, union
 from traceanalyzer.model.replayed import MOSTLY, Beside, Place
 from traceanalyzer.vocabulary.lines import (
     DEPENDENCY,
@@ -47,7 +47,7 @@ class IdlePlaces:
         idle = {line: spans for line, spans in claimed.items() if is_idle(line)}
         if pieces is None or not idle:
             return None
-        inside = covered(pieces.start, pieces.end, join(EMPTY, *idle.values()))
+        inside = coverage(pieces.start, pieces.end, join(EMPTY, *idle.values()))
         found = pieces.place_of(inside, pieces.own)
         if found is None or found.ns < MOSTLY * sum(map(total, claimed.values())):
             return None
@@ -62,7 +62,7 @@ class IdlePlaces:
         if pieces is None:
             return Beside(None, ())
         low, high = np.clip(pieces.start, start, end), np.clip(pieces.end, start, end)
-        left = high - low - covered(low, high, join(EMPTY, *claimed.values()))
+        left = high - low - coverage(low, high, join(EMPTY, *claimed.values()))
         sums = {cause: int(left[pieces.cause == at].sum()) for at, cause in enumerate(pieces.causes)}
         may = {cause: lost for cause, lost in sums.items() if cause not in NOT_THE_HOSTS and lost}
         # The place certainly holds what does not fit into all others.

@@ -22,7 +22,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.launches import call_of
-from traceanalyzer.intervals import EMPTY, Array, Spans, clip, covered, covered_before, join, union
+from traceanalyzer.intervals import EMPTY, Array, Spans, clip, coverage, covered_before, join, union
 
 NEVER = -(1 << 60)
 """The zero of max-plus algebra: what has no influence. The sum of two stays within int64."""
@@ -131,7 +131,7 @@ class Timeline:
     def replay(self, change: Change, marks: Array) -> Array:
         """When each of the operations `marks` (positions, ascending) and all before it are done, from the window's start, with
         `change` taken out."""
-        left = covered(self.wait_start, self.wait_end, change.waits) == 0
+        left = coverage(self.wait_start, self.wait_end, change.waits) == 0
         dropped = union(self.wait_start[~left], self.wait_end[~left])
         op = self.wait_op[left]
         # While the host only waits it does no work: that lasts as long as the GPU makes it.
@@ -143,11 +143,11 @@ class Timeline:
 
         begin = np.maximum(self.start, self.before)
         gap = begin - self.before
-        pause = covered(self.before, begin, change.pauses)
-        removed = covered(begin, self.reach, change.work)
+        pause = coverage(self.before, begin, change.pauses)
+        removed = coverage(begin, self.reach, change.work)
         own = self.reach - begin - removed + np.round(removed * change.keep).astype(np.int64)
         # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
-        freed = self.blocked & (covered(self.call, self.call + 1, dropped) > 0)
+        freed = self.blocked & (coverage(self.call, self.call + 1, dropped) > 0)
         lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
         own += lead
         latency = np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)

@@ -31,7 +31,7 @@ def unprofiled_steps(what_if: WhatIf, step_stats: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=UNPROFILED_STEPS.schema)
 
 
-def together(unprofiled: pa.Table, communicating: pa.Table) -> pa.Table:
+def job_unprofiled_steps(unprofiled: pa.Table, communicating: pa.Table) -> pa.Table:
     """The same for a job; `communicating` has the ranks that communicate.
 
     A rank by itself keeps the time in which it waits for others. That is theirs, and shrinks with it: the rank whose step shrinks most

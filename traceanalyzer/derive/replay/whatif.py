@@ -19,7 +19,7 @@ from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.ledger.gaps import AFTER_WAIT_NS
 from traceanalyzer.derive.replay.profiler_cost import LEAST_EXTENT, MOST_EXTENT, NOISE, ProfilerCost
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
-from traceanalyzer.intervals import EMPTY, Array, Spans, clip, covered, innermost, join, latest, subtract, total, union
+from traceanalyzer.intervals import EMPTY, Array, Spans, clip, coverage, innermost, join, latest, subtract, total, union
 from traceanalyzer.model.replayed import MOST_WRONG, Prediction
 from traceanalyzer.vocabulary.lines import (
     BUSY_LINES,
@@ -116,7 +116,7 @@ class WhatIf:
         steps = max(len(marks) - 1, 1)
         own = round(total(clip(whole, start, end)) * (1 - keep))
         asked = clip(subtract(change.work, whole), start, end)
-        work = int(covered(np.maximum(timeline.start, timeline.before), timeline.reach, asked).sum() * (1 - keep))
+        work = int(coverage(np.maximum(timeline.start, timeline.before), timeline.reach, asked).sum() * (1 - keep))
         now, left, own, work = (ns // steps for ns in (end - start, left, own, work))
         bare = None if unprofiled is None else unprofiled // steps
         return Prediction(now, left, own, work, start, end, steps, per_step, bare)
@@ -207,7 +207,7 @@ class WhatIf:
     def _existing_for(self, thread: frames.ThreadKey, spans: Spans) -> Spans:
         """The spans, and the operators that spend most of their time in them: `aten::index` in the `aten::nonzero` inside it."""
         start, end = self._operators(thread, spans[0])
-        most = covered(start, end, spans) >= MOSTLY * (end - start)
+        most = coverage(start, end, spans) >= MOSTLY * (end - start)
         return join(spans, (start[most], end[most]))
 
 
@@ -232,7 +232,7 @@ def _length(done: Array, most: int) -> int:
 
 def _whole(spans: Spans, claimed: Spans) -> Spans:
     """Those of the spans that the claim touches."""
-    touched = covered(*spans, claimed) > 0
+    touched = coverage(*spans, claimed) > 0
     return spans[0][touched], spans[1][touched]
 
 
@@ -241,17 +241,17 @@ def _drained(timeline: Timeline, claimed: Spans) -> frames.Flags:
     following = np.append(timeline.start, timeline.reach[-1])[timeline.wait_op + 1]
     begin = timeline.reach[timeline.wait_op]
     idle = np.clip(timeline.wait_end + AFTER_WAIT_NS, begin, np.maximum(following, begin)) - begin
-    return (idle > 0) & (covered(begin, begin + idle, claimed) >= MOSTLY * idle)
+    return (idle > 0) & (coverage(begin, begin + idle, claimed) >= MOSTLY * idle)
 
 
 def _ran_in(timeline: Timeline, spans: Spans) -> frames.Flags:
     """The operations that added to the GPU's busy time in these spans."""
-    return covered(np.maximum(timeline.start, timeline.before), timeline.reach, spans) > 0
+    return coverage(np.maximum(timeline.start, timeline.before), timeline.reach, spans) > 0
 
 
 def _launched_in(timeline: Timeline, spans: Spans, which: frames.Flags) -> Spans:
     """What those of the operations that were launched in these spans added to the GPU's busy time."""
-    called = which & (covered(timeline.call, timeline.call + 1, spans) > 0)
+    called = which & (coverage(timeline.call, timeline.call + 1, spans) > 0)
     return union(np.maximum(timeline.start, timeline.before)[called], timeline.reach[called])
 
 

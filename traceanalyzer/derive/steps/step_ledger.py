@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.steps.tables import STEP_LEDGER
-from traceanalyzer.intervals import Array, covered
+from traceanalyzer.intervals import Array, coverage
 from traceanalyzer.vocabulary.lines import LEDGER_LINES, cause_of_line, column, step_words
 
 MIN_JUDGED = 5
@@ -81,7 +81,7 @@ def line_times(start: Array, end: Array, tiles: pa.Table) -> Array:
     for at, name in enumerate(LEDGER_LINES):
         if name in values:
             mine = code == values.index(name)
-            result[:, at] = covered(start, end, (low[mine], high[mine]))
+            result[:, at] = coverage(start, end, (low[mine], high[mine]))
     return result
 
 

@@ -6,19 +6,19 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
-from traceanalyzer.intervals import Array, Spans, covered
+from traceanalyzer.intervals import Array, Spans, coverage
 
 
-def apart(start: Array, end: Array) -> tuple[Array, Array]:
+def first_coverage(start: Array, end: Array) -> tuple[Array, Array]:
     """The intervals, sorted by start, without what an earlier one covers: what they have in common belongs to the first."""
     reach = np.maximum.accumulate(end)
     first = np.concatenate((start[:1], np.maximum(start[1:], reach[:-1])))
     return np.minimum(first, end), end
 
 
-def exposed(start: Array, end: Array, cover: Spans) -> Array:
+def exposed_time(start: Array, end: Array, cover: Spans) -> Array:
     """For each interval, how many ns of it `cover` leaves."""
-    return end - start - covered(start, end, cover)
+    return end - start - coverage(start, end, cover)
 
 
 def computes(ops: pa.Table) -> frames.Flags:

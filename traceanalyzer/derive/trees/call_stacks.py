@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Flags
-from traceanalyzer.derive.host.levels import by_level, depths, uncrossed
+from traceanalyzer.derive.host.levels import by_level, depths, enclosing
 from traceanalyzer.derive.trees.paths import KIND, TOP, Paths
-from traceanalyzer.intervals import Array, complement, flattened, latest, overlaps, pieces, union
+from traceanalyzer.intervals import Array, complement, flatten, latest, overlaps, pieces, union
 from traceanalyzer.places import frame_text
 
 _KIND_OF = {
@@ -93,8 +93,8 @@ class CallStacks:
             # Of a range and a call with the same times the range is around the call.
             order = np.lexsort((-end, start))
             start, end = start[order], end[order]
-            depth, parent, (low, high, owner) = flattened(start, end)
-            inside = uncrossed(parent, end)
+            depth, parent, (low, high, owner) = flatten(start, end)
+            inside = enclosing(parent, end)
             depth = depth if (inside == parent).all() else depths(inside)
             parent = np.where(inside >= 0, inside + count, -1)
             found.append((start, parent, depth, name[order], kind[order]))

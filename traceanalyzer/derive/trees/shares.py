@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceanalyzer.intervals import Array, Spans, covered, total
+from traceanalyzer.intervals import Array, Spans, coverage, total
 
 
 def shares(start: Array, end: Array, spans: Spans) -> Array:
@@ -12,7 +12,7 @@ def shares(start: Array, end: Array, spans: Spans) -> Array:
 
     Each moment of `spans` must be covered by an operation. Whole ns: where equal shares are none, they are off by one.
     """
-    alone = covered(start, end, spans)
+    alone = coverage(start, end, spans)
     whole = total(spans)
     if int(alone.sum()) == whole:
         return alone

@@ -149,7 +149,7 @@ def as_array(value: Value, rows: int) -> pa.Array:
     return pa.repeat(value, rows) if isinstance(value, pa.Scalar) else value
 
 
-def decoded(column: pa.ChunkedArray) -> pa.Array:
+def decode_column(column: pa.ChunkedArray) -> pa.Array:
     """A table column as one array of int64, float64, string or bool, or of names in a dictionary that holds each once and no null."""
     kind = column.type
     if pa.types.is_dictionary(kind):

@@ -70,7 +70,7 @@ class Message:
             part if isinstance(part, str) else _written(part[0], part[1], rows if part[1] is _whole else brief)
             for part in self.parts
         )
-        return shortened("".join(written), LONGEST_MESSAGE)
+        return shorten("".join(written), LONGEST_MESSAGE)
 
 
 class _BriefRows:
@@ -98,7 +98,7 @@ def _brief(value: pa.Scalar, written: Callable[[str], str]) -> pa.Scalar:
 
 
 def _whole(text: str) -> str:
-    return shortened(text, LONGEST_TEXT)
+    return shorten(text, LONGEST_TEXT)
 
 
 def words(identifier: str) -> str:
@@ -134,7 +134,7 @@ def written_names(text: str) -> list[str]:
     return [body for body in (_FORMAT.sub("", body).strip() for body in bodies) if body.isidentifier()]
 
 
-def shortened(text: str, longest: int) -> str:
+def shorten(text: str, longest: int) -> str:
     """The text on one line, cut to `longest` characters with an ellipsis."""
     text = " ".join(text.split())
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from traceanalyzer.engine.language.kinds import TEXT, number
-from traceanalyzer.engine.language.message import LONGEST_NAME, shortened
+from traceanalyzer.engine.language.message import LONGEST_NAME, shorten
 from traceanalyzer.engine.rules.rule import Param, Rule, literal_of
 from traceanalyzer.errors import ConfigError, did_you_mean
 
@@ -56,7 +56,7 @@ def _overridden(rule: Rule, name: str, value: object) -> Param:
     param = rule.params[name]
     literal, kind = literal_of(value)
     if kind not in (param.kind, number(None)) or kind.type != param.kind.type or _needs_unit(kind, param):
-        shown = shortened(str(literal if kind == TEXT else value), LONGEST_NAME)
+        shown = shorten(str(literal if kind == TEXT else value), LONGEST_NAME)
         raise ConfigError(f"{rule.id}.{name} is {param.kind}, but '{shown}' is {kind}")
     return replace(param, value=literal, default=param.value)
 

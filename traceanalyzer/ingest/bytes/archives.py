@@ -23,13 +23,13 @@ from traceanalyzer.ingest.bytes.containers import (
     Condition,
     Layer,
     Note,
-    checked,
-    decompressed,
+    check_blocks,
+    decompress,
     part,
 )
 from traceanalyzer.ingest.bytes.limits import check_count, check_name, check_total
 from traceanalyzer.ingest.bytes.scratch import ScratchFolder
-from traceanalyzer.ingest.bytes.source import Source, unpacked, with_head
+from traceanalyzer.ingest.bytes.source import Source, unpack, with_head
 from traceanalyzer.vocabulary.health import NOT_ALL_READ
 from traceanalyzer.vocabulary.levels import MEDIUM
 
@@ -82,7 +82,7 @@ class Member:
             placed = replace(placed, size=self.span[1], span=self.span)
         for layer in self.layers:
             placed = placed.within(layer)
-        return unpacked(with_head(placed))
+        return unpack(with_head(placed))
 
 
 def sources_of(members: Sequence[Member]) -> Iterator[tuple[Member, Callable[[], Source]]]:
@@ -137,12 +137,12 @@ def _zip_members(archive: Source) -> Iterator[Member]:
                 file.seek(info.header_offset)
                 name_bytes, extra_bytes = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
                 start = info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
-                layers: list[Layer] = [partial(checked, info.CRC)]
+                layers: list[Layer] = [partial(check_blocks, info.CRC)]
                 refusal = ""
                 if info.flag_bits & 1:
                     refusal = "encrypted; unpack it with its password and name the trace inside"
                 elif info.compress_type in _METHODS:
-                    layers.insert(0, partial(decompressed, _METHODS[info.compress_type]))
+                    layers.insert(0, partial(decompress, _METHODS[info.compress_type]))
                 elif info.compress_type != zipfile.ZIP_STORED:
                     refusal = f"packed by method {info.compress_type}, which is not read; unpack it and name the trace"
                 span = (start, info.compress_size)

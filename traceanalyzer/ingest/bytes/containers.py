@@ -143,7 +143,7 @@ def codec_of(head: bytes) -> Codec | None:
     return next((codec for codec in (GZIP, ZSTD, XZ, BZIP2) if codec.start.match(head)), None)
 
 
-def decompressed(codec: Codec, blocks: Iterator[bytes], condition: Condition) -> Iterator[bytes]:
+def decompress(codec: Codec, blocks: Iterator[bytes], condition: Condition) -> Iterator[bytes]:
     """The content of all members, one after the other."""
     pending = next(blocks, b"")
     while pending:
@@ -201,7 +201,7 @@ def utf16_of(head: bytes) -> str | None:
     return "utf-16-be" if re.match(rb"(?:\0\s)*\0[\[{]\0[\s\"\[{}\]]", head) else None
 
 
-def transcoded(encoding: str, blocks: Iterator[bytes], condition: Condition) -> Iterator[bytes]:
+def transcode(encoding: str, blocks: Iterator[bytes], condition: Condition) -> Iterator[bytes]:
     """UTF-16 text as UTF-8. Half a character becomes bytes that are no UTF-8, which importers count."""
     decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
     for block in blocks:
@@ -224,7 +224,7 @@ def part(start: int, length: int, blocks: Iterator[bytes], condition: Condition)
     condition.damaged(f"the archive is cut short: {LOST}")
 
 
-def checked(crc: int, blocks: Iterator[bytes], condition: Condition) -> Iterator[bytes]:
+def check_blocks(crc: int, blocks: Iterator[bytes], condition: Condition) -> Iterator[bytes]:
     """The same blocks, held against the checksum that a zip archive gives."""
     found = 0
     for block in blocks:
@@ -234,7 +234,7 @@ def checked(crc: int, blocks: Iterator[bytes], condition: Condition) -> Iterator
         condition.damaged("the content does not match its checksum: parts of it may be wrong")
 
 
-def stored(
+def file_bytes(
     place: Path, span: tuple[int, int] | None, progress: Callable[[int], None] | None, condition: Condition
 ) -> Iterator[bytes]:
     """The file's own bytes, or `span` = (start, length) of them. `progress` hears of bytes read."""

@@ -58,7 +58,7 @@ def check_total(path: Path, size: int, allowed: int) -> None:
         )
 
 
-def limited(path: Path, blocks: Iterator[bytes], allowed: int) -> Iterator[bytes]:
+def limit_blocks(path: Path, blocks: Iterator[bytes], allowed: int) -> Iterator[bytes]:
     """The same blocks. Raises InputError as soon as they are more than `allowed` bytes."""
     given = 0
     for block in blocks:

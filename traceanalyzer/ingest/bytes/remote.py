@@ -11,7 +11,7 @@ from traceanalyzer.ingest.bytes.kinds import Kinds
 from traceanalyzer.ingest.bytes.limits import allowed_bytes, check_size
 from traceanalyzer.ingest.bytes.scratch import ScratchFolder
 from traceanalyzer.ingest.bytes.source import Source, source_of
-from traceanalyzer.urls import RemoteFolder, shown, without_credentials
+from traceanalyzer.urls import RemoteFolder, shown_place, without_credentials
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class RemoteFile:
             RemoteFolder(self.url).download("", place)
             return self._traces(place, kinds, folder)
         except OSError as error:
-            raise InputError(f"{shown(self.url)}: cannot be read ({_why(error)})") from error
+            raise InputError(f"{shown_place(self.url)}: cannot be read ({_why(error)})") from error
         except InputError as error:
             # A path has swallowed one slash of the URL.
-            raise InputError(str(error).replace(str(self.path), shown(self.url))) from error
+            raise InputError(str(error).replace(str(self.path), shown_place(self.url))) from error
 
     def _traces(self, place: Path, kinds: Kinds, folder: ScratchFolder) -> list[Source]:
         if conversion := kinds.conversion(place):
@@ -56,16 +56,18 @@ def remote_files(url: str, kinds: Kinds, max_bytes: int | None) -> list[RemoteFi
         everything = not there.is_folder()
         found = there.files()
     except FileNotFoundError as error:
-        raise InputError(f"{shown(url)}: no such file or folder; check the URL") from error
+        raise InputError(f"{shown_place(url)}: no such file or folder; check the URL") from error
     except OSError as error:
-        raise InputError(f"{shown(url)}: cannot be read ({_why(error)})") from error
+        raise InputError(f"{shown_place(url)}: cannot be read ({_why(error)})") from error
     files = [
-        RemoteFile(Path(shown(name)), name, size, everything, max_bytes)
+        RemoteFile(Path(shown_place(name)), name, size, everything, max_bytes)
         for name, size in found
-        if everything or kinds.is_called(PurePosixPath(shown(name)).name)
+        if everything or kinds.is_called(PurePosixPath(shown_place(name)).name)
     ]
     if not files:
-        raise InputError(f"{shown(url)}: there are no traces ({kinds.listed}, also packed); name the files themselves")
+        raise InputError(
+            f"{shown_place(url)}: there are no traces ({kinds.listed}, also packed); name the files themselves"
+        )
     return sorted(files, key=lambda file: folders.natural(file.path))
 
 

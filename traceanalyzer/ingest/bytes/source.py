@@ -16,14 +16,14 @@ from traceanalyzer.ingest.bytes.containers import (
     Layer,
     Note,
     codec_of,
-    decompressed,
-    stored,
-    transcoded,
+    decompress,
+    file_bytes,
+    transcode,
     utf16_of,
 )
-from traceanalyzer.ingest.bytes.limits import allowed_bytes, check_size, limited
+from traceanalyzer.ingest.bytes.limits import allowed_bytes, check_size, limit_blocks
 from traceanalyzer.ingest.bytes.streams import ByteStream, PackedStream, PlainStream
-from traceanalyzer.urls import shown
+from traceanalyzer.urls import shown_place
 
 HEAD_BYTES = 64 << 10
 HASH_BYTES = 1 << 20
@@ -59,7 +59,7 @@ class Source:
     @property
     def shown(self) -> str:
         """The path as text that can be written anywhere, whatever bytes it is made of."""
-        return shown(os.fsencode(self.path).decode("utf-8", "backslashreplace"))
+        return shown_place(os.fsencode(self.path).decode("utf-8", "backslashreplace"))
 
     @property
     def packed(self) -> bool:
@@ -78,7 +78,7 @@ class Source:
 
     def blocks(self, condition: Condition, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
         """The unpacked content, block by block. Raises InputError when it is more than allowed."""
-        blocks = stored(self.place, self.span, progress, condition)
+        blocks = file_bytes(self.place, self.span, progress, condition)
         for layer in self.layers:
             blocks = layer(blocks, condition)
         return blocks
@@ -102,7 +102,7 @@ class Source:
 
 def _bounded(layer: Layer, path: Path, allowed: int, blocks: Iterator[bytes], condition: Condition) -> Iterator[bytes]:
     """What a layer gives, up to the most bytes that are allowed."""
-    return limited(path, layer(blocks, condition), allowed)
+    return limit_blocks(path, layer(blocks, condition), allowed)
 
 
 def source_of(path: Path, place: Path, max_bytes: int | None, kept: object = None) -> Source:
@@ -120,17 +120,17 @@ def source_of(path: Path, place: Path, max_bytes: int | None, kept: object = Non
         raise InputError(f"{path}: the file is empty; record or export the trace again")
     allowed = allowed_bytes(size, max_bytes)
     check_size(path, size, allowed)
-    return unpacked(Source(path, size, head, place, place, allowed, kept=kept))
+    return unpack(Source(path, size, head, place, place, allowed, kept=kept))
 
 
-def unpacked(source: Source) -> Source:
+def unpack(source: Source) -> Source:
     """The source with compression and UTF-16 undone, whatever is in what."""
     while codec := codec_of(source.head):
         if len(source.layers) >= MOST_LAYERS:
             raise InputError(f"{source.path}: packed more than {MOST_LAYERS} times over; unpack it first")
-        source = with_head(source.within(partial(decompressed, codec)))
+        source = with_head(source.within(partial(decompress, codec)))
     if encoding := utf16_of(source.head):
-        source = with_head(source.within(partial(transcoded, encoding)))
+        source = with_head(source.within(partial(transcode, encoding)))
     return source
 
 

@@ -167,7 +167,7 @@ class Collector:
                 if owners is None:
                     yield _owned("gpu_ops", block, facts)
                 else:
-                    yield replaced(block, "process", owners.of(block, facts.process))
+                    yield replace_column(block, "process", owners.of(block, facts.process))
 
         quarantine = Quarantine(self._host)
         rows = disputed = 0
@@ -187,7 +187,7 @@ class Collector:
             if len(new):
                 message = "GPU operations with impossible times were set aside: they are not on the ledger"
                 self.health(IMPOSSIBLE_TIMES, LOW, message, len(new), block["name"][int(new[0])].as_py())
-            yield replaced(block, "quarantined", pa.array(flags))
+            yield replace_column(block, "quarantined", pa.array(flags))
 
     def _all_candidates(self) -> Candidates | None:
         if not self._maybe:
@@ -239,8 +239,8 @@ class _Nesting:
                 whose = (int(process[first]), int(thread[first]))
                 depth[here], parent[here] = self._of_thread(whose, self._rows + first, starts[here], ends[here])
         self._rows += len(starts)
-        ranges = replaced(ranges, "depth", pa.array(depth, pa.int32()))
-        return replaced(ranges, "parent", pa.array(parent, mask=parent < 0))
+        ranges = replace_column(ranges, "depth", pa.array(depth, pa.int32()))
+        return replace_column(ranges, "parent", pa.array(parent, mask=parent < 0))
 
     def _of_thread(self, thread: tuple[int, int], first_row: int, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
         """Depth and parent (-1 at the top) of ranges that follow each other on one thread."""
@@ -266,7 +266,7 @@ def _within_reach(rows: pa.Table) -> tuple[pa.Table, int]:
                 least = pc.max_element_wise(rows[name], -_FARTHEST, skip_nulls=False)
                 cut = pc.min_element_wise(least, _FARTHEST, skip_nulls=False)
                 beyond += pc.sum(pc.not_equal(cut, rows[name])).as_py()
-                rows = replaced(rows, name, cut)
+                rows = replace_column(rows, name, cut)
     return rows, beyond
 
 
@@ -275,23 +275,23 @@ def _without_weeks(rows: pa.Table) -> tuple[pa.Table, int]:
     damaged = pc.greater(pc.subtract(rows["end_ns"], rows["start_ns"]), WEEK)
     if not (count := pc.sum(damaged).as_py()):
         return rows, 0
-    return replaced(rows, "end_ns", pc.if_else(damaged, rows["start_ns"], rows["end_ns"])), count
+    return replace_column(rows, "end_ns", pc.if_else(damaged, rows["start_ns"], rows["end_ns"])), count
 
 
 def _with_real_ids(rows: pa.Table) -> pa.Table:
     """No call has the correlation id 0: it says that there is none."""
     if "correlation" not in rows.column_names:
         return rows
-    return replaced(rows, "correlation", pc.if_else(pc.equal(rows["correlation"], 0), None, rows["correlation"]))
+    return replace_column(rows, "correlation", pc.if_else(pc.equal(rows["correlation"], 0), None, rows["correlation"]))
 
 
 def _owned(name: str, rows: pa.Table, facts: FileFacts) -> pa.Table:
     if name not in _OF_THE_GPU or facts.process is None:
         return rows
-    return replaced(rows, "process", pc.fill_null(rows["process"], facts.process))
+    return replace_column(rows, "process", pc.fill_null(rows["process"], facts.process))
 
 
-def replaced(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
+def replace_column(table: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.Table:
     """The table with other values in one column."""
     index = table.schema.get_field_index(name)
     return table.set_column(index, table.schema.field(index), values)

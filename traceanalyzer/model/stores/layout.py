@@ -44,7 +44,7 @@ def shelf_of(store: Path) -> Path:
     return store.parent / f".{store.name}{PARTS}"
 
 
-def located(store: Path) -> Path:
+def locate_store(store: Path) -> Path:
     """Where a store is to be read: in its place or, after a kill between the two renames that replace it, on its shelf."""
     if status_of(store) is not None:
         return store

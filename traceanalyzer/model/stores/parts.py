@@ -59,7 +59,7 @@ class FinishedPart:
 
     def encoded(self) -> bytes:
         """As the file holds it."""
-        return sealed(self)
+        return seal(self)
 
     @staticmethod
     def read(content: bytes, key: str) -> Part:
@@ -75,7 +75,7 @@ def key_of(*what: object) -> str:
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()
 
 
-def sealed(document: Any) -> bytes:
+def seal(document: Any) -> bytes:
     """A document whose last field is `digest`, as its file holds it: JSON with the SHA-256 of the file, taken before it was put in.
 
     The same document gives the same bytes.
@@ -87,7 +87,7 @@ def sealed(document: Any) -> bytes:
 
 
 def is_sealed(content: bytes, digest: str) -> bool:
-    """Whether every byte of a file is as `sealed` wrote it."""
+    """Whether every byte of a file is as `seal` wrote it."""
     if len(digest) != len(_UNSEALED):
         return False
     head, _, end = content.rpartition(digest.encode())

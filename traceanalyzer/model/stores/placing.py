@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.files import is_folder, resolved, status_of
+from traceanalyzer.files import is_folder, resolve_place, status_of
 from traceanalyzer.model.stores.layout import (
     MANIFEST,
     PARTS,
@@ -22,9 +22,9 @@ from traceanalyzer.model.stores.layout import (
     is_rank,
     shelf_of,
 )
-from traceanalyzer.model.stores.store import is_own_manifest, is_store, stated, stated_tables
+from traceanalyzer.model.stores.store import is_own_manifest, is_store, read_statement, stated_tables
 from traceanalyzer.model.table_specs import table_specs
-from traceanalyzer.urls import Place, RemoteFolder, local_of, shown, url_of, without_credentials
+from traceanalyzer.urls import Place, RemoteFolder, local_of, shown_place, url_of, without_credentials
 
 _NAMED = 3
 
@@ -42,7 +42,7 @@ def check_place(place: Place, inputs: Sequence[Place] = ()) -> Place:
 def _check_folder(given: Path, inputs: Sequence[Path]) -> Path:
     if str(given) == "-":
         raise InputError("-: a store is a folder and cannot be written to standard output; name a folder")
-    folder = resolved(given)
+    folder = resolve_place(given)
     above = next((p for p in folder.parents if os.path.lexists(p)), None)
     if above is not None and not above.is_dir():
         raise InputError(f"{given}: cannot be written ({above} is not a folder); choose another name")
@@ -58,7 +58,7 @@ def _check_apart(given: Path, folder: Path, one: Path) -> None:
     """A store is not an input, holds none, and lies in no other store that is one. In a folder of traces it is passed over."""
     if not os.path.lexists(one):
         return
-    place = resolved(one)
+    place = resolve_place(one)
     if within(place, folder):
         what = "is an input" if within(folder, place) else f"holds the input {one}"
     elif is_folder(place) and within(folder, place) and is_store(place):
@@ -106,7 +106,7 @@ def _others(folder: Path) -> list[str]:
     if others := foreign(folder):
         return others
     try:
-        manifest = stated(folder)
+        manifest = read_statement(folder)
     except InputError:  # damaged, or of another version
         if is_own_manifest(folder):
             tables = {*stated_tables(folder), *table_specs()}
@@ -128,7 +128,7 @@ def _is_table(file: Path) -> bool:
 
 def _check_url(url: str, inputs: Sequence[Place]) -> None:
     if {".", ".."} & set(url.partition("://")[2].split("/")):
-        raise InputError(f"{shown(url)}: a URL with . or .. in it; name the place itself")
+        raise InputError(f"{shown_place(url)}: a URL with . or .. in it; name the place itself")
     folder = RemoteFolder(url)
     for given in inputs:
         other = url_of(given)
@@ -136,7 +136,8 @@ def _check_url(url: str, inputs: Sequence[Place]) -> None:
             continue
         if folder.holds(other) or (RemoteFolder(other).holds(url) and is_store(other)):
             raise InputError(
-                f"{shown(url)}: is the input {shown(other)}, holds it or lies in it; inputs are never written to, choose another name"
+                f"{shown_place(url)}: is the input {shown_place(other)}, holds it or lies in it; inputs are never written to, "
+                "choose another name"
             )
     try:
         names = folder.names()
@@ -147,13 +148,13 @@ def _check_url(url: str, inputs: Sequence[Place]) -> None:
             others += [f"{table}/{name}" for name in folder.within(table).names() if not is_rank(name)]
     except OSError as error:
         raise InputError(
-            f"{shown(url)}: cannot be written ({without_credentials(str(error))}); choose another place"
+            f"{shown_place(url)}: cannot be written ({without_credentials(str(error))}); choose another place"
         ) from error
     if names and PARTS not in names and not is_store(url):
-        raise InputError(f"{shown(url)}: is there already and is not a store; choose another name")
+        raise InputError(f"{shown_place(url)}: is there already and is not a store; choose another name")
     if others:
         raise InputError(
-            f"{shown(url)}: a store that also holds {_named(sorted(others))}, which would be lost; choose another name"
+            f"{shown_place(url)}: a store that also holds {_named(sorted(others))}, which would be lost; choose another name"
         )
 
 

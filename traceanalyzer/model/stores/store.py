@@ -23,12 +23,12 @@ from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.files import is_folder, open_regular
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
 from traceanalyzer.model.stores.conforming import Conforming
-from traceanalyzer.model.stores.layout import MANIFEST, PARTS, file_of, located
-from traceanalyzer.model.stores.parts import Part, PartFile, is_sealed, read_table, sealed
+from traceanalyzer.model.stores.layout import MANIFEST, PARTS, file_of, locate_store
+from traceanalyzer.model.stores.parts import Part, PartFile, is_sealed, read_table, seal
 from traceanalyzer.model.stores.versions import OLDEST, is_older, is_readable
 from traceanalyzer.model.table_specs import is_table_name, table_specs
 from traceanalyzer.model.trace import Input, Trace
-from traceanalyzer.urls import Place, RemoteFolder, local_of, shown, url_of
+from traceanalyzer.urls import Place, RemoteFolder, local_of, shown_place, url_of
 
 TOOL = "traceanalyzer"
 _WORTH_THREADS = 16 << 20
@@ -84,7 +84,7 @@ class Manifest:
 
     def encoded(self) -> bytes:
         """As the file holds it."""
-        return sealed(self)
+        return seal(self)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def is_store(place: Place) -> bool:
     if local is None:
         url = url_of(place) or ""
         return not set("*?[") & set(url) and _is_remote_store(RemoteFolder(url))
-    folder = located(local)
+    folder = locate_store(local)
     if not is_folder(folder):
         return False
     return is_own_manifest(folder) or any(
@@ -149,7 +149,7 @@ def read_manifest(place: Place) -> Manifest:
 
     Raises InputError when it is damaged or of another schema version, ChangedError when it is replaced meanwhile.
     """
-    manifest = stated(place)
+    manifest = read_statement(place)
     try:
         others = _unexpected(_folder(place), manifest)
     except OSError as error:
@@ -161,22 +161,24 @@ def read_manifest(place: Place) -> Manifest:
     return manifest
 
 
-def stated(place: Place) -> Manifest:
+def read_statement(place: Place) -> Manifest:
     """What a store says of itself, without a look at what it holds. Raises InputError as `read_manifest`."""
     try:
         content = _manifest(place)
         version = msgspec.json.decode(content, type=_Version).schema_version
     except _UNREADABLE as error:
-        raise InputError(f"{shown(place)}: damaged store ({MANIFEST} is missing or not readable); {_AGAIN}") from error
+        raise InputError(
+            f"{shown_place(place)}: damaged store ({MANIFEST} is missing or not readable); {_AGAIN}"
+        ) from error
     if not is_readable(version):
         said, own = ascii(version)[1:-1][:20], SCHEMA_VERSION.partition(".")[0]
         raise InputError(
-            f"{shown(place)}: a store of schema {said}, this version reads {OLDEST} and later ones of {own}; {_AGAIN}"
+            f"{shown_place(place)}: a store of schema {said}, this version reads {OLDEST} and later ones of {own}; {_AGAIN}"
         )
     try:
-        return decoded(content)
+        return decode_manifest(content)
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise InputError(f"{shown(place)}: damaged store ({_first_sentence(error)}); {_AGAIN}") from error
+        raise InputError(f"{shown_place(place)}: damaged store ({_first_sentence(error)}); {_AGAIN}") from error
 
 
 def _manifest(place: Place) -> bytes:
@@ -187,7 +189,7 @@ def _manifest(place: Place) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def decoded(content: bytes) -> Manifest:
+def decode_manifest(content: bytes) -> Manifest:
     """The manifest that a file holds. Raises MsgspecError and ValueError for one that is not as it was written."""
     # A process reads one rank after the other of the same store, and the manifest tells of them all.
     manifest = msgspec.json.decode(content, type=Manifest)
@@ -223,11 +225,11 @@ def _names(folder: Path | RemoteFolder, within: str) -> list[str]:
 
 def read_rank(place: Place, ordinal: int) -> Trace:
     """Read one input of a store, that whose `ordinal` it is. Raises InputError as `read_store` does, and KeyError for another."""
-    manifest = stated(place)
+    manifest = read_statement(place)
     for given, part in zip(manifest.inputs, manifest.parts, strict=True):
         if given.ordinal == ordinal:
             return read_part(place, manifest.edition, given, part)
-    raise KeyError(f"{shown(place)} has no rank {ordinal}")
+    raise KeyError(f"{shown_place(place)} has no rank {ordinal}")
 
 
 def read_part(place: Place, edition: Edition, given: Input, part: Part) -> Trace:
@@ -294,14 +296,14 @@ def _rows(folder: Path | RemoteFolder, name: str, ordinal: int, file: PartFile) 
 def _damaged(place: Place, digest: str, what: str, remedy: str = _AGAIN) -> InputError:
     """The error for a store that is not what its manifest of that digest says: another one by now, or damaged."""
     with suppress(InputError):
-        if stated(place).digest != digest:
-            return ChangedError(f"{shown(place)}: was replaced while it was read")
-    return InputError(f"{shown(place)}: damaged store ({what}); {remedy}")
+        if read_statement(place).digest != digest:
+            return ChangedError(f"{shown_place(place)}: was replaced while it was read")
+    return InputError(f"{shown_place(place)}: damaged store ({what}); {remedy}")
 
 
 def _folder(place: Place) -> Path | RemoteFolder:
     local = local_of(place)
-    return RemoteFolder(url_of(place) or "") if local is None else located(local)
+    return RemoteFolder(url_of(place) or "") if local is None else locate_store(local)
 
 
 def _read(folder: Path | RemoteFolder, name: str, most: int) -> bytes:

@@ -27,7 +27,7 @@ import msgspec
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.files import flush_to_disk, open_regular, set_usual_mode
-from traceanalyzer.locks import HeldError, locked
+from traceanalyzer.locks import HeldError, hold_lock
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
 from traceanalyzer.model.stores.layout import (
     LOCK,
@@ -49,10 +49,10 @@ from traceanalyzer.model.stores.layout import (
 )
 from traceanalyzer.model.stores.parts import FinishedPart, Part, PartFile, digest
 from traceanalyzer.model.stores.placing import check_place, check_replaceable
-from traceanalyzer.model.stores.store import TOOL, Manifest, decoded, stated, stated_tables
+from traceanalyzer.model.stores.store import TOOL, Manifest, decode_manifest, read_statement, stated_tables
 from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.model.trace import Input
-from traceanalyzer.urls import Place, RemoteFolder, shown, without_credentials
+from traceanalyzer.urls import Place, RemoteFolder, shown_place, without_credentials
 
 Placed = Sequence[tuple[Input, Part]]
 """Inputs in the order of their ranks, and what each gave."""
@@ -70,9 +70,9 @@ def writer_for(place: Place) -> StoreWriter:
     """The shelf of a store that is to be written. Raises InputError when something else is in its place."""
     checked = check_place(place)
     return (
-        LocalStoreWriter(shown(place), checked)
+        LocalStoreWriter(shown_place(place), checked)
         if isinstance(checked, Path)
-        else RemoteStoreWriter(shown(place), checked)
+        else RemoteStoreWriter(shown_place(place), checked)
     )
 
 
@@ -123,7 +123,7 @@ class StoreWriter(ABC):
     def _stored(self) -> dict[str, tuple[int, Part]]:
         """The parts in the store by key, each with its rank; none where there is no store of this version that can be read."""
         try:
-            manifest = stated(self.place)
+            manifest = read_statement(self.place)
         except InputError:
             return {}
         if manifest.schema_version != SCHEMA_VERSION:
@@ -153,7 +153,7 @@ class LocalStoreWriter(StoreWriter):
             stack.callback(self._clear_away)
             with self.writing():
                 try:
-                    stack.enter_context(locked(self.folder / LOCK))
+                    stack.enter_context(hold_lock(self.folder / LOCK))
                 except HeldError as error:
                     raise StoreError(
                         f"{self.given}: is being written by {error}; wait until that is done, or choose another name"
@@ -261,7 +261,7 @@ class LocalStoreWriter(StoreWriter):
                 if (self.folder / OLD).exists():
                     remove_store(self.folder / OLD)
                 remove_parts(self.folder)
-        return decoded(content)
+        return decode_manifest(content)
 
     def _swap(self, new: Path) -> None:
         """Put the new store in the place of the old one, which then lies on the shelf. Between the two renames `located` finds it."""
@@ -354,7 +354,7 @@ class RemoteStoreWriter(StoreWriter):
             folder.write(MANIFEST, content)
             list(pool.map(folder.remove, [rank for rank in before if rank not in wanted]))
             folder.remove(PARTS)
-        return decoded(content)
+        return decode_manifest(content)
 
 
 def _on_shelf(key: str, name: str) -> str:

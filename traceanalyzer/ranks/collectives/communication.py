@@ -26,8 +26,8 @@ from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.steps.steps import steps_at
 from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.hardware_queues import one_queue
-from traceanalyzer.derive.streams.transfers import computes, exposed
-from traceanalyzer.intervals import Array, Spans, covered, covered_before, latest_of, union
+from traceanalyzer.derive.streams.transfers import computes, exposed_time
+from traceanalyzer.intervals import Array, Spans, coverage, covered_before, latest_of, union
 from traceanalyzer.ranks.collectives import nccl_calls
 from traceanalyzer.ranks.collectives.classes import OPERATOR
 from traceanalyzer.ranks.collectives.collective_names import bus_factor, in_one_machine, kind_of, message_bytes, nvlink
@@ -64,7 +64,7 @@ def communication(
     waited = np.where(matched, wait, np.maximum(likely, 0))
     open_wait = waited.copy()
     for key, rows in frames.groups(kernels):
-        open_wait[rows] -= covered(start[rows], start[rows] + waited[rows], busy[key].compute)
+        open_wait[rows] -= coverage(start[rows], start[rows] + waited[rows], busy[key].compute)
     alone = frames.ints(kernels, "exposed")
     sent = np.maximum(alone - open_wait, 0)
     sent = np.where(matched, sent, np.minimum(sent, _usual_transfer(kernels, matched, transfer)))
@@ -231,7 +231,7 @@ def _placed(ledger_ops: pa.Table, busy: dict[frames.Key, Busy]) -> dict[str, pa.
         if not len(mine):
             continue
         start, end = frames.ints(ops, "start_ns")[mine], frames.ints(ops, "end_ns")[mine]
-        alone.append(exposed(start, end, busy[key].compute))
+        alone.append(exposed_time(start, end, busy[key].compute))
         done.append(covered_before(end, busy[key].compute))
         shared.append(_on_main_stream(ops)[mine])
         ordered.append(_handed_over(start, end, busy[key].compute) & ~shared[-1])
@@ -259,7 +259,7 @@ def _handed_over(start: Array, end: Array, compute: Spans) -> frames.Flags:
     high = high - HANDOVER_NS
     before = np.searchsorted(compute[1], low, side="right") - 1
     after = np.searchsorted(compute[0], high, side="left")
-    tight = (before >= 0) & (after < len(compute[0])) & (covered(low, high, compute) == 0)
+    tight = (before >= 0) & (after < len(compute[0])) & (coverage(low, high, compute) == 0)
     tight &= low - compute[1][np.maximum(before, 0)] <= HANDOVER_NS
     tight &= compute[0][np.minimum(after, len(compute[0]) - 1)] - high <= HANDOVER_NS
     stretch = np.searchsorted(low, start, side="right") - 1

@@ -40,10 +40,10 @@ class Joined:
 
 def matches(communication_kernels: pa.Table, inputs: Sequence[Input]) -> pa.Table:
     """One row a row of `communication_kernels`, which holds those of all ranks."""
-    return joined(communication_kernels, inputs).matches
+    return join_ranks(communication_kernels, inputs).matches
 
 
-def joined(communication_kernels: pa.Table, inputs: Sequence[Input]) -> Joined:
+def join_ranks(communication_kernels: pa.Table, inputs: Sequence[Input]) -> Joined:
     """What the kernels of all ranks, which are at least one, tell together."""
     kernels = communication_kernels.combine_chunks()
     found = match(kernels, inputs)

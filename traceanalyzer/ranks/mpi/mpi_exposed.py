@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.intervals import covered
+from traceanalyzer.intervals import coverage
 from traceanalyzer.ranks.mpi.tables import MPI_CALL_WAITS
 from traceanalyzer.ranks.waits.waited import IN_MPI
 
@@ -23,8 +23,8 @@ def mpi_call_waits(mpi_matches: pa.Table, ledger_intervals: pa.Table) -> pa.Tabl
         own = own.filter(pa.array((gpu == NULL) | (gpu == key[1])))
         spans = frames.ints(idle, "start_ns"), frames.ints(idle, "end_ns")
         start, end, wait = (frames.ints(own, c) for c in ("start_ns", "end_ns", "wait"))
-        exposed = covered(start, end, spans)
-        waited = np.where(wait == NULL, NULL, covered(start, start + np.maximum(wait, 0), spans))
+        exposed = coverage(start, end, spans)
+        waited = np.where(wait == NULL, NULL, coverage(start, start + np.maximum(wait, 0), spans))
         # Also calls in which nothing is lost: their GPUs are those of the job.
         low, high = frames.ints(tiles, "start_ns").min(), frames.ints(tiles, "end_ns").max()
         rows = np.flatnonzero((end > low) & (start < high))

@@ -12,7 +12,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.mpi.tables import MPI_WAITS
-from traceanalyzer.ranks.waits.waits import called, late_reasons, roots, rows_of
+from traceanalyzer.ranks.waits.waits import late_rank_names, late_reasons, roots, rows_of
 
 
 def mpi_waits(
@@ -38,7 +38,7 @@ def mpi_waits(
         | {"end_ns": np.where(wait == NULL, frames.ints(calls, "end_ns"), start + wait)}
         | {f"late_{c}": values for c, values in late.items()}
         | {f"late_{c}": pc.coalesce(blamed[c], calls[f"late_{c}"]) for c in ("start_ns", "end_ns")}
-        | {"late": called(late, inputs), "late_line": blamed["line"]}
+        | {"late": late_rank_names(late, inputs), "late_line": blamed["line"]}
         | late_reasons(gpu, blamed["line"], late_names, extra_work, excess, ledger.num_rows)
         | {"job_window": np.full(len(start), sum(ledger["duration"].to_pylist()))},
     )

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.intervals import Array, Spans, covered, union
+from traceanalyzer.intervals import Array, Spans, coverage, union
 from traceanalyzer.ranks.mpi.tables import STAGED_MESSAGES
 from traceanalyzer.ranks.waits.waited import IN_MPI
 
@@ -44,7 +44,7 @@ def staged_messages(copies: pa.Table, mpi_parts: pa.Table, own_intervals: pa.Tab
 def _of_gpu(key: frames.Key, copies: pa.Table, calls: pa.Table, idle: Spans) -> pa.Table:
     begin, end = frames.ints(calls, "start_ns"), frames.ints(calls, "end_ns")
     start, stop = frames.ints(copies, "start_ns"), frames.ints(copies, "end_ns")
-    copies = copies.filter(pa.array(covered(start, stop, union(begin, end)) == 0))
+    copies = copies.filter(pa.array(coverage(start, stop, union(begin, end)) == 0))
     start, stop = frames.ints(copies, "start_ns"), frames.ints(copies, "end_ns")
     down = frames.equals(copies, "copy_kind", "dtoh")
     what = np.concatenate((np.where(down, _DOWN, _UP), np.full(len(begin), _CALL)))
@@ -88,7 +88,7 @@ def _of_gpu(key: frames.Key, copies: pa.Table, calls: pa.Table, idle: Spans) -> 
         | {"copies": one[at] + one[at + 2], "down": bytes_[at], "up": bytes_[at + 2]}
         | {"sent": pa.array(here, mask=~known[at + 1]), "fits": pa.array(fits, mask=~known[at + 1])}
         | {"exposed": exposed[at] + exposed[at + 2]}
-        | {"in_mpi": covered(begins[at + 1], ends[at + 1], idle)},
+        | {"in_mpi": coverage(begins[at + 1], ends[at + 1], idle)},
     )
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from traceanalyzer.columns.frames import Key
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.trace import Input, file_names
-from traceanalyzer.ranks.recordings.recordings import File, around, missing, repeated
+from traceanalyzer.ranks.recordings.recordings import File, around, missing, repeated_ranks
 from traceanalyzer.units import format_duration, format_share
 from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
 from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW, MEDIUM
@@ -93,7 +93,7 @@ def _times(recordings: Recordings) -> Rows:
 
 
 def _doubled(recording: Sequence[File]) -> Rows:
-    of_rank = {rank: [file for file in recording if file.rank == rank] for rank in sorted(repeated(recording))}
+    of_rank = {rank: [file for file in recording if file.rank == rank] for rank in sorted(repeated_ranks(recording))}
     if len(of_rank) > MOST_NAMED:
         first, same = next(iter(of_rank.items()))
         what = f"{len(of_rank)} ranks ({_listed(of_rank)}) have several files each, rank {first} for one"

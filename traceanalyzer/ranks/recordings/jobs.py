@@ -15,7 +15,7 @@ from traceanalyzer.ranks.recordings.recordings import (
     by_time,
     files_of,
     missing,
-    repeated,
+    repeated_ranks,
     shared_gpus,
     unplaced_gpus,
 )
@@ -48,7 +48,7 @@ def jobs(inputs: Sequence[Input], ledger: pa.Table, devices: pa.Table | None = N
     doubled: set[int] = set()
     numbered = sorted((one for several in recordings for one in several), key=lambda one: one[0].ordinal)
     for number, recording in enumerate(numbered):
-        twice = repeated(recording)
+        twice = repeated_ranks(recording)
         doubled |= twice
         job |= {file.ordinal: None if file.rank in twice else number for file in recording}
     compared = [file for file in files if job[file.ordinal] is not None]

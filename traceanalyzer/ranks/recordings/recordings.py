@@ -99,8 +99,8 @@ def by_time(files: Sequence[File]) -> list[list[File]]:
     found: list[list[File]] = []
     for part in _cut(timed, MOST_APART_NS):
         # A program that records again soon leaves two recordings of each rank, which lie closer together.
-        closer = list(_cut(part, 0)) if repeated(part) else [part]
-        found += [part] if any(map(repeated, closer)) else closer
+        closer = list(_cut(part, 0)) if repeated_ranks(part) else [part]
+        found += [part] if any(map(repeated_ranks, closer)) else closer
     if rest:
         found = [[*found[0], *rest]] if len(found) == 1 else [*found, rest]
     return [sorted(part, key=lambda file: file.ordinal) for part in found]
@@ -121,7 +121,7 @@ def _cut(files: Sequence[File], gap: int) -> Iterator[list[File]]:
         yield part
 
 
-def repeated(files: Iterable[File]) -> set[int]:
+def repeated_ranks(files: Iterable[File]) -> set[int]:
     """The ranks that several of the files say they are."""
     return {rank for rank, count in Counter(file.rank for file in files).items() if rank is not None and count > 1}
 

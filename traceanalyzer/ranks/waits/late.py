@@ -9,7 +9,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.ranges import heaviest
 from traceanalyzer.derive.ledger.busy import by_line
-from traceanalyzer.intervals import Array, Spans, covered, intersect, overlaps, union
+from traceanalyzer.intervals import Array, Spans, coverage, intersect, overlaps, union
 from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS
 from traceanalyzer.ranks.waits.tables import LATE_NAMES, LATE_WORK
 from traceanalyzer.vocabulary.lines import INPUT
@@ -81,12 +81,12 @@ def _longest_lines(tiles: pa.Table, start: Array, end: Array) -> list[str | None
 
 
 def _busiest(ops: pa.Table, spans: Spans) -> str | None:
-    return frames.top_name(ops, "name", covered(frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns"), spans))
+    return frames.top_name(ops, "name", coverage(frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns"), spans))
 
 
 def _idlest(gaps: pa.Table, spans: Spans) -> str | None:
     """The place on the host; a loader's own range says more than what it happens to run."""
-    time = covered(frames.ints(gaps, "start_ns"), frames.ints(gaps, "end_ns"), spans)
+    time = coverage(frames.ints(gaps, "start_ns"), frames.ints(gaps, "end_ns"), spans)
     loading = frames.equals(gaps, "cause", INPUT.cause)
     column = "range_name" if time[loading].sum() >= time[~loading].sum() else "place"
     return frames.top_name(gaps, column, time)

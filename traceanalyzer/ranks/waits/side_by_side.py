@@ -16,7 +16,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.grouped import Flags, Floats, Groups
-from traceanalyzer.intervals import EMPTY, Array, covered
+from traceanalyzer.intervals import EMPTY, Array, coverage
 from traceanalyzer.ranks.collectives.collective_names import bus_factor
 from traceanalyzer.ranks.collectives.collectives import lanes
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
@@ -43,7 +43,7 @@ def step_matrix(step_ledger: pa.Table, waited_intervals: pa.Table) -> tuple[list
     gpus: list[tuple[frames.Key, list[str], list[int | None], list[int]]] = []
     for key, steps in frames.split(step_ledger):
         start, end = frames.ints(steps, "start_ns"), frames.ints(steps, "end_ns")
-        wait = covered(start, end, waits.get(key, EMPTY))
+        wait = coverage(start, end, waits.get(key, EMPTY))
         complete = steps["complete"].to_pylist()
         times = [int(t) if whole else None for t, whole in zip(end - start, complete, strict=True)]
         gpus.append((key, _names(steps["name"].to_pylist()), times, wait.tolist()))

@@ -71,7 +71,7 @@ def collective_waits(
         | {f"late_{c}": values for c, values in late.items()}
         | {f"late_{c}": pc.coalesce(blamed[c], matches[f"late_{c}"]) for c in ("start_ns", "end_ns")}
         | {c: matches[c] for c in ("imbalance", "score")}
-        | {"end_ns": start + wait, "late": called(late, inputs), "sooner": _sooner(communication)}
+        | {"end_ns": start + wait, "late": late_rank_names(late, inputs), "sooner": _sooner(communication)}
         | {"late_line": blamed["line"], **reasons}
         | {"bubble": pa.array(bubble)}
         | {c: frames.numbers(np.full(len(start), getattr(stages, c))) for c in ("stages", "micro_batches")}
@@ -119,7 +119,7 @@ def _by_line(names: pa.Table, gpu: list[Array], line: pa.Array) -> tuple[list[Ar
     return [*gpus_of(names), code[: names.num_rows]], [*gpu, code[names.num_rows :]]
 
 
-def called(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -> pa.Array:
+def late_rank_names(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -> pa.Array:
     """The name of each late rank or, where the trace does not say ranks, of its GPU."""
     names = rank_names(inputs)
     of = {ordinal: f" of {file}" for ordinal, file in file_names(inputs).items()} if len(inputs) > 1 else {}

@@ -36,7 +36,7 @@ def render_check(check: Check) -> str:
     against += ["\n".join(f"- {md.text(note)}" for note in check.notes)] if check.notes else []
     table = md.table(["", "budget", "expected", "found", "where"], rows, [md.LEFT] * 5)
     details = [_details(check, one) for title, one in found if title not in ("kept", "off")]
-    return md.clipped([f"### {md.text(check.headline)}", "\n".join(captures), *against, table, *details])
+    return md.clip_blocks([f"### {md.text(check.headline)}", "\n".join(captures), *against, table, *details])
 
 
 def _details(check: Check, one: Held) -> str:

@@ -17,7 +17,7 @@ from traceanalyzer.result.comparing.words import (
     count_words,
     duration_or_none,
     ledger_lines,
-    moved,
+    movers,
     noise_words,
     problem_words,
     relative_words,
@@ -57,10 +57,10 @@ def render_comparison_markdown(comparison: Comparison, title: str | None = None)
             ("Operators", comparison.operators),
             ("Collectives", comparison.collectives),
         ):
-            blocks += _section(name, moved(changes, MOST), is_code=name != "Kinds of kernels")
+            blocks += _section(name, movers(changes, MOST), is_code=name != "Kinds of kernels")
     blocks += _unchanged(comparison.problems)
     blocks.append(f"<sub>{md.text(_made_by(comparison))}</sub>")
-    return md.clipped(blocks, rest="more sections are in the comparison as text, JSON and HTML")
+    return md.clip_blocks(blocks, rest="more sections are in the comparison as text, JSON and HTML")
 
 
 def _made_by(comparison: Comparison) -> str:

@@ -17,7 +17,7 @@ from traceanalyzer.result.comparing.words import (
     count_words,
     duration_or_none,
     ledger_lines,
-    moved,
+    movers,
     noise_words,
     problem_words,
     relative_words,
@@ -43,10 +43,10 @@ def render_comparison(comparison: Comparison) -> str:
     lines += ["", *_sides(comparison), *_notes(comparison)]
     if comparison.step is not None:
         lines += _ledger(comparison, comparison.step)
-        lines += _table("KINDS OF KERNELS", moved(comparison.families, MOST))
-        lines += _table("KERNELS", moved(comparison.kernels, MOST))
-        lines += _table("OPERATORS", moved(comparison.operators, MOST))
-        lines += _table("COLLECTIVES", moved(comparison.collectives, MOST))
+        lines += _table("KINDS OF KERNELS", movers(comparison.families, MOST))
+        lines += _table("KERNELS", movers(comparison.kernels, MOST))
+        lines += _table("OPERATORS", movers(comparison.operators, MOST))
+        lines += _table("COLLECTIVES", movers(comparison.collectives, MOST))
     if comparison.figures:
         lines += ["", "EVIDENCE"]
         lines += [

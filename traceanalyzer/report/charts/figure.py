@@ -74,7 +74,7 @@ def text(name: str) -> str:
     return html.escape(" ".join(name.split()), quote=False)
 
 
-def wrapped(name: str, width: int = 80, most: int = 6) -> str:
+def wrap_name(name: str, width: int = 80, most: int = 6) -> str:
     """A long name as lines of a hover label, still literal."""
     name = " ".join(name.split())
     lines = [name[at : at + width] for at in range(0, len(name), width)]
@@ -120,7 +120,7 @@ def size_unit(largest: float) -> tuple[float, str]:
     return float(1024**power), _SIZES[power]
 
 
-def rounded(values: NDArray[Any], unit: float = 1, digits: int = 4) -> list[Any]:
+def round_values(values: NDArray[Any], unit: float = 1, digits: int = 4) -> list[Any]:
     """In that unit, with so many decimals; NaN becomes None, of which plotly draws nothing."""
     scaled = np.round(np.asarray(values, dtype=np.float64) / unit, digits)
     return [None if math.isnan(value) else value for value in scaled.tolist()]

@@ -17,7 +17,7 @@ from traceanalyzer.report.charts.figure import (
     axis,
     categories,
     layout,
-    rounded,
+    round_values,
     step_numbers,
     time_unit,
 )
@@ -137,7 +137,7 @@ def _chart(id: str, title: str, matrix: Matrix, values: Floats, scale: tuple[flo
     heat: Dict = {
         "type": "heatmap",
         "meta": "heat",
-        "z": [rounded(row, unit, digits) for row in values],
+        "z": [round_values(row, unit, digits) for row in values],
         "x": matrix.columns,
         "y": categories(matrix.rows),
         "zmin": round(scale[0] / unit, 4),

@@ -8,7 +8,7 @@ import pyarrow as pa
 from traceanalyzer.columns import Ints, encoded, integers
 from traceanalyzer.names import readable_name
 from traceanalyzer.report.charts.bars import Bar, bars
-from traceanalyzer.report.charts.figure import Chart, View, text, time_unit, wrapped
+from traceanalyzer.report.charts.figure import Chart, View, text, time_unit, wrap_name
 from traceanalyzer.report.charts.gpus import Gpus
 from traceanalyzer.report.kinds import FAMILIES
 from traceanalyzer.report.palette import GPU_OP_KEYS, kernel_key
@@ -114,7 +114,7 @@ def _top_view(stats: pa.Table) -> View:
                 readable_name(name, NAME_LENGTH),
                 round(row["total"] / unit, 4),
                 words,
-                f"{wrapped(name)}<br>{words}; {more}",
+                f"{wrap_name(name)}<br>{words}; {more}",
                 kernel_key(row["class"]),
             )
         )

@@ -21,10 +21,10 @@ from traceanalyzer.report.charts.figure import (
     View,
     axis,
     layout,
-    rounded,
+    round_values,
     text,
     time_unit,
-    wrapped,
+    wrap_name,
 )
 from traceanalyzer.report.charts.sizes import SYMBOLS
 from traceanalyzer.report.palette import BY_KEY
@@ -91,7 +91,7 @@ def arrivals_chart(result: Result, tables: Tables, rank_name: RankName, ahead: M
     unit, unit_name = time_unit(float(found.late.max()))
     time_scale, time_name = time_unit(float(found.began[-1] - found.began[0]))
     starts = np.arange(0, count, run)
-    x = rounded(found.began[starts] - found.began[0], time_scale, 6)
+    x = round_values(found.began[starts] - found.began[0], time_scale, 6)
     namer, known = gpu_namer(result.devices), {rank for one in result.devices for rank in one.used_by}
     names = [
         namer(rank, device) if rank in known else gpu_of(rank_name(rank), device)
@@ -140,7 +140,7 @@ def _line(
         "name": name,
         "meta": colour,
         "x": x,
-        "y": rounded(late, unit),
+        "y": round_values(late, unit),
         "marker": {"symbol": symbol, "size": 6},
         "hovertemplate": f"%{{y:.4~r}} {unit_name}<extra>{name}</extra>",
     }
@@ -168,7 +168,7 @@ def late_bars_chart(result: Result) -> Chart | None:
     items = []
     for one in late[:MOST_BARS]:
         name, words = namer(one.rank, one.device), f"{format_duration(one.waited_ns)}, {format_share(one.waited_share)}"
-        hover = f"{wrapped(f'{name} {why_late(one)}')}<br>{words} of all waiting"
+        hover = f"{wrap_name(f'{name} {why_late(one)}')}<br>{words} of all waiting"
         colour = one.line if one.line in BY_KEY else "dim"
         items.append(Bar(name, round(one.waited_ns / unit, 4), words, hover, colour))
     data, drawn = bars(items, f"others wait, {unit_name}")

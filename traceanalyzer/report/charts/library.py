@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from traceanalyzer.report.packing import packed
+from traceanalyzer.report.packing import pack
 from traceanalyzer.report.templating import template_text
 
 LIBRARY = "vendored/plotly.min.js"
@@ -19,4 +19,4 @@ def library() -> str:
 
 @cache
 def packed_library() -> str:
-    return packed(library().encode())
+    return pack(library().encode())

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import Ints, integers
-from traceanalyzer.report.charts.figure import Chart, Dict, View, axis, layout, rounded, size_unit, time_unit
+from traceanalyzer.report.charts.figure import Chart, Dict, View, axis, layout, round_values, size_unit, time_unit
 from traceanalyzer.report.charts.gpus import Gpus
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.report.timeline.lanes import table_or_none
@@ -83,7 +83,7 @@ def _view(gpus: Gpus, number: int, events: pa.Table, capacity: int | None) -> Vi
 
 def _scaled(points: tuple[Ints, Ints], shift: int, time_unit: float, unit: float) -> tuple[list[float], list[float]]:
     time, values = points
-    return rounded(time + shift, time_unit, 6), rounded(values, unit)
+    return round_values(time + shift, time_unit, 6), round_values(values, unit)
 
 
 def _line(name: str, colour: str, x: list[float], y: list[float], unit: str, dash: str = "solid") -> Dict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceanalyzer.report.charts.figure import Chart, Dict, View, axis, layout, rounded, time_unit
+from traceanalyzer.report.charts.figure import Chart, Dict, View, axis, layout, round_values, time_unit
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.result.comparing.comparison import Comparison, Side
 
@@ -54,8 +54,8 @@ def _dots(title: str, side: Side, row: int, colour: str, what: str, unit: float)
         "mode": "markers",
         "name": title,
         "meta": colour,
-        "x": rounded(np.array(side.samples_ns), unit),
-        "y": rounded(at, digits=3),
+        "x": round_values(np.array(side.samples_ns), unit),
+        "y": round_values(at, digits=3),
         "marker": {"size": 7, "opacity": 0.7},
         "hovertext": said,
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -70,7 +70,7 @@ def _mean(title: str, mean: int, spread: float | None, row: int, what: str, unit
         "mode": "markers",
         "name": f"{title}, mean",
         "meta": "ink",
-        "x": rounded(np.array([mean]), unit),
+        "x": round_values(np.array([mean]), unit),
         "y": [row],
         "marker": {"size": 11, "symbol": "diamond"},
         "hovertext": [f"{title}, mean {what}: {format_duration(mean)}{varied}"],
@@ -79,7 +79,7 @@ def _mean(title: str, mean: int, spread: float | None, row: int, what: str, unit
     if spread is not None:
         trace["error_x"] = {
             "type": "data",
-            "array": rounded(np.array([mean * spread]), unit),
+            "array": round_values(np.array([mean * spread]), unit),
             "thickness": 2,
             "width": 8,
         }

@@ -17,7 +17,7 @@ from traceanalyzer.report.charts.figure import (
     categories,
     in_words,
     layout,
-    rounded,
+    round_values,
     step_numbers,
     swatches_in,
     text,
@@ -72,7 +72,7 @@ def _view(gpus: Gpus, number: int, every: pa.Table) -> View:
                 "name": swatch.label,
                 "meta": swatch.key,
                 "x": labels,
-                "y": rounded(np.where(ns > 0, ns, np.nan), unit),
+                "y": round_values(np.where(ns > 0, ns, np.nan), unit),
                 "hovertemplate": f"%{{y:.4~r}} {unit_name}<extra>{swatch.label}</extra>",
             }
         )
@@ -85,7 +85,7 @@ def _view(gpus: Gpus, number: int, every: pa.Table) -> View:
                 "name": "typical step",
                 "meta": "ink",
                 "x": labels,
-                "y": rounded(np.full(len(labels), typical), unit),
+                "y": round_values(np.full(len(labels), typical), unit),
                 "line": {"dash": "dash", "width": 1.5},
                 "hoverinfo": "skip",
             }
@@ -156,7 +156,7 @@ def _whole(steps: pa.Table, names: list[str], labels: list[str], length: Ints, u
         "name": "step",
         "meta": "ink",
         "x": labels,
-        "y": rounded(length, unit),
+        "y": round_values(length, unit),
         "marker": {"opacity": 0},
         "showlegend": False,
         "hovertext": said,

@@ -17,7 +17,7 @@ from traceanalyzer.report.charts.figure import (
     axis,
     in_words,
     layout,
-    rounded,
+    round_values,
     swatches_in,
     time_unit,
 )
@@ -37,7 +37,7 @@ def use_chart(gpus: Gpus) -> Chart | None:
     return Chart("use", "What the GPU did over time", views, wide=True, legend=swatches_in(views)) if views else None
 
 
-def binned(start: NDArray[np.int64], end: NDArray[np.int64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+def bin_coverage(start: NDArray[np.int64], end: NDArray[np.int64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
     """How much of each bin the intervals cover, in ns. They are sorted and do not overlap; edges and times count from one origin."""
     if not len(start):
         return np.zeros(len(edges) - 1)
@@ -59,11 +59,11 @@ def _view(gpus: Gpus, number: int, intervals: pa.Table) -> View:
     for swatch in SWATCHES:
         if swatch.key in lines:
             mine = index == lines.index(swatch.key)
-            amounts.append((swatch, binned(start[mine] - first, end[mine] - first, edges)))
+            amounts.append((swatch, bin_coverage(start[mine] - first, end[mine] - first, edges)))
     place = gpus.place(number, first, last)
     shift = 0 if place is None else place.start
     unit, unit_name = time_unit(float(shift + window))
-    times = rounded(edges + shift, unit, 6)
+    times = round_values(edges + shift, unit, 6)
     width = np.diff(edges)
     data: list[Dict] = [_area(swatch, times, amount / width) for swatch, amount in amounts]
     loss = max(amounts, key=lambda one: 0 if one[0].key == COMPUTE.name else one[1].sum())
@@ -87,7 +87,7 @@ def _area(swatch: Swatch, times: list[float], share: NDArray[np.float64]) -> Dic
         "name": swatch.label,
         "meta": swatch.key,
         "x": times,
-        "y": rounded(np.append(share, share[-1]) * 100, 1, 2),
+        "y": round_values(np.append(share, share[-1]) * 100, 1, 2),
         "line": {"width": 0, "shape": "hv"},
         "hovertemplate": f"%{{y:.1f}}%<extra>{swatch.label}</extra>",
     }

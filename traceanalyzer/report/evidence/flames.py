@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.stills.trees import tree_still
-from traceanalyzer.report.timeline.name_table import cut
+from traceanalyzer.report.timeline.name_table import cut_name
 from traceanalyzer.report.trees.encoding import heaviest
-from traceanalyzer.report.trees.forest import CallTree, Forest, Frame, Part, limited
+from traceanalyzer.report.trees.forest import CallTree, Forest, Frame, Part, limit_nodes
 from traceanalyzer.report.trees.view import path_of
 from traceanalyzer.report.trees.words import colour_of
 from traceanalyzer.result.sections import Flame
@@ -43,7 +43,7 @@ def flame_view(flame: Flame, id_: str, most: int) -> FlameView | None:
     whole = _tree(flame)
     if not whole.trees[0].selves().sum():
         return None
-    forest = limited(whole, most)
+    forest = limit_nodes(whole, most)
     (tree,) = forest.trees
     selves = tree.selves()
     total = int(selves.sum())
@@ -71,7 +71,7 @@ def _tree(flame: Flame) -> Forest:
     for path, amount in flame.paths:
         at = 0
         for name in path:
-            frame = frames.setdefault(_frame(cut(name), "python"), len(frames))
+            frame = frames.setdefault(_frame(cut_name(name), "python"), len(frames))
             below = children[at].get(frame)
             if below is None:
                 below = children[at][frame] = len(children)

@@ -15,11 +15,11 @@ from traceanalyzer.report.charts.figure import (
     View,
     axis,
     layout,
-    rounded,
+    round_values,
     size_unit,
     text,
     time_unit,
-    wrapped,
+    wrap_name,
 )
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.result.sections import Levels, Mark, Unit
@@ -55,10 +55,10 @@ def levels_chart(levels: Levels, id_: str) -> Chart | None:
     peak = max(int(sums[highest]), 1)
 
     def at(time: Any) -> list[Any]:
-        return rounded(np.asarray(time, dtype=np.int64) - times[0], scale, 6)
+        return round_values(np.asarray(time, dtype=np.int64) - times[0], scale, 6)
 
     data = [
-        _area(name, colour, at(times[shown]), rounded(series[shown], unit), unit_name)
+        _area(name, colour, at(times[shown]), round_values(series[shown], unit), unit_name)
         for name, colour, series in _stacked([name for name, _ in levels.series], values)
     ]
     data += _spans(levels.spans, at, BELOW * peak / unit, at(times[-1:])[0])
@@ -143,7 +143,7 @@ def _spans(spans: Sequence[Mark], at: Callable[[Any], list[Any]], height: float,
         "y": [value for _ in first for value in (level, level, None)],
         "line": {"width": 3},
         "hovertemplate": "%{text}<extra></extra>",
-        "text": [words for one in first for words in (wrapped(one.label), wrapped(one.label), "")],
+        "text": [words for one in first for words in (wrap_name(one.label), wrap_name(one.label), "")],
         "showlegend": False,
     }
     if len(spans) > NAMED_SPANS:
@@ -191,7 +191,7 @@ def _marks(
             "y": heights,
             "marker": {"symbol": "diamond", "size": 9},
             "hovertemplate": "%{text}<extra></extra>",
-            "text": [wrapped(name) for name in names],
+            "text": [wrap_name(name) for name in names],
             "showlegend": False,
         },
         _texts(at(starts), heights, names, ["top left" if one else "top right" for one in late]),

@@ -17,7 +17,7 @@ from traceanalyzer.report.stills.axes import Axis, Floats, axis_of
 from traceanalyzer.report.stills.drawing import (
     WIDTH,
     Drawing,
-    cut,
+    cut_text,
     label,
     legend,
     legend_rows,
@@ -120,7 +120,7 @@ class _Plot:
         for share, text in self.upright:
             y = self.bottom - share * (self.bottom - self.top)
             lines += f"M{number(self.left)} {number(y)}H{number(self.right)}" if self.y.has_grid else ""
-            self.drawing.add(label(cut(text, MOST_LEFT), self.left - 6, y + 4, "end"))
+            self.drawing.add(label(cut_text(text, MOST_LEFT), self.left - 6, y + 4, "end"))
         for share, text in self.x.shown(self.right - self.left, False):
             x = self.left + share * (self.right - self.left)
             lines += f"M{number(x)} {number(self.top)}V{number(self.bottom)}" if self.x.has_grid else ""

@@ -34,7 +34,7 @@ def text_width(text: str) -> float:
     return len(text) * _LETTER
 
 
-def cut(text: str, room: float) -> str:
+def cut_text(text: str, room: float) -> str:
     """As much of a text as `room` px hold."""
     letters = int(room / _LETTER)
     return text if len(text) <= letters else text[: max(letters - 1, 0)] + "…"

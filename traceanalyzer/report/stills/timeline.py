@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from traceanalyzer.columns import Ints
 from traceanalyzer.report.charts.figure import time_unit
-from traceanalyzer.report.charts.use import binned
+from traceanalyzer.report.charts.use import bin_coverage
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.stills.axes import Floats, round_ticks
-from traceanalyzer.report.stills.drawing import WIDTH, Drawing, cut, label, number, rectangle
+from traceanalyzer.report.stills.drawing import WIDTH, Drawing, cut_text, label, number, rectangle
 from traceanalyzer.report.timeline.lanes import Group, Lane, Span
 from traceanalyzer.report.timeline.slices import Slices
 from traceanalyzer.units import format_count
@@ -42,7 +42,7 @@ def timeline_still(groups: Sequence[Group], names: Sequence[str], shown: Span) -
             headed = group
             drawing.add(label(group.label, 2, y - GAP, css="ink"))
         if row is lane.rows[0]:
-            drawing.add(label(cut(lane.label, GUTTER - 10), 10, y + HEIGHTS[lane.kind] / 2 + 4))
+            drawing.add(label(cut_text(lane.label, GUTTER - 10), 10, y + HEIGHTS[lane.kind] / 2 + 4))
         (_ledger if lane.kind == "ledger" else _slices)(drawing, row, y, shown)
         if lane.kind != "ledger":
             _words(drawing, row, y, shown, names)
@@ -96,7 +96,9 @@ def _shares(row: Slices, shown: Span) -> tuple[list[int], Floats]:
     """The colours of a row, and of each which share of the columns it has."""
     edges = np.linspace(shown[0], shown[1], int((WIDTH - GUTTER) / COLUMN) + 1)
     colours = np.unique(row.colour).tolist()
-    amounts = [binned(row.start[mine], row.end[mine], edges) for mine in (row.colour == colour for colour in colours)]
+    amounts = [
+        bin_coverage(row.start[mine], row.end[mine], edges) for mine in (row.colour == colour for colour in colours)
+    ]
     return colours, np.array(amounts) / max(edges[1] - edges[0], 1e-9)
 
 
@@ -145,4 +147,6 @@ def _words(drawing: Drawing, row: Slices, y: float, shown: Span, names: Sequence
     wide = _at(row.end, shown).clip(GUTTER, WIDTH) - left
     for at in np.flatnonzero(wide >= ROOM_FOR_WORDS).tolist():
         css = f"on c-{SWATCHES[int(row.colour[at])].css}"
-        drawing.add(label(cut(names[int(row.name[at])], float(wide[at]) - 8), float(left[at]) + 4, y + 10, css=css))
+        drawing.add(
+            label(cut_text(names[int(row.name[at])], float(wide[at]) - 8), float(left[at]) + 4, y + 10, css=css)
+        )

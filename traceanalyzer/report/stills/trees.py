@@ -11,7 +11,7 @@ from traceanalyzer.columns import Ints
 from traceanalyzer.names import readable_name
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.stills.axes import Floats
-from traceanalyzer.report.stills.drawing import WIDTH, Drawing, cut, label, rectangle
+from traceanalyzer.report.stills.drawing import WIDTH, Drawing, cut_text, label, rectangle
 from traceanalyzer.report.trees.forest import CallTree, Frame, depths
 
 ROW, MOST_ROWS = 18, 40
@@ -35,7 +35,7 @@ def tree_still(tree: CallTree, frames: Sequence[Frame]) -> Markup:
         drawing.fill("".join(boxes), SWATCHES[colour].key)
     for i in drawn[wide[drawn] >= ROOM_FOR_WORDS].tolist():
         frame = frames[int(tree.frame[i])]
-        words = cut(readable_name(frame.name), float(wide[i]) - 8)
+        words = cut_text(readable_name(frame.name), float(wide[i]) - 8)
         css = f"on c-{SWATCHES[frame.colour].css}"
         drawing.add(label(words, float(left[i]) + 4, int(depth[i]) * ROW + 12.5, css=css))
     if deeper:

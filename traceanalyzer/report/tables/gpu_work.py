@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.kinds import FAMILIES
 from traceanalyzer.report.palette import BY_KEY, kernel_key
-from traceanalyzer.report.tables.merged import first, merged, plain, rest
+from traceanalyzer.report.tables.merged import first, merge_rows, plain, rest
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
 from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.vocabulary.copies import way
@@ -20,7 +20,7 @@ def kernels(tables: Tables, windows: int, most: int) -> DataTable | None:
     if table is None:
         return None
     several = len(pc.unique(pc.add(pc.multiply(table["rank"].cast(pa.int64()), 1 << 31), table["device"]))) > 1
-    found = merged(
+    found = merge_rows(
         plain(table, ("name", "class", "family", "count", "total", "longest")),
         ("name", "class"),
         "total",
@@ -67,7 +67,7 @@ def copies(tables: Tables, shown: str, most: int) -> DataTable | None:
         return None
     length = pc.subtract(table["end_ns"], table["start_ns"])
     timed = pc.if_else(pc.is_valid(table["bytes"]), length, 0)
-    found = merged(
+    found = merge_rows(
         plain(table, ("copy_kind", "src_memory", "dst_memory", "bytes", "exposed"))
         .append_column("time", length)
         .append_column("timed", timed),

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.model.markers import is_step_name
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.report.tables.merged import first, merged, plain, rest
+from traceanalyzer.report.tables.merged import first, merge_rows, plain, rest
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
 from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.units import format_count
@@ -28,7 +28,7 @@ def operators(tables: Tables, shown: str, most: int) -> DataTable | None:
     steps = [name for name in pc.unique(table["name"]).to_pylist() if name and is_step_name(name)]
     marks = pc.and_(pc.is_in(table["name"], pa.array(steps, pa.string())), pc.not_equal(table["category"], "operator"))
     table = table.filter(pc.invert(marks)).sort_by([("shapes_count", "descending"), ("shapes", "ascending")])
-    found = merged(
+    found = merge_rows(
         table,
         ("name", "category"),
         "self",
@@ -88,7 +88,7 @@ def syncs(tables: Tables, shown: str, most: int) -> DataTable | None:
     if table is None:
         return None
     table = plain(table, ("name", "count", "total", "longest", "idle", "place"))
-    found = merged(
+    found = merge_rows(
         table.sort_by([("idle", "descending"), ("place", "ascending")]),
         ("name",),
         "idle",

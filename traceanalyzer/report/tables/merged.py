@@ -17,7 +17,7 @@ def plain(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
     return pa.table(texts, list(names))
 
 
-def merged(table: pa.Table, keys: tuple[str, ...], by: str, **how: tuple[str, str]) -> pa.Table:
+def merge_rows(table: pa.Table, keys: tuple[str, ...], by: str, **how: tuple[str, str]) -> pa.Table:
     """One row for each combination of `keys`, the largest `by` first (ties by the keys). `how` has, for each column of the result,
     the column it is made of and the function of Arrow that makes it."""
     found = table.group_by(list(keys), use_threads=False).aggregate(list(how.values()))

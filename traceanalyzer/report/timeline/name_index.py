@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyzer.columns import Ints
 from traceanalyzer.report.timeline.lanes import Lane
-from traceanalyzer.report.timeline.name_table import Names, cut
+from traceanalyzer.report.timeline.name_table import Names, cut_name
 from traceanalyzer.report.timeline.slices import Slices
 
 ENTRY_BYTES = 24
@@ -101,7 +101,7 @@ def index_names(
     for row in rows:
         shown[row.name] = True
     total = np.bincount(counts.name, weights=counts.count, minlength=len(names)).astype(np.int64)
-    texts = [cut(name) for name in names.all()]
+    texts = [cut_name(name) for name in names.all()]
     kept = shown | _that_fit(texts, np.flatnonzero((total > 0) & ~shown), total, room)
     left = (total > 0) & ~kept
     numbers = np.flatnonzero(kept)

@@ -43,6 +43,6 @@ class Names:
         return taken
 
 
-def cut(name: str) -> str:
+def cut_name(name: str) -> str:
     """A name as the timeline carries it."""
     return name if len(name) <= NAME_LIMIT else f"{name[: NAME_LIMIT - 1]}…"

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.report.packing import packed
+from traceanalyzer.report.packing import pack
 from traceanalyzer.report.page_size import Budget, Made
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.stills.timeline import timeline_still
@@ -110,7 +110,7 @@ class Draft(Layout):
             notes=[*self.notes, *left],
             zero=self.zero,
             still=self.still,
-            blob=packed(encode(detail.groups, index, detail.quantum_ns, self.shown, self.origins)),
+            blob=pack(encode(detail.groups, index, detail.quantum_ns, self.shown, self.origins)),
             slices=detail.size,
             is_whole=not detail.quantum_ns,
             merged_events=detail.merged_events,

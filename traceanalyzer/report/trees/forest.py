@@ -17,7 +17,7 @@ from traceanalyzer.columns import Ints, encoded, integers
 from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.timeline.lanes import table_or_none
-from traceanalyzer.report.timeline.name_table import cut
+from traceanalyzer.report.timeline.name_table import cut_name
 from traceanalyzer.report.trees.words import KINDS, OTHER, TREES, colour_of, shown_name, tree_words
 
 TABLE = "call_trees"
@@ -154,7 +154,7 @@ def _frame(name: str, kind: str, tree: str) -> Frame:
     if kind == "root":
         name = tree_words(tree).label  # of all ranks alike
     kind = kind if kind in KINDS else "other"
-    return Frame(cut(shown_name(name, kind)), kind, colour_of(name, kind, tree))
+    return Frame(cut_name(shown_name(name, kind)), kind, colour_of(name, kind, tree))
 
 
 def _union(key: str, table: pa.Table, frames: _Frames) -> CallTree:
@@ -221,7 +221,7 @@ def _summed(node: Ints, amounts: Ints) -> tuple[Ints, Ints]:
     return found, sums
 
 
-def limited(forest: Forest, most: int) -> Forest:
+def limit_nodes(forest: Forest, most: int) -> Forest:
     """The forest with the lightest nodes merged into an "(other)" beside their siblings, until about `most` nodes are left.
 
     The time of every node that stays, and so of every tree, is exact for each of its parts. A node of several parts counts for more.

@@ -10,11 +10,11 @@ from markupsafe import Markup
 from traceanalyzer.columns import integers
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.names import readable_name
-from traceanalyzer.report.packing import packed
+from traceanalyzer.report.packing import pack
 from traceanalyzer.report.stills.trees import tree_still
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.report.trees.encoding import Whole, encode_forest, heaviest, legend
-from traceanalyzer.report.trees.forest import CallTree, Forest, Part, limited
+from traceanalyzer.report.trees.forest import CallTree, Forest, Part, limit_nodes
 from traceanalyzer.report.trees.words import tree_words
 from traceanalyzer.result.words.gpu_names import gpu_of
 from traceanalyzer.vocabulary.losses import BY_COMMUNICATION, BY_COMPUTE, BY_MEMCPY
@@ -69,7 +69,7 @@ def call_trees_view(
     `tables` how long the windows of GPUs are, and `bound_by` is the verdict's."""
     if whole is None:
         return None
-    forest = limited(whole, most)
+    forest = limit_nodes(whole, most)
     windows = _windows(tables)
 
     def whole_of(part: Part) -> Whole:
@@ -82,7 +82,7 @@ def call_trees_view(
     return CallTreesView(
         [_tree_view(tree, forest) for tree in forest.trees],
         first,
-        packed(encode_forest(forest, whole_of)),
+        pack(encode_forest(forest, whole_of)),
         tree_still(forest.trees[first], forest.frames),
     )
 

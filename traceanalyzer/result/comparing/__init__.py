@@ -10,7 +10,7 @@ from traceanalyzer.result.comparing.changes import line_changes, unit_change, wo
 from traceanalyzer.result.comparing.comparison import Change, Comparison, Noise, Side
 from traceanalyzer.result.comparing.figures import figure_changes, figures_headline
 from traceanalyzer.result.comparing.headline import headline
-from traceanalyzer.result.comparing.merge import merged
+from traceanalyzer.result.comparing.merge import merge_captures
 from traceanalyzer.result.comparing.noise import LEAST, LEVEL, source, spread
 from traceanalyzer.result.comparing.problems import problem_changes
 from traceanalyzer.version import VERSION
@@ -23,7 +23,7 @@ WORK = ("families", "kernels", "operators", "collectives")
 
 def compare(base: Sequence[Capture], new: Sequence[Capture], anyway: bool = False) -> Comparison:
     """`base` and `new` hold at least one capture each; `anyway` compares what ran on other GPUs or in another number of ranks."""
-    one, other = merged(base), merged(new)
+    one, other = merge_captures(base), merge_captures(new)
     notes = notes_on(base, new, anyway)
     figures = figure_changes(one, other)
     by_figures = bool(figures) and one.unit is None and other.unit is None

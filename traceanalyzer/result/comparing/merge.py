@@ -9,7 +9,7 @@ from traceanalyzer.result.captures.capture import Capture, Problem, Samples, Uni
 from traceanalyzer.vocabulary.levels import SEVERITIES
 
 
-def merged(captures: Sequence[Capture]) -> Capture:
+def merge_captures(captures: Sequence[Capture]) -> Capture:
     """What is of one capture only (name, headline, metrics, shapes) is that of the first."""
     first, timed = captures[0], [capture for capture in captures if capture.unit]
     if len(captures) == 1 or not timed:

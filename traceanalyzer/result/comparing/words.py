@@ -210,7 +210,7 @@ class Moved:
         return f"and {', '.join(said)}" if said else None
 
 
-def moved(changes: Sequence[Change], most: int) -> Moved:
+def movers(changes: Sequence[Change], most: int) -> Moved:
     """At most `most` in each direction."""
     ordered = sorted(
         (one for one in changes if one.direction != "same"), key=lambda one: (-abs(one.change_ns), one.name)

@@ -31,7 +31,7 @@ def arguments(events: Sequence[Event]) -> list[Args]:
     return [e.args or NO_ARGS for e in events]
 
 
-def patched(values: list[Any], fallbacks: Iterable[Any]) -> list[Any]:
+def patch_values(values: list[Any], fallbacks: Iterable[Any]) -> list[Any]:
     """The values, each `None` replaced by its fallback."""
     if None not in values:
         return values
@@ -137,9 +137,9 @@ class Vocabulary:
         if new:
             self._learn(new)
         return {
-            self._column: encoded(codes, self._names.texts),
+            self._column: encode_names(codes, self._names.texts),
             **{
-                column: encoded(self._value_codes[column][codes], self._values[column].texts)
+                column: encode_names(self._value_codes[column][codes], self._values[column].texts)
                 for column in self._meanings
             },
         }
@@ -184,7 +184,7 @@ class Codes(dict[str | None, int]):
         return [name for name in islice(self, first + 1, None) if name is not None]
 
 
-def encoded(codes: Numbers, texts: pa.Array) -> pa.DictionaryArray:
+def encode_names(codes: Numbers, texts: pa.Array) -> pa.DictionaryArray:
     """A dictionary column; negative codes are null."""
     nulls = codes < 0
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=nulls if nulls.any() else None), texts)

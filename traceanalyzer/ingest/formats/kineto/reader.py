@@ -169,9 +169,9 @@ class Reader:
             **times,
             **vocabulary.columns([e.name for e in events]),
             "kind": col.constant(kind, len(events)),
-            "device": self._ids.column(col.patched([a.device for a in args], (e.pid for e in events)), col.INT32),
+            "device": self._ids.column(col.patch_values([a.device for a in args], (e.pid for e in events)), col.INT32),
             "context": self._ids.column([a.context for a in args]),
-            "stream": self._ids.streams(col.patched([a.stream for a in args], (e.tid for e in events))),
+            "stream": self._ids.streams(col.patch_values([a.stream for a in args], (e.tid for e in events))),
             "correlation": self._ids.column([a.correlation for a in args]),
             "external_id": self._external_ids(args),
         }
@@ -208,7 +208,7 @@ class Reader:
         named = pa.array([a.wait_on_stream is not None and a.stream is not None for a in args])
         data = {
             "time_ns": times["start_ns"],
-            "device": self._ids.column(col.patched([a.device for a in args], (e.pid for e in events)), col.INT32),
+            "device": self._ids.column(col.patch_values([a.device for a in args], (e.pid for e in events)), col.INT32),
             "stream": self._ids.streams([a.stream for a in args]),
             "kind": col.constant("wait", len(events)),
             "correlation": self._ids.column([a.correlation for a in args]),
@@ -307,7 +307,7 @@ class Reader:
         self._sink.add("memory_events", pa.table(data))
 
     def _external_ids(self, args: Sequence[Args]) -> pa.Array:
-        return self._ids.column(col.patched([a.external_id for a in args], (a.external_id_old for a in args)))
+        return self._ids.column(col.patch_values([a.external_id for a in args], (a.external_id_old for a in args)))
 
     @property
     def rank(self) -> int | None:

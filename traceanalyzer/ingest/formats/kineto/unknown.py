@@ -24,7 +24,7 @@ def on_a_stream(events: Sequence[Event], ids: col.Integers) -> dict[str, pa.Arra
         "launch": ids.column([a.correlation for a in args]),
         "bytes": ids.column([a.bytes for a in args]),
         "gpu_context": ids.column([a.context for a in args]),
-        "external_id": ids.column(col.patched([a.external_id for a in args], (a.external_id_old for a in args))),
+        "external_id": ids.column(col.patch_values([a.external_id for a in args], (a.external_id_old for a in args))),
         "graph_id": ids.nonzero([a.graph_id for a in args]),
         "graph_node_id": ids.nonzero([a.graph_node_id for a in args]),
     }

@@ -229,7 +229,7 @@ def _report_samples(seen: Seen, database: Database, used: bool, sink: Sink) -> N
     """Say which CPU samples tell nothing, and why. `used` says that the file holds GPU work."""
     stacks = selects.find(database, tables.SAMPLE_STACKS)
     if not seen.samples:
-        if stacks is not None and selects.spelled(database, tables.SAMPLES) is None and database.has_rows(stacks):
+        if stacks is not None and selects.spelling(database, tables.SAMPLES) is None and database.has_rows(stacks):
             message = "the stacks of CPU samples are in the file, but not the samples; export again without --tables"
             sink.health(NOT_RECORDED, INFO, message)
     elif used and not seen.own:
@@ -242,7 +242,7 @@ def _report_samples(seen: Seen, database: Database, used: bool, sink: Sink) -> N
 
 def _report_unreadable(database: Database, table: Table, sink: Sink) -> None:
     """Say that a table with rows could not be read, because a column is missing."""
-    name = selects.spelled(database, table)
+    name = selects.spelling(database, table)
     missing = selects.lacking(database, table, name) if name is not None else []
     if name is None or not missing or not database.has_rows(name):
         return

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from traceanalyzer.ingest.contract import Sink
-from traceanalyzer.ingest.formats.nsys.sqlite.database import Database, stored
+from traceanalyzer.ingest.formats.nsys.sqlite.database import Database, table_source
 from traceanalyzer.units import format_duration
 from traceanalyzer.vocabulary.health import NOT_ALL_READ
 from traceanalyzer.vocabulary.levels import LOW
@@ -63,5 +63,5 @@ def _time(database: Database, name: str) -> int:
         return 0
     sound = "typeof(start) = 'integer' and typeof(\"end\") = 'integer' and \"end\" > start"
     # As a floating-point number, which no sum overflows.
-    found = database.table(f'select total("end" - start) as ns from {stored(name)} where {sound}')
+    found = database.table(f'select total("end" - start) as ns from {table_source(name)} where {sound}')
     return min(int(found["ns"][0].as_py()), _LONGEST) if found else 0

@@ -155,7 +155,7 @@ class _Reading:
             several=len(processes) > 1,
             versions={"NVIDIA driver": facts.driver} if facts.driver else {},
             traits=program.traits(database, names, facts.capture, strings),
-            traced=program.traced(database, facts.capture),
+            traced=program.traced_kinds(database, facts.capture),
             recorded_ns=facts.recorded_ns,
             bounded=facts.bounded,
         )

@@ -35,14 +35,14 @@ def nulls(column: pa.Array) -> Bools:
     return np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), np.bool_)
 
 
-def masked(values: Ints, absent: Bools) -> pa.Array:
+def nullable_ints(values: Ints, absent: Bools) -> pa.Array:
     """A column of integers with nulls."""
     return pa.array(values, mask=absent) if absent.any() else pa.array(values)
 
 
 def processes(global_ids: pa.Array) -> pa.Array:
     """The process of each global id."""
-    return masked((integers(global_ids) >> 24) & PROCESS_BITS, nulls(global_ids))
+    return nullable_ints((integers(global_ids) >> 24) & PROCESS_BITS, nulls(global_ids))
 
 
 def threads(global_ids: pa.Array) -> pa.Array:
@@ -60,10 +60,10 @@ def present(column: pa.Array) -> pa.Array:
     if column.null_count == len(column):
         return column
     values = integers(column)
-    return masked(values, values == 0)
+    return nullable_ints(values, values == 0)
 
 
-def named(keys: pa.Array, name: Callable[[Any], str | None]) -> pa.DictionaryArray:
+def names_by_key(keys: pa.Array, name: Callable[[Any], str | None]) -> pa.DictionaryArray:
     """A dictionary-encoded column of `name(key)`, asked once for each distinct key, null among them."""
     encoded = keys.dictionary_encode(null_encoding="encode")
     names = pa.array([name(key) for key in encoded.dictionary.to_pylist()], pa.string()).dictionary_encode()
@@ -151,7 +151,7 @@ class Devices:
     def physical(self, process: pa.Array, device: pa.Array) -> pa.Array:
         """Physical GPU of each row. A row without a process is taken for one of the only process that the file describes."""
         pid = np.where(nulls(process), self._only_pid, integers(process) & PID_BITS)
-        keys = masked((pid << 32) | integers(device), nulls(device)).dictionary_encode()
+        keys = nullable_ints((pid << 32) | integers(device), nulls(device)).dictionary_encode()
         pairs = [(key >> 32, key & 0xFFFFFFFF) for key in keys.dictionary.to_pylist()]
         gpus = pa.array([self._gpus.get(pair, pair[1]) for pair in pairs], pa.int32())
         return gpus.take(keys.indices)

@@ -53,7 +53,7 @@ def traits(
     return told | (loaded - foreign) | (_given(database) & _SAID_BY_TABLE)
 
 
-def traced(database: Database, capture: Collection[tuple[str, str]]) -> frozenset[str]:
+def traced_kinds(database: Database, capture: Collection[tuple[str, str]]) -> frozenset[str]:
     """What the recorder was asked for, and what it gave."""
     asked = {
         kind

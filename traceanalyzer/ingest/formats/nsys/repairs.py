@@ -41,7 +41,7 @@ class Repairs:
         """The rows that have all that is `needed` to say anything."""
         for name in needed:
             self.incomplete += columns[name].null_count
-            columns = kept(columns, columns[name].is_valid())
+            columns = keep_rows(columns, columns[name].is_valid())
         return columns
 
     def span(self, columns: Columns) -> tuple[Ints, Ints]:
@@ -84,7 +84,7 @@ class Repairs:
             sink.health(NOT_ALL_READ, LOW, message, self.homeless)
 
 
-def kept(columns: Columns, mask: pa.Array) -> Columns:
+def keep_rows(columns: Columns, mask: pa.Array) -> Columns:
     """The rows of `columns` where `mask` is true."""
     if mask.false_count == 0:
         return columns

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.ingest.formats.nsys.events.host import Host
-from traceanalyzer.ingest.formats.nsys.lookups import Strings, integers, named
-from traceanalyzer.ingest.formats.nsys.repairs import Repairs, kept
+from traceanalyzer.ingest.formats.nsys.lookups import Strings, integers, names_by_key
+from traceanalyzer.ingest.formats.nsys.repairs import Repairs, keep_rows
 from traceanalyzer.ingest.formats.nsys.sqlite import tables
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import Columns, EventReader
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import Table
@@ -77,9 +77,9 @@ class Directives:
         for table in tables.OPENMP.values():
             for columns in self._rows(table):
                 # The many threads of a team wait all the time; only one that launches holds up the GPU.
-                own = kept(columns, self._host.of_launching(columns))
+                own = keep_rows(columns, self._host.of_launching(columns))
                 if table is tables.OPENMP["TASK"]:
-                    own = kept(own, pa.array(integers(_column(own, "kind")) != _INITIAL))
+                    own = keep_rows(own, pa.array(integers(_column(own, "kind")) != _INITIAL))
                 yield self._ranges(own, "openmp", _regions(table, own))
         for columns in self._rows(tables.CALLBACKS):
             names = self._strings.names(_column(columns, "name"), "host function")
@@ -127,7 +127,7 @@ def _regions(table: Table, columns: Columns) -> pa.DictionaryArray:
         known = kinds.get(kind) if kind is not None else None
         return f"OpenMP {form.format(known) if known else plain}"
 
-    return named(_column(columns, "kind") if kinds else pa.nulls(len(columns["start"]), pa.int64()), called)
+    return names_by_key(_column(columns, "kind") if kinds else pa.nulls(len(columns["start"]), pa.int64()), called)
 
 
 def _column(columns: Columns, name: str) -> pa.Array:

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.ingest.formats.nsys.lookups import Strings, integers, named, processes
+from traceanalyzer.ingest.formats.nsys.lookups import Strings, integers, names_by_key, processes
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import Columns
@@ -39,7 +39,7 @@ class Domains:
         owner = processes(columns.get("owner", pa.nulls(count, pa.int64()))).fill_null(self._process)
         keys, number = np.unique(np.stack((integers(owner), domain, category)), axis=1, return_inverse=True)
         called = [self.name(*key) for key in keys.T.tolist()]
-        return {"domain": named(pa.array(number.ravel()), called.__getitem__)}
+        return {"domain": names_by_key(pa.array(number.ravel()), called.__getitem__)}
 
     def name(self, process: int, domain: int, category: int) -> str | None:
         """ "NCCL", or "NCCL / tuning" with a category; None for the default domain without one."""

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.ingest.formats.nsys.lookups import Devices, Kinds, integers, named, nulls, processes, threads
+from traceanalyzer.ingest.formats.nsys.lookups import Devices, Kinds, integers, names_by_key, nulls, processes, threads
 from traceanalyzer.ingest.formats.nsys.repairs import Repairs
 from traceanalyzer.ingest.formats.nsys.sqlite import tables
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import EventReader
@@ -42,6 +42,6 @@ def read_faults(
                 rows |= {
                     "device": devices.physical(owner, repairs.small(columns.get("device", nothing))),
                     "count": columns.get("count", nothing),
-                    "access": named(columns.get("access", nothing), kinds.accesses.get),
+                    "access": names_by_key(columns.get("access", nothing), kinds.accesses.get),
                 }
             yield pa.table(rows)

@@ -16,7 +16,7 @@ from traceanalyzer.ingest.formats.nsys.lookups import (
     Kinds,
     Strings,
     integers,
-    named,
+    names_by_key,
     nulls,
     present,
     processes,
@@ -109,13 +109,13 @@ class GpuOps:
             src, dst = kinds.memory_kind(_unpacked(key, 1)), kinds.memory_kind(_unpacked(key, 0))
             return what if src == dst == "unknown" else f"{what} ({src.title()} -> {dst.title()})"
 
-        names = named(_packed(copy, source, target), name)
+        names = names_by_key(_packed(copy, source, target), name)
         return {
             **_computing("memcpy", names),
-            "copy_kind": named(copy, lambda key: kinds.copy(key).kind),
-            "migration_cause": named(columns.get("cause", pa.nulls(rows, pa.int64())), _MIGRATIONS.get),
-            "src_memory": named(source, kinds.memory_kind),
-            "dst_memory": named(target, kinds.memory_kind),
+            "copy_kind": names_by_key(copy, lambda key: kinds.copy(key).kind),
+            "migration_cause": names_by_key(columns.get("cause", pa.nulls(rows, pa.int64())), _MIGRATIONS.get),
+            "src_memory": names_by_key(source, kinds.memory_kind),
+            "dst_memory": names_by_key(target, kinds.memory_kind),
         }
 
     def _memsets(self, columns: Columns, rows: int) -> dict[str, Any]:
@@ -123,11 +123,13 @@ class GpuOps:
             target = self._kinds.memory_kind(key)
             return f"Memset ({target.title()})" if target != "unknown" else "Memset"
 
-        return _computing("memset", named(columns.get("dst", pa.nulls(rows, pa.int64())), name))
+        return _computing("memset", names_by_key(columns.get("dst", pa.nulls(rows, pa.int64())), name))
 
     def _graphs(self, columns: Columns, rows: int) -> dict[str, Any]:
         graphs = columns.get("graph", pa.nulls(rows, pa.int64()))
-        return _computing("graph", named(graphs, lambda key: "CUDA graph" if key is None else f"CUDA graph {key}"))
+        return _computing(
+            "graph", names_by_key(graphs, lambda key: "CUDA graph" if key is None else f"CUDA graph {key}")
+        )
 
 
 # CUPTI's reasons for moving managed memory; 0 and what is not known are no reason.

@@ -15,19 +15,19 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import ascending
 from traceanalyzer.ingest.formats.nsys.events.domains import Domains
-from traceanalyzer.ingest.formats.nsys.events.operators import described
+from traceanalyzer.ingest.formats.nsys.events.operators import describe_ranges
 from traceanalyzer.ingest.formats.nsys.lookups import (
     Ints,
     Strings,
     among,
     integers,
-    named,
+    names_by_key,
     nulls,
     present,
     processes,
     threads,
 )
-from traceanalyzer.ingest.formats.nsys.repairs import Repairs, kept
+from traceanalyzer.ingest.formats.nsys.repairs import Repairs, keep_rows
 from traceanalyzer.ingest.formats.nsys.sqlite import tables
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import Columns, EventReader
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import PROCESS_BITS, Table
@@ -84,7 +84,9 @@ class Host:
             if "ended_by" in columns:
                 place["thread"] = _unless_handed_over(place["thread"], columns)
             unended = pa.array(np.full(len(columns["start"]), last is not None))
-            yield pa.table(place | described(self._texts(columns)) | self._domains.of(columns) | {"open": unended})
+            yield pa.table(
+                place | describe_ranges(self._texts(columns)) | self._domains.of(columns) | {"open": unended}
+            )
 
     def mpi_calls(self, last: int | None = None) -> Iterator[tuple[Table, Columns, pa.Table]]:
         """The rows of MPI's tables, of processes that start GPU work, and batches of `host_ranges` with each call once.
@@ -94,14 +96,14 @@ class Host:
         for table in tables.MPI_CALLS:
             for columns in self._rows(table, last):
                 own = among(integers(_ids(columns, "caller")) >> _OF_PROCESS, self.launching >> _OF_PROCESS)
-                rows = kept(columns, pa.array(own))
+                rows = keep_rows(columns, pa.array(own))
                 yield table, rows, self._calls("mpi", _once(rows))
 
     def os_calls(self, last: int | None = None) -> Iterator[pa.Table]:
         """Batches of `host_ranges` of threads that start GPU work: the many waits of all others hold up no launch."""
         for columns in self._rows(tables.OS_CALLS, last):
             own = among(integers(_ids(columns, "caller")), self.launching)
-            yield self._calls("os", kept(columns, pa.array(own)))
+            yield self._calls("os", keep_rows(columns, pa.array(own)))
 
     def of_launching(self, columns: Columns) -> pa.Array:
         """Which rows are of threads that start GPU work; all where none is known to."""
@@ -131,7 +133,9 @@ class Host:
                 for columns in self._rows(table, which):
                     names = self._strings.names(_ids(columns, "name"), None)
                     if table is tables.CUPTI_OVERHEAD:
-                        kinds = named(_ids(columns, "kind"), lambda key: _CUPTI_OVERHEADS.get(key, "CUPTI: other"))
+                        kinds = names_by_key(
+                            _ids(columns, "kind"), lambda key: _CUPTI_OVERHEADS.get(key, "CUPTI: other")
+                        )
                         names = pc.coalesce(names.dictionary_decode(), kinds.dictionary_decode()).dictionary_encode()
                     yield pa.table(self.placed(columns) | {"name": names})
 
@@ -143,11 +147,11 @@ class Host:
                 columns = columns | {"end": _ids(columns, "end")}
                 ended = columns["end"].is_valid()
                 self._repairs.opened[table.names[0]] += ended.false_count
-                yield kept(columns, ended)
+                yield keep_rows(columns, ended)
         elif self._repairs.opened[table.names[0]]:
             for raw in self._reader.unended(table):
                 columns = _ranges(raw) if table is tables.NVTX else raw
-                columns = kept(columns, columns["start"].is_valid())
+                columns = keep_rows(columns, columns["start"].is_valid())
                 yield columns | {"end": pa.array(np.maximum(integers(columns["start"]), last))}
 
     def placed(self, columns: Columns) -> dict[str, pa.Array]:
@@ -179,7 +183,7 @@ def _ranges(columns: Columns) -> Columns:
     """Those rows of NVTX_EVENTS that are ranges. Exports without event types tell them by their end."""
     kind = integers(_ids(columns, "type"), -1)
     untyped = (kind == -1) & ~nulls(_ids(columns, "end"))
-    return kept(columns, pa.array(np.isin(kind, tables.PUSHED + tables.STARTED) | untyped))
+    return keep_rows(columns, pa.array(np.isin(kind, tables.PUSHED + tables.STARTED) | untyped))
 
 
 def _once(columns: Columns) -> Columns:
@@ -188,7 +192,7 @@ def _once(columns: Columns) -> Columns:
     order = np.lexsort(key)
     new = np.ones(len(order), bool)
     new[order[1:]] = (np.diff(key[:, order]) != 0).any(axis=0)
-    return kept(columns, pa.array(new))
+    return keep_rows(columns, pa.array(new))
 
 
 def _unless_handed_over(thread: pa.Array, columns: Columns) -> pa.Array:

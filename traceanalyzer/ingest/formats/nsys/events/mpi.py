@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.events.host import Host
-from traceanalyzer.ingest.formats.nsys.lookups import Ints, integers, masked, nulls, present, processes
+from traceanalyzer.ingest.formats.nsys.lookups import Ints, integers, nullable_ints, nulls, present, processes
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import Columns
@@ -168,17 +168,17 @@ def _column(columns: Columns, name: str, count: int) -> Ints:
 
 
 def _whole(values: Ints) -> pa.Array:
-    return masked(values, values == _NONE)
+    return nullable_ints(values, values == _NONE)
 
 
 def _natural(values: Ints) -> pa.Array:
     """Negative numbers stand for any tag, any source or none."""
-    return masked(values, values < 0)
+    return nullable_ints(values, values < 0)
 
 
 def _small(values: Ints) -> pa.Array:
     absent = (values < 0) | (values > _LARGEST)
-    return masked(np.where(absent, 0, values), absent).cast(pa.int32())
+    return nullable_ints(np.where(absent, 0, values), absent).cast(pa.int32())
 
 
 def _groups(root: Ints, number: Ints) -> pa.DictionaryArray:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.events import payloads
-from traceanalyzer.ingest.formats.nsys.lookups import Bools, Ints, Strings, integers, masked, processes, threads
+from traceanalyzer.ingest.formats.nsys.lookups import Bools, Ints, Strings, integers, nullable_ints, processes, threads
 from traceanalyzer.ingest.formats.nsys.sqlite import selects
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.vocabulary.health import NOT_ALL_READ, NOT_RECORDED
@@ -104,7 +104,7 @@ class Nccl:
                 "end_ns": pa.array(np.maximum(start, integers(columns["end"]))),
                 "name": name.dictionary_encode(),
                 "group": called.take(pa.array(at)).dictionary_encode(),
-                "group_size": masked(members, members == 0).cast(pa.int32()),
+                "group_size": nullable_ints(members, members == 0).cast(pa.int32()),
                 **_put_and_got(name, _sizes(fields[_SIZE]), members),
             }
         )
@@ -123,7 +123,7 @@ def _put_and_got(name: pa.Array, size: Ints, ranks: Ints) -> dict[str, pa.Array]
 
     def first(*cases: tuple[Bools, Ints]) -> pa.Array:
         values: Ints = np.select([case for case, _ in cases], [value for _, value in cases], none)
-        return masked(values, values < 0)
+        return nullable_ints(values, values < 0)
 
     gathered, scattered, exchanged = (has[word] for word in (_GATHERED, _SCATTERED, _EXCHANGED))
     return {

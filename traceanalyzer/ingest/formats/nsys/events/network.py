@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.ingest.formats.nsys.lookups import integers, named
+from traceanalyzer.ingest.formats.nsys.lookups import integers, names_by_key
 from traceanalyzer.ingest.formats.nsys.repairs import Repairs
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
@@ -32,8 +32,8 @@ def read_network_counters(reader: EventReader, database: Database, repairs: Repa
             yield pa.table(
                 {
                     "time_ns": columns["start"],
-                    "metric": named(number, [metric for metric, _ in told].__getitem__),
-                    "unit": named(number, [unit for _, unit in told].__getitem__),
+                    "metric": names_by_key(number, [metric for metric, _ in told].__getitem__),
+                    "unit": names_by_key(number, [unit for _, unit in told].__getitem__),
                     "value": columns["value"].cast(pa.float64(), safe=False),
                 }
             )

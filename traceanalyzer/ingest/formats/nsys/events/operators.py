@@ -23,7 +23,7 @@ _MOST_DIGITS = 18
 _BEYOND = np.iinfo(np.int64).max // 2
 
 
-def described(texts: pa.Array) -> dict[str, pa.Array]:
+def describe_ranges(texts: pa.Array) -> dict[str, pa.Array]:
     """Name and category of ranges, and the shapes and sequence number that operators have, given texts without a null.
 
     Arguments leave the names of operators, so that they group. A text of another form is a name.

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.ingest.formats.nsys.lookups import Devices, Kinds, integers, named, nulls, processes
+from traceanalyzer.ingest.formats.nsys.lookups import Devices, Kinds, integers, names_by_key, nulls, processes
 from traceanalyzer.ingest.formats.nsys.repairs import Repairs
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
@@ -43,7 +43,7 @@ def read_memory_events(
             # Stored as a signed number: the bits are the address.
             address = columns["address"]
             rows["address"] = pa.array(integers(address).view(np.uint64), mask=nulls(address))
-        kind = named(columns.get("kind", nothing), kinds.memory_kind)
+        kind = names_by_key(columns.get("kind", nothing), kinds.memory_kind)
         on_device = pc.invert(pc.is_in(kind, pa.array(_HOST_MEMORY)))
         yield pa.table(rows).filter(on_device)
 
@@ -84,7 +84,7 @@ def _metrics(
         metric = metrics[key & 0xFFFFFFFF]
         return labels.get((types[key >> 32], metric), f"metric {metric}")
 
-    return named(pa.array(keys), label)
+    return names_by_key(pa.array(keys), label)
 
 
 def _metric_labels(database: Database) -> dict[tuple[int, int], str]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.ingest.formats.nsys.lookups import Bools, Ints, Strings, among, integers, processes, threads
-from traceanalyzer.ingest.formats.nsys.repairs import kept
+from traceanalyzer.ingest.formats.nsys.repairs import keep_rows
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import Columns, EventReader
@@ -100,7 +100,7 @@ def _sample_rows(columns: Columns, wanted: Bools) -> pa.Table:
     """Some of the samples."""
     ids = columns.get("id", pa.nulls(len(wanted), pa.int64()))
     wanted = wanted & np.asarray(columns["start"].is_valid())
-    some = kept({"id": ids, "time_ns": columns["start"], "thread": columns["caller"]}, pa.array(wanted))
+    some = keep_rows({"id": ids, "time_ns": columns["start"], "thread": columns["caller"]}, pa.array(wanted))
     return pa.table(some | {"level": pa.array(np.full(len(some["id"]), _SAMPLE))})
 
 
@@ -123,7 +123,7 @@ def _frame_rows(columns: Columns, strings: Strings) -> pa.Table:
     made_up = np.array([*(_is_made_up(symbol) for symbol in symbols.dictionary.to_pylist()), False], bool)
     sound = (depth >= 0) & (depth < DEEPEST) & (special == 0) & ~made_up[integers(symbols.indices, -1)]
     frames = {"id": columns["id"], "level": pa.array(depth), "name": names}
-    return pa.table(kept(frames, pa.array(sound)))
+    return pa.table(keep_rows(frames, pa.array(sound)))
 
 
 @cache

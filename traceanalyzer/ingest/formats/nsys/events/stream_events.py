@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.ingest.formats.nsys.lookups import Devices, integers, masked, named, nulls, processes
+from traceanalyzer.ingest.formats.nsys.lookups import Devices, integers, names_by_key, nullable_ints, nulls, processes
 from traceanalyzer.ingest.formats.nsys.sqlite import tables
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import EventReader
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import PID_BITS
@@ -24,8 +24,10 @@ def kinds(reader: EventReader) -> Iterator[pa.Table]:
         rows = len(columns["stream"])
         hw, vm = (integers(columns.get(name, pa.nulls(rows, pa.int64())), 0) & 0xFF for name in ("hw", "vm"))
         pid = integers(columns["pid"], 0) & PID_BITS
-        process = masked((hw << 32) | (vm << 24) | pid, nulls(columns["pid"]))
-        batch = pa.table({"process": process, "stream": columns["stream"], "kind": named(columns["flag"], _KINDS.get)})
+        process = nullable_ints((hw << 32) | (vm << 24) | pid, nulls(columns["pid"]))
+        batch = pa.table(
+            {"process": process, "stream": columns["stream"], "kind": names_by_key(columns["flag"], _KINDS.get)}
+        )
         yield batch.filter(pa.array(~nulls(batch["stream"].combine_chunks()) & ~nulls(batch["kind"].combine_chunks())))
 
 
@@ -45,7 +47,7 @@ def read(reader: EventReader, devices: Devices) -> Iterator[pa.Table]:
             batch = {
                 "process": owner,
                 "time_ns": columns.get("start", pa.nulls(rows, pa.int64())),
-                "device": devices.physical(owner, masked(device, ~sound)),
+                "device": devices.physical(owner, nullable_ints(device, ~sound)),
                 **{name: columns[name] for name in ("stream", "correlation", "event")},
                 "kind": pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([kind])),
             }

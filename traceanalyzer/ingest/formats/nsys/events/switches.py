@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.ingest.formats.nsys.lookups import among, integers, processes, threads
-from traceanalyzer.ingest.formats.nsys.repairs import Repairs, kept
+from traceanalyzer.ingest.formats.nsys.repairs import Repairs, keep_rows
 from traceanalyzer.ingest.formats.nsys.sqlite import tables
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import EventReader
 from traceanalyzer.ingest.rows.external_sort import Spool
@@ -47,7 +47,7 @@ def read_runs(reader: EventReader, users: set[int], repairs: Repairs) -> Iterato
                 last = extremes["max"] if last is None else max(last, extremes["max"])
             wanted = among(integers(processes(columns["caller"]), -1), np.array(sorted(users), np.int64))
             wanted &= np.asarray(columns["start"].is_valid()) & np.asarray(columns["on"].is_valid())
-            some = kept(columns, pa.array(wanted))
+            some = keep_rows(columns, pa.array(wanted))
             on = pa.array((integers(some["on"]) != 0).astype(np.int64))
             rows = {"thread": some["caller"], "time_ns": some["start"], "on": on}
             if "cpu" in some:

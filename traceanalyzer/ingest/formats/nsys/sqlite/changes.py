@@ -20,7 +20,7 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.files import open_regular
 from traceanalyzer.ingest.bytes.containers import Note
 from traceanalyzer.ingest.bytes.limits import check_size
-from traceanalyzer.ingest.formats.nsys.sqlite.sqlite_files import bounded
+from traceanalyzer.ingest.formats.nsys.sqlite.sqlite_files import bounded_connection
 from traceanalyzer.vocabulary.health import NOT_ALL_READ
 from traceanalyzer.vocabulary.levels import LOW, MEDIUM
 
@@ -92,7 +92,7 @@ def apply_changes(changes: Changes, copy: Path, shown: Path, allowed: int) -> li
         notes.append(Note(NOT_ALL_READ, MEDIUM, message, 1, shown.name + _JOURNAL))
     if _WAL in changes.belonging:
         frames = _frames(copy.with_name(copy.name + _WAL), copy, shown)
-    with bounded(copy, shown, "mode=rw") as connection:
+    with bounded_connection(copy, shown, "mode=rw") as connection:
         connection.execute("select count(*) from sqlite_master").fetchone()
         _, applied, _ = connection.execute("pragma wal_checkpoint(passive)").fetchone()
     if applied > 0:

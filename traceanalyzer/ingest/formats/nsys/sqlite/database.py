@@ -100,12 +100,12 @@ class Database:
 
     def has_rows(self, table: str) -> bool:
         """Whether a table has any row."""
-        return self.table(f"select 1 as n from {stored(table)} limit 1") is not None
+        return self.table(f"select 1 as n from {table_source(table)} limit 1") is not None
 
     def row_estimate(self, table: str) -> int:
         """About how many rows a table has, without reading it; 0 where it does not tell."""
         try:
-            found = self.table(f"select coalesce(cast(max(rowid) as integer), 0) as n from {quoted(table)}")
+            found = self.table(f"select coalesce(cast(max(rowid) as integer), 0) as n from {quote_identifier(table)}")
         except InputError:
             return 0
         return max(int(found["n"][0].as_py()), 0) if found else 0
@@ -113,7 +113,7 @@ class Database:
     def row_count(self, table: str) -> int:
         """How many rows a table has; 0 where it cannot be asked."""
         try:
-            found = self.table(f"select count(*) as n from {stored(table)}")
+            found = self.table(f"select count(*) as n from {table_source(table)}")
         except InputError:
             return 0
         return int(found["n"][0].as_py()) if found else 0
@@ -123,7 +123,7 @@ class Database:
         if not expressions:
             return 0
         lengths = ", ".join(f"coalesce(max(length(cast({expression} as blob))), 0)" for expression in expressions)
-        found = self.table(f"select {lengths} from {stored(table)}")
+        found = self.table(f"select {lengths} from {table_source(table)}")
         longest = max(column[0].as_py() for column in found.columns) if found else 0
         if longest > LONGEST_TEXT:
             raise InputError(
@@ -164,14 +164,14 @@ class Database:
         return pa.Table.from_batches(batches) if batches else None
 
 
-def quoted(identifier: str) -> str:
+def quote_identifier(identifier: str) -> str:
     """An SQL identifier."""
     return '"' + identifier.replace('"', '""') + '"'
 
 
-def stored(table: str) -> str:
+def table_source(table: str) -> str:
     """A table to select from, as its rows lie: what an index says of them may be something else, and in another order."""
-    return f"{quoted(table)} not indexed"
+    return f"{quote_identifier(table)} not indexed"
 
 
 def literal(text: str) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
-from traceanalyzer.ingest.formats.nsys.sqlite.database import BATCH_ROWS, Database, quoted, stored
+from traceanalyzer.ingest.formats.nsys.sqlite.database import BATCH_ROWS, Database, quote_identifier, table_source
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import Table
 from traceanalyzer.vocabulary.health import NOT_ALL_READ
 from traceanalyzer.vocabulary.levels import LOW
@@ -85,9 +85,10 @@ class EventReader:
         plain = selects.plain(self._database, table, name)
         known = selects.tolerant(self._database, table, name)
         misfits = ", ".join(
-            f"sum({plain[field]} is not null and {known[field]} is null) as {quoted(field)}" for field in known
+            f"sum({plain[field]} is not null and {known[field]} is null) as {quote_identifier(field)}"
+            for field in known
         )
-        found = self._database.table(f"select {misfits} from {stored(name)}")
+        found = self._database.table(f"select {misfits} from {table_source(name)}")
         for field, count in found.to_pylist()[0].items() if found else ():
             if count:
                 message = "cells that hold something else than a number count as unknown"
@@ -95,7 +96,7 @@ class EventReader:
 
 
 def _select(known: dict[str, str], name: str) -> str:
-    return f"select {', '.join(dict.fromkeys(known.values()))} from {stored(name)}"
+    return f"select {', '.join(dict.fromkeys(known.values()))} from {table_source(name)}"
 
 
 def _columns(batch: pa.RecordBatch, known: dict[str, str]) -> Columns:

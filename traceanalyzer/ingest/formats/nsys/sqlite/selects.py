@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from traceanalyzer.ingest.formats.nsys.sqlite.database import LONGEST_TEXT, Database, quoted, stored
+from traceanalyzer.ingest.formats.nsys.sqlite.database import LONGEST_TEXT, Database, quote_identifier, table_source
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import (
     NUMBER,
     NVTX,
@@ -25,11 +25,11 @@ from traceanalyzer.ingest.formats.nsys.sqlite.tables import (
 
 def find(database: Database, table: Table) -> str | None:
     """The file's name of a table that has all required fields; None when it is not there or lacks one."""
-    found = spelled(database, table)
+    found = spelling(database, table)
     return found if found is not None and not lacking(database, table, found) else None
 
 
-def spelled(database: Database, table: Table) -> str | None:
+def spelling(database: Database, table: Table) -> str | None:
     """The file's name of a table, whatever its columns; None when it is not there."""
     return next((found for name in table.names if (found := database.find(name)) is not None), None)
 
@@ -60,8 +60,8 @@ def select(database: Database, table: Table, where: str = "", order: str = "") -
         return None
     known = tolerant(database, table, found)
     absent = {field.name: "''" if field.kind == TEXT else "null" for field in table.fields}
-    chosen = ", ".join(f"{value} as {quoted(name)}" for name, value in (absent | known).items())
-    sql = f"select * from (select {chosen} from {stored(found)})"
+    chosen = ", ".join(f"{value} as {quote_identifier(name)}" for name, value in (absent | known).items())
+    sql = f"select * from (select {chosen} from {table_source(found)})"
     return sql + (f" where {where}" if where else "") + (f" order by {order}" if order else "")
 
 
@@ -74,13 +74,13 @@ def payload_rows(database: Database, most: int) -> str | None:
     known = tolerant(database, NVTX, found)
     fields = [field for field in NVTX.fields if field.name not in ("ended_by", "category")]
     absent = {field.name: "''" if field.kind == TEXT else "cast(null as integer)" for field in fields}
-    chosen = ", ".join(f"{known.get(name, none)} as {quoted(name)}" for name, none in absent.items())
-    blob = quoted(column)
+    chosen = ", ".join(f"{known.get(name, none)} as {quote_identifier(name)}" for name, none in absent.items())
+    blob = quote_identifier(column)
     payload = f"case typeof({blob}) when 'blob' then hex({blob}) when 'text' then {blob} else '' end as payload"
     kinds = ", ".join(map(str, PUSHED + STARTED))
     has = f"{blob} is not null and length({blob}) <= {2 * most}"
     return (
-        f"select * from (select {chosen}, {payload} from {stored(found)} where {has}) "
+        f"select * from (select {chosen}, {payload} from {table_source(found)} where {has}) "
         f'where "start" is not null and "end" is not null and "type" in ({kinds})'
     )
 
@@ -94,7 +94,7 @@ def only_process(database: Database, among: tuple[Table, ...]) -> int:
     known = [(name, tolerant(database, table, name).get(OWNER.name)) for table, name in found]
     if all(owner is not None for _, owner in known):
         return 0
-    owners = [f"select {owner} as owner from {stored(name)}" for name, owner in known if owner is not None]
+    owners = [f"select {owner} as owner from {table_source(name)}" for name, owner in known if owner is not None]
     if not owners:
         return 0
     process = f"(owner >> 24) & {PROCESS_BITS}"
@@ -113,7 +113,7 @@ _NUMBER_CELL = "case when typeof({0}) in ('integer', 'real') then cast({0} as re
 
 
 def _columns(field: Field, columns: dict[str, str]) -> list[str]:
-    return [quoted(columns[name.lower()]) for name in field.accepts if name.lower() in columns]
+    return [quote_identifier(columns[name.lower()]) for name in field.accepts if name.lower() in columns]
 
 
 def _expressions(

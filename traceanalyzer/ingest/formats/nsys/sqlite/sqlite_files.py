@@ -59,7 +59,7 @@ def unreadable(path: Path, reason: object) -> InputError:
 
 
 @contextlib.contextmanager
-def bounded(path: Path, shown: Path, how: str = IMMUTABLE) -> Iterator[sqlite3.Connection]:
+def bounded_connection(path: Path, shown: Path, how: str = IMMUTABLE) -> Iterator[sqlite3.Connection]:
     """A connection whose statements end: each is given up when it does more than a sound file of this size asks for.
 
     Raises InputError, which names the file as `shown`, for that and for whatever else SQLite objects to.
@@ -94,7 +94,7 @@ def bounded(path: Path, shown: Path, how: str = IMMUTABLE) -> Iterator[sqlite3.C
 def read_schema(path: Path, shown: Path) -> list[Entry]:
     """The tables and views of a file. Raises InputError for a schema that is damaged, endless, or needs code of SQLite's extensions."""
     entries = []
-    with bounded(path, shown) as connection:
+    with bounded_connection(path, shown) as connection:
         for kind, name, sql in connection.execute("select type, name, substr(sql, 1, 24) from sqlite_master"):
             if sql is not None and not str(sql).upper().startswith(_STATEMENTS):
                 raise InputError(
@@ -111,7 +111,7 @@ def check_pages(path: Path, shown: Path) -> None:
     What is changed inside of a cell cannot: SQLite keeps no checksums.
     """
     # In a thread, so that an interrupt need not wait for the end.
-    with bounded(path, shown) as connection, ThreadPoolExecutor(1) as beside:
+    with bounded_connection(path, shown) as connection, ThreadPoolExecutor(1) as beside:
         try:
             found = beside.submit(lambda: connection.execute("pragma quick_check(1)").fetchall()).result()
         except BaseException:
