@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.analysis.evidence import rules_about
 from traceanalyzer.analysis.examine import Examination, about_the_job
 from traceanalyzer.analysis.job import job_of
 from traceanalyzer.analysis.join import Join, gpu_names
@@ -44,11 +45,11 @@ from traceanalyzer.result.document import (
     Steps,
 )
 from traceanalyzer.result.settings import Settings
-from traceanalyzer.result.verdict import Split, judge, one_gpu, unjudged_headline, verdict_on_evidence
+from traceanalyzer.result.verdict import Split, judge, one_gpu, unjudged_headline, verdict_on_evidence, with_evidence
 from traceanalyzer.result.words.gpu_names import shared_name
 from traceanalyzer.result.words.outside import with_outside
 from traceanalyzer.version import VERSION
-from traceanalyzer.vocabulary.levels import CLEAN, HIGH
+from traceanalyzer.vocabulary.levels import CLEAN, HIGH, MEDIUM
 from traceanalyzer.vocabulary.lines import BUSY_LINES, COMPUTE, IDLE, LINES, column
 
 _SUMMED = (
@@ -102,8 +103,16 @@ def job_result(
     traits = frozenset(tables.table("program")["name"].to_pylist())
     recorded = frozenset(kind for one in inputs for kind in one.traced)
     ranks = {one.ordinal: one.rank for one in inputs}
+    # Evidence that is judged alone hides nothing of what traces tell.
+    aside = {one.ordinal for one in inputs if one.witness is not None} if any(not one.witness for one in inputs) else ()
     health = [
-        Health(row["code"], row["severity"], row["message"], row["count"], ranks.get(row["rank"]))
+        Health(
+            row["code"],
+            MEDIUM if row["rank"] in aside and row["severity"] == HIGH else row["severity"],
+            row["message"],
+            row["count"],
+            ranks.get(row["rank"]),
+        )
         for row in tables.table("health").to_pylist()
     ]
     ledger = tables.table("ledger").to_pylist()
@@ -134,7 +143,10 @@ def job_result(
     )
     if evidence and not result.inputs:
         return replace(result, verdict=verdict_on_evidence(result, first_sentences))
-    return replace(result, verdict=with_outside(result.verdict, result.recordings, result.findings))
+    verdict = with_outside(result.verdict, result.recordings, result.findings)
+    about = {rule.id for rule in rules_about(rules, {one.kind for one in evidence if one.placed_by}, alone=True)}
+    told_of = [finding for finding in result.findings if finding.rule in about]
+    return replace(result, verdict=with_evidence(verdict, told_of, first_sentences))
 
 
 def job_tables(parts: Sequence[Examination], join: Join, health: pa.Table) -> Catalog:

@@ -105,5 +105,5 @@ class Catalog:
 
 def lacking(needed: Needs, formats: Collection[str]) -> str:
     """The reason of what a table needs, and how the profilers that write these formats record it."""
-    ways = (kind.recorded_with.get(needed.table) for kind in kinds_of(FORMATS) if kind.name in formats)
+    ways = (kind.recorded_with.get(needed.events or needed.table) for kind in kinds_of(FORMATS) if kind.name in formats)
     return "; ".join([needed.reason, *filter(None, ways)])

@@ -15,13 +15,15 @@ Fill = int | tuple[str, ...]
 class Needs:
     """The table that must have rows for a derived one to say something about the program, and what to say when it has none.
 
-    `settings` are what would record it, as `doctor` names them; how a profiler does that, its format says. `always_recorded` is true of
-    work that any recording of a GPU holds, so that none of it means that none ran.
+    `settings` are what would record it, as `doctor` names them; how a profiler does that, its format says of the table
+    of `events`, where that is not `table` itself. `always_recorded` is true of work that any recording of a GPU holds, so that none of
+    it means that none ran.
     """
 
     table: str
     reason: str
     settings: tuple[str, ...] = ()
+    events: str | None = None
     always_recorded: bool = False
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeVar
 
-from traceanalyzer.result.document import Result, Verdict
+from traceanalyzer.result.document import Finding, Result, Verdict
 from traceanalyzer.units import format_duration, format_share
 from traceanalyzer.vocabulary.levels import HIGH, SEVERITIES
 from traceanalyzer.vocabulary.lines import COMPUTE
@@ -189,6 +189,17 @@ def verdict_on_evidence(result: Result, first_sentences: Mapping[str, str]) -> V
     if worst := [finding for level in reversed(SEVERITIES) for finding in result.findings if finding.severity == level]:
         return Verdict(UNKNOWN.name, f"{first_sentences[worst[0].message]}.")
     return Verdict(UNKNOWN.name, "Nothing worth fixing was found.")
+
+
+def with_evidence(verdict: Verdict, about: Sequence[Finding], first_sentences: Mapping[str, str]) -> Verdict:
+    """The verdict, with a sentence more on what evidence beside the traces tells: the gravest of the findings `about` it."""
+    worst = next((one for level in reversed(SEVERITIES) for one in about if one.severity == level), None)
+    if worst is None:
+        return verdict
+    said = first_sentences[worst.message]
+    if said.lower() in verdict.headline.lower():
+        return verdict
+    return replace(verdict, headline=f"{verdict.headline} {said}.")
 
 
 def _judged(timed: Sequence[Split], job: Split) -> Verdict:

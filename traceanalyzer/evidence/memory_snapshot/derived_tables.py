@@ -367,7 +367,7 @@ DERIVED = (
         f"{_HERE}.reserve:device_memory",
         ("memory_stats", _HISTORIES, "snapshot_segments", "devices"),
         DEVICE_MEMORY,
-        replace(NO_MEMORY, table="device_memory"),
+        replace(NO_MEMORY, table="device_memory", events=NO_MEMORY.table),
         small=True,
         label="{peak_reserved} reserved[, {peak_allocated} in use]",
     ),

@@ -6,7 +6,7 @@ from traceanalyzer.evidence.memory_snapshot.reading.device import Device, Device
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.units import format_bytes
 from traceanalyzer.vocabulary.health import NOT_ALL_READ, NOT_RECORDED
-from traceanalyzer.vocabulary.levels import LOW, MEDIUM
+from traceanalyzer.vocabulary.levels import HIGH, LOW, MEDIUM
 
 HOW_TO_RECORD = "torch.cuda.memory._record_memory_history(max_entries=..., stacks='python')"
 
@@ -55,7 +55,7 @@ def of_device(sink: Sink, device: Device, rows: DeviceRows) -> None:
     if rows.below_zero:
         sink.health(
             NOT_ALL_READ,
-            MEDIUM,
+            HIGH,
             f"{gpu}: the history gives back more memory than there was, so levels before it are wrong",
         )
     if rows.contradictions.reused:
