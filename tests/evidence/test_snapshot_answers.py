@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evidence.snapshot_program import MiB, Program, line
+from tests.support.comparisons import capture
 from traceanalyzer.derive.ledger.tables import GAPS, LEDGER
 from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.evidence.memory_snapshot.answers.drawing import (
@@ -29,6 +30,8 @@ from traceanalyzer.evidence.memory_snapshot.answers.periods import period_of
 from traceanalyzer.evidence.memory_snapshot.answers.reserve import device_memory, snapshot_traffic
 from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.schema import API_CALLS, DEVICES, STEPS
+from traceanalyzer.result.captures.capture import Value
+from traceanalyzer.result.comparing.figures import figure_changes, figures_headline
 
 Tables = dict[str, pa.Table]
 NN = [("/venv/lib/python3.12/site-packages/torch/nn/modules/linear.py", 134, "forward", False)]
@@ -495,3 +498,22 @@ def test_a_sequence_that_repeats_is_found(period, times, before):
 @given(st.lists(st.integers(0, 50), unique=True, max_size=50))
 def test_what_never_repeats_has_no_period(tokens):
     assert period_of(np.array(tokens, np.int64)) is None
+
+
+def test_comparing_says_whose_memory_grew():
+    sides = [
+        {"peak": 113, "growth": 0, "peak[a.py:1 (step)]": 65, "peak[b.py:2 (step)]": 48},
+        {"peak": 257, "growth": 16, "peak[a.py:1 (step)]": 65, "peak[c.py:3 (step)]": 192},
+    ]
+    base, new = (
+        capture(metrics={f"memory_snapshot.{name}": Value(value * MiB, "bytes") for name, value in held.items()})
+        for held in sides
+    )
+    changes = figure_changes(base, new)
+    assert [(one.name.partition(".")[2], one.base, one.new) for one in changes] == [
+        ("peak", 113 * MiB, 257 * MiB),
+        ("peak[c.py:3 (step)]", 0, 192 * MiB),
+        ("peak[b.py:2 (step)]", 48 * MiB, 0),
+        ("growth", 0, 16 * MiB),
+    ]
+    assert figures_headline(changes).startswith("How much more memory each step leaves in use on one GPU: 16 MiB")

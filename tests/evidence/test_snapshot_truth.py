@@ -150,6 +150,14 @@ def test_a_snapshot_beside_its_trace_says_the_same(name):
 
 
 @needs_corpus
+@pytest.mark.parametrize("name", FIRST)
+def test_the_verdict_beside_a_trace_says_it_too(name):
+    headline = beside(name).verdict.headline
+    assert HEADLINES[name].removesuffix(".").lower() in headline.lower()
+    assert headline.startswith("GPU 0 ")
+
+
+@needs_corpus
 def test_cpp_stacks_and_no_marks():
     result = ta.analyze(ta.load(CORPUS / "extras" / "memory_snapshot.pickle"))
     assert result.findings[0].rule == "MEM005"

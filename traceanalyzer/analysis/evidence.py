@@ -209,7 +209,7 @@ def _clock(
 def measured(kind: Evidence, tables: Tables) -> Iterator[tuple[str, Value]]:
     """The figures of a kind by their full names. Raises KeyError for one that it does not declare."""
     for name, value in kind.measure(tables).items():
-        yield f"{kind.name}.{name}", Value(value, kind.figures[name].unit)
+        yield f"{kind.name}.{name}", Value(value, kind.figures[name.partition("[")[0]].unit)
 
 
 @cache

@@ -39,10 +39,12 @@ __all__ = [
 class Evidence(Kind):
     """One kind of evidence; what most kinds have in common is here.
 
-    Columns of `tables` called `…_ns` are moments: they are moved onto the clock of the trace that a file is placed beside. Each table
-    has the column `rank`, which is filled in later. `several` says that more than one file may be beside one trace. `rules` is a folder
-    of rules (FAMILY/ID-slug.yaml), for kinds of other packages: the others have theirs in `rules/NAME`. `figures` are what `measure`
-    gives, by the name that follows the kind's and a dot: what `compare` shows and `check` holds budgets against.
+    Columns of `tables` called `…_ns` are moments: they are moved onto the clock of the trace that a file is placed beside. Each
+    table has the column `rank`, which is filled in later. `several` says that more than one file may be beside one trace. `rules`
+    is a folder of rules (FAMILY/ID-slug.yaml), for kinds of other packages: the others have theirs in `rules/NAME`. `figures` are
+    what `measure` gives, by the name that follows the kind's and a dot: what `compare` shows and `check` holds budgets against. A
+    measured name may end with whose it is between brackets (`peak[train.py:33]`): `compare` then says of whom a figure grew or fell
+    most, and one without is 0.
     """
 
     role: Role = "beside"

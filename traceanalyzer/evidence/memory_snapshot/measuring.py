@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
+from traceanalyzer.evidence.memory_snapshot.answers.owners import NO_FRAME
 from traceanalyzer.model.tables import Tables
+
+MOST_OWNERS = 50
 
 
 def measure(tables: Tables) -> Mapping[str, int | float]:
@@ -18,4 +22,14 @@ def measure(tables: Tables) -> Mapping[str, int | float]:
     grown = [row["growth"] for row in memory if row["growth"] is not None]
     if grown:
         found["growth"] = max(grown)
+    if "peak" in found:
+        found |= {f"peak[{place}]": held for place, held in _owners(tables).most_common(MOST_OWNERS)}
     return found
+
+
+def _owners(tables: Tables) -> Counter[str]:
+    """Bytes at the peak by who asked for them, all GPUs together."""
+    held: Counter[str] = Counter()
+    for row in tables.table("snapshot_owners").to_pylist():
+        held[row["place"] or NO_FRAME] += row["peak_bytes"] or 0
+    return held

@@ -7,22 +7,38 @@ from dataclasses import dataclass
 
 from traceanalyzer.names import capitalized
 from traceanalyzer.result.captures.capture import Capture
-from traceanalyzer.result.captures.metrics import evidence_figures
+from traceanalyzer.result.captures.metrics import Figure, evidence_figures
 from traceanalyzer.result.comparing.comparison import FigureChange
 from traceanalyzer.units import format_value
 
-_NAMED = 3
+_NAMED, _OWNERS = 3, 5
 
 
 def figure_changes(base: Capture, new: Capture) -> list[FigureChange]:
     """One a figure of evidence that either side has, in the order of their declaration."""
-    found = []
+    found: list[FigureChange] = []
     for name, one in evidence_figures().items():
         before, after = base.metrics.get(name), new.metrics.get(name)
         if before or after:
             values = (side.value if side else None for side in (before, after))
             found.append(FigureChange(name, one.about, one.unit, *values))
+        if before and after:
+            found += _by_owner(name, one, base, new)
     return found
+
+
+def _by_owner(name: str, one: Figure, base: Capture, new: Capture) -> list[FigureChange]:
+    """Whose part of a figure that both sides have changed most: few, and none that stayed as it was."""
+    start = f"{name}["
+    changes = []
+    for own in dict.fromkeys([*base.metrics, *new.metrics]):
+        if own.startswith(start):
+            before, after = (float(side.metrics[own].value) if own in side.metrics else 0.0 for side in (base, new))
+            about = f"{one.about}, of {own.removeprefix(start).removesuffix(']')}"
+            changes.append(FigureChange(own, about, one.unit, before, after))
+    changed = [change for change in changes if change.base != change.new]
+    changed.sort(key=lambda change: -abs((change.new or 0) - (change.base or 0)))
+    return changed[:_OWNERS]
 
 
 @dataclass(frozen=True)
@@ -67,7 +83,9 @@ def figure_words(one: FigureChange) -> str:
 
 def figures_headline(figures: list[FigureChange]) -> str:
     """The first sentence on two sides of evidence alone."""
-    changed = [one for one in figures if one.base != one.new]
+    changed = [one for one in figures if one.base != one.new and "[" not in one.name]
+    # What is new altogether weighs more than what grew.
+    changed.sort(key=lambda one: one.base != 0)
     if not changed:
         return "No figure differs."
     said = "; ".join(f"{one.about}: {figure_words(one)}" for one in changed[:_NAMED])
