@@ -27,8 +27,8 @@ from traceanalyzer.errors import TraceAnalyzerError
 from traceanalyzer.ingest.formats.kineto.text.decode import Events
 from traceanalyzer.ingest.formats.kineto.text.opening import NoEventsError
 from traceanalyzer.ingest.formats.kineto.text.splitter import Splitter
-from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.stores.store import MANIFEST
+from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.result.document import Result
 
 # All rules run on every so many of the traces that can be read; they take most of the time and have tests of their own.
@@ -164,7 +164,7 @@ def _judge(trace: ta.Trace, data: bytes, config: Config | None = None) -> None:
     """The tables are what the schema says, and every nanosecond of a window is on one line."""
     for name, table in trace.tables.items():
         table.validate(full=True)
-        assert table.schema == EVENT_TABLES[name].schema, name
+        assert table.schema == table_specs()[name].schema, name
     if not _rarely(data):
         for part in parts_of(trace):
             for row in part.catalog(Config()).table("ledger").to_pylist():

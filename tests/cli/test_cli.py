@@ -454,12 +454,13 @@ def test_own_rules_and_rules_that_are_switched_off(capsysbinary, tmp_path, monke
 def test_scenarios_and_the_schema_are_written_out(capsysbinary):
     assert "\nlaunch_bound " in run(capsysbinary, "rules", "scenarios")[1]
     assert "INP001" not in run(capsysbinary, "rules", "schema")[1]
-    assert json.loads(run(capsysbinary, "rules", "schema")[1])["properties"]["from"]["enum"]
+    assert json.loads(run(capsysbinary, "rules", "schema")[1])["$defs"]["table"]["enum"]
 
 
 def test_set_changes_a_threshold(capsysbinary, trace):
     assert "INP001" in run(capsysbinary, "analyze", trace)[1]
-    assert "INP001" not in run(capsysbinary, "analyze", trace, "--set", "INP001.least=99%")[1]
+    silenced = run(capsysbinary, "analyze", trace, "--set", "INP001.least=99%")[1]
+    assert "[INP001" not in silenced and "INP001.least = 99% (default 5.0%)" in silenced
     assert "did you mean 'INP001'" in refused(capsysbinary, "analyze", trace, "--set", "INP01.least=5%")
     assert "INP001.least is a share" in refused(capsysbinary, "analyze", trace, "--set", "INP001.least=5ms")
     assert "write it as" in refused(capsysbinary, "analyze", trace, "--set", "INP001")

@@ -34,7 +34,7 @@ from traceanalyzer.config import Config
 from traceanalyzer.doctor import diagnose
 from traceanalyzer.errors import TraceAnalyzerError
 from traceanalyzer.ingest.storing import ingest_to_store
-from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.render.doctor import render_diagnosis
 from traceanalyzer.render.text import render_text
 from traceanalyzer.report.html import render_html
@@ -233,7 +233,7 @@ def outcome_of(path: Path, number: int) -> int:
         if number % STORED == 0:
             for name, table in trace.tables.items():
                 table.validate(full=True)
-                assert table.schema == EVENT_TABLES[name].schema
+                assert table.schema == table_specs()[name].schema
             stored = path.with_name("store")
             ingest_to_store([path], stored, "test")
             again = ta.load(stored)

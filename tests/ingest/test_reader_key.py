@@ -46,9 +46,10 @@ def test_all_that_reading_imports_is_part_of_the_key() -> None:
         "files.py",
         "evidence/contract.py",
     } <= found
-    assert not {
-        name for name in found if name.startswith(("report/", "render/", "cli/", "engine/", "derive/", "analysis/"))
-    }
+    assert not {name for name in found if name.startswith(("report/", "render/", "cli/", "engine/", "analysis/"))}
+    # A kind of evidence may declare a table as one of derive's, and reads nothing by what makes that.
+    derived = {Path(name).name for name in found if name.startswith("derive/")}
+    assert derived <= {"__init__.py", "columns.py", "tables.py"}
 
 
 def test_what_a_process_has_imported_by_then_is_in_it() -> None:

@@ -312,8 +312,8 @@ def test_a_manifest_that_is_none_is_one_line(capsysbinary, two, content):
 def test_one_process_at_a_time_writes_a_store(capsysbinary, two):
     before = sorted(path.name for path in two.iterdir())
     code = (
-        "import sys, time; from pathlib import Path; from traceanalyzer.locks import locked\n"
-        "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(600)"
+        "import sys, time; from pathlib import Path; from traceanalyzer.locks import hold_lock\n"
+        "with hold_lock(Path(sys.argv[1])): print('held', flush=True); time.sleep(600)"
     )
     env = {**os.environ, "PYTHONPATH": str(Path(ta.__file__).parents[1])}
     lock = shelf_of(two / "a") / "lock"

@@ -14,7 +14,7 @@ from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.formats.nsys.importer import NsysImporter
 from traceanalyzer.ingest.registry import find_sources
 from traceanalyzer.ingest.rows.collector import Collector
-from traceanalyzer.model.schema import EVENT_TABLES
+from traceanalyzer.model.table_specs import table_specs
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -112,7 +112,7 @@ class Collected:
         self.progress = 0
 
     def add(self, table: str, batch: pa.Table | pa.RecordBatch) -> None:
-        spec = EVENT_TABLES[table]
+        spec = table_specs()[table]
         assert "rank" not in batch.schema.names
         for field in batch.schema:
             column = spec.column(field.name)
@@ -132,7 +132,7 @@ class Collected:
     def finish(self, facts: FileFacts) -> None:
         self.facts = facts
         for name, blocks in self._collector.tables(facts):
-            rows = [EVENT_TABLES[name].empty(), *blocks]
+            rows = [table_specs()[name].empty(), *blocks]
             self._tables[name] = pa.concat_tables(rows).unify_dictionaries().combine_chunks().drop_columns(["rank"])
 
     def table(self, name: str) -> pa.Table:

@@ -19,7 +19,7 @@ pytestmark = IN_BROWSER
 KERNELS = 40_000
 RARE = 2_000
 """Every so manieth kernel is a rare one."""
-LIMIT = 2_450_000
+LIMIT = 980_000
 
 
 @pytest.fixture(scope="module")

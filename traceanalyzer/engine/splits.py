@@ -40,7 +40,7 @@ Gpu = tuple[int, int]
 
 @dataclass(frozen=True)
 class Told:
-    """What is known of all GPUs: the tables `ledger` and `step_ledger`, `claimed` (see `claim_sums`), `culprits` as in CULPRITS, the
+    """What is known of all GPUs: the tables `ledger` and `step_ledger`, `claim_sums` (see `claim_sums`), `culprits` as in CULPRITS, the
     `findings` about one GPU and those about the whole `job`, the largest gain first, and their `first_sentences` by message."""
 
     ledger: pa.Table

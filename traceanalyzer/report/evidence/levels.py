@@ -30,11 +30,9 @@ MOST_POINTS = 500
 MOST_SPANS, NAMED_SPANS = 200, 12
 BELOW, ABOVE = -0.05, 0.05
 """Where stretches and labels of marks lie, as shares of the highest sum."""
-LETTER = 0.018
-"""About what a letter takes of a chart's width, where it is narrow."""
-TO_THE_LEFT = 0.6
-"""Names of marks that lie further to the right than this share of the width stand to the left of them."""
 OTHERS = "others"
+NARROW, LETTER = 280, 7
+"""How wide the chart is on a phone, and a letter of its labels, in px: what has room there has room everywhere."""
 
 
 def levels_chart(levels: Levels, id_: str) -> Chart | None:
@@ -61,7 +59,7 @@ def levels_chart(levels: Levels, id_: str) -> Chart | None:
         _area(name, colour, at(times[shown]), round_values(series[shown], unit), unit_name)
         for name, colour, series in _stacked([name for name, _ in levels.series], values)
     ]
-    data += _spans(levels.spans, at, BELOW * peak / unit, at(times[-1:])[0])
+    data += _spans(levels.spans, at, BELOW * peak / unit, (int(times[0]), int(times[-1])))
     data += _marks(levels.marks, at, times, sums, ABOVE * peak / unit, unit)
     # A height that is reached again and again, or from the beginning on, has no moment.
     top = sums == sums[highest]
@@ -126,8 +124,11 @@ def _area(name: str, colour: str, x: list[float], y: list[float], unit: str) -> 
     }
 
 
-def _spans(spans: Sequence[Mark], at: Callable[[Any], list[Any]], height: float, whole_axis: float) -> list[Dict]:
-    """Stretches as lines, each a little shorter than it is so that neighbours can be told apart; few ones with their names."""
+def _spans(
+    spans: Sequence[Mark], at: Callable[[Any], list[Any]], height: float, ends_of: tuple[int, int]
+) -> list[Dict]:
+    """Stretches as lines, each a little shorter than it is so that neighbours can be told apart; few ones with their names, as far as
+    these have room between the first and the last moment drawn."""
     first = list(spans[:MOST_SPANS])
     if not first:
         return []
@@ -148,20 +149,55 @@ def _spans(spans: Sequence[Mark], at: Callable[[Any], list[Any]], height: float,
     }
     if len(spans) > NAMED_SPANS:
         return [line]
-    named = _apart(starts, [one.label for one in first], whole_axis)
-    heights = [round(2.1 * height, 4)] * len(named)
-    return [line, _texts([starts[i] for i in named], heights, [first[i].label for i in named], "middle right")]
+    named = _names_below(first, *ends_of)
+    moments, names, places = zip(*named, strict=True) if named else ((), (), ())
+    return [line, _texts(at(moments), [round(2.1 * height, 4)] * len(named), names, places)]
 
 
-def _apart(starts: Sequence[float], names: Sequence[str], axis_length: float) -> list[int]:
-    """Which of some names, from left to right, find room behind the one before."""
-    chosen: list[int] = []
-    free = -float("inf")
-    for i in sorted(range(len(starts)), key=lambda i: starts[i]):
-        if starts[i] >= free:
-            chosen.append(i)
-            free = starts[i] + (len(names[i]) + 1) * LETTER * axis_length
-    return chosen
+def _names_below(spans: Sequence[Mark], first: int, last: int) -> list[tuple[int, str, str]]:
+    """The names of stretches that have room between two moments: where each is, its text and which way it goes from there.
+
+    Where they have not, all but the first are without the words that they have in common: step 0, 1, 2.
+    """
+    names = [_brief(one.label) for one in spans]
+    if all(_width(name, first, last) <= one.end_ns - one.start_ns for one, name in zip(spans, names, strict=True)):
+        return [(one.start_ns, name, "middle right") for one, name in zip(spans, names, strict=True)]
+    before = {name.rpartition(" ")[0] for name in names}
+    common = len(before.pop()) if len(before) == 1 else 0
+    found: list[tuple[int, str, str]] = []
+    free = first
+    for one, name in zip(spans, names, strict=True):
+        short = name[common:].lstrip() or name
+        end = one.start_ns + _width(short, first, last)
+        if not found and end - _width(name, first, last) >= first:
+            found.append((end, name, "middle left"))
+            free = end
+        elif one.start_ns >= free:
+            shown = short if found else name
+            found.append((one.start_ns, shown, "middle right"))
+            free = one.start_ns + _width(shown, first, last)
+    return found
+
+
+def _width(name: str, first: int, last: int) -> int:
+    """How much of the time between two moments a label takes, in ns."""
+    return (len(name) * LETTER + LETTER) * (last - first) // NARROW
+
+
+def _towards_the_middle(marks: Sequence[Mark], first: int, last: int) -> list[str]:
+    """Which way the labels of marks go, so that none is cut off at an edge."""
+    return [
+        "top right"
+        if one.start_ns + (width := _width(_brief(one.label), first, last)) <= last
+        else "top left"
+        if one.start_ns - width >= first
+        else "top center"
+        for one in marks
+    ]
+
+
+def _brief(name: str) -> str:
+    return name if len(name) <= 40 else name[:39] + "…"
 
 
 def _marks(
@@ -180,7 +216,6 @@ def _marks(
     held = sums[np.clip(np.searchsorted(times, starts, side="right") - 1, 0, len(times) - 1)]
     heights = [round(float(value) / unit + above / 3, 4) for value in held]
     names = [one.label for one in marks]
-    late = starts > times[0] + TO_THE_LEFT * (times[-1] - times[0])
     traces: list[Dict] = [
         {
             "type": "scatter",
@@ -194,7 +229,7 @@ def _marks(
             "text": [wrap_name(name) for name in names],
             "showlegend": False,
         },
-        _texts(at(starts), heights, names, ["top left" if one else "top right" for one in late]),
+        _texts(at(starts), heights, names, _towards_the_middle(marks, int(times[0]), int(times[-1]))),
     ]
     long = np.flatnonzero(ends > starts)
     if len(long):
@@ -215,7 +250,7 @@ def _marks(
     return traces
 
 
-def _texts(x: list[Any], y: list[float], names: Sequence[str], place: str | list[str]) -> Dict:
+def _texts(x: list[Any], y: list[float], names: Sequence[str], places: Sequence[str]) -> Dict:
     return {
         "type": "scatter",
         "mode": "text",
@@ -223,8 +258,8 @@ def _texts(x: list[Any], y: list[float], names: Sequence[str], place: str | list
         "meta": "ink",
         "x": x,
         "y": y,
-        "text": [text(name if len(name) <= 40 else name[:39] + "…") for name in names],
-        "textposition": place,
+        "text": [text(_brief(name)) for name in names],
+        "textposition": list(places),
         "hoverinfo": "skip",
         "showlegend": False,
         "cliponaxis": False,

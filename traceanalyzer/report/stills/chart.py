@@ -36,6 +36,8 @@ MOST_CELLS = (48, 64)
 """Rows and columns of a heat map; of more, several are one that shows the largest."""
 MOST_LEFT = 150
 _BAR, _EDGE = 0.88, 12
+_SIDES = {"right": ("", 2), "left": ("end", -2), "center": ("middle", 0)}
+"""By the way that a text goes from its place: its anchor, and how far off it is."""
 
 
 def chart_still(name: str, size: str, data: Sequence[Dict], layout: Dict) -> Markup:
@@ -154,15 +156,14 @@ class _Plot:
 
     def words(self, trace: Dict) -> None:
         """Texts that stand in the figure."""
-        said = trace.get("textposition", "")
-        places = said if isinstance(said, list) else [said] * len(trace["x"])
+        at, height = self.at_x(trace["x"]).tolist(), self.at_y(trace["y"]).tolist()
+        places = trace["textposition"]
         for x, y, text, place in zip(
-            self.at_x(trace["x"]).tolist(), self.at_y(trace["y"]).tolist(), trace["text"], places, strict=True
+            at, height, trace["text"], [places] * len(at) if isinstance(places, str) else places, strict=True
         ):
-            to_the_left = place.endswith("left")
-            self.drawing.add(
-                label(literal(text), x - 6 if to_the_left else x + 2, y + 4, "end" if to_the_left else "", "ink")
-            )
+            up, side = place.split(" ")
+            anchor, off = _SIDES[side]
+            self.drawing.add(label(literal(text), x + off, y - 6 if up == "top" else y + 4, anchor, css="ink"))
 
     def area(self, trace: Dict, base: Floats, top: Floats) -> None:
         """Between two lines of steps; each value holds until the next one's place."""
