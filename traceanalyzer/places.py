@@ -49,6 +49,9 @@ _STANDARD = sys.stdlib_module_names - _OWN_SCRIPTS
 _LIBRARY_PATH = re.compile(r"(?:^|/)(?:site-packages|dist-packages|python\d\.\d+|torchinductor_[^/]*)/")
 _FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
 _TYPED = ("<ipython-input", "<stdin>")
+_CALLED_FROM = " called from "
+_LINE = re.compile(r"(?P<short>[^ ].*:(?P<line>\d{1,9})) \(.*\)", re.DOTALL)
+_TEXT = re.compile(r"(?P<at>[^ ]+:\d+) \((?P<function>.*)\)", re.DOTALL)
 _ADDRESS = re.compile(r"(?: of (?:pybind11_builtins\.\S+|type|module) object)?(?: at 0x[0-9a-fA-F]+)")
 
 
@@ -82,8 +85,26 @@ def parsed_frame(name: str) -> tuple[str, str, str] | None:
 def place_text(what: str, source: str | None, annotation: str | None) -> str:
     """What ran and the nearest that is known around it: `aten::item called from train.py:41 (train_step)`."""
     if source is not None:
-        return what if source == what else f"{what} called from {source}"
+        return what if source == what else f"{what}{_CALLED_FROM}{source}"
     return what if annotation in (None, what) else f"{what} in {annotation}"
+
+
+def place_parts(place: str) -> tuple[str, str | None]:
+    """What `place_text` was given: what ran, and where it was called from, None where nothing is said of that."""
+    what, called, source = place.rpartition(_CALLED_FROM)
+    return (what, source) if called else (place, None)
+
+
+def frame_parts(text: str) -> tuple[str, str] | None:
+    """`file:line` and the function of what `frame_text` wrote; None for anything else, and for a file whose name has spaces."""
+    found = _TEXT.fullmatch(text)
+    return (found["at"], found["function"]) if found else None
+
+
+def line_of(source: str) -> tuple[str, str] | None:
+    """`file:line` of a place as `frame_text` writes it, and the line alone; None for a place without one."""
+    found = _LINE.fullmatch(source)
+    return (found["short"], found["line"]) if found else None
 
 
 def is_internal(operator: str) -> bool:

@@ -5,7 +5,6 @@ A range in which most of the work is launched is the step or the loop, and none 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -17,7 +16,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
 from traceanalyzer.intervals import Array, coverage, union
 from traceanalyzer.names import readable_name
-from traceanalyzer.places import frame_text
+from traceanalyzer.places import frame_parts, frame_text, place_parts
 from traceanalyzer.result.verdict import MOST
 from traceanalyzer.vocabulary import losses
 from traceanalyzer.vocabulary.lines import IDLE_PREFIX, idle_line
@@ -61,7 +60,6 @@ BY_PLACE = (losses.OS.name, losses.MPI.name)
 TORCH_LOADER = "enumerate(DataLoader)"
 RANGE = "the range "
 LONGEST = 80
-_FRAME = re.compile(r"(?P<at>[^ ]+:\d+) \((?P<function>.*)\)", re.DOTALL)
 
 
 def culprits(
@@ -189,8 +187,8 @@ class _Gpu:
         name, ns = self._top("range_name" if cause == losses.INPUT.name else "place", rows)
         if name is None or (CAUSES[cause].bound is losses.BY_LAUNCH and name in self.calls):
             return None, 0
-        what, called, source = name.rpartition(" called from ")
-        if not called:
+        what, source = place_parts(name)
+        if source is None:
             return _function_first(name), ns
         if self.around.is_the_step(self.rank, what):
             return None, 0
@@ -236,5 +234,5 @@ def _subject(doing: str, name: str) -> str:
 
 def _function_first(place: str) -> str:
     """`train.py:155 (log_metrics)` as "log_metrics (train.py:155)"; anything else as it is."""
-    frame = _FRAME.fullmatch(place)
-    return readable_name(f"{frame['function']} ({frame['at']})" if frame else place, LONGEST)
+    frame = frame_parts(place)
+    return readable_name(f"{frame[1]} ({frame[0]})" if frame else place, LONGEST)
