@@ -1,20 +1,18 @@
 "use strict";
 // The section of call stacks: which tree is shown, of whom, which way up, how far into it, and what is said of it.
 
-const LONGEST_PATH = 6; // crumbs; of a longer path the middle is left out
-const DEEPEST_SHEET = 900; // px of a tree on paper
-
-class StackView {
+class StackView extends Icicle {
   constructor(section, data) {
-    Object.assign(this, { section, data, at: 0, hovered: -1, least: 0, isInverted: false, wanted: "", made: new Map() });
+    super();
+    Object.assign(this, { section, data, isInverted: false, wanted: "", made: new Map() });
     this.box = document.getElementById("stacks-box");
     this.canvas = document.getElementById("stacks-canvas");
+    this.crumbs = document.getElementById("stacks-path");
     this.ctx = this.canvas.getContext("2d", { alpha: false });
     this.treeField = document.getElementById("stacks-tree");
     this.partField = document.getElementById("stacks-part");
     this.labels = new Labels(data.names);
     this.colours = readColours(data);
-    this.width = this.height = 0;
     this.listen();
     this.chooseTree();
     section.querySelector(":scope > .before-scripts")?.remove();
@@ -118,46 +116,21 @@ class StackView {
   }
 
   fill(i) {
-    this.zoomed = i;
     for (const act of ["out", "whole"]) this.section.querySelector(`[data-stacks="${act}"]`).disabled = !i;
-    this.showPath();
+    super.fill(i);
   }
 
   /** To the next node around that is wider. */
   zoomOut() {
-    let i = this.zoomed;
-    const before = i;
-    while (i > 0 && this.tree.total[i] === this.tree.total[this.zoomed]) i = this.tree.parent[i];
-    this.zoom(Math.max(i, 0));
+    const before = this.zoomed;
+    this.zoom(this.wider);
     this.at = before;
     this.describe();
     this.drawNow();
   }
 
-  get from() {
-    return this.tree.start[this.zoomed];
-  }
-
-  get to() {
-    return this.tree.end(this.zoomed);
-  }
-
-  /** Where we are: the nodes around the one that fills the width. */
-  showPath() {
-    const nodes = this.tree.path(this.zoomed);
-    const shown = nodes.length <= LONGEST_PATH ? nodes : [nodes[0], -1, ...nodes.slice(2 - LONGEST_PATH)];
-    const crumbs = shown.map((i, k) => {
-      if (i < 0) return element("li", {}, "…");
-      const name = cutAt(shortName(nodeName(i, this.tree, this.data)), 48);
-      if (k === shown.length - 1) return element("li", { ariaCurrent: "location" }, name);
-      const button = element("button", { type: "button", className: "link", textContent: name });
-      button.addEventListener("click", () => {
-        this.zoom(i);
-        this.box.focus({ preventScroll: true });
-      });
-      return element("li", {}, button);
-    });
-    document.getElementById("stacks-path").replaceChildren(...crumbs);
+  nameOf(i) {
+    return nodeName(i, this.tree, this.data);
   }
 
   // ---- search ----
@@ -182,18 +155,6 @@ class StackView {
 
   // ---- what is pointed at ----
 
-  nodeAt({ offsetX, offsetY }) {
-    const level = Math.floor((offsetY + this.scroll) / TREE_ROW);
-    return level < this.levels ? this.tree.at(level, this.from + (offsetX / this.width) * (this.to - this.from)) : -1;
-  }
-
-  hover(i) {
-    if (i === this.hovered) return;
-    this.hovered = i;
-    this.canvas.style.cursor = i >= 0 ? "pointer" : "";
-    this.describe();
-  }
-
   click(i) {
     if (i >= 0) this.zoom(i);
   }
@@ -203,7 +164,7 @@ class StackView {
     const i = this.hovered >= 0 ? this.hovered : this.at;
     const { tree, data } = this;
     const figures = nodeFigures(i, { tree, data, whole: this.source.label, parts: this.parts, isInverted: this.isInverted });
-    const name = nodeName(i, tree, data);
+    const name = this.nameOf(i);
     document.getElementById("stacks-name").textContent = cutAt(name, 400);
     document.getElementById("stacks-figures").textContent = figures.join(" · ");
     document.getElementById("stacks-figures").title = formatExact(tree.total[i]);
@@ -214,46 +175,11 @@ class StackView {
 
   key(event) {
     if (event.defaultPrevented || isTyping(event) || isCommand(event) || event.target.matches("select")) return;
-    const onBox = { ArrowUp: () => this.go(this.tree.parent[this.at]), ArrowDown: () => this.go(this.tree.first[this.at] || -1), ArrowLeft: () => this.goAside(-1), ArrowRight: () => this.goAside(1), Enter: () => this.enter(), Home: () => this.go(0) };
     const inSection = { "/": () => focusField(document.getElementById("stacks-find")), Escape: this.zoomed ? () => this.leave() : null };
-    const act = inSection[event.key] || (event.target === this.box && onBox[event.key]);
+    const act = inSection[event.key] || (event.target === this.box && this.moves[event.key]);
     if (!act || (event.key === "Escape" && isDefinitionShown())) return;
     event.preventDefault();
     act();
-  }
-
-  enter() {
-    this.zoom(this.at);
-    say(`Zoomed to ${this.describe()}`);
-  }
-
-  leave() {
-    this.zoomOut();
-    if (document.activeElement === document.body) this.box.focus({ preventScroll: true }); // a crumb that had the focus is gone
-    say(`Zoomed out to ${cutAt(nodeName(this.zoomed, this.tree, this.data), 160)}`);
-  }
-
-  go(i) {
-    if (i < 0) return;
-    this.at = i;
-    this.hovered = -1;
-    let around = this.zoomed;
-    while (this.tree.start[i] < this.tree.start[around] || this.tree.end(i) > this.tree.end(around)) around = this.tree.parent[around];
-    if (around !== this.zoomed) this.fill(around);
-    this.layOut();
-    const y = this.tree.level[i] * TREE_ROW;
-    if (y < this.box.scrollTop) this.box.scrollTop = y;
-    else if (y + TREE_ROW > this.box.scrollTop + this.height) this.box.scrollTop = y + TREE_ROW - this.height;
-    say(this.describe());
-    this.drawNow();
-  }
-
-  /** The next node beside this one on its level, as far as it is in view. */
-  goAside(step) {
-    const { tree, at } = this;
-    const i = at + step;
-    const level = tree.level[at];
-    if (i >= tree.levels[level] && i < tree.levels[level + 1] && tree.start[i] < this.to && tree.end(i) > this.from) this.go(i);
   }
 
   // ---- drawing ----
@@ -271,40 +197,8 @@ class StackView {
     paintTree(this.ctx, { tree, labels, frames: this.data.frames, from, to, width, height, scroll, levels, colours, hits: this.found?.count ? this.found.hits : null, selected });
   }
 
-  get scroll() {
-    return this.isOnPaper ? 0 : this.box.scrollTop;
-  }
-
-  /** How many levels there are to see, and so how high the tree and its box are. */
   layOut() {
-    if (!this.width) return;
-    this.levels = Math.max(levelsWorthPainting(this.tree, this.from, this.to, this.width / (this.to - this.from)), this.tree.level[this.at] + 1);
-    const high = this.levels * TREE_ROW;
-    if (!this.zoomed && !this.isOnPaper) this.least = high; // what lies below stays where it is while one zooms
-    const tall = this.isOnPaper ? Math.min(high, DEEPEST_SHEET) : Math.min(Math.max(high, this.least), Math.max(260, Math.round(innerHeight * 0.6)));
-    document.getElementById("stacks-spacer").style.height = `${high}px`;
-    this.box.style.height = `${tall + 2}px`;
-    if (tall === this.height && this.width === this.drawnWidth && this.ratio === this.drawnRatio) return;
-    Object.assign(this, { height: tall, drawnWidth: this.width, drawnRatio: this.ratio });
-    this.canvas.width = Math.round(this.width * this.ratio);
-    this.canvas.height = Math.round(tall * this.ratio);
-    this.canvas.style.width = `${this.width}px`;
-    this.canvas.style.height = `${tall}px`;
-    this.ctx.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-  }
-
-  resize() {
-    const width = this.isOnPaper ? PAPER_WIDTH : this.box.clientWidth;
-    const ratio = this.isOnPaper ? PAPER_RATIO : devicePixelRatio || 1;
-    if (!width || (width === this.width && ratio === this.ratio)) return;
-    Object.assign(this, { width, ratio });
-    this.layOut();
-    this.drawNow();
-  }
-
-  print(isOnPaper) {
-    this.isOnPaper = isOnPaper;
-    this.resize();
+    if (this.width) document.getElementById("stacks-spacer").style.height = `${this.measure()}px`;
   }
 }
 

@@ -24,6 +24,6 @@ SECTION = PageSection(
     view=_view,
     template="trees.html.j2",
     styles=("trees.css",),
-    scripts=("trees-data.js", "trees-paint.js", "trees-words.js", "trees.js"),
+    scripts=("trees-data.js", "trees-paint.js", "trees-words.js", "icicle.js", "trees.js"),
     needs=("timeline",),
 )
