@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import wraps
+from math import isnan
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, ParamSpec
 
@@ -55,6 +56,13 @@ class Format(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+
+
+def refuse_nan(value: float) -> float:
+    """A number for an option; ranges of some versions of typer let NaN pass."""
+    if isnan(value):
+        raise typer.BadParameter("nan is no number.")
+    return value
 
 
 def choice(name: str, values: Sequence[str]) -> type[StrEnum]:

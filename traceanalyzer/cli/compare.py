@@ -26,6 +26,7 @@ from traceanalyzer.cli.common import (
     begins_again,
     choice,
     configuration,
+    refuse_nan,
     size_limit,
     write,
 )
@@ -116,7 +117,15 @@ def compare(
     title: Annotated[str | None, typer.Option(help="Title, in markdown and html.", show_default="none")] = None,
     redact: Redacted = True,
     limit_mb: Annotated[
-        float, typer.Option("--limit-mb", metavar="N", min=0.1, max=1000, help="The HTML is at most so large, in MB.")
+        float,
+        typer.Option(
+            "--limit-mb",
+            callback=refuse_nan,
+            metavar="N",
+            min=0.1,
+            max=1000,
+            help="The HTML is at most so large, in MB.",
+        ),
     ] = 10,
     thresholds: Thresholds = None,
     rules: RuleFolders = None,

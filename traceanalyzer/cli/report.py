@@ -27,6 +27,7 @@ from traceanalyzer.cli.common import (
     configuration,
     exit_code,
     offsets_of,
+    refuse_nan,
     size_limit,
     write,
 )
@@ -52,6 +53,7 @@ def report(
         float,
         typer.Option(
             "--limit-mb",
+            callback=refuse_nan,
             metavar="N",
             min=0.1,
             max=1000,
