@@ -20,11 +20,12 @@ from tests.cli.test_cli import run
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.storing import ingest_to_store
-from traceanalyzer.model.schema import DIM3, EVENT_TABLES, EXTRA_TABLES, SCHEMA_VERSION, Column, TableSpec, register
+from traceanalyzer.model.schema import DIM3, EVENT_TABLES, SCHEMA_VERSION, Column, TableSpec
 from traceanalyzer.model.stores.parts import read_table, seal, write_tables
 from traceanalyzer.model.stores.placing import check_place
 from traceanalyzer.model.stores.store import read_manifest, read_store
 from traceanalyzer.model.stores.versions import ADDED, OLDEST, is_readable, not_recorded, parsed
+from traceanalyzer.model.table_specs import EXTRA_TABLES, register
 
 FIRST = "655f"
 SNAPSHOTS = TableSpec(

@@ -25,14 +25,13 @@ from traceanalyzer.evidence.placing import marks_shared, why_not
 from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.model.trace import EPOCH_NS, Input
 from traceanalyzer.result.captures.capture import Value
 from traceanalyzer.result.document import EvidenceInfo
 from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
 from traceanalyzer.vocabulary.levels import LOW
 from traceanalyzer.workers import map_parts
 
-_EPOCH_NS = 1_000_000_000_000_000_000
-"""Times beyond count from 1970 by themselves: no machine has run since 1938."""
 _TIMED = ("gpu_ops", "api_calls", "host_ranges")
 
 
@@ -150,10 +149,7 @@ def _look(part: Part, config: Config) -> tuple[Whereabouts, int]:
             for table, name in ((processes, "host"), (processes, "pid"), (used, "uuid"))
         )
         span = one.recorded_ns or span_of(tables, [EVENT_TABLES[name] for name in _TIMED])
-        base = one.clock_base_ns
-        if base is None and span is not None and span[0] >= _EPOCH_NS:
-            base = 0
-        return Whereabouts(one.rank, hosts, pids, gpus, _moved(span, base)), 0
+        return Whereabouts(one.rank, hosts, pids, gpus, _moved(span, _base(one, span))), 0
     own = kind_named(one.format).tables
     count = sum(tables.table(spec.name).num_rows for spec in own)
     epoch = one.clock_base_ns or 0 if one.witness.clock == "epoch" else None
@@ -161,6 +157,13 @@ def _look(part: Part, config: Config) -> tuple[Whereabouts, int]:
     mine = one.witness
     hosts = frozenset([mine.host]) if mine.host else frozenset()
     return Whereabouts(one.rank, hosts, frozenset(mine.pids), frozenset(mine.gpus), span), count
+
+
+def _base(trace: Input, span: tuple[int, int] | None) -> int | None:
+    """What to add to a trace's times for nanoseconds since the epoch; None where neither it nor its times say so."""
+    if trace.clock_base_ns is not None:
+        return trace.clock_base_ns
+    return 0 if span is not None and span[0] >= EPOCH_NS else None
 
 
 def _moved(span: tuple[int, int] | None, base: int | None) -> tuple[int, int] | None:
@@ -189,9 +192,7 @@ def _clock(
     """What puts the times of a file on the clock of a part, what to add to them, and how far they may be off."""
     witness, given = file.input.witness, offsets.get(file.input.path)
     assert witness is not None
-    base = part.input.clock_base_ns
-    if base is None and (span := span_of(part.catalog(config), [EVENT_TABLES[name] for name in _TIMED])):
-        base = 0 if span[0] >= _EPOCH_NS else None
+    base = _base(part.input, span_of(part.catalog(config), [EVENT_TABLES[name] for name in _TIMED]))
     own = file.input.clock_base_ns or 0
     if witness.clock == "epoch" and base is not None:
         by, shift, error = "epoch", own - base, witness.clock_error_ns

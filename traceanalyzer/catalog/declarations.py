@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
-from importlib.metadata import entry_points
 from pkgutil import ModuleInfo, iter_modules
 from types import MappingProxyType, ModuleType
 from typing import Any
 
 from traceanalyzer.errors import ConfigError
+from traceanalyzer.extensions import offers
 from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.needs import EVENT_NEEDS
@@ -128,10 +128,10 @@ def _within(package: ModuleType) -> list[ModuleInfo]:
 
 def _strangers() -> Iterator[tuple[str, Iterable[Derived]]]:
     """What other packages declare, and what to call whose it is."""
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
-        who = f"entry point '{point.name}' ({point.value})"
+    for offer in offers(GROUP):
+        who = f"entry point '{offer.name}' ({offer.entry.value})"
         try:
-            found: Any = point.load()
+            found: Any = offer.entry.load()
         except Exception as error:  # Whatever the code of a stranger raises.
             raise ConfigError(f"{who} of {GROUP} cannot be loaded: {error!r}") from error
         found = getattr(found, "DERIVED", found)

@@ -23,7 +23,7 @@ from traceanalyzer.ingest.pipeline import ProgressFactory, ingest_sources
 from traceanalyzer.ingest.registry import find_sources
 from traceanalyzer.model.needs import NO_GPU_WORK
 from traceanalyzer.model.stores.store import is_store, read_store
-from traceanalyzer.model.trace import Input
+from traceanalyzer.model.trace import EPOCH_NS, Input
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.recording.diagnosis import (
     Diagnosis,
@@ -44,8 +44,6 @@ from traceanalyzer.vocabulary.levels import HIGH, JUDGED, LOW, MEDIUM, NOT_APPLI
 MOST_MISSING = 8
 """Missing ranks that are named."""
 _SECOND = 1_000_000_000
-# A clock that stands beyond September 2001 counts from 1970: no machine has run for 31 years.
-_EPOCH_NS = 1_000_000_000 * _SECOND
 # A tar archive says what it is at byte 257.
 _START_BYTES = 512
 
@@ -141,7 +139,7 @@ def _file(source: Input, container: str, found: tuple[int, int] | None) -> FileF
 
 
 def _utc(first_ns: int, base_ns: int | None) -> str | None:
-    if base_ns is None and first_ns < _EPOCH_NS:
+    if base_ns is None and first_ns < EPOCH_NS:
         return None
     try:
         return datetime.fromtimestamp((first_ns + (base_ns or 0)) // _SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -10,8 +10,7 @@ from typing import Any
 
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.extensions import EVIDENCE, FORMATS, kinds
-from traceanalyzer.model.schema import register
-from traceanalyzer.model.table_specs import is_table_name
+from traceanalyzer.model.table_specs import is_table_name, register
 
 __all__ = ["EVIDENCE", "FORMATS", "kinds_of"]
 

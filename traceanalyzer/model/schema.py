@@ -9,13 +9,11 @@ id means something only within (process, device, context); a rank is not a devic
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
-from traceanalyzer.errors import ConfigError
 from traceanalyzer.units import Unit
 
 NAME = pa.dictionary(pa.int32(), pa.string())
@@ -418,26 +416,5 @@ EVENT_TABLES: dict[str, TableSpec] = {
         HEALTH,
     )
 }
-EXTRA_TABLES: dict[str, TableSpec] = {}
-"""Tables that kinds of evidence bring along, as far as these are known; see `register`."""
-
-
-def register(specs: Iterable[TableSpec]) -> None:
-    """Make tables known that are none of the event tables. Raises ConfigError for a name that another table has."""
-    for spec in specs:
-        if spec.name in EVENT_TABLES or EXTRA_TABLES.get(spec.name, spec) != spec:
-            raise ConfigError(f"two tables are called '{spec.name}'; rename the one that a package brings along")
-        EXTRA_TABLES[spec.name] = spec
-
-
-def spec_of(name: str) -> TableSpec:
-    """What an event table, or one that was registered, looks like. Raises KeyError for another."""
-    return EVENT_TABLES[name] if name in EVENT_TABLES else EXTRA_TABLES[name]
-
-
-def is_table(name: str) -> bool:
-    """Whether `spec_of` knows the name."""
-    return name in EVENT_TABLES or name in EXTRA_TABLES
-
 
 SCHEMA_VERSION = "1.7"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+EPOCH_NS = 10**18
+"""Times beyond this (September 2001) count from 1970 even if the file names no clock base: no machine has run for 31 years."""
 RankSource = Literal["content", "environment", "name"]
 Role = Literal["trace", "beside", "series"]
 """What a file is to a job: a part of it; something beside a part; something that spans captures."""

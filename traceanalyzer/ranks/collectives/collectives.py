@@ -30,7 +30,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
-from traceanalyzer.model.trace import Input
+from traceanalyzer.model.trace import EPOCH_NS, Input
 from traceanalyzer.ranks.collectives.alignment import Line, by_order, by_sequence
 from traceanalyzer.ranks.collectives.collective_names import ROOTED, SAME_SIZE, SYNCHRONIZING
 from traceanalyzer.ranks.collectives.instances import ENDS_NS, ENDS_SHARE, Matches, Parts, instances
@@ -39,8 +39,6 @@ from traceanalyzer.ranks.groups.peers import Messages, messages
 from traceanalyzer.ranks.groups.process_groups import groups
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
 
-EPOCH_NS = 10**18
-"""Times beyond this (2001) are absolute even if the file names no clock base."""
 AGREE_ROOTED, AGREE_RECORDED = 0.25, 0.5
 """How many of what need not end together must do so all the same to tell the order of collectives with a root, and to believe clocks as
 recorded. Sends on known clocks need hardly any: no receive ends before its send, so that the order is all but told."""

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from traceanalyzer.columns.frames import Key
-from traceanalyzer.model.trace import Input, file_names
+from traceanalyzer.model.trace import EPOCH_NS, Input, file_names
 from traceanalyzer.ranks.collectives.alignment import MOST_APART_NS
 
-EPOCH_NS = 10**18
-"""Times beyond this (2001) are absolute even if the file names no clock base."""
 MOST_RANKS = 1 << 20
 """No job has more; a file that says so is damaged."""
 
