@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from pathlib import PurePath
 from typing import cast
 
@@ -21,18 +21,19 @@ from traceanalyzer.config import Config
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.contract import Evidence, Whereabouts
-from traceanalyzer.evidence.placing import marks_shared, why_not
+from traceanalyzer.evidence.placing import contradiction, marks_shared, why_not, zone_shift
 from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.model.trace import EPOCH_NS, Input
 from traceanalyzer.result.captures.capture import Value
-from traceanalyzer.result.document import EvidenceInfo
+from traceanalyzer.result.document import EvidenceInfo, Finding
 from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
 from traceanalyzer.vocabulary.levels import LOW
 from traceanalyzer.workers import map_parts
 
 _TIMED = ("gpu_ops", "api_calls", "host_ranges")
+_NO_CLOCK = "its times are on no clock that the trace has: they are not compared with it"
 
 
 @dataclass(frozen=True)
@@ -70,32 +71,67 @@ def place_evidence(
     alone: list[Part] = []
     told: list[EvidenceInfo] = []
     notes = []
-    for file, (own, _), count in zip(files, found[len(traces) :], rows, strict=True):
+    for file, (said, _), count in zip(files, found[len(traces) :], rows, strict=True):
         kind = kind_named(file.input.format)
-        at = kind.place(own, wheres) if traces else None
-        note = None
-        if (
-            at is not None
-            and not kind.several
-            and any(one.part.input.format == kind.name for one in beside.get(at, ()))
-        ):
-            at, note = None, "another file of its kind is beside the same trace"
-        if at is None:
+        own = _in_zone(said, offsets.get(file.input.path))
+        free = [at for at in range(len(traces)) if kind.several or not _is_beside(kind, beside.get(at, ()))]
+        at_all, why = _placed(kind, file, own, traces, wheres, config)
+        chosen = [at for at in at_all if at in free]
+        if not chosen:
+            note = None
             if traces:
-                note = note or why_not(own, wheres)
+                note = "another file of its kind is beside the same trace" if at_all else why
                 notes.append((file.input.path, note))
             alone.append(with_beside(file, []))
             told.append(_info(file, count, file.input.rank, None, None, None, None, note))
-            continue
-        clock, shift, error = _clock(kind, file, traces[at], config, offsets)
-        words = marks_shared(own, wheres[at])
-        beside.setdefault(at, []).append(Beside(file, shift, words, error))
-        note = (
-            None if shift is not None else "its times are on no clock that the trace has: they are not compared with it"
-        )
-        told.append(_info(file, count, traces[at].input.rank, words, clock, shift, error, note))
+        for at in chosen:
+            clock, shift, error = _clock(kind, file, traces[at], config, offsets)
+            words = marks_shared(own, wheres[at])
+            beside.setdefault(at, []).append(Beside(file, shift, words, error))
+            told.append(
+                _info(
+                    file, count, traces[at].input.rank, words, clock, shift, error, _NO_CLOCK if shift is None else None
+                )
+            )
     placed = [with_beside(part, beside[at]) if at in beside else part for at, part in enumerate(traces)]
     return Placed(placed, alone, told, _health(notes))
+
+
+@dataclass(frozen=True)
+class _WhenAsked:
+    """The tables of a part, which are read when the first is asked for: most kinds ask for none."""
+
+    part: Part
+    config: Config
+
+    @cached_property
+    def tables(self) -> Tables:
+        return self.part.catalog(self.config)
+
+    def table(self, name: str) -> pa.Table:
+        return self.tables.table(name)
+
+
+def _is_beside(kind: Evidence, there: Iterable[Beside]) -> bool:
+    return any(one.part.input.format == kind.name for one in there)
+
+
+def _placed(
+    kind: Evidence, file: Part, own: Whereabouts, traces: Sequence[Part], wheres: Sequence[Whereabouts], config: Config
+) -> tuple[Sequence[int], str]:
+    """The positions of the traces that a file is beside: what it holds keeps it from some, and tells where nothing else does; and why
+    it is beside none, in words that follow a colon."""
+    if not traces:
+        return (), ""
+    mine = _WhenAsked(file, config)
+    fits = [kind.fits(mine, _WhenAsked(part, config)) for part in traces]
+    possible = [at for at, fit in enumerate(fits) if fit is not False]
+    if chosen := kind.place(own, [wheres[at] for at in possible]):
+        return [possible[at] for at in chosen], ""
+    same = [at for at in possible if fits[at] and contradiction(own, wheres[at]) is None]
+    if same and (kind.spans or len(same) == 1):
+        return same, ""
+    return (), why_not(own, wheres) if possible else "what it holds is of another run than the traces"
 
 
 def _by_path(offsets: Mapping[str, int], paths: Sequence[str]) -> dict[str, int]:
@@ -152,11 +188,12 @@ def _look(part: Part, config: Config) -> tuple[Whereabouts, int]:
         return Whereabouts(one.rank, hosts, pids, gpus, _moved(span, _base(one, span))), 0
     own = kind_named(one.format).tables
     count = sum(tables.table(spec.name).num_rows for spec in own)
-    epoch = one.clock_base_ns or 0 if one.witness.clock == "epoch" else None
-    span = _moved(one.recorded_ns or span_of(tables, own), epoch)
     mine = one.witness
+    dated = mine.clock in ("epoch", "local")
+    span = _moved(one.recorded_ns or span_of(tables, own), one.clock_base_ns or 0 if dated else None)
     hosts = frozenset([mine.host]) if mine.host else frozenset()
-    return Whereabouts(one.rank, hosts, frozenset(mine.pids), frozenset(mine.gpus), span), count
+    spans = (None, span) if mine.clock == "local" else (span, None)
+    return Whereabouts(one.rank, hosts, frozenset(mine.pids), frozenset(mine.gpus), *spans), count
 
 
 def _base(trace: Input, span: tuple[int, int] | None) -> int | None:
@@ -164,6 +201,13 @@ def _base(trace: Input, span: tuple[int, int] | None) -> int | None:
     if trace.clock_base_ns is not None:
         return trace.clock_base_ns
     return 0 if span is not None and span[0] >= EPOCH_NS else None
+
+
+def _in_zone(own: Whereabouts, offset: int | None) -> Whereabouts:
+    """The same with local times as times since the epoch, where the user says what to add for that."""
+    if offset is None or own.local_ns is None:
+        return own
+    return replace(own, epoch_ns=_moved(own.local_ns, offset), local_ns=None)
 
 
 def _moved(span: tuple[int, int] | None, base: int | None) -> tuple[int, int] | None:
@@ -192,8 +236,16 @@ def _clock(
     """What puts the times of a file on the clock of a part, what to add to them, and how far they may be off."""
     witness, given = file.input.witness, offsets.get(file.input.path)
     assert witness is not None
-    base = _base(part.input, span_of(part.catalog(config), [EVENT_TABLES[name] for name in _TIMED]))
+    span = part.input.recorded_ns or span_of(part.catalog(config), [EVENT_TABLES[name] for name in _TIMED])
+    base = _base(part.input, span)
     own = file.input.clock_base_ns or 0
+    if witness.clock == "local" and base is not None:
+        if given is not None:
+            return "--offset", own - base + given, witness.clock_error_ns
+        local = _moved(file.input.recorded_ns or span_of(file.catalog(config), kind.tables), own)
+        if local and span and (zone := zone_shift(local, (span[0] + base, span[1] + base))) is not None:
+            return _zone_words(-zone), own - base + zone, witness.clock_error_ns
+        return None, None, None
     if witness.clock == "epoch" and base is not None:
         by, shift, error = "epoch", own - base, witness.clock_error_ns
     elif witness.clock == "trace":
@@ -205,6 +257,20 @@ def _clock(
     else:
         return None, None, None
     return ("--offset", shift + given, error) if given is not None else (by, shift, error)
+
+
+def _zone_words(east: int) -> str:
+    """How a time zone that is so many ns east of UTC is called."""
+    minutes = abs(east) // 60_000_000_000
+    return f"reading its local times as UTC{'-' if east < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def headlines(kinds: Iterable[str], rules: Sequence[Rule], findings: Sequence[Finding], tables: Tables) -> list[str]:
+    """What kinds of evidence show about which no rule found anything, as sentences without their stops."""
+    found = {finding.rule for finding in findings}
+    of = sorted(map(kind_named, set(kinds)), key=lambda kind: -kind.priority)
+    silent = (kind for kind in of if not found & {rule.id for rule in rules_about(rules, [kind.name], alone=True)})
+    return [said for kind in silent if (said := kind.headline(tables))]
 
 
 def measured(kind: Evidence, tables: Tables) -> Iterator[tuple[str, Value]]:

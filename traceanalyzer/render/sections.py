@@ -46,7 +46,7 @@ def _lines(block: Block) -> Iterator[str]:
         yield from wrap(printable(" ".join(block.text.split())), "", "")
     elif isinstance(block, Grid):
         yield from _grid_lines(block)
-    elif said := _most(block):
+    elif isinstance(block, Levels | Flame) and (said := _most(block)):
         yield from wrap(printable(f"{block.title}: {said}."), "", "  ")
 
 
@@ -63,7 +63,7 @@ def _blocks(block: Block) -> Iterator[str]:
             align = [LEFT if unit == "text" else RIGHT for _, unit in block.columns]
             yield f"**{text(block.title)}**{text(_more(block))}"
             yield table([text(title) for title, _ in block.columns], rows, align)
-    elif said := _most(block):
+    elif isinstance(block, Levels | Flame) and (said := _most(block)):
         yield f"{text(block.title)}: {text(said)}."
 
 

@@ -59,6 +59,30 @@ class Levels:
 
 
 @dataclass(frozen=True)
+class Point:
+    """One point of a Scatter; `weight`, such as a time in ns, is how large it is drawn."""
+
+    label: str
+    x: float
+    y: float
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Points in a plane of logarithmic axes and lines over them, such as a roofline: all values are above 0.
+
+    `x` and `y` are what the axes say, units in it ("FLOP per byte"); a line has a name and its points from left to right.
+    """
+
+    title: str
+    x: str
+    y: str
+    points: Sequence[Point]
+    lines: Sequence[tuple[str, Sequence[tuple[float, float]]]] = ()
+
+
+@dataclass(frozen=True)
 class Flame:
     """A tree of paths as an icicle: `paths` from the outermost frame to the innermost, each with what is its own."""
 
@@ -67,7 +91,7 @@ class Flame:
     paths: Sequence[tuple[Sequence[str], int]]
 
 
-Block = Words | Grid | Levels | Flame
+Block = Words | Grid | Levels | Scatter | Flame
 
 
 @dataclass(frozen=True)

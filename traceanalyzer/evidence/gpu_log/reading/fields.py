@@ -10,7 +10,16 @@ from typing import NamedTuple
 # with "_" for what is neither letter nor digit.
 _NAMES: dict[str, tuple[str, ...]] = {
     "sm_clock": (
-        *("clocks_sm", "clocks_current_sm", "sm_clock", "clock_sm", "smclk", "sm_clk", "sm_freq", "dcgm_fi_dev_sm_clock"),
+        *(
+            "clocks_sm",
+            "clocks_current_sm",
+            "sm_clock",
+            "clock_sm",
+            "smclk",
+            "sm_clk",
+            "sm_freq",
+            "dcgm_fi_dev_sm_clock",
+        ),
         *("nvidia_smi_clocks_current_sm_clock", "current_sm_clock", "pclk", "clocks_gr", "clocks_current_graphics"),
         *("clocks_graphics", "graphics_clock", "clock_graphics", "gr_clock", "gpu_clock", "core_clock", "clock"),
         *("nvidia_smi_clocks_current_graphics_clock", "gfx_clock", "gfxclk"),
@@ -90,8 +99,20 @@ _NAMES: dict[str, tuple[str, ...]] = {
         *("pcie_link_width_max", "pcie_width_max", "max_pcie_width", "max_pcie_link_width", "pcie_max_width"),
         *("dcgm_fi_dev_pcie_max_link_width", "nvidia_smi_pcie_link_width_max"),
     ),
-    "pcie_rx": ("pcie_rx", "rxpci", "pcie_rx_throughput", "dcgm_fi_prof_pcie_rx_bytes", "dcgm_fi_dev_pcie_rx_throughput"),
-    "pcie_tx": ("pcie_tx", "txpci", "pcie_tx_throughput", "dcgm_fi_prof_pcie_tx_bytes", "dcgm_fi_dev_pcie_tx_throughput"),
+    "pcie_rx": (
+        "pcie_rx",
+        "rxpci",
+        "pcie_rx_throughput",
+        "dcgm_fi_prof_pcie_rx_bytes",
+        "dcgm_fi_dev_pcie_rx_throughput",
+    ),
+    "pcie_tx": (
+        "pcie_tx",
+        "txpci",
+        "pcie_tx_throughput",
+        "dcgm_fi_prof_pcie_tx_bytes",
+        "dcgm_fi_dev_pcie_tx_throughput",
+    ),
     "sm_active": ("dcgm_fi_prof_sm_active", "sm_active", "smact"),
     "tensor_active": ("dcgm_fi_prof_pipe_tensor_active", "tensor_active", "pipe_tensor_active", "tenso"),
     "dram_active": ("dcgm_fi_prof_dram_active", "dram_active", "drama"),
@@ -100,14 +121,37 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "heat_held": ("tviol",),
 }
 _WHO: dict[str, tuple[str, ...]] = {
-    "gpu": ("index", "gpu", "gpu_id", "gpu_index", "device_index", "idx", "minor_number", "device", "device_id", "id", "gpuid"),
+    "gpu": (
+        "index",
+        "gpu",
+        "gpu_id",
+        "gpu_index",
+        "device_index",
+        "idx",
+        "minor_number",
+        "device",
+        "device_id",
+        "id",
+        "gpuid",
+    ),
     "uuid": ("uuid", "gpu_uuid"),
     "bus": ("pci_bus_id", "gpu_bus_id", "pci_bus", "bus_id", "pci_busid", "busid"),
     "model": ("name", "gpu_name", "modelname", "model_name", "model", "product_name"),
     "host": ("hostname", "host", "node"),
 }
 _TIMES = (
-    *("timestamp", "time", "ts", "datetime", "unix_time", "epoch", "time_unix", "timestamp_unix", "unix_timestamp", "unix"),
+    *(
+        "timestamp",
+        "time",
+        "ts",
+        "datetime",
+        "unix_time",
+        "epoch",
+        "time_unix",
+        "timestamp_unix",
+        "unix_timestamp",
+        "unix",
+    ),
     *("wall_time", "date_time", "sampled_at", "recorded_at", "t", "date"),
 )
 MEASURES = tuple(name for name in _NAMES if name not in ("memory_free", "power_held", "heat_held"))
@@ -145,7 +189,15 @@ _UNITS: dict[str, str] = {
     **dict.fromkeys(("c", "celsius", "degc", "deg_c"), "C"),
     **{"mhz": "MHz", "hz": "Hz", "ghz": "GHz", "bytes": "B", "b": "B"},
     **{"kb": "KiB", "kib": "KiB", "mb": "MiB", "mib": "MiB", "gib": "GiB", "gb": "GB"},
-    **{"kb_s": "KB/s", "kbps": "KB/s", "kib_s": "KB/s", "mb_s": "MB/s", "mbps": "MB/s", "mib_s": "MB/s", "gb_s": "GB/s"},
+    **{
+        "kb_s": "KB/s",
+        "kbps": "KB/s",
+        "kib_s": "KB/s",
+        "mb_s": "MB/s",
+        "mbps": "MB/s",
+        "mib_s": "MB/s",
+        "gb_s": "GB/s",
+    },
     **{"bytes_s": "B/s", "bytes_per_second": "B/s", "b_s": "B/s", "s": "s", "ms": "ms", "us": "us", "ns": "ns"},
     **{"seconds": "s", "sec": "s", "secs": "s"},
 }
@@ -197,7 +249,10 @@ def _index() -> dict[str, tuple[str, int]]:
 
 def bits_of(text: str) -> int | None:
     """The bits of reasons that are written as their names; None for other words."""
-    names = [re.sub(r"nvmlclocks(?:event|throttle)reason", "", re.sub(r"[^a-z]", "", one.lower())) for one in re.split(r"[,;|+]", text)]
+    names = [
+        re.sub(r"nvmlclocks(?:event|throttle)reason", "", re.sub(r"[^a-z]", "", one.lower()))
+        for one in re.split(r"[,;|+]", text)
+    ]
     if any(name not in _SHORT for name in names):
         return None
     bits = 0

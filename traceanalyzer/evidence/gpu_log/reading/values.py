@@ -10,8 +10,17 @@ from traceanalyzer.evidence.gpu_log.reading.fields import bits_of
 
 _NONE = frozenset(
     ("", "-", "n/a", "na", "none", "null", "nan", "unknown", "not supported", "not available", "unknown error", "err!")
-) | {"gpu requires reset", "insufficient permissions", "not found", "requested functionality has been deprecated", "no data"}
-_YES, _NO = frozenset(("active", "enabled", "yes", "true", "on")), frozenset(("not active", "disabled", "no", "false", "off"))
+) | {
+    "gpu requires reset",
+    "insufficient permissions",
+    "not found",
+    "requested functionality has been deprecated",
+    "no data",
+}
+_YES, _NO = (
+    frozenset(("active", "enabled", "yes", "true", "on")),
+    frozenset(("not active", "disabled", "no", "false", "off")),
+)
 _NUMBER = re.compile(r"([-+]?[0-9][0-9.,'’\u00a0\u202f]*(?:[eE][-+]?\d+)?)\s*([^\d\s][^\d]*)?")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _STATE = re.compile(r"[pP](\d{1,2})")
@@ -52,18 +61,10 @@ def number_of(text: str, comma: bool) -> tuple[float, str | None, bool]:
     bare = text.strip().strip('"').strip()
     if bare.startswith("[") and bare.endswith("]"):
         bare = bare[1:-1].strip()
-    low = bare.lower()
-    if low in _NONE:
-        return math.nan, None, True
-    if low in _YES or low in _NO:
-        return float(low in _YES), None, True
-    if _HEX.fullmatch(bare):
-        return _finite(float(int(bare, 16))), None, True
-    if state := _STATE.fullmatch(bare):
-        return float(state[1]), None, True
+    if (word := _word(bare)) is not None:
+        return word, None, True
     if not (found := _NUMBER.fullmatch(bare)):
-        bits = bits_of(bare) if bare.isascii() and len(bare) < 400 else None
-        return (math.nan, None, False) if bits is None else (float(bits), None, True)
+        return math.nan, None, False
     digits = re.sub(r"['’\u00a0\u202f]", "", found[1])
     digits = digits.replace(".", "").replace(",", ".") if comma else digits.replace(",", "")
     try:
@@ -71,6 +72,21 @@ def number_of(text: str, comma: bool) -> tuple[float, str | None, bool]:
     except ValueError:
         return math.nan, None, False
     return _finite(value), (found[2] or "").strip() or None, math.isfinite(value)
+
+
+def _word(bare: str) -> float | None:
+    """What is no decimal number: words for none, yes and no, hexadecimal numbers, performance states and names of reasons."""
+    low = bare.lower()
+    if low in _NONE:
+        return math.nan
+    if low in _YES or low in _NO:
+        return float(low in _YES)
+    if _HEX.fullmatch(bare):
+        return _finite(float(int(bare, 16)))
+    if state := _STATE.fullmatch(bare):
+        return float(state[1])
+    bits = bits_of(bare) if bare.isascii() and len(bare) < 400 and not bare[:1].isdigit() else None
+    return None if bits is None else float(bits)
 
 
 def _finite(value: float) -> float:
@@ -84,12 +100,15 @@ def factor_of(measure: str, unit: str | None) -> float | None:
         return 1.0
     if unit is None:
         return None
-    return next((factor for name, factor in scales.items() if name.lower() == unit.lower() and (name != "mW" or unit != "MW")), None)
+    return next(
+        (factor for name, factor in scales.items() if name.lower() == unit.lower() and (name != "mW" or unit != "MW")),
+        None,
+    )
 
 
 def usual_factor(measure: str, highest: float, whole: bool, is_share: bool = False) -> float:
-    """What values without a unit are to be multiplied by: as nvidia-smi and NVML count, told by how large they get. `whole`: all of them
-    are whole numbers; `is_share`: the source counts shares from 0 to 1."""
+    """What values without a unit are to be multiplied by: as nvidia-smi and NVML count, told by how large they get. `whole`: all of
+    them are whole numbers; `is_share`: the source counts shares from 0 to 1."""
     kind = KINDS.get(measure)
     if kind == "share":
         return 1.0 if is_share or (highest <= 1 and not whole) else 0.01
