@@ -47,6 +47,10 @@ _NAMES: dict[str, tuple[str, ...]] = {
         *("dcgm_fi_dev_enforced_power_limit", "dcgm_fi_dev_power_mgmt_limit", "nvidia_smi_enforced_power_limit"),
         "nvidia_smi_power_limit",
     ),
+    "power_limit_default": (
+        *("power_default_limit", "default_power_limit", "power_limit_default", "nvidia_smi_power_default_limit"),
+        *("power_management_default_limit", "dcgm_fi_dev_power_mgmt_limit_def"),
+    ),
     "temperature": (
         *("temperature_gpu", "temperature", "gpu_temp", "gpu_temperature", "temp", "gtemp", "temp_gpu", "core_temp"),
         *("dcgm_fi_dev_gpu_temp", "nvidia_smi_temperature_gpu", "nvidia_gpu_temperature"),
@@ -58,6 +62,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "utilization": (
         *("utilization_gpu", "gpu_util", "gpu_utilization", "utilization", "util", "util_gpu", "gpu_usage", "sm"),
         *("dcgm_fi_dev_gpu_util", "nvidia_smi_utilization_gpu", "nvidia_gpu_duty_cycle", "gpu_load", "gpu_busy"),
+        "dcgm_fi_prof_gr_engine_active",
     ),
     "memory_utilization": (
         *("utilization_memory", "memory_util", "memory_utilization", "mem_util", "mem_utilization", "util_mem", "mem"),

@@ -39,7 +39,7 @@ _SCALES: dict[str, dict[str, float]] = {
 }
 KINDS = {
     **dict.fromkeys(("sm_clock", "sm_clock_max", "mem_clock", "mem_clock_max"), "clock"),
-    **dict.fromkeys(("power", "power_limit"), "power"),
+    **dict.fromkeys(("power", "power_limit", "power_limit_default"), "power"),
     **dict.fromkeys(("temperature", "memory_temperature"), "temperature"),
     **dict.fromkeys(("memory_used", "memory_total", "memory_free"), "bytes"),
     **dict.fromkeys(("pcie_rx", "pcie_tx"), "rate"),
