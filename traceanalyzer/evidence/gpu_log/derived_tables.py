@@ -58,7 +58,7 @@ GPU_LOAD = TableSpec(
         count(
             "load_samples", "of these, those under load that are judged: kernels ran in a tenth of their time or more"
         ),
-        count("trace_samples", "samples within the trace's window of this GPU; null where clocks do not meet"),
+        count("trace_samples", "of these, those within the trace's window of this GPU; null where clocks do not meet"),
         ns("interval", "usual time from one sample to the next"),
         _share("utilization", "time in which kernels ran, the mean over the load with its pauses"),
         _share("utilization_middle", "the same, the median"),

@@ -52,11 +52,13 @@ def read_log(source: Source, sink: Sink, progress: Progress) -> Marks:
         sink.add("gpu_log_samples", table.slice(at, _ROWS))
     time = np.concatenate([piece.time for piece in pieces])
     (clock,) = clocks
-    hosts = {host for piece in pieces for host in _told(piece, "host")}
+    uuids = sorted({uuid for piece in pieces for uuid in _told(piece, "uuid")})[:_MOST_GPUS]
+    # An exporter names its node or its pod, which a program in a container does not: ids tell better.
+    hosts = set() if uuids else {host for piece in pieces for host in _told(piece, "host")}
     return Marks(
         producer=pieces[0].tool,
         host=next(iter(hosts)) if len(hosts) == 1 else None,
-        gpus=tuple(sorted({uuid for piece in pieces for uuid in _told(piece, "uuid")})[:_MOST_GPUS]),
+        gpus=tuple(sorted({form for uuid in uuids for form in (uuid, uuid.removeprefix("GPU-"))})),
         clock=clock,
         clock_base_ns=None if clock == "none" else 0,
         clock_error_ns=None if clock == "none" else _STEP_NS,
@@ -76,7 +78,7 @@ def _say(notes: Notes, pieces: list[Samples], sink: Sink) -> None:
         )
     if notes.values:
         sink.health(
-            NOT_ALL_READ, LOW, "values of a log of GPUs are no numbers and are left out", notes.values, notes.example
+            NOT_ALL_READ, LOW, "values of a log of GPUs are no numbers and are left out", notes.values, notes.value
         )
     if notes.cut:
         sink.health(

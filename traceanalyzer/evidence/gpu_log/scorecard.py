@@ -7,35 +7,41 @@ from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.evidence.gpu_log.answers.words import ENOUGH
 from traceanalyzer.units import format_share
 
 USED, FULL_MEMORY = 0.8, 0.9
 """A GPU is well used from this use on, and its memory nearly full from this part of it on."""
 STANDS_OUT = 0.15
 """A GPU stands out whose mean use is so far from the median of all, or whose clock is by so much lower."""
+_NAMED = 2
 Row = dict[str, Any]
 
 
 def headline(load: pa.Table) -> str | None:
-    """What the log shows, of the only GPU or of all together."""
+    """What the log shows, of the only GPU or of all together; None where it adds nothing to what a trace says."""
     rows: list[Row] = [row for row in load.to_pylist() if row["samples"]]
-    if not rows:
-        return None
     if len(rows) == 1:
-        (row,) = rows
-        if not row["load_samples"]:
-            if row["unjudged"]:
-                return f"The log of {gpu_name(row)} tells nothing of its load: {row['unjudged']}"
-            return f"{gpu_name(row)} is idle in the whole log: never busy for a tenth of a sample's time"
-        return f"{gpu_name(row)} {row['said_load']}"
+        return _of_one(rows[0])
     working = [row for row in rows if row["load_samples"] and row["utilization"] is not None]
     if not working:
-        return f"None of the {len(rows)} GPUs of the log is under load"
+        return f"None of the {len(rows)} GPUs of the log is under load" if rows else None
     mean = sum(row["utilization"] for row in working) / len(working)
     said = f"{_count(len(working), len(rows))} busy {format_share(mean)} of the time while they have work"
-    if far := standing_out(rows):
-        said += f"; {far}"
-    return said
+    idle = [gpu_name(row) for row in rows if row["unused"]]
+    if 0 < len(idle) <= _NAMED:
+        said += f"; {' and '.join(idle)} {'has' if len(idle) == 1 else 'have'} none"
+    far = standing_out(rows)
+    return f"{said}; {far}" if far else said
+
+
+def _of_one(row: Row) -> str | None:
+    if row["beside"] and row["load_samples"] < ENOUGH:
+        # How much of all the log it was busy says nothing of the time of a trace.
+        return None
+    if row["unjudged"]:
+        return f"The log of {gpu_name(row)} tells nothing of its load: {row['unjudged']}"
+    return f"{gpu_name(row)} {row['said_load']}"
 
 
 def _count(working: int, all_: int) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Array, Key
+from traceanalyzer.evidence.gpu_log.answers.words import ENOUGH
 from traceanalyzer.evidence.gpu_log.scorecard import FULL_MEMORY, USED, standing_out
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.result.document import Result
@@ -48,7 +49,7 @@ def sections(result: Result, tables: Tables) -> Iterable[Section]:
     names = _names(load)
     lines = frames.by_device(tables.table("gpu_log_lines"))
     ledger = {(row["rank"], row["device"]): row for row in tables.table("ledger").to_pylist()}
-    blocks: list[Block] = [Words(text) for text in _words(load, names)]
+    blocks: list[Block] = [Words(text) for text in _words(load, names) if text]
     judged = [row for row in load if row["samples"]]
     if judged:
         blocks.append(_grid(judged, names))
@@ -85,7 +86,9 @@ def _words(load: Sequence[Row], names: Mapping[Key, str]) -> Iterator[str]:
 def _scores(row: Row, name: str) -> Iterator[str]:
     """Whether the figures are as those of a GPU that is well used."""
     use = row["utilization"]
-    if use is not None:
+    if row["load_samples"] < ENOUGH:
+        yield f"{name} {row['said_load']}."
+    elif use is not None:
         well = (
             "as of one that is well used"
             if use >= USED
@@ -120,7 +123,7 @@ def _grid(rows: Sequence[Row], names: Mapping[Key, str]) -> Grid:
     shown = [(column, name) for column, name in _COLUMNS if any(row[name] is not None for row in rows)]
     columns: list[tuple[str, Unit]] = [("GPU", "text"), *(column for column, _ in shown)]
     return Grid(
-        "GPUs under load",
+        "Each GPU under load",
         columns,
         [[names[row["rank"], row["device"]], *(row[name] for _, name in shown)] for row in rows],
     )

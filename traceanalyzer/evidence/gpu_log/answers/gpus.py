@@ -7,6 +7,7 @@ only one, or as the only one that was at work while the trace was recorded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -186,7 +187,9 @@ def best_log(gpu: Gpu) -> tuple[Log, tuple[str, ...]]:
 
     def worth(log: Log) -> tuple[Any, ...]:
         whole = log.has("utilization") and log.has("sm_clock")
-        return (not log.on_clock, not log.timed, not whole, not log.has("reasons"), log.interval or 1 << 62, log.log)
+        # Rates that differ by some percent are the same.
+        rate = round(5 * math.log2(log.interval)) if log.interval else 1 << 62
+        return (not log.on_clock, not log.timed, not whole, not log.has("reasons"), rate, -len(log.measured), log.log)
 
     first, *rest = sorted(gpu.logs, key=worth)
     measured = dict(first.measured)

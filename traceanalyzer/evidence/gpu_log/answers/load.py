@@ -16,6 +16,7 @@ from traceanalyzer.evidence.gpu_log.derived_tables import GPU_LOAD
 from traceanalyzer.evidence.gpu_log.reading.fields import (
     APPLICATION,
     DISPLAY,
+    GPU_IDLE,
     HW_SLOWDOWN,
     HW_THERMAL,
     POWER_BRAKE,
@@ -31,6 +32,8 @@ _PAUSE_NS, _PAUSE_SAMPLES = 10_000_000_000, 20
 _MEAN_NS = 1_000_000_000
 """Use is a mean of up to so long before its sample."""
 _FEW = 0.1
+_STEP_MHZ = 15
+"""Clocks of NVIDIA's GPUs go in steps of so much."""
 _NO_USE = "the log does not say how busy the GPU was, so that load cannot be told from idling"
 _IDLE_THEN = "the log shows no load at the time of the recording"
 _NO_CLOCKS = "the log has no clocks"
@@ -113,7 +116,7 @@ def _row(one: Judged, log: Log, ledger: Mapping[str, Any] | None, foreign: Forei
         "beside": one.window is not None,
         "samples": len(log.time),
         "load_samples": count,
-        "trace_samples": int(((log.time >= one.window[0]) & (log.time < one.window[1])).sum())
+        "trace_samples": int((load & (log.time >= one.window[0]) & (log.time < one.window[1])).sum())
         if inside and one.window
         else None,
         "interval": log.interval,
@@ -153,7 +156,7 @@ def _memory(log: Log, run: Flags) -> dict[str, Any]:
 def _clocks(log: Log, load: Flags) -> dict[str, Any]:
     clock = log.of("sm_clock")
     said = _most(log.of("sm_clock_max"))
-    seen = _most(clock)
+    seen = _seen(log)
     highest = max((one for one in (said, seen) if one is not None), default=None)
     middle = _middle(clock[load])
     found: dict[str, Any] = {
@@ -183,6 +186,16 @@ def _clocks(log: Log, load: Flags) -> dict[str, Any]:
     found["fault_clock"] = _middle(clock[load][faulty])
     found["fault_temperature"] = _most(log.of("temperature")[load][faulty])
     return found
+
+
+def _seen(log: Log) -> float | None:
+    """The highest clock in the log, where nothing held it down then; of a log without reasons the highest of all."""
+    clock, reasons = log.of("sm_clock"), log.of("reasons")
+    free = np.isfinite(reasons) & ((np.nan_to_num(reasons).astype(np.int64) & ~GPU_IDLE) == 0)
+    most, most_free = _most(clock), _most(clock[free])
+    if not log.has("reasons"):
+        return most
+    return most if most is not None and most_free is not None and most_free >= most - _STEP_MHZ else None
 
 
 def _links(log: Log, load: Flags) -> dict[str, Any]:

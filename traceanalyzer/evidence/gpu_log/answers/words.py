@@ -9,6 +9,8 @@ from traceanalyzer.units import format_bytes, format_count, format_duration, for
 
 FULL_MEAN, FULL_MIDDLE = 0.8, 0.95
 """A GPU is fully used from this mean use over its load on, if the median is this too: pauses of a whole run are few."""
+ENOUGH = 10
+"""So many samples under load say how a GPU did; of fewer only that there are few."""
 HELD = 0.5
 """What holds clocks down in at least half of the samples is said of the GPU."""
 Row = Mapping[str, Any]
@@ -34,8 +36,10 @@ def number(value: float) -> str:
 
 def clock_words(row: Row) -> str | None:
     """The median clock of the highest: "a median of 1,395 of 1,980 MHz"."""
-    if row["clock"] is None or row["clock_max"] is None:
+    if row["clock"] is None:
         return None
+    if row["clock_max"] is None:
+        return f"a median of {number(row['clock'])} MHz"
     seen = "" if row["clock_max_told"] else " (the highest in the log)"
     return f"a median of {number(row['clock'])} of {number(row['clock_max'])} MHz{seen}"
 
@@ -52,7 +56,8 @@ def power_words(row: Row) -> str | None:
     if clock is None or not row["by_power"]:
         return None
     share = format_share(row["by_power"])
-    said = f"falls to {clock}{power_at(row)} with reason 0x4 (software power cap) in {share} of the samples under load"
+    verb = "falls to" if row["clock_max"] is not None else "is held at"
+    said = f"{verb} {clock}{power_at(row)} with reason 0x4 (software power cap) in {share} of the samples under load"
     if lowered(row):
         default = number(row["power_limit_default"])
         return f"{said}: power-capped, by a limit below the {default} W that this GPU has unless another is set"
@@ -128,8 +133,18 @@ def link_words(row: Row) -> str | None:
 
 def load_words(row: Row) -> str:
     """ "is fully used (99%) …", without the name of the GPU before it and a stop behind it."""
+    if row["samples"] == 1:
+        now = (
+            ""
+            if row["utilization_whole"] is None
+            else f" ({format_share(row['utilization_whole'])} of the time before)"
+        )
+        return f"{'was busy' if row['load_samples'] else 'was idle'}{now} at the only moment of its log"
     if not row["load_samples"]:
-        return "is idle in the whole log" if row["unjudged"] is None else row["unjudged"]
+        return "is idle in the whole log: never busy for a tenth of a sample's time"
+    if row["load_samples"] < ENOUGH:
+        few = f"{row['load_samples']} {'sample' if row['load_samples'] == 1 else 'samples'} of {format_count(row['samples'])}"
+        return f"is busy {format_share(row['utilization_whole'])} of the time of its log, and under load in {few}"
     mean, middle = row["utilization"], row["utilization_middle"]
     full = mean >= FULL_MEAN and middle >= FULL_MIDDLE
     used = (

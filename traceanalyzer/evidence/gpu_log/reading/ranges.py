@@ -61,7 +61,7 @@ def read_range(source: Source, content: bytes, notes: Notes) -> Iterator[Samples
         if pairs is None:
             notes.bad_line(f"values of {name}")
             continue
-        series.append((name, one.metric))
+        series.append((name, {label: text for label, text in one.metric.items() if label != "__name__"}))
         of.append(np.full(len(pairs), len(series) - 1))
         times.append(pairs[:, 0])
         values.append(pairs[:, 1])

@@ -55,6 +55,7 @@ class Notes:
     lines: int = 0
     values: int = 0
     example: str | None = None
+    value: str | None = None
     unknown: set[str] = field(default_factory=set)
     said: list[str] = field(default_factory=list)
     rows: int = 0
@@ -141,7 +142,7 @@ def _values(what: str, told: Field | None, column: Column, comma: bool, notes: N
         codes = column.values.indices.fill_null(len(read)).to_numpy(zero_copy_only=False)
         notes.values += int((~good[codes]).sum())
         if not all(good):
-            notes.example = notes.example or column.values.dictionary[int(np.flatnonzero(~good)[0])].as_py()[:80]
+            notes.value = notes.value or column.values.dictionary[int(np.flatnonzero(~good)[0])].as_py()[:80]
     else:
         numbers, units, codes = column.values, [], None
     known = numbers[np.isfinite(numbers)]

@@ -36,6 +36,8 @@ def header_of(line: bytes) -> list[str] | None:
     names = [name.strip().strip('"') for name in re.split("[,;\t]", text)]
     if len(names) < 2 or any(re.fullmatch(r"[-+.\d\s]*", name) for name in names):
         return None
+    if any(name.lower() in ("pid", "process_name") for name in names):
+        return None  # a list of processes (--query-compute-apps)
     found = [field_of(name) for name in names]
     measures = {one.what for one in found if one and one.what not in ("time", "gpu", "uuid", "bus", "model", "host")}
     dotted = any(re.search(r"[a-z]\.[a-z]|\[(?:%|MiB|W|MHz)\]", name) for name in names)
