@@ -39,6 +39,7 @@ _LACKS: tuple[tuple[str, str, str, list[str]], ...] = (
         "whether the PCIe link was slower than it can be",
         ["PWR003"],
     ),
+    ("uuid", "uuid", "which GPU of the machine it is, where a trace says that too", []),
     ("pcie_gen_max", "pcie.link.gen.max and pcie.link.width.max", "how fast the PCIe link can be", []),
 )
 _SLOW_NS = 500_000_000
@@ -79,15 +80,6 @@ def advice(samples: pa.Table) -> Iterator[Setting]:
             "some percent of one CPU core",
             "Use is a mean of up to a second, and power of most GPUs of one second, however often they are asked for.",
             ["PWR001", "PWR002", "PWR003"],
-        )
-    if samples["uuid"].null_count == samples.num_rows:
-        yield Setting(
-            "ids of the GPUs",
-            COMMAND,
-            "which GPU of the machine it is, where a trace says its id too",
-            "nothing",
-            None,
-            [],
         )
 
 

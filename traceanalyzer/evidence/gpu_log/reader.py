@@ -60,7 +60,7 @@ def read_log(source: Source, sink: Sink, progress: Progress) -> Marks:
         host=next(iter(hosts)) if len(hosts) == 1 else None,
         gpus=tuple(sorted({form for uuid in uuids for form in (uuid, uuid.removeprefix("GPU-"))})),
         clock=clock,
-        clock_base_ns=None if clock == "none" else 0,
+        clock_base_ns=0 if clock == "epoch" else None,
         clock_error_ns=None if clock == "none" else _STEP_NS,
         recorded_ns=(int(time.min()), int(time.max())),
     )

@@ -45,7 +45,12 @@ def gpu_load(judged: Sequence[Judged], ledger: pa.Table, kernels: pa.Table, gpu_
     rows = []
     for one in judged:
         key = (one.rank, one.device)
-        row: dict[str, Any] = {"rank": one.rank, "device": one.device, "unjudged": one.why}
+        row: dict[str, Any] = {
+            "rank": one.rank,
+            "device": one.device,
+            "unjudged": one.why,
+            "beside": one.window is not None,
+        }
         if one.log is not None:
             foreign = foreign_use(one, gpu_ops)
             row |= _row(one, one.log, ledgers.get(key), foreign) | slow_kernels(kernels, one)
@@ -113,7 +118,6 @@ def _row(one: Judged, log: Log, ledger: Mapping[str, Any] | None, foreign: Forei
         "told_by": one.told_by or None,
         "on_clock": log.on_clock,
         "timed": log.timed,
-        "beside": one.window is not None,
         "samples": len(log.time),
         "load_samples": count,
         "trace_samples": int((load & (log.time >= one.window[0]) & (log.time < one.window[1])).sum())
