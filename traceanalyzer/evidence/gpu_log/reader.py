@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.contract import Marks
 from traceanalyzer.evidence.gpu_log.reading.content import writing_of
 from traceanalyzer.evidence.gpu_log.reading.interleaved import gpus_in_rows
-from traceanalyzer.evidence.gpu_log.reading.rows import Notes, Samples, one_table
+from traceanalyzer.evidence.gpu_log.reading.rows import Notes, Samples, tables_of
 from traceanalyzer.evidence.gpu_log.reading.smi import without_header
 from traceanalyzer.garbage import without_collection
 from traceanalyzer.ingest.bytes.source import Source
@@ -17,7 +16,6 @@ from traceanalyzer.ingest.contract import Progress, Sink
 from traceanalyzer.vocabulary.health import NOT_ALL_READ, NOT_RECORDED
 from traceanalyzer.vocabulary.levels import INFO, LOW, MEDIUM
 
-_ROWS = 1 << 16
 _MOST_GPUS = 1024
 _MOST_NAMED = 8
 _STEP_NS = 1_000_000
@@ -45,11 +43,10 @@ def read_log(source: Source, sink: Sink, progress: Progress) -> Marks:
             f"{source.path}: its times are of different kinds ({', '.join(sorted(clocks))}); give each log by itself"
         )
     name = source.path.name
-    tables = [one_table(piece, name) for piece in pieces]
-    table = pa.concat_tables(tables).unify_dictionaries() if len(tables) > 1 else tables[0]
     _say(notes, pieces, sink)
-    for at in range(0, table.num_rows, _ROWS):
-        sink.add("gpu_log_samples", table.slice(at, _ROWS))
+    for piece in pieces:
+        for table in tables_of(piece, name):
+            sink.add("gpu_log_samples", table)
     time = np.concatenate([piece.time for piece in pieces])
     (clock,) = clocks
     uuids = sorted({uuid for piece in pieces for uuid in _told(piece, "uuid")})[:_MOST_GPUS]

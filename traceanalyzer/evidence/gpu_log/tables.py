@@ -12,7 +12,9 @@ from traceanalyzer.units import Unit
 
 
 def _measure(name: str, doc: str, unit: Unit | None = None) -> Column:
-    return Column(name, pa.float64(), unit, f"{doc}; null when not recorded")
+    # Seven digits are more than any of these tools measures; bytes are counted.
+    exact = name.startswith(("memory_used", "memory_total", "pcie_rx", "pcie_tx"))
+    return Column(name, pa.float64() if exact else pa.float32(), unit, f"{doc}; null when not recorded")
 
 
 MEASURED = (

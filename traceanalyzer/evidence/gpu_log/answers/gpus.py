@@ -100,6 +100,7 @@ def logs_of(samples: pa.Table, on_clock: Mapping[str, bool]) -> list[Log]:
     gpu = frames.ints(samples, "gpu")
     times = frames.ints(samples, "time_ns")
     timed = samples["timed"].to_numpy()
+    columns = {name: samples[name].to_numpy() for name in MEASURES if samples[name].null_count < samples.num_rows}
     found = []
     for key, rows in frames.together(log, gpu, *(code for code, _ in ids[:2])):
         order = rows[np.argsort(times[rows], kind="stable")]
@@ -107,9 +108,12 @@ def logs_of(samples: pa.Table, on_clock: Mapping[str, bool]) -> list[Log]:
         order = order[once]
         measured = {}
         for name in MEASURES:
-            values = samples[name].take(pa.array(order)).to_numpy()
+            if name not in columns:
+                continue
+            values = columns[name][order]
             if np.isfinite(values).any():
-                measured[name] = values
+                # As it was written, whose digits are fewer.
+                measured[name] = np.round(values.astype(np.float64), 6)
         uuid, bus, model = (values[code[order[0]]] for code, values in ids)
         called = logs[key[0]] or ""
         found.append(
@@ -284,7 +288,7 @@ def judged_gpus(
         traced.setdefault(row["rank"], {})[row["device"]] = (row["start_ns"], row["end_ns"])
     ranks = frames.ints(gpu_log_samples, "rank")
     for (rank,), rows in frames.together(ranks):
-        own = gpu_log_samples.take(pa.array(rows))
+        own = gpu_log_samples if len(rows) == gpu_log_samples.num_rows else gpu_log_samples.take(pa.array(rows))
         told = clocks_told(placed_evidence, "gpu_log", rank)
         gpus = gpus_of(logs_of(own, told))
         here = traced.get(rank)

@@ -164,6 +164,7 @@ MEASURES = tuple(name for name in _NAMES if name not in ("memory_free", "power_h
 # The bits of NVML's nvmlClocksEventReasons (nvml.h), by the end of the name that nvidia-smi gives a column of each.
 GPU_IDLE, APPLICATION, POWER_CAP, HW_SLOWDOWN, SYNC_BOOST = 0x1, 0x2, 0x4, 0x8, 0x10
 SW_THERMAL, HW_THERMAL, POWER_BRAKE, DISPLAY = 0x20, 0x40, 0x80, 0x100
+KNOWN_REASONS = 0x1FF
 REASONS = {
     "gpu_idle": GPU_IDLE,
     "applications_clocks_setting": APPLICATION,

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from traceanalyzer.evidence.gpu_log.reading.fields import MEASURES, POWER_CAP, SW_THERMAL, Field, field_of
+from traceanalyzer.evidence.gpu_log.reading.fields import (
+    KNOWN_REASONS,
+    MEASURES,
+    POWER_CAP,
+    SW_THERMAL,
+    Field,
+    field_of,
+)
 from traceanalyzer.evidence.gpu_log.reading.values import decimal_comma, factor_of, number_of, usual_factor
+from traceanalyzer.evidence.gpu_log.tables import SAMPLES
 from traceanalyzer.model.trace import Clock
 
 Floats = npt.NDArray[np.float64]
@@ -21,6 +28,8 @@ Ints = npt.NDArray[np.int64]
 _MOST_TEXT = 200
 _NOBODY = re.compile(r"|-|n/a|\[n/a\]|\[not supported\]|none|null|(?:gpu-)?[0-]+-[0-]*")
 """What stands where nothing is told, ids of nothing but zeros among it."""
+_ROWS = 1 << 16
+COLUMNS = {field.name: field.type for field in SAMPLES.schema}
 _LOOKED_AT = 2_000
 """Different values of one column that tell how numbers are written."""
 
@@ -122,9 +131,9 @@ def _put_together(
             bits += np.where(np.nan_to_num(values) > 0, float(bit), 0.0)
         measured["reasons"] = np.where(known, bits, np.nan)
     if "reasons" in measured:
-        measured["reasons"] = np.where(
-            (measured["reasons"] >= 0) & (measured["reasons"] < 2**53), np.floor(measured["reasons"]), np.nan
-        )
+        bits = measured["reasons"]
+        known = np.isfinite(bits) & (bits >= 0) & (bits < 2**53)
+        measured["reasons"] = np.where(known, np.where(known, bits, 0).astype(np.int64) & KNOWN_REASONS, np.nan)
     return measured
 
 
@@ -164,31 +173,34 @@ def _values(what: str, told: Field | None, column: Column, comma: bool, notes: N
     return scaled if codes is None else scaled[codes]
 
 
-def one_table(samples: Samples, log: str) -> pa.Table:
-    """The rows as the table's columns without the rank, in the order of time, GPU by GPU."""
-    count = len(samples)
-    nothing = pa.nulls(count, pa.string()).dictionary_encode()
+def tables_of(samples: Samples, log: str) -> Iterator[pa.Table]:
+    """The rows as tables without the rank and without what nothing was measured of, GPU by GPU in the order of time."""
+    who = {name: samples.who[name] for name in ("uuid", "bus", "model") if name in samples.who}
     index = samples.who.get("gpu")
-    columns: dict[str, Any] = {
-        "log": _repeated(log, count),
-        "tool": _repeated(samples.tool, count),
-        "timed": pa.repeat(samples.timed, count),
-        "gpu": pa.nulls(count, pa.int32()) if index is None else _index(index),
-        **{name: samples.who.get(name, nothing) for name in ("uuid", "bus", "model")},
-        "time_ns": pa.array(samples.time),
-        **{
-            name: pa.array(samples.measured[name], from_pandas=True)
-            if name in samples.measured
-            else pa.nulls(count, pa.float64())
-            for name in MEASURES
-        },
-    }
-    table = pa.table(columns)
-    keys = [(name, "ascending") for name in ("gpu", "uuid", "bus", "time_ns")]
-    plain = pa.table(
-        {name: table[name].cast(pa.string()) if name in ("uuid", "bus") else table[name] for name, _ in keys}
-    )
-    return table.take(pc.sort_indices(plain, sort_keys=keys))
+    gpu = None if index is None else _index(index)
+    # Rows are gathered batch by batch, since all of them in another order would be there twice.
+    codes = [
+        values.indices.fill_null(-1).to_numpy()
+        for values in (who.get("bus"), who.get("uuid"), index)
+        if values is not None
+    ]
+    order = np.lexsort((samples.time, *codes))
+    for at in range(0, len(order), _ROWS):
+        rows = order[at : at + _ROWS]
+        taken = pa.array(rows)
+        columns: dict[str, Any] = {
+            "log": _repeated(log, len(rows)),
+            "tool": _repeated(samples.tool, len(rows)),
+            "timed": pa.repeat(samples.timed, len(rows)),
+            "time_ns": pa.array(samples.time[rows]),
+            **{name: values.take(taken) for name, values in who.items()},
+            **{name: _measured(name, values[rows]) for name, values in samples.measured.items()},
+        }
+        yield pa.table(columns if gpu is None else {**columns, "gpu": gpu.take(taken)})
+
+
+def _measured(name: str, values: Floats) -> pa.Array:
+    return pa.array(values.astype(COLUMNS[name].to_pandas_dtype()), mask=~np.isfinite(values))
 
 
 def _repeated(text: str, count: int) -> pa.DictionaryArray:
