@@ -59,7 +59,8 @@ def dcgm(number: int) -> str:
 def dmon(number: int) -> str:
     seconds, gpu = divmod(number, 8)
     head = DMON if number % 80 == 0 else ""
-    return f"{head}{gpu:5} {650 + seconds % 50:6} {50 + seconds % 20:6} {90 + seconds % 10:6}     40   2619 {1300 + 15 * (seconds % 40):6}\n"
+    power, heat, use, clock = 650 + seconds % 50, 50 + seconds % 20, 90 + seconds % 10, 1_300 + 15 * (seconds % 40)
+    return f"{head}{gpu:5} {power:6} {heat:6} {use:6}     40   2619 {clock:6}\n"
 
 
 def ranges(number: int) -> str:

@@ -29,7 +29,7 @@ def read_log(source: Source, sink: Sink, progress: Progress) -> Marks:
         raise without_header(source)
     notes = Notes()
     with source.open(progress) as stream:
-        content = stream.read()
+        content = _plain(stream.read())
     with without_collection():
         pieces = [gpus_in_rows(piece, notes) for piece in writing.read(source, content, notes) if len(piece)]
     del content
@@ -61,6 +61,15 @@ def read_log(source: Source, sink: Sink, progress: Progress) -> Marks:
         clock_error_ns=None if clock == "none" else _STEP_NS,
         recorded_ns=(int(time.min()), int(time.max())),
     )
+
+
+def _plain(content: bytes) -> bytes:
+    """The content as UTF-8 whatever it is: what is none of it are single letters, such as a degree sign."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return content.decode("utf-8", "replace").encode()
+    return content
 
 
 def _told(piece: Samples, what: str) -> set[str]:

@@ -76,7 +76,7 @@ def _samples(source: Source, header: list[str], units: list[str], rows: list[byt
     try:
         table = csv.read_csv(
             pa.py_buffer(plain),
-            csv.ReadOptions(column_names=names, block_size=4 << 20, encoding="latin-1"),
+            csv.ReadOptions(column_names=names, block_size=4 << 20),
             csv.ParseOptions(delimiter=" ", invalid_row_handler=skip),
             csv.ConvertOptions(
                 column_types={name: pa.dictionary(pa.int32(), pa.string()) for name in names}, strings_can_be_null=False

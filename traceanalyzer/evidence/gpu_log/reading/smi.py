@@ -140,9 +140,7 @@ def _table(source: Source, names: list[str], rows: bytes, delimiter: str, notes:
     try:
         return csv.read_csv(
             pa.py_buffer(rows),
-            csv.ReadOptions(
-                column_names=names, block_size=4 << 20, encoding="latin-1" if b"\xb0" in rows[:4096] else "utf8"
-            ),
+            csv.ReadOptions(column_names=names, block_size=4 << 20),
             csv.ParseOptions(delimiter=delimiter, invalid_row_handler=skip),
             csv.ConvertOptions(
                 column_types={
