@@ -22,8 +22,8 @@ UNTOLD = "counted as not causal"
 class _Form:
     """Where an operator has what: numbers of its inputs.
 
-    `query` is followed by key and value. `heads` is the dimension of the heads (1: b × h × s × d, 2: b × s × h × d). `lengths` are inputs
-    that hold the lengths of sequences of different ones, `window` those of a sliding window.
+    `query` is followed by key and value. `heads` is the dimension of the heads (1: b × h × s × d, 2: b × s × h × d). `lengths` are
+    inputs that hold the lengths of sequences of different ones, `window` those of a sliding window.
     """
 
     query: int
@@ -49,9 +49,7 @@ ATTENTION: Mapping[str, _Form] = {
     "aten::_scaled_dot_product_cudnn_attention_backward": _Form(1, 1, 14, True, lengths=(9, 10)),
     "aten::_scaled_dot_product_fused_attention_overrideable_backward": _Form(1, 1, 13, True, lengths=(8, 9)),
     "aten::_flash_attention_backward": _Form(1, 2, 11, True, "bottom", lengths=(6, 7), window=(15, 16)),
-    "aten::_efficient_attention_backward": _Form(
-        1, 2, 14, True, lengths=(6, 7), window=(18,), is_mask_type=True
-    ),
+    "aten::_efficient_attention_backward": _Form(1, 2, 14, True, lengths=(6, 7), window=(18,), is_mask_type=True),
     "aten::_cudnn_attention_backward": _Form(1, 1, 14, True, lengths=(9, 10)),
     "flash_attn::_flash_attn_forward": _Form(0, 2, 5, corner="bottom", window=(6, 7)),
     "flash_attn::_flash_attn_backward": _Form(1, 2, 11, True, "bottom", window=(12, 13)),

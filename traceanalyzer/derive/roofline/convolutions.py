@@ -77,9 +77,7 @@ def _forward(form: _Form, inputs: Inputs) -> Work | None:
         flops = 2 * prod(data) * prod(weight[1:])
         return Work("convolution", flops, None, inputs.precision(0), sizes_of(data, weight))
     spatial = len(data) - 2
-    stride, padding, dilation = (
-        _each(inputs.value(at), spatial) for at in (form.stride, form.padding, form.dilation)
-    )
+    stride, padding, dilation = (_each(inputs.value(at), spatial) for at in (form.stride, form.padding, form.dilation))
     if stride is None or padding is None or dilation is None or 0 in stride:
         return None
     sizes = [

@@ -1,8 +1,8 @@
 """How much an operator computes and moves at least, from what was recorded of its inputs.
 
-Counted as everywhere in the field: a multiplication and an addition are two floating-point operations. What an algorithm saves (Winograd,
-Strassen) or wastes (padding, rounding up to tiles) is not in it. Bytes are those of every input and output once: what has to cross the
-memory's bus where nothing is in a cache yet (the compulsory traffic of Williams, Waterman and Patterson, "Roofline", 2009).
+Counted as everywhere in the field: a multiplication and an addition are two floating-point operations. What an algorithm saves
+(Winograd, Strassen) or wastes (padding, rounding up to tiles) is not in it. Bytes are those of every input and output once: what has to
+cross the memory's bus where nothing is in a cache yet (the compulsory traffic of Williams, Waterman and Patterson, "Roofline", 2009).
 """
 
 from __future__ import annotations
@@ -54,5 +54,9 @@ def _told_by_compiler(arguments: str) -> Work | None:
     flops = told.kernel_flop
     if flops is None or not 0 < flops < MOST:
         return None
-    moved = None if told.kernel_num_gb is None or not 0 <= told.kernel_num_gb < MOST / 1e9 else round(told.kernel_num_gb * 1e9)
+    moved = (
+        None
+        if told.kernel_num_gb is None or not 0 <= told.kernel_num_gb < MOST / 1e9
+        else round(told.kernel_num_gb * 1e9)
+    )
     return Work("matmul", round(flops), moved, None, "as its compiler says")

@@ -40,9 +40,12 @@ def type_of(name: str) -> tuple[str, int] | None:
 
 @dataclass(frozen=True)
 class Work:
-    """What an operator has to do: `kind` is matmul, convolution or attention, `flops` its floating-point operations, `moved` the bytes of
-    its inputs and outputs once (None where their types are not known), `precision` the type of its operands (None likewise), and `sizes`
-    what it multiplies, in words. `assumed` says what was not recorded and taken for granted; "" for nothing."""
+    """What an operator has to do.
+
+    `kind` is matmul, convolution or attention, `flops` its floating-point operations, `moved` the bytes of its inputs and outputs once
+    (None where their types are not known), `precision` the type of its operands (None likewise), and `sizes` what it multiplies, in
+    words. `assumed` says what was not recorded and taken for granted; "" for nothing.
+    """
 
     kind: str
     flops: int

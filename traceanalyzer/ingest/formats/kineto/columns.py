@@ -221,10 +221,7 @@ def operator_arguments(names: Sequence[str | None], args: Sequence[Args]) -> pa.
     """Of convolutions and attention the values of inputs that are no tensors, as recorded; of kernels that TorchInductor made with
     `kernel_flop` and `kernel_num_gb` these. Null for others, and for what is not as long as such lists are."""
     told = {name: name is not None and _WITH_ARGUMENTS.search(name) is not None for name in set(names)}
-    return texts(
-        _concrete(a) if told[name] else _from_compiler(a)
-        for name, a in zip(names, args, strict=True)
-    )
+    return texts(_concrete(a) if told[name] else _from_compiler(a) for name, a in zip(names, args, strict=True))
 
 
 def _concrete(a: Args) -> str | None:
