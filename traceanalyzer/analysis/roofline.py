@@ -45,7 +45,9 @@ def _judged(row: Row) -> float:
 
 
 def _roofline(row: Row, ranks: Mapping[int, int | None]) -> Roofline:
-    known, judged, note = _known(row), _judged(row), _note(row)
+    known, judged = _known(row), _judged(row)
+    possible = row["peak_time"] <= POSSIBLE * row["judged_time"]
+    whole = row["step_time"] and possible and known >= KNOWN
     time = row["judged_time"]
     steps = max(row["steps"], 1)
     return Roofline(
@@ -66,13 +68,9 @@ def _roofline(row: Row, ranks: Mapping[int, int | None]) -> Roofline:
         memory_bound_share=min(_share(row["memory_time"], time), 1.0) if time else None,
         steps=row["steps"],
         step_flops=round(row["step_flops"] / steps),
-        step_tflops=_rounded(row["step_flops"] / row["step_time"] / 1e3)
-        if known >= KNOWN and row["step_time"]
-        else None,
-        mfu=_share(row["step_peak_time"], row["step_time"])
-        if min(known, judged) >= KNOWN and row["step_time"]
-        else None,
-        note=note,
+        step_tflops=_rounded(row["step_flops"] / row["step_time"] / 1e3) if whole else None,
+        mfu=_share(row["step_peak_time"], row["step_time"]) if whole and judged >= KNOWN else None,
+        note=_note(row),
     )
 
 
@@ -81,6 +79,8 @@ def _note(row: Row) -> str | None:
     if not row["known_gpu"]:
         name = row["gpu"]
         return f"no peaks are known of {name}" if name else "the trace does not say what GPU this is"
+    if row["peak_time"] > POSSIBLE * row["judged_time"]:
+        return "more comes out than this GPU can give, so that shapes or its name mislead"
     if _known(row) < KNOWN:
         return f"{format_share(1 - _known(row))} of the time of matrix kernels is of operators that do not tell what they compute"
     if _judged(row) < KNOWN:

@@ -47,11 +47,8 @@ FIGURES: dict[str, Figure] = {
     "recoverable_share": Figure(SHARE, "what all findings together could give back at most"),
     "max_gap": Figure(NS, "longest single stretch in which a GPU is idle"),
     "window": Figure(NS, "from a GPU's first operation to its last and over all marked steps, the longest of all GPUs"),
-    "mfu": Figure(
-        SHARE,
-        "part of what the GPUs give that their steps use, by the shapes of matrix products, convolutions and attention",
-    ),
-    "tflops": Figure(None, "10^12 floating-point operations of these per second of a step and GPU"),
+    "mfu": Figure(SHARE, "share of the GPUs' peak that steps use (MFU), by the shapes of their operators"),
+    "tflops": Figure(COUNT, "TFLOP/s over a step on one GPU, by the shapes of its operators"),
     "step.median": Figure(NS, "median time of a step on the GPU, of the slowest one"),
     "step.p95": Figure(NS, "95th percentile of it"),
     "step.mean": Figure(NS, "mean time of a step on the GPU, over all GPUs"),
