@@ -82,6 +82,11 @@ class Evidence(Kind):
         nothing. It is never beside a trace of another run, and beside one of the same where `place` knows of none."""
         return None
 
+    def joins(self, own: Tables, other: Tables) -> bool:
+        """Whether two files that are beside no trace are of one recording, such as two pages of one profile, so that they are judged as
+        one; asked of kinds of which several files may be beside one trace."""
+        return False
+
     def shift(self, tables: Tables, trace: Tables) -> tuple[int, int | None] | None:
         """What to add to the file's times for the clock of its trace, where no clock of both says so, and how far that may be off, in
         ns; None where it cannot be told."""

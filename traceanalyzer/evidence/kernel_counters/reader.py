@@ -50,13 +50,16 @@ def read_counters(source: Source, sink: Sink, progress: Progress) -> Marks:
         message = "lines of a page of Nsight Compute are cut off or garbled, and were left out"
         sink.health(NOT_ALL_READ, LOW, message, found.odd, found.example)
     if found.bad:
-        sink.health(NOT_ALL_READ, LOW, "values of a page of Nsight Compute are no numbers, and count as absent", found.bad)
+        sink.health(
+            NOT_ALL_READ, LOW, "values of a page of Nsight Compute are no numbers, and count as absent", found.bad
+        )
     if not found.metrics:
-        message = "the profile of Nsight Compute holds none of the counters that are used here; profile with ncu --set full"
+        message = (
+            "the profile of Nsight Compute holds none of the counters that are used here; profile with ncu --set full"
+        )
         sink.health(NOT_RECORDED, MEDIUM, message)
     pids = {launch.facts["pid"] for launch in found.launches} - {None}
-    kernels = {function for function in tables[0][1]["function"].to_pylist() if function}
-    return Marks(producer=PRODUCER, pids=sorted(pids), kernels=sorted(kernels))
+    return Marks(producer=PRODUCER, pids=sorted(pids))
 
 
 def _read_text(source: Source, found: Collected, progress: Progress) -> str | None:

@@ -132,5 +132,9 @@ def _table(spec: TableSpec, rows: list[dict[str, Any]]) -> pa.Table:
     columns = []
     for one in fields:
         values = [row.get(one.name) for row in rows]
-        columns.append(pa.array(values, pa.string()).dictionary_encode().cast(one.type) if pa.types.is_dictionary(one.type) else pa.array(values, one.type))
+        columns.append(
+            pa.array(values, pa.string()).dictionary_encode().cast(one.type)
+            if pa.types.is_dictionary(one.type)
+            else pa.array(values, one.type)
+        )
     return pa.table(columns, schema=pa.schema(fields))

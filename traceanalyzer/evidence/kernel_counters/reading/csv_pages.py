@@ -84,7 +84,11 @@ def read_pages(lines: Iterable[str], header: Header, found: Collected) -> None:
 
 
 def _taker(header: Header, found: Collected, run: int) -> Take:
-    return _wide(header, found, run) if header.page == "raw" or "Metric Name" not in header.names else _long(header, found, run)
+    return (
+        _wide(header, found, run)
+        if header.page == "raw" or "Metric Name" not in header.names
+        else _long(header, found, run)
+    )
 
 
 def _launches(header: Header, found: Collected, run: int) -> Callable[[Sequence[str]], Any]:
@@ -152,7 +156,11 @@ def _long(header: Header, found: Collected, run: int) -> Take:
     """Rows of one counter or rule each."""
     launch_of = _launches(header, found, run)
     name = header.place("Metric Name")
-    unit, value, section = header.place("Metric Unit"), header.place("Metric Value", "Average"), header.place("Section Name")
+    unit, value, section = (
+        header.place("Metric Unit"),
+        header.place("Metric Value", "Average"),
+        header.place("Section Name"),
+    )
     assert name is not None and value is not None
     rule, kind, message = (header.place(f"Rule {one}") for one in ("Name", "Type", "Description"))
     scope, estimate = header.place("Estimated Speedup Type"), header.place("Estimated Speedup")
@@ -185,7 +193,7 @@ def _wide(header: Header, found: Collected, run: int) -> Take:
     """Rows of one launch each; the first that names none holds the units."""
     launch_of = _launches(header, found, run)
     kernel = header.names.index(KERNEL)
-    known = [(at, told) for at, name in enumerate(header.names) if (told := meaning(_plain(name)))]
+    known = [(at, told) for at, name in enumerate(header.names) if "__" in name and (told := meaning(_plain(name)))]
     factors: dict[int, float] = {at: 0.01 if "pct" in header.names[at] else 1.0 for at, _ in known}
     width = len(header.names)
 

@@ -8,13 +8,19 @@ from functools import lru_cache
 from traceanalyzer.evidence.kernel_counters.reading.numbers import number
 
 _NAMES: tuple[tuple[str, str], ...] = (
-    (r"grid is too small to fill|low compute throughput and memory|greater than \d+(?:[.,]\d+)?% of the available", "SOLBottleneck"),
+    (
+        r"grid is too small to fill|low compute throughput and memory|greater than \d+(?:[.,]\d+)?% of the available",
+        "SOLBottleneck",
+    ),
     (r"(?:Compute|Memory) is more heavily utilized|Compute and Memory are well-balanced", "SOLBottleneck"),
     (r"peak (?:float|fp32)|\(FP32\) to double", "SOLFPRoofline"),
     (r"highest-utilized pipeline|compute pipelines are under-utilized", "HighPipeUtilization"),
     (r"^Every scheduler is capable", "IssueSlotUtilization"),
     (r"cycles being stalled", "CPIStall"),
-    (r"^A wave of thread blocks|blocks, which is less than the GPU's|__syncthreads\(\)|multiple of 32 threads", "LaunchConfiguration"),
+    (
+        r"^A wave of thread blocks|blocks, which is less than the GPU's|__syncthreads\(\)|multiple of 32 threads",
+        "LaunchConfiguration",
+    ),
     (r"theoretical occupancy \(\d+(?:[.,]\d+)?%\)", "TheoreticalOccupancy"),
     (r"calculated theoretical .* measured achieved", "AchievedOccupancy"),
     (r"number of active cycles than the average", "WorkloadImbalance"),
@@ -66,7 +72,9 @@ def told(name: str | None, message: str) -> dict[str, float | str]:
         return {}
     share = _OF_ALL.search(message)
     part = number(share[1], _mark(share[1])) if share else None
-    return {"stall": reason, "stall_cycles": cycles} | ({"stall_share": min(part / 100, 1.0)} if part is not None else {})
+    return {"stall": reason, "stall_cycles": cycles} | (
+        {"stall_share": min(part / 100, 1.0)} if part is not None else {}
+    )
 
 
 def _mark(text: str) -> str:
