@@ -24,8 +24,8 @@ _LIMIT = (
     _text("name", "kernel name: the trace's where it was matched, else as Nsight Compute prints it"),
     _text(
         "limiter",
-        "what limits it: dram, l2 or l1 (bandwidth of memory), tensor, fp32, fp64, fp16 or pipe (computing), balanced (both), grid (too "
-        "few blocks), tail (a partial last wave), occupancy, contention (warps wait for the same addresses), latency, or unknown",
+        "what limits it: dram, l2 or l1 (bandwidth of memory), tensor, fp32, fp64, fp16 or pipe (computing), balanced (both), grid "
+        "(too few blocks), tail (a partial last wave), occupancy, contention (warps wait for the same addresses), latency, or unknown",
     ),
     _text("what", "the same as a sentence about the kernel, with its figures"),
     _share(
@@ -104,14 +104,14 @@ KERNEL_LIMITS = TableSpec(
         _text("bottleneck", "what its rule SOLBottleneck says"),
         count(
             "shared",
-            "launches of the trace of the same function, grid and block that are of several kernels, so that none was matched",
+            "launches of the trace of the same function, grid and block that are of several kernels, so that none is matched",
         ),
     ),
 )
 
 LIMITED_KERNELS = TableSpec(
     "limited_kernels",
-    "one launch in the trace of a kernel that Nsight Compute counted, and what limits it; without a trace one kernel, with an empty span",
+    "one launch in the trace of a kernel that was profiled, and what limits it; without a trace one kernel with an empty span",
     (
         RANK,
         DEVICE,

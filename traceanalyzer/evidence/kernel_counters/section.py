@@ -98,13 +98,13 @@ def _words(rows: list[Row]) -> Iterator[str]:
         share = sum(row["share"] for row in traced)
         exposed = sum(row["exposed"] for row in traced)
         yield (
-            f"{found:,} of {profiled:,} launches that were profiled are of kernels of the trace, with the same function, grid and block. They "
-            f"stand for {sum(row['matched'] for row in traced):,} launches, {format_duration(exposed)} of exposed time: "
+            f"{found:,} of {profiled:,} profiled launches are of kernels of the trace, with the same function, grid and block. "
+            f"They stand for {sum(row['matched'] for row in traced):,} launches, {format_duration(exposed)} of exposed time: "
             f"{words.percent(min(share, 1.0))} of that of all compute kernels."
         )
         if shared := sum(row["shared"] for row in traced if not row["matched"]):
             yield f"For {shared:,} launches of the trace several kernels have that function, grid and block; none was taken for it."
     yield (
-        "Nsight Compute runs each kernel alone, with caches emptied and, unless told otherwise, at a fixed clock, so its shares of peaks are used "
-        "here and its times are not."
+        "Nsight Compute runs each kernel alone, with caches emptied and, unless told otherwise, at a fixed clock, so its shares of "
+        "peaks are used here and its times are not."
     )

@@ -85,7 +85,7 @@ LAUNCHES = TableSpec(
         _count("launches", "how many launches a row of a summary stands for; 1 of every other page"),
         Column("pid", pa.int64(), None, "process that was profiled"),
         Column("device", pa.int32(), None, "index of the GPU within its process"),
-        _text("name", "kernel name as printed"),
+        _text("name", "kernel name as printed, without unnamed namespaces"),
         _text("function", "its function, without return type, namespaces, template arguments and parameters"),
         *(_count(axis, f"{axis[-1]} of its {axis[:-2]}; null when not printed") for axis in AXES),
         _count("blocks", "blocks of its grid"),

@@ -1,17 +1,16 @@
 """What limits a kernel, by its counters: the bandwidth of a memory, a pipeline, or that too little is under way at once.
 
-The order is that of Nsight Compute's rule SOLBottleneck (its documentation, Profiling Guide, Speed Of Light): above 80% of a peak a kernel
-is near its roof, below 60% of all peaks it waits, and between them what is used 10% more than the other limits it.
+The order is that of Nsight Compute's rule SOLBottleneck (its documentation, Profiling Guide, Speed Of Light): above 80% of a peak a
+kernel is near its roof, below 60% of all peaks it waits, and between them what is used 10% more than the other limits it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
-
-from traceanalyzer.derive.kernels.kernel_names import kernel_of
 
 NEAR = 0.8
 LOW = 0.6
@@ -23,15 +22,16 @@ FEW_BLOCKS = 1.0
 TAIL = 0.15
 """A last wave that is emptier costs less than that share of the time, which other things hide."""
 LITTLE_OCCUPANCY = 0.5
-"""Below half of the warps that a multiprocessor holds, there may be too few to hide latency (CUDA C++ Best Practices Guide, Occupancy)."""
+"""Below half of the warps that a multiprocessor holds, there may be too few to hide latency (CUDA C++ Best Practices Guide)."""
 SLOW_CYCLES = 2_000
-"""A load from device memory takes some 500 to 1,000 cycles (microbenchmarks of Volta to Hopper); who waits longer while the memory is idle
-stands in a queue for one place."""
+"""A load from device memory takes some 500 to 1,000 cycles (microbenchmarks of Volta to Hopper); who waits longer while the memory is
+idle stands in a queue for one place."""
 IDLE = 0.1
 ATOMICS_PART = 0.3
 BUSY_SLICE = 0.5
 MEMORIES = ("dram", "l2", "l1")
 _PIPES = {"tensor": "tensor", "fma": "fp32", "fmaheavy": "fp32", "fp32": "fp32", "fp64": "fp64", "fp16": "fp16"}
+_TENSOR_NAMES = re.compile(r"nvjet|tensorop|wgmma|[hiqd]g?mma|sm\d+_xmma|cutlass3x|flash_(?:fwd|bwd)")
 _RESIDENT = {
     "limit_registers": "registers",
     "limit_shared": "shared memory",
@@ -52,6 +52,8 @@ class Limit:
     least: float = 0.0
     most: float = 0.0
     contended_by: str | None = None
+    at_least: bool = False
+    """Whether `used` is the least that it is: Nsight Compute's rule says so, and its counters are not printed."""
 
     @property
     def near_roof(self) -> bool:
@@ -62,32 +64,53 @@ class Limit:
 def limit_of(profile: Profile) -> Limit:
     """The limit of one kernel with one grid and block."""
     computing, memory = profile["compute"], profile["memory"]
-    if memory is None:
-        known = [profile[name] for name in MEMORIES if profile[name] is not None]
-        memory = max(known, default=None)
     if computing is None or memory is None:
-        return _by_one(computing, memory, profile)
+        return _by_some(computing, memory, profile)
     used = max(computing, memory)
-    if used >= NEAR:
-        if computing >= memory - ABOUT_ALIKE and computing >= NEAR - ABOUT_ALIKE:
-            return Limit(pipe_of(profile), computing)
-        return Limit(memory_of(profile, memory), memory)
     if used < LOW:
         return _waiting(profile, used)
-    if abs(computing - memory) < APART:
+    if used < NEAR and abs(computing - memory) < APART:
         return Limit("balanced", used)
-    if computing > memory:
+    if computing > memory or (computing >= NEAR - ABOUT_ALIKE and computing >= memory - ABOUT_ALIKE):
         return Limit(pipe_of(profile), computing)
     return Limit(memory_of(profile, memory), memory)
 
 
-def _by_one(computing: float | None, memory: float | None, profile: Profile) -> Limit:
-    """By the one throughput that was counted: it is told only where that is high."""
-    if memory is not None and memory >= LOW:
-        return Limit(memory_of(profile, memory), memory)
+def _by_some(computing: float | None, memory: float | None, profile: Profile) -> Limit:
+    """By the throughputs that were counted: a high one tells, and a low one says nothing of the others."""
+    known = {name: profile[name] for name in MEMORIES if profile[name] is not None}
+    best = max(known, key=lambda name: known[name], default=None)
+    moved = memory if memory is not None else known[best] if best else 0.0
+    if moved >= LOW and moved >= (computing or 0.0):
+        return Limit(memory_of(profile, moved), moved)
     if computing is not None and computing >= LOW:
         return Limit(pipe_of(profile), computing)
-    return Limit("unknown", None)
+    return _by_rule(profile, max(moved, computing or 0.0)) or Limit("unknown", None)
+
+
+_SAYS = (
+    (re.compile(r"greater than \d"), NEAR),
+    (re.compile(r"is more heavily utilized|well-balanced"), LOW),
+)
+_UNIT = re.compile(r"(?:analyzing|identify the) (?:the )?(DRAM|L2|L1)\b")
+
+
+def _by_rule(profile: Profile, used: float) -> Limit | None:
+    """As Nsight Compute's rule says, whose page does not print all that it went by; None where it says nothing."""
+    said = profile["bottleneck"] or ""
+    if "grid is too small" in said or "low compute throughput" in said:
+        # What was not printed is below that, and may be as much.
+        return _waiting({**profile, "memory": LOW, "dram": LOW}, used)
+    level = next((level for pattern, level in _SAYS if pattern.search(said)), None)
+    if level is None:
+        return None
+    if "well-balanced" in said:
+        return Limit("balanced", level, at_least=True)
+    if unit := _UNIT.search(said):
+        return Limit(unit[1].lower(), level, at_least=True)
+    if "Memory is more" in said:
+        return Limit("l2", level, at_least=True)
+    return Limit(pipe_of(profile), level, at_least=True)
 
 
 def memory_of(profile: Profile, memory: float) -> str:
@@ -97,9 +120,9 @@ def memory_of(profile: Profile, memory: float) -> str:
 
 
 def pipe_of(profile: Profile) -> str:
-    """The pipeline that is busiest. What several of them share is the tensor cores' where the kernel's name says that it uses them."""
+    """The pipeline that is busiest. What the tensor cores share with FP64 is theirs where the kernel's name says that it uses them."""
     pipe = (profile["pipe"] or "").split(" ")[0].lower()
-    if kernel_of(profile["name"]).tensor_cores and pipe in ("", "shared", "tensor"):
+    if pipe == "shared" and _TENSOR_NAMES.search(profile["name"] or ""):
         return "tensor"
     return _PIPES.get(pipe, "pipe")
 

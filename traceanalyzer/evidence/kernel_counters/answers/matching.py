@@ -102,7 +102,7 @@ def _groups(kernels: pa.Table, wanted: set[str]) -> dict[frames.Key, dict[str, l
 def _fits(profile: dict[str, object], group: _Group) -> bool:
     """Whether grid and block are the same, as far as both are known."""
     blocks, block = profile["blocks"], profile["block"]
-    if blocks is not None and group.blocks != frames.NULL and blocks != group.blocks:
+    if blocks is not None and group.blocks not in (frames.NULL, blocks):
         return False
     return block is None or group.block is None or block == group.block
 

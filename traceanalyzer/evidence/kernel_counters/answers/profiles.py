@@ -1,4 +1,4 @@
-"""Launches to profiles: what several pages say of one launch is put together, and launches of one kernel, grid and block are one row."""
+"""Launches to profiles: what several pages say of one launch is put together, and launches of one kernel and size are one row."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _typical(numbers: list[int], times: list[float | None]) -> int:
 
 
 def _merged(launches: pa.Table) -> tuple[pa.Table, list[list[str]]]:
-    """Each launch once, with its number: values of the page that prints most digits, and of others where that has none; and by number the
-    pages that show it."""
+    """Each launch once, with its number: values of the page that prints most digits, and of others where that has none; and by number
+    the pages that show it."""
     launches = _plain(launches)
     order = pc.index_in(launches["page"], pa.array(list(_PRECISION))).fill_null(len(_PRECISION))
     row = pa.array(range(launches.num_rows), pa.int64())

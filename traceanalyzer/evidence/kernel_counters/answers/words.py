@@ -94,11 +94,13 @@ def what(profile: Profile, limit: Limit, name: str) -> str:
     if told in MEMORIES:
         return f"{kernel} is {_memory(profile, limit)}"
     if told == "tensor":
-        return f"{kernel} is tensor-core-bound at {percent(limit.used)} of peak{_work(profile)}{_near(limit)}"
+        return f"{kernel} is tensor-core-bound at {_used(limit)} of peak{_work(profile)}{_near(limit)}"
     if told in PIPES or told == "pipe":
         return f"{kernel} is compute-bound: {_computing(profile, limit)}{_near(limit)}"
     if told == "balanced":
         both = f"the multiprocessors at {percent(profile['compute'])} and memory at {percent(profile['memory'])} of their peaks"
+        if limit.at_least:
+            both = f"both at {_used(limit)} of their peaks"
         return f"{kernel} is limited by computing and memory alike, {both}"
     makers = {"grid": _grid, "tail": _tail, "occupancy": _occupancy, "contention": _contention, "latency": _latency}
     if told in makers:
@@ -106,11 +108,15 @@ def what(profile: Profile, limit: Limit, name: str) -> str:
     return f"{kernel} has no known limit: the throughput of its multiprocessors and of memory was not counted"
 
 
+def _used(limit: Limit) -> str:
+    return ("more than " if limit.at_least else "") + percent(limit.used)
+
+
 def _memory(profile: Profile, limit: Limit) -> str:
     mostly = "" if limit.near_roof else "mostly "
     moved = f" ({rate(profile['dram_rate'])})" if limit.limiter == "dram" and profile["dram_rate"] else ""
     advice = ": fuse it with its neighbours or move fewer bytes" if limit.near_roof else ""
-    return f"{mostly}{UNITS[limit.limiter]}-bound at {percent(limit.used)} of peak{moved}{advice}"
+    return f"{mostly}{UNITS[limit.limiter]}-bound at {_used(limit)} of peak{moved}{advice}"
 
 
 def _near(limit: Limit) -> str:
@@ -126,7 +132,7 @@ def _computing(profile: Profile, limit: Limit) -> str:
     said = [f"{pipe} {percent(profile['pipe_share'])}"] if pipe and profile["pipe_share"] is not None else []
     if profile["issue_slots"] is not None:
         said.append(f"issue slots {percent(profile['issue_slots'])}")
-    return ", ".join(said) or f"multiprocessors at {percent(limit.used)} of peak"
+    return ", ".join(said) or f"multiprocessors at {_used(limit)} of peak"
 
 
 def _grid(profile: Profile, limit: Limit) -> str:
@@ -180,7 +186,7 @@ def _all_low(profile: Profile) -> str:
     known = [
         value for value in (profile["compute"], profile["memory"], profile["l2"], profile["dram"]) if value is not None
     ]
-    most = max(known, default=0.0)
+    most = max(known, default=0.0) if profile["memory"] is not None else 1.0
     below = next((step for step in (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5) if most < step), 0.6)
     return f"SM, L2 and DRAM all stay below {percent(below)} of peak"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
+from math import prod
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +23,7 @@ MOST_LAUNCHES = 2_000_000
 MOST_TOLD = 20_000
 """Of so many values the mark of decimals is told."""
 LONGEST_MESSAGE = 2_000
+_BRACKET = re.compile(r"(?<=\w)<unnamed>::")
 _TEXTS = ("gpu_name",)
 _INTEGERS = frozenset({"blocks", "threads", *AXES})
 
@@ -111,16 +115,24 @@ class Collected:
         for name in _INTEGERS & found.keys():
             row[name] = launch.facts.get(name) or int(found[name])
         for whole, axes in (("blocks", AXES[:3]), ("threads", AXES[3:])):
-            sizes = [row.get(axis) for axis in axes]
+            sizes = [int(row.get(axis) or 0) for axis in axes]
             if all(sizes):
-                row[whole] = sizes[0] * sizes[1] * sizes[2]
+                row[whole] = prod(sizes)
+        row["name"] = without_unnamed(row["name"])
         row["function"] = function_of(row["name"])
         return row
 
 
+@lru_cache(maxsize=1 << 16)
 def function_of(name: str) -> str:
     """The function's own name: what the profiler and a trace agree on, whatever else of it they print."""
     return function_path(name).rpartition("::")[2] or name
+
+
+@lru_cache(maxsize=1 << 16)
+def without_unnamed(name: str) -> str:
+    """The name of a kernel without unnamed namespaces, of which releases of 2025 drop the bracket: `void unnamed>::copy<unnamed>::Type>`."""
+    return _BRACKET.sub("<", name).replace("<unnamed>::", "").replace("unnamed>::", "")
 
 
 def _mark_of(text: str) -> str:

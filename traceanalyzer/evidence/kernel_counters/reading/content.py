@@ -21,7 +21,7 @@ def page_of(source: Source) -> Page | None:
     for line in _lines(head):
         if csv_pages.KERNEL in line and csv_pages.header_of(line):
             return "csv"
-        if text_page.is_launch(line):
+        if b"Section: " in head and text_page.is_launch(line):
             return "text"
         log = log or line.startswith("==PROF== ")
     return "log" if log else None

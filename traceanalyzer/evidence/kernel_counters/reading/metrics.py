@@ -1,7 +1,7 @@
 """What Nsight Compute calls a counter, on its pages and over its versions, and which column that is.
 
-Names of the raw page are those of the metrics themselves (Nsight Compute's documentation, Metrics Structure); the details page has names
-of its own, which changed in 2020 (SOL SM), 2021 (SM [%]) and since.
+Names of the raw page are those of the metrics themselves (Nsight Compute's documentation, Metrics Structure); the details page has
+names of its own, which changed in 2020 (SOL SM), 2021 (SM [%]) and since.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Meaning:
 
 
 def _raw_names() -> dict[str, Meaning]:
-    found = {}
+    found: dict[str, Meaning] = {}
     for columns in (RAW, LAUNCH):
         for column, names in columns.items():
             found |= {name: Meaning(column, place) for place, name in enumerate(names)}
@@ -183,20 +183,19 @@ def meaning(name: str, section: str = "") -> Meaning | None:
     return next((Meaning(column) for part, column in _OF_DETAILS.get(name, ()) if part in lower), None)
 
 
+_MANY = ((_INSTRUCTION, "op"), (_FMA_PEAK, "peak"), (_PIPE, "pipe"), (_STALL, "stall"))
+
+
 def _counted(name: str) -> Meaning | None:
     """Metrics of which there are many alike: `op ffma`, `peak ffma`, `tensor …`, `pipe fma`, `stall barrier`."""
     if name in PEAK_CYCLES:
         return Meaning(name)
-    if found := _INSTRUCTION.fullmatch(name):
-        return Meaning(f"op {found[1]}")
-    if found := _FMA_PEAK.fullmatch(name):
-        return Meaning(f"peak {found[1]}")
-    if found := _TENSOR.fullmatch(name):
+    if _TENSOR.fullmatch(name):
         return Meaning(f"tensor {name}")
-    if found := _PIPE.fullmatch(name):
-        return Meaning(f"pipe {found[1]}", place=int("inst_executed" in name))
-    if found := _STALL.fullmatch(name):
-        return Meaning(f"stall {found[1] or found[2]}")
+    for pattern, kind in _MANY:
+        if found := pattern.fullmatch(name):
+            which = next(group for group in found.groups() if group)
+            return Meaning(f"{kind} {which}", place=int(kind == "pipe" and "inst_executed" in name))
     return None
 
 
@@ -246,4 +245,7 @@ def _operations(found: dict[str, float]) -> dict[str, float | str]:
     rate = max(rates, key=lambda one: one[0], default=None)
     if rate is None or rate[0] <= 0:
         return {}
-    return {"flop_rate": rate[0], "flop_kind": rate[1]} | ({"flop_peak": rate[2]} if rate[2] else {})
+    made: dict[str, float | str] = {"flop_rate": rate[0], "flop_kind": rate[1]}
+    if rate[2]:
+        made["flop_peak"] = rate[2]
+    return made

@@ -28,10 +28,7 @@ def decimal_mark(values: Iterable[str]) -> str:
 def number(text: str, mark: str) -> float | None:
     """A number with separators of thousands; None for what is none (n/a, nan, words)."""
     try:
-        if mark == ".":
-            value = float(text.replace(",", ""))
-        else:
-            value = float(text.replace(".", "").replace(",", "."))
+        value = float(text.replace(",", "") if mark == "." else text.replace(".", "").replace(",", "."))
     except ValueError:
         plain = _SPACES.sub("", text)
         if plain == text:

@@ -30,6 +30,7 @@ _NAMES: tuple[tuple[str, str], ...] = (
     (r"uncoalesced", "UncoalescedGlobalAccess"),
 )
 _KNOWN = tuple((re.compile(pattern, re.IGNORECASE), name) for pattern, name in _NAMES)
+_WAVES = re.compile(r"grid is too small .* only ([\d.,]+) full waves")
 _PIPE = re.compile(r"^([\w /()]+?) is the highest-utilized pipeline \(([\d.,]+)\s?%")
 _STALL = re.compile(r"spends ([\d.,]+) cycles being stalled (.*?)(?:\.\s|\.$|,? which represents|$)", re.DOTALL)
 _OF_ALL = re.compile(r"represents about ([\d.,]+)\s?%")
@@ -61,20 +62,34 @@ def name_of(message: str) -> str | None:
 
 def told(name: str | None, message: str) -> dict[str, float | str]:
     """The columns that a rule's words give. Its words are English with points, whatever the locale; older ones follow it."""
+    if name == "SOLBottleneck" and (found := _WAVES.search(message)):
+        return _named({"waves": _number(found[1])})
     if name == "HighPipeUtilization" and (found := _PIPE.search(message)):
-        share = number(found[2], _mark(found[2]))
-        return {"pipe": found[1].strip(), "pipe_share": share / 100} if share is not None else {}
-    if name != "CPIStall" or not (found := _STALL.search(message)):
-        return {}
-    reason = next((name for pattern, name in _REASONS if re.search(pattern, found[2])), None)
-    cycles = number(found[1], _mark(found[1]))
-    if reason is None or cycles is None:
-        return {}
-    share = _OF_ALL.search(message)
-    part = number(share[1], _mark(share[1])) if share else None
-    return {"stall": reason, "stall_cycles": cycles} | (
-        {"stall_share": min(part / 100, 1.0)} if part is not None else {}
-    )
+        return _named({"pipe": found[1].strip(), "pipe_share": _share(found[2])})
+    if name == "CPIStall" and (found := _STALL.search(message)):
+        waited = found[2]
+        reason = next((reason for pattern, reason in _REASONS if re.search(pattern, waited)), None)
+        of_all = _OF_ALL.search(message)
+        told = {
+            "stall": reason,
+            "stall_cycles": _number(found[1]),
+            "stall_share": _share(of_all[1]) if of_all else None,
+        }
+        return _named(told) if reason else {}
+    return {}
+
+
+def _named(found: dict[str, float | str | None]) -> dict[str, float | str]:
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _number(text: str) -> float | None:
+    return number(text, _mark(text))
+
+
+def _share(text: str) -> float | None:
+    value = _number(text)
+    return None if value is None else min(value / 100, 1.0)
 
 
 def _mark(text: str) -> str:

@@ -115,4 +115,7 @@ def _export(source: Source) -> str:
 
 
 def _advice(source: Source) -> str:
-    return f"a report of Nsight Compute: pip install 'traceanalyzer[ncu]' (NVIDIA's package ncu-report) to read it, or {_export(source)}"
+    return (
+        "a report of Nsight Compute: pip install 'traceanalyzer[ncu]' (NVIDIA's package ncu-report) to read it, "
+        f"or {_export(source)}"
+    )

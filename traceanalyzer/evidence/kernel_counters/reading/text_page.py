@@ -18,7 +18,7 @@ _LAUNCH = re.compile(
     r", Context \d+, Stream \d+(?:, Device (\d+))?(?:, CC (\d+\.\d+))?\s*$"
 )
 _SECTION = re.compile(r"^\s*Section: (\S.*?)\s*$")
-_RULE = re.compile(r"^\s*(OPT|INF|WRN|ERR)\s{2,}(\S.*?)\s*$")
+_RULE = re.compile(r"^\s*(OPT|INF|WRN|ERR|OK)\s{2,}(\S.*?)\s*$")
 _ESTIMATE = re.compile(r"^Est\. (Local )?Speedup: ([\d.,]+)\s?%\s*(.*)$")
 _RULED = re.compile(r"^[-\s]+$")
 _UNIT = re.compile(r"%|[A-Za-zµ]+(?:/[A-Za-z]+)?")
