@@ -89,7 +89,7 @@ def place_evidence(
             told.append(_info(file, count, file.input.rank, None, None, None, None, note))
         for at in chosen:
             clock, shift, error = _clock(kind, file, traces[at], config, offsets)
-            words = marks_shared(own, wheres[at])
+            words = marks_shared(own, wheres[at], kind.fits_by)
             beside.setdefault(at, []).append(Beside(file, shift, words, error))
             note = _NO_CLOCK if shift is None and _has_times(kind) else None
             told.append(_info(file, count, traces[at].input.rank, words, clock, shift, error, note))

@@ -41,10 +41,10 @@ __all__ = [
 class Evidence(Kind):
     """One kind of evidence; what most kinds have in common is here.
 
-    Columns of `tables` called `…_ns` are moments: they are moved onto the clock of the trace that a file is placed beside. Each
-    table has the column `rank`, which is filled in later. `several` says that more than one file may be beside one trace, and `spans`
-    that one file may be beside several traces, as the log of a node is of all its ranks. `rules` is a folder of rules
-    (FAMILY/ID-slug.yaml), for kinds of other packages: the others have theirs in `rules/NAME`.
+    Columns of `tables` called `…_ns` are moments: they are moved onto the clock of the trace that a file is placed beside. Each table
+    has the column `rank`, which is filled in later. `several` says that more than one file may be beside one trace, and `spans` that
+    one file may be beside several traces, as the log of a node is of all its ranks; `fits_by` is what `fits` tells by. `rules` is a
+    folder of rules (FAMILY/ID-slug.yaml), for kinds of other packages: the others have theirs in `rules/NAME`.
 
     `figures` are what `measure` gives, by the name that follows the kind's and a dot: what `compare` shows and `check` holds budgets
     against. A measured name may end with whose it is between brackets (`peak[train.py:33]`): `compare` then says of whom a figure grew
@@ -61,6 +61,7 @@ class Evidence(Kind):
     rules: Traversable | None = None
     several: bool = False
     spans: bool = False
+    fits_by: str = "what it holds"
 
     def sniff(self, source: Source) -> bool:
         """Whether the content (never the suffix) is of this kind, for certain."""

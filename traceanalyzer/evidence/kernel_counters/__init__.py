@@ -36,6 +36,7 @@ class KernelCounters(Evidence):
     }
     several = True
     spans = True
+    fits_by = "the kernels that both ran"
 
     def sniff(self, source: Source) -> bool:
         from traceanalyzer.evidence.kernel_counters.reading.content import page_of

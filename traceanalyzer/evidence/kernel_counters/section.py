@@ -17,6 +17,10 @@ from traceanalyzer.units import format_duration
 
 SHOWN = 25
 Row = dict[str, Any]
+_RATIOS = (
+    "Nsight Compute runs each kernel alone, with caches emptied and, unless told otherwise, at a fixed clock, so its shares of peaks "
+    "are used here and its times are not."
+)
 _COLUMNS: tuple[tuple[tuple[str, Unit], str], ...] = (
     (("Kernel", "text"), "kernel"),
     (("Grid", "text"), "grid"),
@@ -53,6 +57,7 @@ def sections(result: Result, tables: Tables) -> Iterable[Section]:
     blocks: list[Block] = []
     for key, group in groupby(rows, key=lambda row: (row["rank"], row["device"])):
         blocks += _blocks(list(group), names[key], result)
+    blocks.append(Words(_RATIOS))
     yield Section("kernel-counters", "What limits the kernels", blocks, order=60)
 
 
@@ -78,7 +83,8 @@ def _names(rows: Sequence[Row], result: Result, tables: Tables) -> dict[tuple[in
 
 
 def _blocks(rows: list[Row], whose: str, result: Result) -> Iterator[Block]:
-    yield Words(" ".join(_words(rows)))
+    if said := " ".join(_words(rows)):
+        yield Words(said)
     shown = [
         {**row, "kernel": readable_name(row["name"]), "limited_by": words.LIMITERS[row["limiter"]]}
         for row in rows[:SHOWN]
@@ -104,7 +110,3 @@ def _words(rows: list[Row]) -> Iterator[str]:
         )
         if shared := sum(row["shared"] for row in traced if not row["matched"]):
             yield f"For {shared:,} launches of the trace several kernels have that function, grid and block; none was taken for it."
-    yield (
-        "Nsight Compute runs each kernel alone, with caches emptied and, unless told otherwise, at a fixed clock, so its shares of "
-        "peaks are used here and its times are not."
-    )

@@ -131,7 +131,7 @@ def function_of(name: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def without_unnamed(name: str) -> str:
-    """The name of a kernel without unnamed namespaces, of which releases of 2025 drop the bracket: `void unnamed>::copy<unnamed>::Type>`."""
+    """The name of a kernel without unnamed namespaces, of which some releases drop the bracket: `void unnamed>::f<unnamed>::T>`."""
     return _BRACKET.sub("<", name).replace("<unnamed>::", "").replace("unnamed>::", "")
 
 
