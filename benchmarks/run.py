@@ -19,6 +19,7 @@ from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
 from benchmarks.page import page
 from benchmarks.ranks import ranks
+from benchmarks.counters import counters
 from benchmarks.snapshots import snapshots
 from benchmarks.stacks import stacks
 from benchmarks.tile import tile
@@ -82,6 +83,7 @@ def main() -> None:
         nsys(Path(folder))
         ranks(Path(folder))
         snapshots(Path(folder))
+        counters(Path(folder))
         growth(Path(folder))
         page(Path(folder))
         stacks(Path(folder))

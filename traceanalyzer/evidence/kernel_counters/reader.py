@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.contract import Marks
 from traceanalyzer.evidence.kernel_counters.reading import csv_pages, report_file, text_page
-from traceanalyzer.evidence.kernel_counters.reading.collected import Collected
+from traceanalyzer.evidence.kernel_counters.reading.collected import MOST_ALIKE, Collected
 from traceanalyzer.evidence.kernel_counters.reading.content import page_of
 from traceanalyzer.evidence.kernel_counters.reading.lines import lines_of
 from traceanalyzer.garbage import without_collection
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress, Sink
 from traceanalyzer.vocabulary.health import NOT_ALL_READ, NOT_RECORDED
-from traceanalyzer.vocabulary.levels import LOW, MEDIUM
+from traceanalyzer.vocabulary.levels import INFO, LOW, MEDIUM
 
 PRODUCER = "Nsight Compute"
 _ERRORS = {
@@ -27,7 +27,7 @@ _ERRORS = {
 
 def read_counters(source: Source, sink: Sink, progress: Progress) -> Marks:
     """Read it all. Raises InputError where no launch can be read."""
-    found = Collected()
+    found = Collected(zlib.crc32(source.head), sink.add)
     damage = None
     with without_collection():
         try:
@@ -35,17 +35,17 @@ def read_counters(source: Source, sink: Sink, progress: Progress) -> Marks:
                 report_file.read_report(source, found)
             else:
                 damage = _read_text(source, found, progress)
-            tables = list(found.tables(zlib.crc32(source.head)))
+            left = found.finish()
         except OverflowError as error:
             raise InputError(f"{source.path}: {error}; this is no profile as Nsight Compute writes it") from error
-    if not found.launches:
+    if not found.count:
         why = damage or "it holds no launch of a kernel; profile again with ncu --set full"
         raise InputError(f"{source.path}: a page of Nsight Compute of which nothing can be read: {why}")
-    for name, table in tables:
-        if table.num_rows:
-            sink.add(name, table)
     if damage:
         sink.health(NOT_ALL_READ, MEDIUM, f"counters of kernels: {damage}")
+    if left:
+        message = f"of a kernel with one grid and block the first {MOST_ALIKE} profiled launches are looked at, the others counted"
+        sink.health(NOT_ALL_READ, INFO, message, left)
     if found.odd:
         message = "lines of a page of Nsight Compute are cut off or garbled, and were left out"
         sink.health(NOT_ALL_READ, LOW, message, found.odd, found.example)
@@ -58,8 +58,7 @@ def read_counters(source: Source, sink: Sink, progress: Progress) -> Marks:
             "the profile of Nsight Compute holds none of the counters that are used here; profile with ncu --set full"
         )
         sink.health(NOT_RECORDED, MEDIUM, message)
-    pids = {launch.facts["pid"] for launch in found.launches} - {None}
-    return Marks(producer=PRODUCER, pids=sorted(pids))
+    return Marks(producer=PRODUCER, pids=sorted(found.pids))
 
 
 def _read_text(source: Source, found: Collected, progress: Progress) -> str | None:
@@ -78,7 +77,7 @@ def _read_text(source: Source, found: Collected, progress: Progress) -> str | No
                 said.append(line)
         if stream.damage:
             return stream.damage
-    if said and not found.launches:
+    if said and not found.count:
         known = next((words for line in said for mark, words in _ERRORS.items() if mark in line), None)
         return known or said[0].removeprefix("==ERROR==").strip()[:200]
     return None

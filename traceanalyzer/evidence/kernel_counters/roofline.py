@@ -10,6 +10,7 @@ from traceanalyzer.result.sections import Point, Scatter
 
 MOST_POINTS = 40
 _MARGIN = 4.0
+_TERA = 1e12
 
 
 def roofline(rows: Sequence[dict[str, Any]], whose: str = "") -> Scatter | None:
@@ -19,29 +20,24 @@ def roofline(rows: Sequence[dict[str, Any]], whose: str = "") -> Scatter | None:
     known = [row for row in rows if (row["flop_rate"] or 0) > 0 and (row["dram_rate"] or 0) > 0][:MOST_POINTS]
     if not known:
         return None
-    points = [
-        Point(
-            readable_name(row["name"], 50),
-            row["flop_rate"] / row["dram_rate"],
-            row["flop_rate"],
-            max(row["weight"], 1.0),
-        )
-        for row in known
-    ]
+    points = [_point(row) for row in known]
     left, right = min(point.x for point in points) / _MARGIN, max(point.x for point in points) * _MARGIN
-    bandwidth = max((row["dram_peak"] for row in known if row["dram_peak"]), default=None)
+    bandwidth = max((row["dram_peak"] for row in known if row["dram_peak"]), default=0.0) / _TERA
     peaks: dict[str, float] = {}
     for row in known:
         if row["flop_peak"]:
-            peaks[row["flop_kind"]] = max(peaks.get(row["flop_kind"], 0.0), row["flop_peak"])
+            peaks[row["flop_kind"]] = max(peaks.get(row["flop_kind"], 0.0), row["flop_peak"] / _TERA)
     lines: list[tuple[str, list[tuple[float, float]]]] = []
     if bandwidth:
-        top = max(peaks.values(), default=bandwidth * right)
-        ridge = top / bandwidth
-        right = max(right, ridge * _MARGIN)
-        left = min(left, ridge / _MARGIN)
-        lines.append(("DRAM", [(left, left * bandwidth), (min(ridge, right), min(ridge, right) * bandwidth)]))
+        # Where the highest roof begins, so that both are seen on either side.
+        ridge = max(peaks.values(), default=right * bandwidth) / bandwidth
+        left, right = min(left, ridge / _MARGIN), max(right, ridge * _MARGIN)
+        lines.append(("DRAM", [(left, left * bandwidth), (ridge, ridge * bandwidth)]))
     for kind, peak in sorted(peaks.items()):
-        start = peak / bandwidth if bandwidth else left
-        lines.append((kind, [(min(start, right / _MARGIN), peak), (right, peak)]))
-    return Scatter(f"Roofline{whose}", "FLOP per byte of DRAM", "FLOP per second", points, lines)
+        lines.append((kind, [(peak / bandwidth if bandwidth else left, peak), (right, peak)]))
+    return Scatter(f"Roofline{whose}", "FLOP per byte of DRAM", "TFLOP/s", points, lines)
+
+
+def _point(row: dict[str, Any]) -> Point:
+    label = readable_name(row["name"], 50)
+    return Point(label, row["flop_rate"] / row["dram_rate"], row["flop_rate"] / _TERA, max(row["weight"], 1.0))

@@ -29,7 +29,7 @@ _COLUMNS: tuple[tuple[tuple[str, Unit], str], ...] = (
     (("Launches matched", "count"), "matched"),
     (("Exposed time", "ns"), "exposed"),
     (("Limiter", "text"), "limited_by"),
-    (("Of its peak", "share"), "used"),
+    (("Of peak", "share"), "used"),
     (("Multiprocessors", "share"), "compute"),
     (("Memory", "share"), "memory"),
     (("Occupancy", "share"), "occupancy"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns import frames
 from traceanalyzer.evidence.kernel_counters.derived_tables import KERNEL_PROFILES
 from traceanalyzer.evidence.kernel_counters.tables import AXES
 
@@ -30,21 +32,21 @@ def kernel_profiles(counted_launches: pa.Table, counter_rules: pa.Table) -> pa.T
     """One row a kernel, grid and block, in the order of their first launches."""
     if not counted_launches.num_rows:
         return KERNEL_PROFILES.empty()
-    launches, pages = _merged(counted_launches)
-    said = _by_launch(counter_rules)
-    rules = [[rule for page in of for rule in said.get(page, ())] for of in pages]
-    launches = launches.set_column(launches.schema.get_field_index("device"), "device", launches["device"].fill_null(0))
+    launches = _merged(counted_launches)
+    rules = _by_launch(counter_rules)
     groups = launches.group_by(list(_KERNEL), use_threads=False).aggregate([("number", "list"), ("launches", "sum")])
     rows = []
-    for group in groups.to_pylist():
-        numbers = group["number_list"]
+    for numbers, count in zip(groups["number_list"].to_pylist(), groups["launches_sum"].to_pylist(), strict=True):
         typical = _typical(numbers, launches["profiled_time"].take(pa.array(numbers)).to_pylist())
         row = launches.slice(typical, 1).to_pylist()[0]
-        row["launches"] = group["launches_sum"]
-        rows.append({**row, **_sizes(row), **_ruled(rules[typical])})
-    return pa.Table.from_pylist(
-        [{name: row.get(name) for name in KERNEL_PROFILES.schema.names} for row in rows], KERNEL_PROFILES.schema
-    )
+        said = [
+            rule
+            for page in zip(row["files"], row["numbers"], strict=True)
+            for rule in rules.get((row["rank"], *page), ())
+        ]
+        row |= {"launches": count, **_sizes(row), **_ruled(said)}
+        rows.append({name: row.get(name) for name in KERNEL_PROFILES.schema.names})
+    return pa.Table.from_pylist(rows, KERNEL_PROFILES.schema)
 
 
 def _typical(numbers: list[int], times: list[float | None]) -> int:
@@ -53,35 +55,45 @@ def _typical(numbers: list[int], times: list[float | None]) -> int:
     return known[len(known) // 2][1] if known else numbers[-1]
 
 
-def _merged(launches: pa.Table) -> tuple[pa.Table, list[list[str]]]:
-    """Each launch once, with its number: values of the page that prints most digits, and of others where that has none; and by number
-    the pages that show it."""
+def _merged(launches: pa.Table) -> pa.Table:
+    """Each launch once, with its number: values of the page that prints most digits, and of others where that has none; `files` and
+    `numbers` say where its rules are."""
     launches = _plain(launches)
     order = pc.index_in(launches["page"], pa.array(list(_PRECISION))).fill_null(len(_PRECISION))
-    row = pa.array(range(launches.num_rows), pa.int64())
+    row = pa.array(np.arange(launches.num_rows))
     launches = launches.append_column("precision", order).append_column("row", row)
-    launches = launches.append_column("shown", _references(launches))
     launches = launches.sort_by([("precision", "ascending"), ("row", "ascending")])
-    times = launches.group_by(list(_SAME), use_threads=False).aggregate(
-        [("profiled_time", "min"), ("profiled_time", "max"), ("file", "count_distinct")]
+    launches = launches.append_column("key", _keys(launches))
+    first = [name for name in launches.schema.names if name not in ("key", "launches")]
+    merged = launches.group_by("key", use_threads=False).aggregate(
+        [*((name, "first") for name in first), ("launches", "max"), ("file", "list"), ("launch", "list")]
     )
-    apart = pc.greater(times["profiled_time_max"], pc.multiply(times["profiled_time_min"], ALIKE)).fill_null(False)
-    times = times.append_column("apart", apart).select([*_SAME, "apart"])
-    # Joins do not find nulls: keys are numbered instead.
-    key = _numbered(launches, times)
-    several = pc.take(times["apart"], key)
-    own = pc.if_else(several, launches["file"], 0)
-    launches = launches.append_column("key", key).append_column("own", own)
-    first = [name for name in launches.schema.names if name not in ("key", "own", "shown", "launches")]
-    merged = launches.group_by(["key", "own"], use_threads=False).aggregate(
-        [*((name, "first") for name in first), ("launches", "max"), ("shown", "list")]
-    )
-    renamed = {f"{name}_first": name for name in first} | {"launches_max": "launches", "shown_list": "shown"}
+    renamed = {f"{name}_first": name for name in first}
+    renamed |= {"launches_max": "launches", "file_list": "files", "launch_list": "numbers"}
     merged = merged.select(list(renamed)).rename_columns(list(renamed.values()))
     merged = merged.sort_by([("rank", "ascending"), ("row", "ascending")])
-    pages = merged["shown"].to_pylist()
-    number = pa.array(range(merged.num_rows), pa.int64())
-    return merged.drop_columns("shown").append_column("number", number), pages
+    return merged.append_column("number", pa.array(np.arange(merged.num_rows)))
+
+
+def _keys(launches: pa.Table) -> pa.Array:
+    """A number for each launch that tells apart the launches: the same on several pages, unless their times differ by more than
+    printing rounds."""
+    place = launches.select(_SAME).append_column("place", pa.array(np.arange(launches.num_rows)))
+    place = place.append_column("time", launches["profiled_time"])
+    groups = place.group_by(list(_SAME), use_threads=False).aggregate(
+        [("place", "list"), ("time", "min"), ("time", "max")]
+    )
+    of = groups["place_list"].combine_chunks()
+    apart = pc.greater(groups["time_max"], pc.multiply(groups["time_min"], ALIKE)).fill_null(False)
+    key = np.empty(launches.num_rows, np.int64)
+    parents = of.value_parent_indices().to_numpy()
+    places = of.flatten().to_numpy()
+    key[places] = parents
+    several = np.zeros(launches.num_rows, np.bool_)
+    several[places] = apart.to_numpy(zero_copy_only=False)[parents]
+    # Those that are apart are so by their file.
+    files = np.unique(launches["file"].to_numpy(), return_inverse=True)[1] + 1
+    return pa.array(frames.dense(key, np.where(several, files, 0)))
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -89,23 +101,16 @@ def _plain(table: pa.Table) -> pa.Table:
     for at, column in enumerate(table.schema):
         if pa.types.is_dictionary(column.type):
             table = table.set_column(at, column.name, table[column.name].cast(pa.string()))
+        elif column.name == "device":
+            table = table.set_column(at, column.name, table[column.name].fill_null(0))
     return table
 
 
-def _references(launches: pa.Table) -> pa.Array:
-    files, numbers = (launches[name].cast(pa.string()) for name in ("file", "launch"))
-    return pc.binary_join_element_wise(launches["rank"].cast(pa.string()), files, numbers, ":")
-
-
-def _numbered(rows: pa.Table, groups: pa.Table) -> pa.Array:
-    known = {key: number for number, key in enumerate(zip(*(groups[name].to_pylist() for name in _SAME), strict=True))}
-    return pa.array([known[key] for key in zip(*(rows[name].to_pylist() for name in _SAME), strict=True)], pa.int64())
-
-
-def _by_launch(rules: pa.Table) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+def _by_launch(rules: pa.Table) -> dict[tuple[int, int, int], list[dict[str, Any]]]:
+    """By rank, file and launch."""
+    found: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
     for row in rules.to_pylist():
-        found.setdefault(f"{row['rank']}:{row['file']}:{row['launch']}", []).append(row)
+        found.setdefault((row["rank"], row["file"], row["launch"]), []).append(row)
     return found
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from traceanalyzer.evidence.kernel_counters.reading.collected import MOST_LAUNCHES, Collected
+from traceanalyzer.evidence.kernel_counters.reading.collected import Collected, Launch, likeness
 from traceanalyzer.evidence.kernel_counters.reading.metrics import Meaning, meaning
 from traceanalyzer.evidence.kernel_counters.reading.numbers import number, scale
 from traceanalyzer.evidence.kernel_counters.tables import AXES
@@ -91,34 +91,36 @@ def _taker(header: Header, found: Collected, run: int) -> Take:
     )
 
 
-def _launches(header: Header, found: Collected, run: int) -> Callable[[Sequence[str]], Any]:
+def _launches(header: Header, found: Collected, run: int) -> Callable[[Sequence[str]], Launch | None]:
     """What finds the launch that a row is of; None for a row that is of none."""
-    names = ("ID", "Process ID", KERNEL, "Context", "Stream", "Block Size", "Grid Size", "Device", "CC", "Invocations")
-    at = {name: header.place(name) for name in names}
-    kernel = header.names.index(KERNEL)
-    keys = [place for place in at.values() if place is not None]
-    needed = max(keys)
+    names = ("Process ID", KERNEL, "Context", "Stream", "Block Size", "Grid Size", "Device", "CC", "Invocations")
+    at = {name: place for name in names if (place := header.place(name)) is not None}
+    places, kernel, number = list(at.values()), header.names.index(KERNEL), header.place("ID")
+    needed = max(*places, number or 0)
+    shapes: dict[tuple[str, ...], tuple[dict[str, Any], Hashable]] = {}
 
-    def launch(fields: Sequence[str]) -> Any:
+    def launch(fields: Sequence[str]) -> Launch | None:
         if len(fields) <= needed or not fields[kernel]:
             return None
-        key = (run, *(fields[place] for place in keys))
+        shape = tuple([fields[place] for place in places])
+        ordinal = fields[number] if number is not None else ""
+        key = (run, ordinal, shape)
         known = found.met(key)
         if known is not None:
             return known
-        if len(found.launches) >= MOST_LAUNCHES:
-            raise OverflowError(f"more than {MOST_LAUNCHES:,} launches")
-        told = {name: fields[place] for name, place in at.items() if place is not None}
-        return found.launch(key, _facts(told, len(found.launches)))
+        if shape not in shapes:
+            facts = _facts(dict(zip(at, shape, strict=True)))
+            shapes[shape] = facts, likeness(facts)
+        facts, alike = shapes[shape]
+        told = _whole(ordinal)
+        return found.launch(key, {**facts, "launch": found.count if told is None else told}, alike)
 
     return launch
 
 
-def _facts(told: dict[str, str], ordinal: int) -> dict[str, Any]:
-    number_of = _whole(told.get("ID"))
+def _facts(told: dict[str, str]) -> dict[str, Any]:
     capability = told.get("CC")
     facts: dict[str, Any] = {
-        "launch": ordinal if number_of is None else number_of,
         "launches": _whole(told.get("Invocations")) or 1,
         "pid": _whole(told.get("Process ID")),
         "device": _whole(told.get("Device")),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.evidence.kernel_counters.reading.collected import MOST_LAUNCHES, Collected
+from traceanalyzer.evidence.kernel_counters.reading.collected import Collected
 from traceanalyzer.evidence.kernel_counters.reading.metrics import meaning
 from traceanalyzer.evidence.kernel_counters.reading.numbers import scale
 from traceanalyzer.evidence.kernel_counters.tables import AXES
@@ -81,9 +81,7 @@ def _take(source: Source, found: Collected, line: bytes) -> None:
         raise InputError(
             f"{source.path}: the package ncu-report gave what is not understood; {_export(source)}"
         ) from error
-    ordinal = len(found.launches)
-    if ordinal >= MOST_LAUNCHES:
-        raise OverflowError(f"more than {MOST_LAUNCHES:,} launches")
+    ordinal = found.count
     numbers = {key: value for key, (value, _) in values.items()}
     major, minor = (numbers.get(f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
     facts: dict[str, Any] = {

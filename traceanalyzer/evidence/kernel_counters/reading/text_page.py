@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from traceanalyzer.evidence.kernel_counters.reading.collected import MOST_LAUNCHES, Collected, Launch
+from traceanalyzer.evidence.kernel_counters.reading.collected import Collected, Launch
 from traceanalyzer.evidence.kernel_counters.reading.metrics import meaning
 from traceanalyzer.evidence.kernel_counters.reading.numbers import number, scale
 from traceanalyzer.evidence.kernel_counters.tables import AXES
@@ -85,9 +85,7 @@ class _Page:
 
     def _begin(self, line: re.Match[str]) -> None:
         _, *sizes, device, capability = line.groups()
-        ordinal = len(self._found.launches)
-        if ordinal >= MOST_LAUNCHES:
-            raise OverflowError(f"more than {MOST_LAUNCHES:,} launches")
+        ordinal = self._found.count
         facts: dict[str, Any] = {
             "launch": ordinal,
             "launches": 1,
