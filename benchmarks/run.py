@@ -14,12 +14,12 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.counters import counters
 from benchmarks.growth import growth
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
 from benchmarks.page import page
 from benchmarks.ranks import ranks
-from benchmarks.counters import counters
 from benchmarks.snapshots import snapshots
 from benchmarks.stacks import stacks
 from benchmarks.tile import tile

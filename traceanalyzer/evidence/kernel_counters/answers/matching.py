@@ -14,6 +14,7 @@ from traceanalyzer.evidence.kernel_counters.reading.collected import function_of
 from traceanalyzer.intervals import Array
 
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+")
+_PARAMETERS = re.compile(r">\s*\([^<>]*\)$")
 _COMMON = frozenset(
     {
         "at",
@@ -117,9 +118,11 @@ def _match(gpu: frames.Key, profile: dict[str, object], alike: list[_Group]) -> 
 
 
 def _likest(name: str, names: list[str]) -> str | None:
-    """The name whose words are most like those of another; None where two are as much."""
+    """The name whose words are most like those of another; None where two are as much, or it has no template arguments."""
     if name in names:
         return name
+    if "<" not in name:
+        return None
     likeness = sorted(((_likeness(name, one), one) for one in names), reverse=True)
     (best, found), (second, _) = likeness[:2]
     return found if best - second >= SURE else None
@@ -132,4 +135,5 @@ def _likeness(one: str, other: str) -> float:
 
 @lru_cache(maxsize=8192)
 def _words(name: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(name)) - _COMMON
+    """Of template arguments: parameters are printed as T1 or as what they are."""
+    return frozenset(_WORD.findall(_PARAMETERS.sub("", name))) - _COMMON

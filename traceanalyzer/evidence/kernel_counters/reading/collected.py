@@ -49,7 +49,7 @@ class Collected:
     """What a file holds, handed on in batches to `sink` (the name of a table, and rows of it without their rank).
 
     `count` are launches that are kept, `alike` all of them by kernel and size, `metrics` values of counters that are used, `bad` those
-    that are no numbers, `odd` lines that could not be read. A launch that is met again after its batch is another row of the same launch.
+    that are no numbers, `odd` lines that could not be read. A launch that is met again after its batch is another row of the same.
     """
 
     file: int
@@ -118,7 +118,7 @@ class Collected:
             if isinstance(same, tuple) and count > MOST_ALIKE and self.page != "summary":
                 pid, device, name, *sizes = same
                 more = {
-                    "launch": -1 - number,
+                    "launch": -1 - place,
                     "launches": count - MOST_ALIKE,
                     "pid": pid,
                     "device": device,

@@ -171,8 +171,8 @@ def _long(header: Header, found: Collected, run: int) -> Take:
         return fields[place] if place is not None and place < len(fields) else ""
 
     def take(fields: Sequence[str]) -> bool:
-        launch = launch_of(fields)
-        if launch is None:
+        # A row that was cut off may name another launch.
+        if len(fields) <= value or (launch := launch_of(fields)) is None:
             return False
         title = get(fields, section)
         if words := get(fields, message):
@@ -182,8 +182,6 @@ def _long(header: Header, found: Collected, run: int) -> Take:
             )
         if not (called := get(fields, name)):
             return bool(words)
-        if len(fields) <= value:
-            return False
         if known := _meant(called, title, get(fields, unit)):
             launch.values.append((known[0], fields[value], known[1]))
         return True

@@ -19,7 +19,7 @@ _LAUNCH = re.compile(
 )
 _SECTION = re.compile(r"^\s*Section: (\S.*?)\s*$")
 _RULE = re.compile(r"^\s*(OPT|INF|WRN|ERR|OK)\s{2,}(\S.*?)\s*$")
-_ESTIMATE = re.compile(r"^Est\. (Local )?Speedup: ([\d.,]+)\s?%\s*(.*)$")
+_ESTIMATE = re.compile(r"^Est\. (Local )?Speedup: ([\d.,eE+-]+)\s?%\s*(.*)$")
 _RULED = re.compile(r"^[-\s]+$")
 _UNIT = re.compile(r"%|[A-Za-zµ]+(?:/[A-Za-z]+)?")
 
