@@ -336,7 +336,6 @@ FOREIGN = {
     "format of Prometheus": b"# HELP gpu_util Utilization\n# TYPE gpu_util gauge\ngpu_util 4\n",
     "output of perf script": b"python    10 198792.736893:    1001001 cpu-clock:\n\t    643 main\n",
     "key_averages": b"-----  -----\n     Name    Self CPU %    Self CPU\n",
-    "a table of Nsight Compute": b'"ID","Process ID","Process Name"\n',
     "a speedscope profile": b'{"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}',
     "an execution trace of PyTorch": b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": []}',
     "a memory timeline of PyTorch": b"[[-1, 1, 37888, 7], [-1, 1, 512, 7]]",
