@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.counters import counters
+from benchmarks.gpu_logs import gpu_logs
 from benchmarks.growth import growth
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
@@ -84,6 +85,7 @@ def main() -> None:
         ranks(Path(folder))
         snapshots(Path(folder))
         counters(Path(folder))
+        gpu_logs(Path(folder))
         growth(Path(folder))
         page(Path(folder))
         stacks(Path(folder))

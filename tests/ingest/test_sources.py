@@ -332,7 +332,7 @@ FOREIGN = {
     "a Python pickle": b"\x80\x04\x95\x00\x01\x00\x00\x00\x00\x00\x00}\x94(\x8c\x07weights",
     "lz4 -d": b"\x04\x22\x4d\x18abc",
     "output of nvidia-smi": b"Sat Nov 28\n+----------+\n| NVIDIA-SMI 590.48   Driver |\n",
-    "output of nvidia-smi, which": b"timestamp, name, utilization.gpu [%], memory.used [MiB]\n2026/11/28, H100, 3 %, 4 MiB\n",
+    "no log of GPUs over time": b"pid, process_name, used_gpu_memory [MiB]\n4242, python, 4 MiB\n",
     "format of Prometheus": b"# HELP gpu_util Utilization\n# TYPE gpu_util gauge\ngpu_util 4\n",
     "output of perf script": b"python    10 198792.736893:    1001001 cpu-clock:\n\t    643 main\n",
     "key_averages": b"-----  -----\n     Name    Self CPU %    Self CPU\n",
