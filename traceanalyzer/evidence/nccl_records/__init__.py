@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from traceanalyzer.evidence.contract import Evidence, Figure, Marks, Role
+from traceanalyzer.evidence.contract import Evidence, Figure, Marks, Role, Whereabouts
 from traceanalyzer.evidence.nccl_records.derived_tables import DERIVED
 from traceanalyzer.evidence.nccl_records.tables import TABLES
+from traceanalyzer.evidence.placing import place
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress, Sink
 from traceanalyzer.model.derived import Derived
@@ -31,6 +32,7 @@ class NcclRecords(Evidence):
     tables: Sequence[TableSpec] = TABLES
     derived: Sequence[Derived] = DERIVED
     several = True
+    spans = True
     figures: Mapping[str, Figure] = {
         "late": Figure("ns", "time that the others of a group could wait for the rank that comes late most"),
         "late_share": Figure("share", "share of the records' time in which a rank that comes late keeps the others waiting"),
@@ -47,6 +49,11 @@ class NcclRecords(Evidence):
         from traceanalyzer.evidence.nccl_records.reader import read_records
 
         return read_records(source, sink, progress)
+
+    def place(self, own: Whereabouts, parts: Sequence[Whereabouts]) -> Sequence[int]:
+        # A file is of one rank; only results of nccl-tests, of which nothing here tells, stand beside several.
+        at = place(own, parts)
+        return () if at is None else (at,)
 
     def fits(self, own: Tables, trace: Tables) -> bool | None:
         from traceanalyzer.evidence.nccl_records.enriching import fits

@@ -71,11 +71,19 @@ def headline(tables: Tables) -> str | None:
     only_done = all(source == INSPECTOR for source in tables.table("nccl_rank_dumps")["source"].to_pylist())
     absent = "mismatched" if only_done else "missing or mismatched"
     late = _late(tables) if timed else "; how late ranks come could not be judged"
+    if _beside_traces(tables):
+        # Traces show who waits for whom, which is more than when calls were made.
+        late = ""
     said = f"No collective is {absent}{late}, on {compared}"
     if waits:
         first = waits[0]
         said += f"; when the records were written, {first['who']} waited for {first['waiting']}"
     return said
+
+
+def _beside_traces(tables: Tables) -> bool:
+    inside = tables.table("nccl_rank_calls")["inside"]
+    return inside.null_count < len(inside)
 
 
 def _late(tables: Tables) -> str:
