@@ -9,7 +9,6 @@ import pyarrow as pa
 from traceanalyzer.evidence.contract import Evidence, Figure, Marks, Role, Whereabouts
 from traceanalyzer.evidence.nccl_records.derived_tables import DERIVED
 from traceanalyzer.evidence.nccl_records.tables import TABLES
-from traceanalyzer.evidence.placing import place
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress, Sink
 from traceanalyzer.model.derived import Derived
@@ -25,7 +24,9 @@ class NcclRecords(Evidence):
 
     name = "nccl_records"
     about = "records of NCCL's collectives"
-    told = "a pickle or JSON of `entries`, `pg_config` and `pg_status`, lines with `coll_perf`, or results of nccl-tests"
+    told = (
+        "a pickle or JSON of `entries`, `pg_config` and `pg_status`, lines with `coll_perf`, or results of nccl-tests"
+    )
     role: Role = "beside"
     priority = 690
     suffixes: Sequence[str] = (".pickle", ".pkl", ".json", ".jsonl", ".log", ".txt")
@@ -35,7 +36,9 @@ class NcclRecords(Evidence):
     spans = True
     figures: Mapping[str, Figure] = {
         "late": Figure("ns", "time that the others of a group could wait for the rank that comes late most"),
-        "late_share": Figure("share", "share of the records' time in which a rank that comes late keeps the others waiting"),
+        "late_share": Figure(
+            "share", "share of the records' time in which a rank that comes late keeps the others waiting"
+        ),
         "missing": Figure("count", "ranks that do not take part in a collective that others wait in"),
         "mismatched": Figure("count", "collectives in which ranks do different things"),
     }
@@ -52,8 +55,8 @@ class NcclRecords(Evidence):
 
     def place(self, own: Whereabouts, parts: Sequence[Whereabouts]) -> Sequence[int]:
         # A file is of one rank; only results of nccl-tests, of which nothing here tells, stand beside several.
-        at = place(own, parts)
-        return () if at is None else (at,)
+        found = super().place(own, parts)
+        return found if len(found) == 1 else ()
 
     def fits(self, own: Tables, trace: Tables) -> bool | None:
         from traceanalyzer.evidence.nccl_records.enriching import fits

@@ -87,15 +87,23 @@ LATENESS = TableSpec(
         _text("more", "what else is to be said of it, in sentences"),
         count("collectives", "collectives that were compared"),
         count("last", "of these, the ones that it came last to"),
-        count("rounds", "of these, the ones that it came late to: the others had called, and nothing before held it up"),
-        count("seen", "of these, the ones that were complete within that time of its call, so that nothing else held them up"),
+        count(
+            "rounds", "of these, the ones that it came late to: the others had called, and nothing before held it up"
+        ),
+        count(
+            "seen",
+            "of these, the ones that were complete within that time of its call, so that nothing else held them up",
+        ),
         ns("typical", "how late it comes to one of these, the median"),
         ns("lost", "all of them together, each at most three times that"),
         ns("behind", "most that its call came after the first of the others"),
         ns("span", "time that these collectives take"),
         _share("share", "lost of the span"),
         _share("of_all", "lost of that of all ranks of the group"),
-        ns("blur", "how far its clock may be off, as far as calls and completions of all ranks tell; null when measured"),
+        ns(
+            "blur",
+            "how far its clock may be off, as far as calls and completions of all ranks tell; null when measured",
+        ),
         _flag("measured", "true: by how long each rank was in the collective, which no clock blurs"),
         _text("operation", "the collective that it comes late to most"),
         _text("place", "where it calls it; null when not recorded"),
@@ -149,8 +157,8 @@ ARRIVALS = TableSpec(
         _GROUP,
         count("series", "0-based number of the rank in its group"),
         _text("who", "the rank, in words"),
-        ns("time_ns", "when the first rank came to it"),
-        ns("behind", "how much later this one did"),
+        ns("time_ns", "when the last rank came to it"),
+        ns("behind", "how much later than the first this one came"),
     ),
 )
 

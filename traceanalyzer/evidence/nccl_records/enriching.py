@@ -76,12 +76,14 @@ def enrich(own: Tables, trace: Tables, on_clock: bool) -> Mapping[str, pa.Table]
     call_range = np.where(created != NULL, ranges.around(np.maximum(created, 0)), -1)
     within = (created >= ranges.start[0]) & (created <= ranges.end.max())
     if within.sum() >= _FEWEST and 2 * (call_range[within] >= 0).sum() < within.sum():
-        return {"health": _doubted(trace.table("health"), int(within.sum()))}
+        return {"health": _doubted(trace.table("health"), collectives["rank"][0].as_py(), int(within.sum()))}
     call = _only(call_range, len(ranges.start))
     kernel_range = _launched_in(collectives, trace.table("api_calls"), ranges)
     at = np.where(kernel_range >= 0, call[np.maximum(kernel_range, 0)], -1)
     # Several kernels of one range are parts of what several calls ask for together.
-    at = np.where((kernel_range >= 0) & (_only(kernel_range, len(ranges.start))[np.maximum(kernel_range, 0)] >= 0), at, -1)
+    at = np.where(
+        (kernel_range >= 0) & (_only(kernel_range, len(ranges.start))[np.maximum(kernel_range, 0)] >= 0), at, -1
+    )
     agree = _agree(calls, collectives, at)
     if (at >= 0).sum() > 2 * agree.sum():
         return {}
@@ -161,13 +163,13 @@ def _filled(collectives: pa.Table, calls: pa.Table, at: Array) -> pa.Table:
     return collectives
 
 
-def _doubted(health: pa.Table, count: int) -> pa.Table:
+def _doubted(health: pa.Table, rank: int, count: int) -> pa.Table:
     note = {
         "code": RANKS_IN_DOUBT,
         "severity": LOW,
-        "message": "calls in the flight recorder's dump were made at other times than those of the trace that it is beside: the file may be "
-        "another rank's, and adds nothing to the trace",
+        "message": "calls in the flight recorder's dump were made at other times than those of the trace that it is beside: the file "
+        "may be another rank's, and adds nothing to the trace",
         "count": count,
+        "rank": rank,
     }
-    rank = health["rank"][0].as_py() if health.num_rows else None
-    return pa.concat_tables([health, pa.Table.from_pylist([note | {"rank": rank}], HEALTH.schema)])
+    return pa.concat_tables([health, pa.Table.from_pylist([note], HEALTH.schema)])

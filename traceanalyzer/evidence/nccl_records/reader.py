@@ -113,7 +113,9 @@ def _inspector(source: Source, sink: Sink, progress: Progress, wrong: Wrong) -> 
         latest_ns=found.latest_ns,
     )
     if found.unread:
-        sink.health(NOT_ALL_READ, LOW, "lines of NCCL Inspector could not be read, or lack their communicator", found.unread)
+        sink.health(
+            NOT_ALL_READ, LOW, "lines of NCCL Inspector could not be read, or lack their communicator", found.unread
+        )
     if found.dropped:
         sink.health(
             NOT_RECORDED,
@@ -158,8 +160,6 @@ def _dump(sink: Sink, **values: str | int | bool | None) -> None:
 def _span(calls: pa.Table) -> tuple[int, int] | None:
     """From the first time to the last."""
     known = [
-        time
-        for name in ("created_ns", "started_ns", "completed_ns")
-        for time in calls[name].drop_null().to_pylist()
+        time for name in ("created_ns", "started_ns", "completed_ns") for time in calls[name].drop_null().to_pylist()
     ]
     return (min(known), max(known)) if known else None

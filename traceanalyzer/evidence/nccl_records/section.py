@@ -14,6 +14,7 @@ from traceanalyzer.result.sections import Block, Grid, Levels, Section, Unit, Wo
 from traceanalyzer.units import format_duration
 
 MOST_ROWS = 200
+OFTEN = 3
 WORTH_A_WORD = 0.1
 """What holds up collectives for a smaller share of the time is nobody's lateness."""
 Row = dict[str, Any]
@@ -70,11 +71,19 @@ def headline(tables: Tables) -> str | None:
     timed = tables.table("nccl_arrivals").num_rows > 0 and bool(told)
     only_done = all(source == INSPECTOR for source in tables.table("nccl_rank_dumps")["source"].to_pylist())
     absent = "mismatched" if only_done else "missing or mismatched"
-    late = _late(tables) if timed else "; how late ranks come could not be judged"
+    said, unjudged = f"No collective is {absent}", ""
     if _beside_traces(tables):
         # Traces show who waits for whom, which is more than when calls were made.
-        late = ""
-    said = f"No collective is {absent}{late}, on {compared}"
+        pass
+    elif not timed:
+        unjudged = "; how late ranks come could not be judged"
+    elif (late := _late(tables)) is None:
+        unjudged = (
+            "; whether ranks are late could not be judged: collectives were seen to complete long after the last call"
+        )
+    else:
+        said += f", and {late},"
+    said = f"{said} on {compared}{unjudged}"
     if waits:
         first = waits[0]
         said += f"; when the records were written, {first['who']} waited for {first['waiting']}"
@@ -83,17 +92,17 @@ def headline(tables: Tables) -> str | None:
 
 def _beside_traces(tables: Tables) -> bool:
     inside = tables.table("nccl_rank_calls")["inside"]
-    return inside.null_count < len(inside)
+    return bool(inside.null_count < len(inside))
 
 
-def _late(tables: Tables) -> str:
-    """Of ranks of which no rule says that one is late."""
+def _late(tables: Tables) -> str | None:
+    """Of ranks of which no rule says that one is late; None where that could not be judged."""
     much = [row for row in tables.table("nccl_lateness").to_pylist() if row["share"] >= WORTH_A_WORD]
-    if not much:
-        return ", and no rank is late"
-    if all(row["seen"] * 10 < row["rounds"] for row in much):
-        return "; whether ranks are late could not be judged, since collectives were seen to complete long after the last call"
-    return ", and no one rank is late"
+    if any(row["rounds"] >= OFTEN and row["of_all"] > 0.5 and row["seen"] * 10 < row["rounds"] for row in much):
+        return None
+    if any(row["rounds"] >= OFTEN for row in much):
+        return "no one rank is late"
+    return "no rank is late again and again" if much else "no rank is late"
 
 
 def _alone(groups: Sequence[Row], ranks: Sequence[Row]) -> str | None:
@@ -139,7 +148,9 @@ def _words(ranks: Sequence[Row], groups: Sequence[Row], tables: Tables) -> Itera
     late = [row for row in tables.table("nccl_lateness").to_pylist() if row["blur"]]
     if late:
         most = max(row["blur"] for row in late)
-        said.append(f"Clocks of ranks may differ by up to {format_duration(most)}, as far as calls and completions tell.")
+        said.append(
+            f"Clocks of ranks may differ by up to {format_duration(most)}, as far as calls and completions tell."
+        )
     if len(ranks) > MOST_ROWS:
         said.append(f"Of {len(ranks):,} rows the first {MOST_ROWS} are shown.")
     if said:
@@ -192,7 +203,9 @@ def _links(tables: Tables) -> Iterator[Block]:
     if shares:
         yield _grid("Messages, and what nccl-tests reached at their size", _LINKS, shares)
     else:
-        yield Words(f"{_link(tables)}. None of the messages here is of a kind, number of ranks and size that it measured.")
+        yield Words(
+            f"{_link(tables)}. None of the messages here is of a kind, number of ranks and size that it measured."
+        )
 
 
 def _rate(value: float | None) -> str | None:

@@ -44,11 +44,15 @@ CALLS = TableSpec(
         _text("sizes", "shapes of what goes in -> shapes of what comes out; null when not recorded"),
         _number("in_elements", "elements that go in; null when not recorded", "count"),
         _number("out_elements", "elements that come out; null when not recorded", "count"),
-        _number("bytes", "size of the message: the larger of what goes in and what comes out; null if unknown", "bytes"),
+        _number(
+            "bytes", "size of the message: the larger of what goes in and what comes out; null if unknown", "bytes"
+        ),
         _text("state", "scheduled, started or completed; null when not recorded"),
         _number("created_ns", "when the program asked for it; null when not recorded", "ns"),
         _number("started_ns", "when it was found to have started on the GPU; null when not recorded", "ns"),
-        _number("completed_ns", "when it was found to have completed: some time after it did; null if it had not", "ns"),
+        _number(
+            "completed_ns", "when it was found to have completed: some time after it did; null if it had not", "ns"
+        ),
         _number("duration", "how long it ran on the GPU; null when not recorded", "ns"),
         Column("bus_bandwidth", pa.float64(), None, "GB/s over the busiest link, as recorded; null when not recorded"),
         _flag("timed_out", "true: the watchdog gave it up before it was complete"),
@@ -67,7 +71,9 @@ GROUPS = TableSpec(
         Column("size", pa.int32(), "count", "ranks in it; null when not recorded"),
         _number("last_enqueued", "number of the last call that was enqueued, as recorded; null when not"),
         _number("last_started", "likewise of the last that was seen to start"),
-        _number("last_completed", "likewise of the last that was seen to complete: the watchdog may not have looked yet"),
+        _number(
+            "last_completed", "likewise of the last that was seen to complete: the watchdog may not have looked yet"
+        ),
     ),
 )
 

@@ -58,7 +58,8 @@ _NO_PAIR = rb"(?!%b%b\x86|%b[\x8cX])" % (_GET, _GET, _GET)
 _RUN_OF_PAIRS = re.compile(rb"(?:%b|(?=.{11})%b%b)*+" % (_PLAIN, _NO_PAIR, _GET), re.DOTALL)
 _LAST_RUN_OF_PAIRS = re.compile(rb"(?:%b|%b%b)*+" % (_PLAIN, _NO_PAIR, _GET), re.DOTALL)
 _PUTS = re.compile(
-    rb"(?:[(u}\]easN\x88\x89]|%b|(?:%b)(?:(?:%b)\x86)?+|%b|G.{8})*+(?:(\x94)|q(.)|r(....)|\Z)" % (_GET, _SHORT, _SHORT, _LONG),
+    rb"(?:[(u}\]easN\x88\x89]|%b|(?:%b)(?:(?:%b)\x86)?+|%b|G.{8})*+(?:(\x94)|q(.)|r(....)|\Z)"
+    % (_GET, _SHORT, _SHORT, _LONG),
     re.DOTALL,
 )
 _PAIR_OF_PLACES = re.compile(rb"(?:h(.)|j(....))(?:h(.)|j(....))\x86", re.DOTALL)
@@ -74,9 +75,7 @@ def is_pickle(head: bytes) -> bool:
     return len(head) >= _HEADER and head[0] == 0x80 and head[1] in _PROTOCOLS
 
 
-def unpickled(
-    source: Source, progress: Callable[[int], None] | None = None, pairs: bool = False
-) -> tuple[Any, int]:
+def unpickled(source: Source, progress: Callable[[int], None] | None = None, pairs: bool = False) -> tuple[Any, int]:
     """What a pickle of plain data, with `pairs` of strings too, holds, and its bytes.
 
     Raises InputError for anything else, and for a damaged one.
@@ -233,7 +232,10 @@ class _Checked(io.RawIOBase):
 
 
 class _Pairs(_Checked):
-    """Lets pairs of strings through as well. Places of the memo are written once and in order, and which of them hold strings is known."""
+    """Lets pairs of strings through as well.
+
+    Places of the memo are written once and in order, and which of them hold strings is known.
+    """
 
     _held = _MOST_HELD
 

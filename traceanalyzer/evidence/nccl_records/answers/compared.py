@@ -24,7 +24,16 @@ from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input, file_names
 
 Flags = npt.NDArray[np.bool_]
-SYNCHRONIZING = ("all_reduce", "allreduce", "all_gather", "allgather", "reduce_scatter", "all_to_all", "alltoall", "barrier")
+SYNCHRONIZING = (
+    "all_reduce",
+    "allreduce",
+    "all_gather",
+    "allgather",
+    "reduce_scatter",
+    "all_to_all",
+    "alltoall",
+    "barrier",
+)
 """Beginnings of the names of collectives that no rank can leave before every rank has called them."""
 
 
@@ -135,7 +144,8 @@ class Compared:
         column = self.calls["inside"]
         if column.null_count == len(column):
             return None
-        return column.fill_null(True).to_numpy(zero_copy_only=False)
+        flags: Flags = column.fill_null(True).to_numpy(zero_copy_only=False)
+        return flags
 
     def value(self, name: str, row: int) -> str | None:
         """A name of one call."""
@@ -165,7 +175,11 @@ def compared(
     members = _members(nccl_rank_dumps, inputs)
     groups = _groups(nccl_rank_groups, members)
     _number(groups, calls)
-    found = [group for group in groups if group.at.size or any(number != NULL for number in group.enqueued) or len(groups) == 1]
+    found = [
+        group
+        for group in groups
+        if group.at.size or any(number != NULL for number in group.enqueued) or len(groups) == 1
+    ]
     _label(found)
     return Compared(calls, list(members.values()), found)
 
@@ -176,7 +190,12 @@ def _once(calls: pa.Table) -> pa.Table:
     group = frames.codes(calls, "group")[0]
     order = np.lexsort((~frames.equals(calls, "state", COMPLETED), entry, group, rank))
     again = np.zeros(len(order), bool)
-    again[1:] = (np.diff(rank[order]) == 0) & (np.diff(group[order]) == 0) & (np.diff(entry[order]) == 0) & (entry[order][1:] != NULL)
+    again[1:] = (
+        (np.diff(rank[order]) == 0)
+        & (np.diff(group[order]) == 0)
+        & (np.diff(entry[order]) == 0)
+        & (entry[order][1:] != NULL)
+    )
     return calls if not again.any() else calls.take(pa.array(np.sort(order[~again])))
 
 

@@ -9,8 +9,8 @@ so that what the program does at one time, and what all ranks do alike, holds up
 another reason is seen where the collective was complete soon after the last call, within as long as that call was late.
 What runs on the GPU in between is not in these records.
 
-Clocks: no rank completes a collective before all have called it, which bounds how far the clocks of two ranks may differ. Where
-that cannot be, they do differ; what is smaller than the bound is not told.
+Clocks: no rank completes a collective before all have called it, which bounds how far the clocks of ranks may differ. Where that cannot
+be, they do differ, and nothing is told; and a rank is late only where it would be with a clock that is ahead by as much as it can be.
 """
 
 from __future__ import annotations
@@ -96,16 +96,31 @@ def _measured(all_: Compared, at: Array, took: Array) -> Arrived:
 def _asked(all_: Compared, at: Array) -> Arrived:
     came, over = all_.created[at], all_.completed[at]
     last = came.max(axis=1)
-    order = np.sort(came, axis=1)
-    before = np.maximum.accumulate(last)
-    held_up = np.zeros(len(at), np.int64)
-    # To the first one ranks come as their start-up lets them.
-    held_up[1:] = np.maximum(0, last[1:] - np.maximum(order[1:, -2], before[:-1]))
+    held_up = _held_up(came)
     known = np.where(over == NULL, np.iinfo(np.int64).max, over).min(axis=1)
     began = np.where(all_.started[at] == NULL, np.iinfo(np.int64).max, all_.started[at]).min(axis=1)
     seen = (known - last <= held_up) | (began < last)
     blur = _blur(came, over)
     return Arrived(at, came, held_up, came.argmax(axis=1), seen, False, np.maximum(blur, 0), bool((blur < 0).any()))
+
+
+def _held_up(came: Array) -> Array:
+    """For how long each collective is held up by its last rank. To the first one ranks come as their start-up lets them."""
+    last, order = came.max(axis=1), np.sort(came, axis=1)
+    before = np.maximum.accumulate(last)
+    found = np.zeros(len(came), np.int64)
+    found[1:] = np.maximum(0, last[1:] - np.maximum(order[1:, -2], before[:-1]))
+    return found
+
+
+def _whatever_the_clock(found: Arrived, at: int) -> Flags:
+    """Which collectives a rank holds up even if its clock is ahead by as much as it can be."""
+    own = found.who == at
+    if found.measured:
+        return own & (found.held_up >= FLOOR_NS)
+    came = found.came.copy()
+    came[:, at] -= found.blur[at]
+    return own & (found.held_up >= FLOOR_NS) & (came.argmax(axis=1) == at) & (_held_up(came) >= FLOOR_NS)
 
 
 def _blur(came: Array, over: Array) -> Array:
@@ -132,7 +147,7 @@ def lateness(all_: Compared, group: Group) -> list[Late]:
     rows = []
     for at in range(found.at.shape[1]):
         own = found.who == at
-        late = np.flatnonzero(own & (found.held_up >= max(FLOOR_NS, int(found.blur[at]))))
+        late = np.flatnonzero(_whatever_the_clock(found, at))
         if not len(late):
             continue
         late = late[found.held_up[late] >= _half_of_it(found.held_up[late]) / 2]

@@ -132,4 +132,3 @@ def _of_records(calls: pa.Table, groups: pa.Table) -> Iterable[tuple[Key, float 
         if rate is None and row["duration"] and own:
             rate = own * size / row["duration"]
         yield (word, gpus, size), rate, _RECORDS
-

@@ -17,7 +17,17 @@ from traceanalyzer.evidence.nccl_records.answers.words import listed
 from traceanalyzer.intervals import Array
 
 OPERATION, TYPE, SIZE = "operation", "element type", "size"
-_IN = ("all_reduce", "allreduce", "reduce", "broadcast", "gather", "barrier", "all_gather_base", "all_gather_into", "all_gather_single")
+_IN = (
+    "all_reduce",
+    "allreduce",
+    "reduce",
+    "broadcast",
+    "gather",
+    "barrier",
+    "all_gather_base",
+    "all_gather_into",
+    "all_gather_single",
+)
 _OUT = ("all_reduce", "allreduce", "broadcast", "scatter", "all_gather", "allgather", "reduce_scatter_base", "barrier")
 _NOT_IN = ("all_gather_v", "all_to_all", "alltoall")
 _NOT_OUT = ("reduce_scatter_v",)
@@ -60,7 +70,7 @@ def mismatch(all_: Compared, group: Group) -> Mismatch | None:
     held = at >= 0
     compare = (held.sum(axis=1) > 1) & (group.sequences >= begin)
     row = np.maximum(at, 0)
-    operation, names = frames.codes(all_.calls, "operation")
+    operation, _ = frames.codes(all_.calls, "operation")
     dtype, _ = frames.codes(all_.calls, "dtype")
     dtype = np.where(frames.where(all_.calls, "dtype", lambda _: True), dtype, NULL)
     sizes = np.zeros(at.shape, np.int64)
@@ -98,7 +108,8 @@ def _differ(values: Array, known: Flags) -> Flags:
     """In which rows the known values are not all the same."""
     high = np.where(known, values, NULL).max(axis=1)
     low = np.where(known, values, np.iinfo(np.int64).max).min(axis=1)
-    return (known.sum(axis=1) > 1) & (high != low)
+    found: Flags = (known.sum(axis=1) > 1) & (high != low)
+    return found
 
 
 def _parts(group: Group, calls: Array, keys: Array) -> list[tuple[list[int], int]]:

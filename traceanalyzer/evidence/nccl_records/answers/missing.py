@@ -41,7 +41,7 @@ class Missing:
     @property
     def certain(self) -> bool:
         """Whether they had waited longer than these ranks are ever apart."""
-        return self.timed_out or (self.age != NULL and self.usual != NULL and self.age > max(LONGER * self.usual, LEAST_NS))
+        return self.timed_out or (NULL not in (self.age, self.usual) and self.age > max(LONGER * self.usual, LEAST_NS))
 
 
 @dataclass
@@ -66,7 +66,9 @@ def progress(all_: Compared, group: Group) -> Progress:
     found = Progress(last)
     held = group.at >= 0
     through = all_.done & all_.synchronizing
-    complete = np.where(held, through[np.maximum(group.at, 0)], False).any(axis=1) if group.at.size else np.zeros(0, bool)
+    complete = (
+        np.where(held, through[np.maximum(group.at, 0)], False).any(axis=1) if group.at.size else np.zeros(0, bool)
+    )
     if complete.any():
         newest = int(group.sequences[np.flatnonzero(complete)[-1]])
         found.older = [at for at in group.judged if last[at] < newest]
@@ -94,9 +96,14 @@ def missing(all_: Compared, group: Group) -> list[Missing]:
         absent = [
             at
             for at in group.judged
-            if group.at[place, at] < 0 and at not in far.older and not group.members[at].inspector and far.last[at] < sequence
+            if group.at[place, at] < 0
+            and at not in far.older
+            and not group.members[at].inspector
+            and far.last[at] < sequence
         ]
-        unknown = {at for at in absent if far.last[at] == NULL and (group.members[at].active_only or group.members[at].lost)}
+        unknown = {
+            at for at in absent if far.last[at] == NULL and (group.members[at].active_only or group.members[at].lost)
+        }
         absent = [at for at in absent if at not in unknown]
         if present and absent:
             rows = [int(group.at[place, at]) for at in present]
@@ -156,7 +163,11 @@ def _peers(all_: Compared, group: Group, far: Progress) -> list[Missing]:
         if counterpart not in waiting:
             one = _found(all_, group, NULL, [row], [at], [there])
             how = f"{'a send to' if operation == 'send' else 'a receive from'} {group.members[there].who}"
-            found.append(Missing(group, NULL, [row], [at], [there], how + of_group(group.label), one.age, one.timed_out, one.usual))
+            found.append(
+                Missing(
+                    group, NULL, [row], [at], [there], how + of_group(group.label), one.age, one.timed_out, one.usual
+                )
+            )
     return found
 
 
@@ -164,7 +175,9 @@ def ends(all_: Compared, one: Missing, at: int) -> str:
     """How far a missing rank had come, in words."""
     last = int(progress(all_, one.group).last[at])
     if one.sequence == NULL:
-        return "asked for no such receive" if all_.value("operation", one.rows[0]) == "send" else "asked for no such send"
+        return (
+            "asked for no such receive" if all_.value("operation", one.rows[0]) == "send" else "asked for no such send"
+        )
     return f"ends at {last:,}" if last not in (NULL, 0) else "has called none"
 
 

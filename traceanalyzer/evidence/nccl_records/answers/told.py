@@ -28,9 +28,7 @@ _MOST_WORDS = 20
 
 
 def _table(spec: TableSpec, rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(
-        [{name: row.get(name) for name in spec.schema.names} for row in rows], spec.schema
-    )
+    return pa.Table.from_pylist([{name: row.get(name) for name in spec.schema.names} for row in rows], spec.schema)
 
 
 def _known(value: int) -> int | None:
@@ -71,7 +69,12 @@ def _waits(all_: Compared, one: Missing) -> str:
     by_end: dict[str, list[int]] = defaultdict(list)
     for at in one.absent:
         by_end[ends(all_, one, at)].append(at)
-    far = listed([f"{named(one.group, there)} {words if len(there) == 1 else _several(words)}" for words, there in by_end.items()])
+    far = listed(
+        [
+            f"{named(one.group, there)} {words if len(there) == 1 else _several(words)}"
+            for words, there in by_end.items()
+        ]
+    )
     return f"{named(one.group, one.present)} {has} {what}, and {far}"
 
 
@@ -145,7 +148,7 @@ def _how(one: Late, group: Group, others: str) -> str:
     times = f"{one.rounds:,} of {one.collectives:,} collectives{of_group(group.label)}{where}"
     sum_ = f"{format_duration(one.lost)} of {format_duration(one.span)}"
     typical = format_duration(one.typical)
-    verb = "waits" if others.startswith("rank ") or others.startswith("the rank") and " and " not in others else "wait"
+    verb = "waits" if len(group.judged) == 2 else "wait"
     if one.measured:
         return f"{others} {verb} for it in {times}, typically {typical} each ({sum_})"
     return f"it holds up {times} by {typical} each, which {others} had called by then: {sum_}"
@@ -170,7 +173,7 @@ def ranks(nccl_compared: Compared) -> pa.Table:
         far = progress(all_, group)
         late = {one.at: one for one in late_ranks(all_, group)}
         own = code[0] == (code[1].index(group.name) if group.name in code[1] else -2)
-        waits = {at: found for at, found in _waiting(all_, group).items()}
+        waits = _waiting(all_, group)
         for at, member in enumerate(group.members):
             calls = np.flatnonzero(own & (ordinal == member.ordinal))
             last = int(far.last[at])
@@ -180,7 +183,9 @@ def ranks(nccl_compared: Compared) -> pa.Table:
             if member.doubled:
                 why = "several files say they are this rank"
             elif at in far.older:
-                why = "written before the others: later collectives, which it must have taken part in, are complete there"
+                why = (
+                    "written before the others: later collectives, which it must have taken part in, are complete there"
+                )
             one = late.get(at)
             rows.append(
                 {
@@ -207,7 +212,9 @@ def _waiting(all_: Compared, group: Group) -> dict[int, tuple[str, str | None]]:
     ordinal, code = frames.ints(all_.calls, "rank"), frames.codes(all_.calls, "group")
     if group.name not in code[1]:
         return {}
-    open_ = np.flatnonzero((code[0] == code[1].index(group.name)) & ~all_.done & all_.calls["state"].is_valid().to_numpy())
+    open_ = np.flatnonzero(
+        (code[0] == code[1].index(group.name)) & ~all_.done & all_.calls["state"].is_valid().to_numpy()
+    )
     nobody = {int(group.sequences[place]) for place in pending(all_, group)}
     entry = frames.ints(all_.calls, "entry")
     number, p2p = frames.ints(all_.calls, "sequence"), frames.ints(all_.calls, "p2p_sequence")
@@ -240,7 +247,9 @@ def group_stats(nccl_compared: Compared) -> pa.Table:
         seen = arrived(all_, group)
         clocks = None
         if seen is not None and seen.apart:
-            clocks = "the ranks' clocks differ: calls are complete on one before another made them, so lateness is not told"
+            clocks = (
+                "the ranks' clocks differ: calls are complete on one before another made them, so lateness is not told"
+            )
         rows.append(
             {
                 "rank": group.members[0].ordinal if group.members else 0,
@@ -252,7 +261,9 @@ def group_stats(nccl_compared: Compared) -> pa.Table:
                 "judged": len(group.judged),
                 "collectives": int((common >= 0).all(axis=1).sum()),
                 "absent": group.absent,
-                "kinds": listed([f"{count:,} {name}" for name, count in kinds.most_common(_MOST_WORDS)]) if kinds else None,
+                "kinds": listed([f"{count:,} {name}" for name, count in kinds.most_common(_MOST_WORDS)])
+                if kinds
+                else None,
                 "clocks": clocks,
                 "why_not": group.why_not,
             }
@@ -270,9 +281,9 @@ def arrivals(nccl_compared: Compared) -> pa.Table:
     if best is None:
         return declared.ARRIVALS.schema.empty_table()
     group, found = best
-    first = found.came.min(axis=1)
-    behind = found.came - first[:, None]
-    order = np.argsort(first, kind="stable")
+    last = found.came.max(axis=1)
+    behind = found.came - found.came.min(axis=1)[:, None]
+    order = np.argsort(last, kind="stable")
     shown = _drawn(behind[order].max(axis=1))
     # The ranks that are ever furthest behind, in their own order.
     furthest = sorted(np.argsort(-behind.max(axis=0), kind="stable")[:MOST_RANKS_DRAWN].tolist())
@@ -282,7 +293,7 @@ def arrivals(nccl_compared: Compared) -> pa.Table:
             "group": group.label,
             "series": series,
             "who": group.members[group.judged[at]].who,
-            "time_ns": int(first[order][place]),
+            "time_ns": int(last[order][place]),
             "behind": int(behind[order][place, at]),
         }
         for series, at in enumerate(furthest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -62,7 +62,7 @@ def clean(value: str) -> str:
     return value[:MOST_TEXT].encode("utf-8", "replace").decode("utf-8")
 
 
-def table(spec: TableSpec, columns: dict[str, Sequence[Any]]) -> pa.Table:
+def table(spec: TableSpec, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
     """Rows as declared but for the rank; a column that is not given is null."""
     size = len(next(iter(columns.values())))
     arrays = []

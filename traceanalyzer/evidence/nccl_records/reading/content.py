@@ -12,7 +12,13 @@ _SPACES = b" \t\r\n\xef\xbb\xbf"
 _OF_RECORDER = (b"pg_config", b"pg_status", b"nccl_comm_state", b"entries")
 _OF_CALLS = (b"profiling_name", b"collective_seq_id", b"record_id")
 _INSPECTOR = re.compile(rb'\{\s*"(?:header|metadata|coll_perf|p2p_perf|dump_stats|proxy_trace)"\s*:\s*\{')
-_INSPECTOR_WORDS = (b"inspector_output_format_version", b"coll_exec_time_us", b"coll_msg_size_bytes", b"p2p_exec_time_us", b"dump_timestamp_us")
+_INSPECTOR_WORDS = (
+    b"inspector_output_format_version",
+    b"coll_exec_time_us",
+    b"coll_msg_size_bytes",
+    b"p2p_exec_time_us",
+    b"dump_timestamp_us",
+)
 _LINK_JSON = re.compile(rb'\{\s*"version"\s*:\s*\d+\s*,\s*"start_time"\s*:')
 _LINK_WORDS = (b'"nccl_version"', b"_perf", b'"bus_bw"')
 _LINK_TEXT = re.compile(

@@ -260,7 +260,7 @@ class _Reader:
         self._tell()
         times = found.calls["completed_ns"].drop_null()
         if len(times):
-            found.latest_ns = max(found.latest_ns or 0, max(times.to_pylist()))
+            found.latest_ns = max(found.latest_ns or 0, *times.to_pylist())
         return found
 
     def _tell(self) -> None:

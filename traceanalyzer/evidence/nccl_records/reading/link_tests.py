@@ -41,7 +41,9 @@ def read_link_tests(source: Source, progress: Callable[[int], None], wrong: Wron
         rows, library = _printed(content.decode("utf-8", "replace"), wrong)
     if not rows:
         raise InputError(f"{source.path}: {damage or 'output of nccl-tests without any result; run it again'}")
-    return table(LINKS, {name: [row.get(name) for row in rows] for name in LINKS.schema.names if name != "rank"}), library
+    return table(
+        LINKS, {name: [row.get(name) for row in rows] for name in LINKS.schema.names if name != "rank"}
+    ), library
 
 
 def _json(source: Source, content: bytes, wrong: Wrong) -> tuple[list[dict[str, Any]], str | None]:

@@ -1,4 +1,4 @@
-"""Dumps of PyTorch's flight recorder of process groups: a pickle (`_dump_nccl_trace`) or JSON (`_dump_nccl_trace_json`), of any version.
+"""Dumps of PyTorch's flight recorder: a pickle (`_dump_nccl_trace`) or JSON (`_dump_nccl_trace_json`), of any version.
 
 Facts of the format: torch/csrc/distributed/c10d/FlightRecorder.hpp and FlightRecorderDetail.hpp of PyTorch 2.2 to 2.11 (versions 1.x
 to 2.10 of the dump): a newer one has more keys. In JSON a time that is not known is 0, and the numbers of `pg_status` are text.
@@ -62,7 +62,9 @@ def read_recorder(source: Source, progress: Callable[[int], None], wrong: Wrong)
     if isinstance(data, list):
         data = {"entries": data}
     if not isinstance(data, dict) or not any(key in data for key in ("entries", "pg_status", "pg_config")):
-        raise InputError(f"{source.path}: no dump of the NCCL flight recorder: it has neither entries nor process groups")
+        raise InputError(
+            f"{source.path}: no dump of the NCCL flight recorder: it has neither entries nor process groups"
+        )
     budget = Budget(size)
     try:
         return _dump(data, budget, wrong)
@@ -96,7 +98,9 @@ def _dump(data: dict[Any, Any], budget: Budget, wrong: Wrong) -> Dump:
     budget.spend(listed)
     rows = [entry for entry in listed if type(entry) is dict]
     wrong.count += len(listed) - len(rows)
-    names = {str(id_): name for entry in rows if (name := _group_name(entry)) and (id_ := entry.get("pg_id")) is not None}
+    names = {
+        str(id_): name for entry in rows if (name := _group_name(entry)) and (id_ := entry.get("pg_id")) is not None
+    }
     groups = _groups(data, names, budget, wrong)
     found.calls = _calls(rows, budget, wrong)
     called = [name for name in found.calls["group"].unique().to_pylist() if name is not None]
@@ -126,7 +130,7 @@ def _group_name(entry: dict[str, Any]) -> str | None:
 def _pair(entry: dict[str, Any]) -> tuple[str | None, str | None] | None:
     """Name and description of a call's group: both since version 2.1, the name alone before."""
     found = entry.get("process_group", entry.get("pg_name"))
-    if type(found) in (tuple, list) and len(found) == 2 and type(found[0]) is str and type(found[1]) is str:
+    if isinstance(found, tuple | list) and len(found) == 2 and type(found[0]) is str and type(found[1]) is str:
         return clean(found[0]), clean(found[1])
     if type(found) is str:
         return clean(found), None
@@ -187,7 +191,9 @@ def _ranks(found: Any, budget: Budget, wrong: Wrong) -> list[int] | None:
 
 def _calls(rows: list[dict[str, Any]], budget: Budget, wrong: Wrong) -> pa.Table:
     places, sizes = Places(budget, wrong), _Sizes(budget)
-    columns: dict[str, list[Any]] = {field.name: [] for field in CALLS.schema if field.name not in ("rank", "bus_bandwidth")}
+    columns: dict[str, list[Any]] = {
+        field.name: [] for field in CALLS.schema if field.name not in ("rank", "bus_bandwidth")
+    }
     put = [columns[name].append for name in columns]
     for number, entry in enumerate(rows):
         get = entry.get
@@ -223,7 +229,7 @@ def _calls(rows: list[dict[str, Any]], budget: Budget, wrong: Wrong) -> pa.Table
             created,
             time_of(get("time_discovered_started_ns"), wrong),
             completed,
-            round(length * 1e6) if type(length) in (int, float) and 0 <= length < 1e12 else None,
+            round(length * 1e6) if isinstance(length, int | float) and 0 <= length < 1e12 else None,
             bool(get("retired")) and state is not None and state != COMPLETED,
             places.of(get("frames")),
         )
@@ -308,7 +314,9 @@ def _dtype(names: Iterable[str]) -> tuple[str | None, int | None]:
     return name, next((size for pattern, size in _DTYPES if pattern.search(name)), None)
 
 
-def _tell(found: Dump, data: dict[Any, Any], rows: list[dict[str, Any]], groups: dict[str, dict[str, Any]], wrong: Wrong) -> None:
+def _tell(
+    found: Dump, data: dict[Any, Any], rows: list[dict[str, Any]], groups: dict[str, dict[str, Any]], wrong: Wrong
+) -> None:
     """What the content tells of the rank, the job and the ring."""
     whole_job = [row for name, row in groups.items() if row.get("description") == "default_pg" or name == "0"]
     sizes = [row["size"] for row in whole_job if row.get("size")]
