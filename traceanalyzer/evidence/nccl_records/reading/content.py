@@ -8,6 +8,10 @@ from traceanalyzer.evidence.nccl_records.tables import INSPECTOR, LINK_TEST, REC
 from traceanalyzer.ingest.bytes.pickles import is_pickle
 from traceanalyzer.ingest.bytes.source import Source
 
+_FIRST_KEY = re.compile(
+    rb'\{\s*"(?:comm_lib_version|nccl_version|entries|nccl_comm_state|pg_config|pg_status|version|rank|host_name)"\s*:'
+)
+_OF_TRACES = (b'"traceEvents"', b'"schemaVersion"')
 _SPACES = b" \t\r\n\xef\xbb\xbf"
 _OF_RECORDER = (b"pg_config", b"pg_status", b"nccl_comm_state", b"entries")
 _OF_CALLS = (b"profiling_name", b"collective_seq_id", b"record_id")
@@ -44,13 +48,12 @@ def source_kind(source: Source) -> str | None:
 
 
 def _is_recorder_json(text: bytes) -> bool:
-    """Its keys come in the order of the alphabet: those of its entries, its configuration or its version are first."""
-    if b'"traceEvents"' in text:
+    """By its first key and others: in JSON of PyTorch keys come in the order of the alphabet."""
+    if not _FIRST_KEY.match(text) or any(word in text for word in _OF_TRACES):
         return False
     calls = sum(b'"%b"' % key in text for key in _OF_CALLS)
-    return (calls >= 2 and b'"time_created' in text) or (
-        b'"pg_status"' in text and (b'"pg_config"' in text or b'"last_enqueued_collective"' in text)
-    )
+    named = sum(b'"%b"' % key in text for key in _OF_RECORDER)
+    return calls >= 2 or named >= 2
 
 
 def _is_pickled(head: bytes, key: bytes) -> bool:

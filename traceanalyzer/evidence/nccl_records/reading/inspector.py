@@ -86,10 +86,10 @@ def read_inspector(source: Source, progress: Callable[[int], None], wrong: Wrong
             if len(rest) > _MOST_LINE:
                 raise InputError(f"{source.path}: a line of NCCL Inspector that is longer than any it writes")
         reader.take([rest])
-        if stream.damage and not reader.rows:
+        if stream.damage and not reader.rows["group"]:
             raise InputError(f"{source.path}: {stream.damage}")
         reader.found.unread += bool(stream.damage)
-    if not reader.rows and not reader.known:
+    if not reader.rows["group"] and not reader.known:
         raise InputError(f"{source.path}: no line of NCCL Inspector could be read; copy it again")
     return reader.finish()
 
