@@ -121,6 +121,18 @@ def _kernel_counters(data: bytes, folder: Path) -> None:
     _unchanged(folder, run, (path,))
 
 
+def _nccl_records(data: bytes, folder: Path) -> None:
+    """Whatever the content, rows are as declared."""
+    path = folder / "records"
+    path.write_bytes(data)
+
+    def run() -> None:
+        if data:
+            _judge(ta.load(path), data)
+
+    _unchanged(folder, run, (path,))
+
+
 def _rules(data: bytes, folder: Path) -> None:
     path = folder / "rules.yaml"
     path.write_bytes(data)
@@ -155,6 +167,7 @@ TARGETS: dict[str, Target] = {
     "nsys": Target(_nsys, seeds.nsys),
     "memory_snapshot": Target(_memory_snapshot, seeds.memory_snapshot, seeds.SNAPSHOT_WORDS),
     "kernel_counters": Target(_kernel_counters, seeds.kernel_counters, seeds.COUNTERS_WORDS),
+    "nccl_records": Target(_nccl_records, seeds.nccl_records, seeds.RECORD_WORDS),
     "store": Target(_store, seeds.store, seeds.STORE_WORDS),
     "rules": Target(_rules, seeds.rules, seeds.RULE_WORDS),
     "budgets": Target(_budgets, seeds.budgets, seeds.BUDGET_WORDS),

@@ -339,7 +339,6 @@ FOREIGN = {
     "a speedscope profile": b'{"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}',
     "an execution trace of PyTorch": b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": []}',
     "a memory timeline of PyTorch": b"[[-1, 1, 37888, 7], [-1, 1, 512, 7]]",
-    "NCCL flight recorder": b'{"version": "2.4", "pg_config": {}, "entries": []}',
     "a CPU profile of V8": b'{"nodes": [], "startTime": 1, "endTime": 2, "samples": [1], "timeDeltas": [1]}',
 }
 

@@ -43,7 +43,6 @@ _JSON: tuple[tuple[str, str], ...] = (
         "an execution trace of PyTorch, which holds no times",
     ),
     (r"^\s*\[\s*\[\s*(?:-?\d|\[)", "a memory timeline of PyTorch, which holds no GPU work"),
-    (r"\"pg_config\"\s*:|\"nccl_version\"\s*:", "a dump of the NCCL flight recorder, which holds no kernels"),
     (
         r"\"timeDeltas\"\s*:|\"startTime\"\s*:\s*\d+[^{]{0,200}\"samples\"",
         "a CPU profile of V8, which holds no GPU work",
