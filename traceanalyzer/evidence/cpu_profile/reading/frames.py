@@ -1,0 +1,66 @@
+"""Frames of stacks as each profiler writes them: function, file, line, and whose code it is."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from traceanalyzer.places import is_user_frame
+
+OWN, LIBRARY, IMPORT, NATIVE, OTHER = "own", "library", "import", "native", "other"
+"""Whose code a frame is: the user's own, of a package or of the standard library, of Python's import system, compiled, or none of
+these (names of threads and processes, places of the profiler)."""
+_PYTHON_FILE = re.compile(r"(?:.*\.(?:py|pyx|pyw|ipynb)|<(?:frozen [\w.]+|string|stdin|ipython-input.*|__array_function__ \w+)>)")
+_IN_NAME = re.compile(r"(?P<name>.+) \((?P<file>[^()]*(?:\([^()]*\)[^()]*)*?)(?::(?P<line>\d{1,9}|-))?\)", re.DOTALL)
+_IMPORT_FILE = re.compile(r"<frozen (?:importlib\.)?_?(?:bootstrap\w*|importlib[\w.]*|zipimport)>|(?:.*/)?importlib/(?:__init__|_bootstrap\w*)\.py")
+_IMPORT_NATIVE = re.compile(r"_?PyImport_\w+|import_(?:name|from|find_and_load|ensure_initialized)|builtin___import__|import_find_and_load")
+_TRAMPOLINE = re.compile(r"py::(?P<name>.+?):(?P<file>.+)", re.DOTALL)
+_LAMBDA = re.compile(r"<(?:lambda|listcomp|dictcomp|setcomp|genexpr)>$")
+LONGEST = 512
+
+
+class Frame(NamedTuple):
+    """A frame; without file or line where these are not recorded."""
+
+    name: str
+    file: str | None
+    line: int | None
+    kind: str
+
+
+@lru_cache(maxsize=1 << 16)
+def frame_of(name: str, file: str | None = None, line: int | None = None) -> Frame:
+    """What a profiler calls a frame, with its file and line, or with both in the name: `step (train.py:45)`."""
+    if not file and (found := _IN_NAME.fullmatch(name)) and _PYTHON_FILE.fullmatch(found["file"].replace("\\", "/")):
+        name, file = found["name"], found["file"]
+        line = int(found["line"]) if (found["line"] or "-") != "-" else None
+    elif not file and (found := _TRAMPOLINE.fullmatch(name)):
+        name, file, line = found["name"], found["file"], None
+    name = " ".join(name.split())[:LONGEST] or "(no name)"
+    file = (file or "").replace("\\", "/").strip()[-LONGEST:] or None
+    line = line if line is not None and 0 < line < 1 << 31 else None
+    return Frame(name, file, line, _kind(name, file, line))
+
+
+def thread_frame(name: str) -> Frame:
+    """What is no code: a thread or a process at the root of a stack."""
+    return Frame(" ".join(name.split())[:LONGEST], None, None, OTHER)
+
+
+def _kind(name: str, file: str | None, line: int | None) -> str:
+    if file is None or not _PYTHON_FILE.fullmatch(file):
+        return IMPORT if _IMPORT_NATIVE.fullmatch(name) else NATIVE
+    if _IMPORT_FILE.fullmatch(file):
+        return IMPORT
+    return OWN if is_user_frame(f"{file}({line or 0}): {name}") else LIBRARY
+
+
+def is_python(file: str | None) -> bool:
+    """Whether a file is one of Python's."""
+    return file is not None and _PYTHON_FILE.fullmatch(file) is not None
+
+
+def is_nameless(name: str) -> bool:
+    """Whether a function has no name of its own: a lambda, a comprehension."""
+    return _LAMBDA.search(name) is not None
