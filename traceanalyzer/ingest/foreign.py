@@ -24,7 +24,7 @@ _STARTS: tuple[tuple[str, str], ...] = (
     (r"\x1f\x9d", "compress data; unpack it first: uncompress {path}"),
     (r"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it and name the trace inside"),
     (r"Rar!\x1a\x07", "a RAR archive; unpack it and name the trace inside"),
-    (r"PERFILE2", "a recording of Linux perf, which holds no GPU work; {record}"),
+    (r"PERFILE2", "a recording of Linux perf; give what `perf script --ns -i {path}` prints, beside a trace or alone"),
     (r"NVR\0", "a report of Nsight Compute, which times single kernels and not the run; record it with nsys profile"),
     (r"\x93NUMPY", "a NumPy array; {record}"),
     (
@@ -32,7 +32,6 @@ _STARTS: tuple[tuple[str, str], ...] = (
         "output of nvidia-smi, which samples and names no kernels; {record}",
     ),
     (r"# (?:HELP|TYPE) ", "metrics in the format of Prometheus, which name no kernels; {record}"),
-    (r"\S.{0,40}? +\d+ (?:\[\d+\] )?\s*\d+\.\d+: +\d+ ", "output of perf script, which holds no GPU work; {record}"),
     (r"[-\s]*(?:Name\s.{0,80}Self CPU)", "a table of key_averages, which holds sums and no times; {record}"),
     (
         r"\"ID\",\"Process ID\"",
@@ -41,7 +40,6 @@ _STARTS: tuple[tuple[str, str], ...] = (
 )
 # What the start of JSON must hold, and what it then is.
 _JSON: tuple[tuple[str, str], ...] = (
-    (r"speedscope\.app/file-format-schema", "a speedscope profile, which holds no GPU work"),
     (
         r"\"schema\"\s*:\s*\"[^\"]*chakra|\[pytorch\|profiler\|execution_trace",
         "an execution trace of PyTorch, which holds no times",

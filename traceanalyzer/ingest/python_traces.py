@@ -10,7 +10,7 @@ from traceanalyzer.ingest.bytes.source import HEAD_BYTES, Source
 PYSPY, VIZTRACER = "py-spy chrometrace", "viztracer"
 """What `python_trace_of` tells."""
 _BOM = b"\xef\xbb\xbf"
-_START = re.compile(rb'\s*(?:\[\s*[{\]]|\{)')
+_START = re.compile(rb"\s*(?:\[\s*[{\]]|\{)")
 _PYSPY = re.compile(rb'"cat"\s*:\s*"py-spy"')
 _VIZTRACER = re.compile(rb'"cat"\s*:\s*"(?:FEE|fee)"|"viztracer_metadata"\s*:')
 # VizTracer can merge what torch.profiler recorded into its own file, which then is a trace like any other.

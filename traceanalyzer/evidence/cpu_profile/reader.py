@@ -15,7 +15,7 @@ from traceanalyzer.evidence.cpu_profile.tables import ABOUT, TABLES
 from traceanalyzer.garbage import without_collection
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress, Sink
-from traceanalyzer.names import printable
+from traceanalyzer.terminal import printable
 from traceanalyzer.vocabulary.health import NOT_ALL_READ, NOT_RECORDED
 from traceanalyzer.vocabulary.levels import LOW
 
@@ -80,26 +80,26 @@ def _times(about: About, time: np.ndarray, weight: np.ndarray) -> tuple[int | No
 
 
 def _about(about: About, epoch: bool) -> pa.Table:
-    return pa.table({
-        "form": [about.form],
-        "producer": [printable(about.producer)],
-        "unit": [about.unit],
-        "period": pa.array([about.period_ns], pa.int64()),
-        "timed": [about.timed],
-        "epoch": [epoch],
-        "stretches": [about.stretches],
-        "idle_kept": pa.array([about.idle_kept], pa.bool_()),
-        "ordered": [about.ordered],
-        "lost": pa.array([about.lost], pa.string()),
-    }).cast(pa.schema([field for field in ABOUT.schema if field.name != "rank"]))
+    return pa.table(
+        {
+            "form": [about.form],
+            "producer": [printable(about.producer)],
+            "unit": [about.unit],
+            "period": pa.array([about.period_ns], pa.int64()),
+            "timed": [about.timed],
+            "epoch": [epoch],
+            "stretches": [about.stretches],
+            "idle_kept": pa.array([about.idle_kept], pa.bool_()),
+            "ordered": [about.ordered],
+            "lost": pa.array([about.lost], pa.string()),
+        }
+    ).cast(pa.schema([field for field in ABOUT.schema if field.name != "rank"]))
 
 
 def _say(about: About, sink: Sink) -> None:
     """What was met, into health."""
     if about.skipped:
-        sink.health(
-            NOT_ALL_READ, LOW, "parts of a CPU profile could not be read", about.skipped, about.skipped_example
-        )
+        sink.health(NOT_ALL_READ, LOW, "parts of a CPU profile could not be read", about.skipped, about.skipped_example)
     for words, count in about.notes:
         sink.health(NOT_ALL_READ, LOW, f"left out of a CPU profile: {words}", count)
     if about.lost:

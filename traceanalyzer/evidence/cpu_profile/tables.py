@@ -18,7 +18,12 @@ ABOUT = TableSpec(
     "one CPU profile: what wrote it, and what its samples tell",
     (
         RANK,
-        Column("form", NAME, None, "form of the file: speedscope, py-spy chrometrace, viztracer, perf script, austin, pprof or folded"),
+        Column(
+            "form",
+            NAME,
+            None,
+            "form of the file: speedscope, py-spy chrometrace, viztracer, perf script, austin, pprof or folded",
+        ),
         Column("producer", NAME, None, "the profiler that wrote it"),
         Column("unit", NAME, None, "what weights are counted in: ns or samples"),
         Column("period", pa.int64(), "ns", "how far its samples are apart; null when not known"),
@@ -26,7 +31,9 @@ ABOUT = TableSpec(
         Column("epoch", pa.bool_(), None, "true: their times count from the epoch"),
         Column("stretches", pa.bool_(), None, "true: a sample holds from its time on for as long as its weight says"),
         Column("idle_kept", pa.bool_(), None, "true: threads that wait were sampled too; null when not known"),
-        Column("ordered", pa.bool_(), None, "true: the samples of a thread stand in the order in which they were taken"),
+        Column(
+            "ordered", pa.bool_(), None, "true: the samples of a thread stand in the order in which they were taken"
+        ),
         Column("lost", NAME, None, "what is missing at its beginning, in words; null when nothing is known to be"),
     ),
 )
@@ -49,8 +56,15 @@ FRAMES = TableSpec(
         Column("frame", pa.int32(), None, "number of the frame"),
         Column("name", NAME, None, "function"),
         Column("file", NAME, None, "file, or module without one, as recorded; null when not recorded"),
-        Column("line", pa.int32(), None, "line that ran, or where the function begins, as its profiler records; null when not recorded"),
-        Column("kind", NAME, None, "own (the user's code), library, import (of Python's import system), native or other"),
+        Column(
+            "line",
+            pa.int32(),
+            None,
+            "line that ran, or where the function begins, as its profiler records; null when not recorded",
+        ),
+        Column(
+            "kind", NAME, None, "own (the user's code), library, import (of Python's import system), native or other"
+        ),
     ),
 )
 STACKS = TableSpec(
@@ -59,7 +73,12 @@ STACKS = TableSpec(
     (
         RANK,
         Column("stack", pa.int32(), None, "number of the stack"),
-        Column("parent", pa.int32(), None, "number of the stack around its innermost frame, which is lower; null at the top"),
+        Column(
+            "parent",
+            pa.int32(),
+            None,
+            "number of the stack around its innermost frame, which is lower; null at the top",
+        ),
         Column("frame", pa.int32(), None, "its innermost frame"),
     ),
 )

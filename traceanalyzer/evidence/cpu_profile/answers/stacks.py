@@ -12,13 +12,23 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames as columns
 from traceanalyzer.derive.host.frame_names import read_stack
-from traceanalyzer.evidence.cpu_profile.reading.frames import IMPORT, LIBRARY, NATIVE, OTHER, OWN, is_nameless, is_python
+from traceanalyzer.evidence.cpu_profile.reading.frames import (
+    IMPORT,
+    LIBRARY,
+    NATIVE,
+    OTHER,
+    OWN,
+    is_nameless,
+    is_python,
+)
 from traceanalyzer.intervals import Array
 
 NONE = -1
 Flags = npt.NDArray[np.bool_]
 _MODULE = "<module>"
-_RUNS_SCRIPTS = re.compile(r"(?:.*/)?(?:runpy|pdb|bdb|cProfile|profile|trace|torch/distributed/\w+|viztracer/\w+|debugpy/.*|IPython/.*|ipykernel/.*)\.py")
+_RUNS_SCRIPTS = re.compile(
+    r"<frozen runpy>|(?:.*/)?(?:runpy|pdb|bdb|cProfile|profile|trace|torch/distributed/\w+|viztracer/\w+|debugpy/.*|IPython/.*|ipykernel/.*)\.py"
+)
 """Files of what runs a program as a module or a script: what is inside of them is no import."""
 _LIBRARY_PATH = re.compile(r"^.*/(?:site-packages|dist-packages|python\d\.\d+)/")
 _WAITING = re.compile(
@@ -48,10 +58,16 @@ class Frames:
         self.is_ = {kind: code == place.get(kind, -2) for kind in (OWN, LIBRARY, IMPORT, NATIVE, OTHER)}
         self.module = np.array([name == _MODULE for name in self.name], bool)
         self.python = np.array([is_python(file) for file in self.file], bool)
-        self.runs = np.array([file is not None and _RUNS_SCRIPTS.fullmatch(file) is not None for file in self.file], bool)
+        self.runs = np.array(
+            [file is not None and _RUNS_SCRIPTS.fullmatch(file) is not None for file in self.file], bool
+        )
         self.nameless = np.array([is_nameless(name) for name in self.name], bool)
         self.waits = np.array(
-            [bool(file) and _WAITING.fullmatch(f"{file} {name}") is not None for name, file in zip(self.name, self.file, strict=True)], bool
+            [
+                bool(file) and _WAITING.fullmatch(f"{file} {name}") is not None
+                for name, file in zip(self.name, self.file, strict=True)
+            ],
+            bool,
         )
 
     def label(self, frame: int) -> str:
@@ -63,8 +79,20 @@ def frame_label(name: str, file: str | None, line: int) -> str:
     """`step (train.py:45)`; of a library's file its path within the libraries."""
     if not file:
         return name
-    short = _LIBRARY_PATH.sub("", file) if _LIBRARY_PATH.match(file) else file.rpartition("/")[2] or file
+    short = short_file(file)
     return f"{name} ({short}:{line})" if line > 0 else f"{name} ({short})"
+
+
+def short_file(file: str) -> str:
+    """A file without the folders of the machine: of a library's its path within the libraries, as far as that is told."""
+    if _LIBRARY_PATH.match(file):
+        return _LIBRARY_PATH.sub("", file)
+    return file if is_relative(file) else file.rpartition("/")[2] or file
+
+
+def is_relative(file: str) -> bool:
+    """Whether a path names no folders of a machine: that of a package, as some profilers shorten it."""
+    return not re.match(r"/|~|[A-Za-z]:|\.\.?/", file)
 
 
 class Stacks:
@@ -96,10 +124,11 @@ class Stacks:
 
     def _walk(self) -> None:
         """For each stack: `own` (innermost function of the user's), `caller` (the one around it), `line` (of the former), `line_frame`,
-        `starts` (of a start-up), `python` (has a Python frame)."""
+        `called` (frame of no code of the user's that this function called), `starts` (of a start-up), `python` (has a Python frame),
+        `first` (where the start-up begins) and `module` (the outermost module that it imports)."""
         count, frames = len(self.parent), self.frames
         function = self._functions()
-        own, caller, line = (np.full(count + 1, NONE) for _ in range(3))
+        own, caller, line, called, first, module = (np.full(count + 1, NONE) for _ in range(6))
         starts, python = np.zeros(count + 1, bool), np.zeros(count + 1, bool)
         for here in self.levels:
             up, frame = self.parent[here], self.frame[here]
@@ -116,8 +145,14 @@ class Stacks:
             line[here] = np.where(mine, frames.line[frame], line[up])
             starts[here] = starts[up] | self._begins(frame, above, python[up])
             python[here] = python[up] | frames.python[frame]
+            below = np.where(called[up] != NONE, called[up], frame)
+            called[here] = np.where(mine | (own[here] == NONE), NONE, below)
+            first[here] = np.where(starts[up], first[up], np.where(starts[here], here, NONE))
+            imports = starts[here] & frames.module[frame] & (module[up] == NONE)
+            module[here] = np.where(imports, frame, module[up])
         self.own, self.caller, self.line = own[:-1], caller[:-1], line[:-1]
         self.starts, self.python = starts[:-1], python[:-1]
+        self.called, self.first, self.module = called[:-1], first[:-1], module[:-1]
 
     def _begins(self, frame: Array, above: Array, inside: Flags) -> Flags:
         """Whether a frame makes what is inside of it a start-up: the import system, or a module that is not the program itself."""

@@ -135,7 +135,11 @@ def read_viztracer(source: Source, progress: Progress, rows: Rows) -> About:
         del text
         events = found.traceEvents if isinstance(found, _VizFile) else found
         said = found.viztracer_metadata if isinstance(found, _VizFile) else _Metadata()
-        calls = [one for one in events if one.ph == "X" and _is_time(one.ts) and _is_time(one.dur) and isinstance(one.name, str)]
+        calls = [
+            one
+            for one in events
+            if one.ph == "X" and _is_time(one.ts) and _is_time(one.dur) and isinstance(one.name, str)
+        ]
         about.skipped = sum(one.ph == "X" for one in events) - len(calls)
         if about.skipped:
             about.skipped_example = "a call without a time"
@@ -162,7 +166,9 @@ def read_viztracer(source: Source, progress: Progress, rows: Rows) -> About:
         _nested(rows, thread, start[mine], length[mine], frames[name[mine]], whole_from)
     if whole_from is not None and len(start):
         kept = int((start + length).max()) - whole_from
-        about.lost = f"its ring of {len(start):,} calls ran over, so that only the last {format_duration(kept)} are whole"
+        about.lost = (
+            f"its ring of {len(start):,} calls ran over, so that only the last {format_duration(kept)} are whole"
+        )
     return about
 
 

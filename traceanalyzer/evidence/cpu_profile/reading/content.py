@@ -21,7 +21,9 @@ PERF_HEADER = re.compile(
     rb"(?P<comm>\S[^\n]{0,40}?)\s+(?:(?P<pid>\d+)/)?(?P<tid>-?\d+)\s+(?:\[(?P<cpu>\d+)\]\s+)?(?:[A-Za-z.]{4,8}\s+)?"
     rb"(?:(?P<time>\d+\.\d+):\s+)?(?:(?P<period>\d+)\s+)?(?P<event>[A-Za-z][^\s:]*(?::[\w\-]*)*):(?:\s|$)(?P<rest>.*)"
 )
-PERF_FRAME = re.compile(rb"\s+(?P<address>[0-9a-f]{1,16})\s+(?P<symbol>\S.*?)(?:\s+\((?P<module>[^\n]*)\))?(?:\s+\(inlined\))?\s*")
+PERF_FRAME = re.compile(
+    rb"\s+(?P<address>[0-9a-f]{1,16})\s+(?P<symbol>\S.*?)(?:\s+\((?P<module>[^\n]*)\))?(?:\s+\(inlined\))?\s*"
+)
 AUSTIN_LINE = re.compile(rb"P\d+;T(?:\d+:)?(?:0x)?[0-9a-fA-F]+(?:;.*)? -?\d+(?:,-?\d+)*\r?")
 _AUSTIN_HEAD = re.compile(rb"# (?:austin|mojo)\s*:\s*\S+")
 FOLDED_LINE = re.compile(rb"(?P<stack>[^\s;#{\[<,\"][^\n]*?) (?P<count>\d+(?:\.\d+)?)\s*")
@@ -101,4 +103,16 @@ def whole_json(source: Source, progress: Progress) -> bytes:
     return data
 
 
-__all__ = ["AUSTIN", "FOLDED", "MOJO", "PERF", "PPROF", "PYSPY", "SPEEDSCOPE", "VIZTRACER", "form_of", "whole", "whole_json"]
+__all__ = [
+    "AUSTIN",
+    "FOLDED",
+    "MOJO",
+    "PERF",
+    "PPROF",
+    "PYSPY",
+    "SPEEDSCOPE",
+    "VIZTRACER",
+    "form_of",
+    "whole",
+    "whole_json",
+]

@@ -11,10 +11,17 @@ from traceanalyzer.places import is_user_frame
 OWN, LIBRARY, IMPORT, NATIVE, OTHER = "own", "library", "import", "native", "other"
 """Whose code a frame is: the user's own, of a package or of the standard library, of Python's import system, compiled, or none of
 these (names of threads and processes, places of the profiler)."""
-_PYTHON_FILE = re.compile(r"(?:.*\.(?:py|pyx|pyw|ipynb)|<(?:frozen [\w.]+|string|stdin|ipython-input.*|__array_function__ \w+)>)")
-_IN_NAME = re.compile(r"(?P<name>.+) \((?P<file>[^()]*(?:\([^()]*\)[^()]*)*?)(?::(?P<line>\d{1,9}|-))?\)", re.DOTALL)
-_IMPORT_FILE = re.compile(r"<frozen (?:importlib\.)?_?(?:bootstrap\w*|importlib[\w.]*|zipimport)>|(?:.*/)?importlib/(?:__init__|_bootstrap\w*)\.py")
-_IMPORT_NATIVE = re.compile(r"_?PyImport_\w+|import_(?:name|from|find_and_load|ensure_initialized)|builtin___import__|import_find_and_load")
+_PYTHON_FILE = re.compile(
+    r"(?:.*\.(?:py|pyx|pyw|ipynb)|<(?:frozen [\w.]+|string|stdin|ipython-input.*|__array_function__ \w+)>)"
+)
+_LINE = re.compile(r"(?P<file>.+?)(?::(?P<line>\d{1,9}|-))?", re.DOTALL)
+_ROOT = re.compile(r"thread \((?:\d+|0x[0-9a-fA-F]+)\)(?:: .*)?|process \d+:.*", re.DOTALL)
+_IMPORT_FILE = re.compile(
+    r"<frozen (?:importlib\.)?_?(?:bootstrap\w*|importlib[\w.]*|zipimport)>|(?:.*/)?importlib/(?:__init__|_bootstrap\w*)\.py"
+)
+_IMPORT_NATIVE = re.compile(
+    r"_?PyImport_\w+|import_(?:name|from|find_and_load|ensure_initialized)|builtin___import__|import_find_and_load"
+)
 _TRAMPOLINE = re.compile(r"py::(?P<name>.+?):(?P<file>.+)", re.DOTALL)
 _LAMBDA = re.compile(r"<(?:lambda|listcomp|dictcomp|setcomp|genexpr)>$")
 LONGEST = 512
@@ -32,9 +39,10 @@ class Frame(NamedTuple):
 @lru_cache(maxsize=1 << 16)
 def frame_of(name: str, file: str | None = None, line: int | None = None) -> Frame:
     """What a profiler calls a frame, with its file and line, or with both in the name: `step (train.py:45)`."""
-    if not file and (found := _IN_NAME.fullmatch(name)) and _PYTHON_FILE.fullmatch(found["file"].replace("\\", "/")):
-        name, file = found["name"], found["file"]
-        line = int(found["line"]) if (found["line"] or "-") != "-" else None
+    if not file and _ROOT.fullmatch(name):
+        return Frame(" ".join(name.split())[:LONGEST], None, None, OTHER)
+    if not file and name.endswith(")") and (found := _in_name(name)):
+        name, file, line = found
     elif not file and (found := _TRAMPOLINE.fullmatch(name)):
         name, file, line = found["name"], found["file"], None
     name = " ".join(name.split())[:LONGEST] or "(no name)"
@@ -43,9 +51,15 @@ def frame_of(name: str, file: str | None = None, line: int | None = None) -> Fra
     return Frame(name, file, line, _kind(name, file, line))
 
 
-def thread_frame(name: str) -> Frame:
-    """What is no code: a thread or a process at the root of a stack."""
-    return Frame(" ".join(name.split())[:LONGEST], None, None, OTHER)
+def _in_name(name: str) -> tuple[str, str, int | None] | None:
+    """Function, file and line of `step (train.py:45)`; None for what is called otherwise."""
+    at = name.find(" (")
+    while at > 0:
+        found = _LINE.fullmatch(name[at + 2 : -1])
+        if found and _PYTHON_FILE.fullmatch(found["file"].replace("\\", "/")):
+            return name[:at], found["file"], int(found["line"]) if (found["line"] or "-") != "-" else None
+        at = name.find(" (", at + 1)
+    return None
 
 
 def _kind(name: str, file: str | None, line: int | None) -> str:

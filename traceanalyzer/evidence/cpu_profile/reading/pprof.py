@@ -15,7 +15,16 @@ from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress
 from traceanalyzer.model.trace import EPOCH_NS
 
-_NS = {"nanoseconds": 1, "ns": 1, "microseconds": 10**3, "us": 10**3, "milliseconds": 10**6, "ms": 10**6, "seconds": 10**9, "s": 10**9}
+_NS = {
+    "nanoseconds": 1,
+    "ns": 1,
+    "microseconds": 10**3,
+    "us": 10**3,
+    "milliseconds": 10**6,
+    "ms": 10**6,
+    "seconds": 10**9,
+    "s": 10**9,
+}
 _OF_TIME = ("wall", "wall-time", "wall_time", "cpu", "cpu-time", "cpu_time", "on-cpu", "time", "process_cpu")
 """What the values are called that tell how long a stack ran; of several the first."""
 _OF_COUNTS = ("samples", "sample", "wall-samples", "cpu-samples", "cpu_samples", "count", "")
@@ -166,7 +175,12 @@ class _Samples:
         about, profile = self._about, self._profile
         about.timed = bool(known) and len(known) == len(times)
         epoch = about.timed and min(known) >= EPOCH_NS
-        if about.timed and not epoch and profile.time >= EPOCH_NS and max(known) <= max(profile.duration, 0) + profile.duration // 10:
+        if (
+            about.timed
+            and not epoch
+            and profile.time >= EPOCH_NS
+            and max(known) <= max(profile.duration, 0) + profile.duration // 10
+        ):
             # Counted from the profile's own start.
             about.clock_base_ns = profile.time
         elif epoch:
@@ -197,7 +211,9 @@ class _Samples:
             found = []
             for function, line in lines:
                 name, file = profile.functions.get(function, (0, 0))
-                found.append(rows.frame(frame_of(profile.text(name), profile.text(file) or module or None, line or None)))
+                found.append(
+                    rows.frame(frame_of(profile.text(name), profile.text(file) or module or None, line or None))
+                )
             self._frames[number] = found or [rows.frame(frame_of(f"[{module or 'unknown'}]"))]
         return self._frames[number]
 
@@ -207,7 +223,11 @@ class _Samples:
         said: dict[str, tuple[str, int, str]] = {}
         for begin, end in labels:
             found = {one: value for one, value, _, kind in fields(profile.data, begin, end) if kind == VARINT}
-            said[self._key(found.get(1, 0))] = profile.text(found.get(2, 0)), signed(found.get(3, 0)), profile.text(found.get(4, 0))
+            said[self._key(found.get(1, 0))] = (
+                profile.text(found.get(2, 0)),
+                signed(found.get(3, 0)),
+                profile.text(found.get(4, 0)),
+            )
         pid, tid = (self._number(said, names) for names in (_PID, _TID))
         name = next((said[one][0] for one in _NAME if one in said and said[one][0]), None)
         when = None

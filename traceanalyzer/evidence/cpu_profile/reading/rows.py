@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.evidence.cpu_profile.reading.frames import Frame
+from traceanalyzer.evidence.cpu_profile.reading.frames import OTHER, Frame
 from traceanalyzer.evidence.cpu_profile.tables import FRAMES, SAMPLES, STACKS, THREADS
 from traceanalyzer.intervals import Array
 
@@ -69,8 +69,10 @@ class Rows:
     """What was read so far."""
 
     def __init__(self) -> None:
-        self._threads: dict[Thread, int] = {}
+        self._threads: dict[tuple[object, ...], int] = {}
+        self._named: list[Thread] = []
         self._frames: dict[Frame, int] = {}
+        self._roots: set[int] = set()
         self._nodes: dict[int, int] = {}
         self._parent, self._frame, self._depth = array("q"), array("q"), array("q")
         self._thread, self._time, self._weight, self._stack = (array("q") for _ in range(4))
@@ -80,15 +82,27 @@ class Rows:
         return len(self._thread) + sum(len(part[0]) for part in self._bulk)
 
     def thread(self, pid: int | None, tid: int | None, name: str | None) -> int:
-        """The number of a thread."""
-        return self._threads.setdefault(Thread(_number(pid), _number(tid), name or None), len(self._threads))
+        """The number of a thread. One that has a number of the system's may be named later."""
+        one = Thread(_number(pid), _number(tid), name or None)
+        key = (one.pid, one.tid) if one.tid is not None else one
+        found = self._threads.setdefault(key, len(self._named))
+        if found == len(self._named):
+            self._named.append(one)
+        elif one.name is not None and self._named[found].name is None:
+            self._named[found] = one
+        return found
 
     def frame(self, frame: Frame) -> int:
-        """The number of a frame."""
-        return self._frames.setdefault(frame, len(self._frames))
+        """The number of a frame. That of a thread or process is no part of any stack."""
+        found = self._frames.setdefault(frame, len(self._frames))
+        if frame.kind == OTHER:
+            self._roots.add(found)
+        return found
 
     def within(self, parent: int, frame: int) -> int:
         """The stack of a frame inside of another stack."""
+        if frame in self._roots:
+            return parent
         key = (parent + 1) << 32 | frame
         found = self._nodes.get(key)
         if found is not None:
@@ -141,32 +155,36 @@ class Rows:
     @property
     def threads(self) -> Sequence[Thread]:
         """By number."""
-        return list(self._threads)
+        return self._named
 
     def tables(self, columns: tuple[Array, Array, Array, Array]) -> Iterator[tuple[str, pa.Table]]:
         """The tables, without ranks, in batches."""
         threads = self.threads
         yield (
             THREADS.name,
-            pa.table({
-                "thread": pa.array(range(len(threads)), pa.int32()),
-                "process": pa.array([one.pid for one in threads], pa.int64()),
-                "tid": pa.array([one.tid for one in threads], pa.int64()),
-                "name": pa.array([one.name for one in threads], pa.string()),
-            }),
+            pa.table(
+                {
+                    "thread": pa.array(range(len(threads)), pa.int32()),
+                    "process": pa.array([one.pid for one in threads], pa.int64()),
+                    "tid": pa.array([one.tid for one in threads], pa.int64()),
+                    "name": pa.array([one.name for one in threads], pa.string()),
+                }
+            ),
         )
         frames = list(self._frames)
         for at in range(0, len(frames), _ROWS):
             part = frames[at : at + _ROWS]
             yield (
                 FRAMES.name,
-                pa.table({
-                    "frame": pa.array(range(at, at + len(part)), pa.int32()),
-                    "name": pa.array([one.name for one in part], pa.string()),
-                    "file": pa.array([one.file for one in part], pa.string()),
-                    "line": pa.array([one.line for one in part], pa.int32()),
-                    "kind": pa.array([one.kind for one in part], pa.string()),
-                }),
+                pa.table(
+                    {
+                        "frame": pa.array(range(at, at + len(part)), pa.int32()),
+                        "name": pa.array([one.name for one in part], pa.string()),
+                        "file": pa.array([one.file for one in part], pa.string()),
+                        "line": pa.array([one.line for one in part], pa.int32()),
+                        "kind": pa.array([one.kind for one in part], pa.string()),
+                    }
+                ),
             )
         parent, frame = np.array(self._parent, np.int64), np.array(self._frame, np.int64)
         for at in range(0, len(parent), _ROWS):
@@ -187,10 +205,12 @@ class Rows:
 
 def _table(columns: dict[str, Array], may_lack: Sequence[str]) -> pa.Table:
     """Columns; of those that may lack a value what stands for none is null."""
-    return pa.table({
-        name: pa.array(values, mask=(_lacks(name, values)) if name in may_lack else None)
-        for name, values in columns.items()
-    })
+    return pa.table(
+        {
+            name: pa.array(values, mask=(_lacks(name, values)) if name in may_lack else None)
+            for name, values in columns.items()
+        }
+    )
 
 
 def _lacks(name: str, values: Array) -> npt.NDArray[np.bool_]:

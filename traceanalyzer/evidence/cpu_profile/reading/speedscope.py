@@ -25,7 +25,8 @@ _CHUNK = 8 << 20
 _NUMBERS = bytes.maketrans(b"[],\t\r\n", b"      ")
 _PLAIN = b"[],0123456789 \t\r\n"
 _THREAD = re.compile(
-    r"(?:process (?P<pid>\d+)\s*)?(?:\(?thread (?:\d+:)?(?P<tid>\d+)\)?\s*)?(?:\"(?P<quoted>.*)\"|(?P<name>.*?))\s*", re.IGNORECASE | re.DOTALL
+    r"(?:process (?P<pid>\d+)\s*)?(?:\(?thread (?:\d+:)?(?P<tid>\d+)\)?\s*)?(?:\"(?P<quoted>.*)\"|(?P<name>.*?))\s*",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -68,7 +69,9 @@ def read(source: Source, progress: Progress, rows: Rows) -> About:
     try:
         file = msgspec.json.decode(text, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{source.path}: damaged JSON of a speedscope profile ({error}); copy or record it again") from error
+        raise InputError(
+            f"{source.path}: damaged JSON of a speedscope profile ({error}); copy or record it again"
+        ) from error
     producer = file.exporter if isinstance(file.exporter, str) and file.exporter else "speedscope"
     about = About(SPEEDSCOPE, producer, ordered=True)
     kept = [one for one in file.profiles if one.unit in _NS]
@@ -76,10 +79,14 @@ def read(source: Source, progress: Progress, rows: Rows) -> About:
         kept = [one for one in file.profiles if one.unit == _COUNTS]
         about.unit = "samples"
     if file.profiles and not kept:
-        raise InputError(f"{source.path}: a speedscope profile of {file.profiles[0].unit[:40]}, not of time; record one of the CPU")
+        raise InputError(
+            f"{source.path}: a speedscope profile of {file.profiles[0].unit[:40]}, not of time; record one of the CPU"
+        )
     if len(kept) < len(file.profiles):
         about.notes.append(("profiles of other units than time", len(file.profiles) - len(kept)))
-    numbers = [rows.frame(frame_of(_text(one.name), _text(one.file) or None, _line(one.line))) for one in file.shared.frames]
+    numbers = [
+        rows.frame(frame_of(_text(one.name), _text(one.file) or None, _line(one.line))) for one in file.shared.frames
+    ]
     epochs = []
     for one in kept:
         reading = _Reading(source, rows, about, numbers, _NS.get(one.unit))
@@ -125,12 +132,16 @@ class _Reading:
             raise InputError(f"{self._source.path}: damaged samples of a speedscope profile ({error})") from error
         if len(weights) != len(stacks):
             if len(weights):
-                self._about.notes.append(("samples without a weight, or weights without a sample", abs(len(weights) - len(stacks))))
+                self._about.notes.append(
+                    ("samples without a weight, or weights without a sample", abs(len(weights) - len(stacks)))
+                )
             count = min(len(weights), len(stacks)) if len(weights) else len(stacks)
             weights, stacks = (weights[:count] if len(weights) else np.ones(count)), stacks[:count]
         scaled = weights * (self._scale or 1)
         if len(scaled) and not (scaled.min() >= 0 and start + scaled.sum() < _MOST_NS):
-            raise InputError(f"{self._source.path}: weights that no recording has (negative, or too large); record the profile again")
+            raise InputError(
+                f"{self._source.path}: weights that no recording has (negative, or too large); record the profile again"
+            )
         # Of the running sum of floats each edge is rounded once: nothing adds up over a million samples.
         edges = np.rint(np.concatenate(([0.0], np.cumsum(scaled)))).astype(np.int64)
         weight = np.diff(edges)
