@@ -1,4 +1,4 @@
-"""CPU profiles of the host: what its threads ran, from py-spy, VizTracer, perf, Austin, pprof and all that writes speedscope's format."""
+"""CPU profiles of the host, of py-spy, VizTracer, perf, Austin, pprof and what writes speedscope's format: what its threads ran."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def advice(tables: Tables) -> Iterator[Setting]:
     if not about["epoch"]:
         yield Setting(
             "samples on the trace's clock",
-            "viztracer.VizTracer(tracer_entries=5_000_000, ignore_c_function=True) started and stopped in the program around some steps",
+            "viztracer.VizTracer(tracer_entries=5_000_000, ignore_c_function=True) in the program around some steps",
             "which code ran while each GPU was idle: its times count from the epoch, as a trace's do",
             "a call of Python takes about twice as long",
             "perf script and Austin have times on clocks of their own, and py-spy's count from its start: these need --offset.",
@@ -70,7 +70,7 @@ def _pyspy(about: dict[str, object]) -> Iterator[Setting]:
     yield Setting(
         "compiled code, the lock, other processes",
         "py-spy record --native --gil --subprocesses, each where it is the question",
-        "functions of C and C++ extensions (--native); only threads that hold Python's lock (--gil); workers of data loaders (--subprocesses)",
+        "functions of C and C++ extensions (--native), who holds Python's lock (--gil), workers of data loaders (--subprocesses)",
         "--native some ms a sample",
         None,
         [],

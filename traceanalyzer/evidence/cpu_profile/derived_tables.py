@@ -40,6 +40,13 @@ CPU_THREADS = TableSpec(
         _weight("startup", "what of that lies in the import chain"),
         _weight("own", "what else has a function of the user's own"),
         _weight("waiting", "what else was a wait of Python's own libraries (for a lock, a queue, another process)"),
+        Column(
+            "leaf",
+            NAME,
+            None,
+            "innermost function of most of its samples outside the import chain, whoever's it is; null without any",
+        ),
+        _weight("leaf_weight", "what ran in that function itself"),
         Column("importer", NAME, None, "function that most of the import chain was called from; null without one"),
         Column("imported", NAME, None, "what most of the chain imports; null without one"),
         Column("python", pa.bool_(), None, "true: its stacks have frames of Python"),
@@ -47,7 +54,7 @@ CPU_THREADS = TableSpec(
 )
 CPU_FUNCTIONS = TableSpec(
     "cpu_functions",
-    "one function of the user's own, by what a thread ran in it and in what is not the user's inside of it, outside of the import chain",
+    "one function of the user's own outside of the import chain, by what a thread ran in it and in libraries that it called",
     (
         RANK,
         THREAD,
@@ -84,7 +91,7 @@ CPU_CLOCK = TableSpec(
             "gap",
             pa.int64(),
             "ns",
-            "how long before the trace the profile ends (positive), or after it begins (negative); null where they overlap or nobody knows",
+            "how long before the trace the profile ends, below 0: after the trace it begins; null where they overlap or nobody knows",
         ),
         Column(
             "ends_in_start",

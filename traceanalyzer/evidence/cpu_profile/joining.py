@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames as columns
 from traceanalyzer.evidence.cpu_profile.answers.paths import frame_labels
@@ -99,7 +98,7 @@ def _sampled(start: Array, length: Array, stack: Array) -> tuple[Array, Array]:
 def _threads(table: pa.Table, trace: Tables) -> dict[int, tuple[int, int]]:
     """For each thread of the profile that is certainly one of the trace's: its (process, thread) there."""
     processes = {row["pid"]: row["process"] for row in trace.table("processes").to_pylist() if row["pid"] is not None}
-    named = {}
+    named: dict[tuple[int, str | None], list[int]] = {}
     known = set()
     for row in trace.table("threads").to_pylist():
         known.add((row["process"], row["thread"]))

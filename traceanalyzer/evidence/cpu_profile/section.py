@@ -49,14 +49,13 @@ def _blocks(
     main = next(row for row in threads if row["main"])
     functions = functions_of(tables, main)
     yield Words(f"{shown(main, functions, about)}.")
-    for words in (clock_words(about, clock), caveats(about)):
+    for words in (clock_words(about, clock, any(row["python"] for row in threads)), caveats(about)):
         if words:
             yield Words(words)
     unit: Unit = "ns" if about["unit"] == "ns" else "count"
+    outside = ", outside the import chain" if main["startup"] else ""
     if functions:
-        yield _functions(
-            f"Where {main['label']} was in the user's own code, outside the import chain{whose}", functions, unit
-        )
+        yield _functions(f"The user's own functions on {main['label']}{outside}{whose}", functions, unit)
     if len(threads) > 1:
         yield _threads(f"Threads of the CPU profile{whose}", threads, unit)
     order = sorted(threads, key=lambda row: (not row["main"], -_int(row["weight"]), _int(row["thread"])))
@@ -64,11 +63,12 @@ def _blocks(
         for startup in (False, True) if row["main"] else (False,):
             mine = [one for one in paths if one["thread"] == row["thread"] and one["startup"] == startup]
             if mine:
-                share = _int(row["startup"]) / max(_int(row["weight"]), 1)
+                share = format_share(_int(row["startup"]) / max(_int(row["weight"]), 1))
+                without = ", outside the import chain" if row["startup"] else ""
                 title = (
-                    f"Start-up: the import chain of {row['label']}, {format_share(share)} of its samples, once and in no step{whose}"
+                    f"Start-up: the import chain on {row['label']}, {share} of all, which runs once{whose}"
                     if startup
-                    else f"What {row['label']} ran{' outside the import chain' if row['startup'] else ''}{whose}"
+                    else f"Stacks of {row['label']}{without}{whose}"
                 )
                 yield Flame(title, unit, [(one["path"], one["weight"]) for one in mine])  # type: ignore[misc]
 
@@ -90,7 +90,8 @@ def _functions(title: str, functions: Sequence[Row], unit: Unit) -> Grid:
 
 def _threads(title: str, threads: Sequence[Row], unit: Unit) -> Grid:
     columns: list[tuple[str, Unit]] = [
-        ("Thread", "text"), ("Samples", "count"), ("Ran", unit), ("Import chain", unit), ("The user's own code", unit), ("Waiting in Python's libraries", unit),
+        ("Thread", "text"), ("Samples", "count"), ("Ran", unit), ("Import chain", unit), ("The user's own code", unit),
+        ("Waiting in libraries", unit),
     ]  # fmt: skip
     order = sorted(threads, key=lambda row: (-_int(row["weight"]), _int(row["thread"])))[:SHOWN_THREADS]
     rows = [[row[name] for name in ("label", "samples", "weight", "startup", "own", "waiting")] for row in order]

@@ -12,7 +12,7 @@ from traceanalyzer.evidence.cpu_profile.reading.frames import IMPORT
 from traceanalyzer.intervals import Array
 
 MOST_PATHS, MOST_LEVELS, MOST_THREADS = 1500, 60, 6
-"""Paths and levels of one flame graph, and threads that have one; the lightest paths are cut at the level where they are heavy enough."""
+"""Paths and levels of one flame graph, and threads that have one; the lightest paths are cut where they are heavy enough."""
 _LEAST = 1 / 2000
 
 

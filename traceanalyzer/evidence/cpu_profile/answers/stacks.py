@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import frames as columns
-from traceanalyzer.derive.host.frame_names import read_stack
 from traceanalyzer.evidence.cpu_profile.reading.frames import (
     IMPORT,
     LIBRARY,
@@ -22,19 +21,26 @@ from traceanalyzer.evidence.cpu_profile.reading.frames import (
     is_python,
 )
 from traceanalyzer.intervals import Array
+from traceanalyzer.model.frame_names import read_stack
 
 NONE = -1
 Flags = npt.NDArray[np.bool_]
 _MODULE = "<module>"
 _RUNS_SCRIPTS = re.compile(
-    r"<frozen runpy>|(?:.*/)?(?:runpy|pdb|bdb|cProfile|profile|trace|torch/distributed/\w+|viztracer/\w+|debugpy/.*|IPython/.*|ipykernel/.*)\.py"
+    r"<frozen runpy>|(?:.*/)?(?:runpy|pdb|bdb|cProfile|profile|trace|torch/distributed/\w+|viztracer/\w+|debugpy/.*|IPython/.*"
+    r"|ipykernel/.*)\.py"
 )
 """Files of what runs a program as a module or a script: what is inside of them is no import."""
+_MODULES = re.compile(
+    r"\.so(?:[.\d]|$)|\.dylib$|\.dll$|^(?:kernel|guest)\b|kallsyms|^vdso|^python[\d.]*$|\.ko$", re.IGNORECASE
+)
+"""Modules of compiled functions that programs use rather than consist of."""
 _LIBRARY_PATH = re.compile(r"^.*/(?:site-packages|dist-packages|python\d\.\d+)/")
 _WAITING = re.compile(
     r"(?:.*/)?(?:threading\.py (?:wait|_wait_for_tstate_lock|join|acquire|__enter__|Condition\.wait|Event\.wait|Thread\.join)"
     r"|queue\.py (?:\w+\.)?get|selectors\.py (?:\w+\.)?select|multiprocessing/connection\.py (?:\w+\.)?(?:_?poll|wait|_recv|recv\w*)"
-    r"|multiprocessing/popen_\w+\.py (?:\w+\.)?(?:wait|poll)|subprocess\.py (?:\w+\.)?_?(?:wait|try_wait|communicate)|socket\.py (?:\w+\.)?(?:accept|readinto))"
+    r"|multiprocessing/popen_\w+\.py (?:\w+\.)?(?:wait|poll)|subprocess\.py (?:\w+\.)?_?(?:wait|try_wait|communicate)"
+    r"|socket\.py (?:\w+\.)?(?:accept|readinto))"
 )
 
 
@@ -160,7 +166,8 @@ class Stacks:
         module = frames.module[frame] & inside & (above >= 0)
         around = np.maximum(above, 0)
         by_module = frames.module[around] | frames.is_[LIBRARY][frame]
-        return frames.is_[IMPORT][frame] | (module & by_module & ~frames.runs[around])
+        begins: Flags = frames.is_[IMPORT][frame] | (module & by_module & ~frames.runs[around])
+        return begins
 
     def _functions(self) -> Array:
         """The number of each frame's function, of the user's frames."""
@@ -185,7 +192,7 @@ class Stacks:
         """For stacks without any Python frame: the program's own function by the names of compiled ones."""
         known: dict[str, tuple[int, int]] = {}
         for one in stacks[(self.own[stacks] == NONE) & ~self.python[stacks]].tolist():
-            text = ";".join(self.frames.name[frame].replace(";", ":") for frame in self.path(one))
+            text = ";".join(self._native_text(frame) for frame in self.path(one))
             if text not in known:
                 said = read_stack(text)
                 known[text] = tuple(
@@ -194,6 +201,11 @@ class Stacks:
             self.own[one], self.caller[one] = known[text]
             if self.caller[one] == self.own[one]:
                 self.caller[one] = NONE
+
+    def _native_text(self, frame: int) -> str:
+        """A compiled function for `read_stack`: none that is of a shared library, the kernel or the interpreter is the user's."""
+        name, module = self.frames.name[frame].replace(";", ":"), self.frames.file[frame]
+        return "[library]" if module and _MODULES.search(module) else name
 
     def path(self, stack: int) -> list[int]:
         """The frames of a stack, the outermost first."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames as columns
-from traceanalyzer.evidence.cpu_profile.answers.stacks import NONE, Frames, Stacks, short_file
+from traceanalyzer.evidence.cpu_profile.answers.stacks import NONE, Frames, Stacks, frame_label, short_file
 from traceanalyzer.evidence.cpu_profile.derived_tables import CPU_FUNCTIONS, CPU_THREADS
 from traceanalyzer.intervals import Array
 
@@ -143,7 +143,10 @@ def _did(profile: Profile, thread: int) -> dict[str, object]:
     starts, own = np.append(stacks.starts, False)[stack], np.append(stacks.own, NONE)[stack]
     waits = np.append(stacks.frames.waits[stacks.frame], False)[stack] if len(stacks) else np.zeros(len(stack), bool)
     importer, imported = _imports(stacks, stack[starts], weight[starts])
+    leaf, leaf_weight = _leaf(profile, stack[~starts], weight[~starts])
     return {
+        "leaf": leaf,
+        "leaf_weight": leaf_weight,
         "samples": int(profile.count[mine].sum()),
         "weight": int(weight.sum()),
         "startup": int(weight[starts].sum()),
@@ -153,6 +156,19 @@ def _did(profile: Profile, thread: int) -> dict[str, object]:
         "imported": imported,
         "python": bool(np.append(stacks.python, False)[stack].any()),
     }
+
+
+def _leaf(profile: Profile, stack: Array, weight: Array) -> tuple[str | None, int]:
+    """The innermost function that most of some samples have, and how much; all lines of one are one."""
+    frames = profile.stacks.frames
+    found: Counter[tuple[str, str | None]] = Counter()
+    some = stack >= 0
+    for frame, ns in zip(*_sums(profile.stacks.frame[stack[some]], weight[some]), strict=True):
+        found[frames.name[frame], frames.file[frame]] += ns
+    if not found:
+        return None, 0
+    (name, file), most = min(found.items(), key=lambda one: (-one[1], str(one[0])))
+    return frame_label(plain(name), file, 0), most
 
 
 def _imports(stacks: Stacks, stack: Array, weight: Array) -> tuple[str | None, str | None]:

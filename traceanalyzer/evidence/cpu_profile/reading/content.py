@@ -36,7 +36,7 @@ def form_of(source: Source) -> str | None:
     head = source.head.removeprefix(BOM)
     if head.startswith(b"MOJ") and head[3:4] in (b"\1", b"\2", b"\3", b"\4"):
         return MOJO
-    if head[:1] in (b"\n", b"\x0a") and protobuf.is_pprof(head, len(source.head) < HEAD_BYTES):
+    if protobuf.is_pprof(head, len(source.head) < HEAD_BYTES):
         return PPROF
     start = head.lstrip()[:1]
     if start == b"{" and _is_speedscope(head):

@@ -133,7 +133,7 @@ def _austin_frame(part: str, frames: dict[str, int], rows: Rows) -> int | None:
     elif part == ":INVALID:":
         return None
     else:
-        file, name, line = (part.rsplit(":", 2) + ["", ""])[:3] if part.count(":") >= 2 else (None, part, "")
+        file, name, line = part.rsplit(":", 2) if part.count(":") >= 2 else (None, part, "")
         frame = frame_of(name, file or None, int(line) if line.isdigit() and len(line) < 10 else None)
     frames[part] = rows.frame(frame)
     return frames[part]

@@ -41,8 +41,8 @@ def frame_of(name: str, file: str | None = None, line: int | None = None) -> Fra
     """What a profiler calls a frame, with its file and line, or with both in the name: `step (train.py:45)`."""
     if not file and _ROOT.fullmatch(name):
         return Frame(" ".join(name.split())[:LONGEST], None, None, OTHER)
-    if not file and name.endswith(")") and (found := _in_name(name)):
-        name, file, line = found
+    if not file and name.endswith(")") and (told := _in_name(name)):
+        name, file, line = told
     elif not file and (found := _TRAMPOLINE.fullmatch(name)):
         name, file, line = found["name"], found["file"], None
     name = " ".join(name.split())[:LONGEST] or "(no name)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from traceanalyzer.evidence.cpu_profile.reading.content import AUSTIN, whole
 from traceanalyzer.evidence.cpu_profile.reading.folded import GARBAGE, Clocks, thread_number, told
-from traceanalyzer.evidence.cpu_profile.reading.frames import frame_of
+from traceanalyzer.evidence.cpu_profile.reading.frames import frame_of, is_python
 from traceanalyzer.evidence.cpu_profile.reading.rows import TOP, About, Rows
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress
@@ -15,7 +15,7 @@ from traceanalyzer.ingest.contract import Progress
 ) = range(1, 17)  # fmt: skip
 
 
-class _Cut(Exception):
+class _CutError(Exception):
     """The bytes end, or go on with what is no event."""
 
 
@@ -25,7 +25,7 @@ class _Bytes:
 
     def byte(self) -> int:
         if self.at >= len(self._data):
-            raise _Cut("the end of the file is missing")
+            raise _CutError("the end of the file is missing")
         self.at += 1
         return self._data[self.at - 1]
 
@@ -38,13 +38,13 @@ class _Bytes:
             value |= (byte & 0x7F) << shift
             shift += 7
             if shift > 70:
-                raise _Cut("a number that is too long")
+                raise _CutError("a number that is too long")
         return -value if minus else value
 
     def text(self) -> str:
         end = self._data.find(b"\0", self.at)
         if end < 0:
-            raise _Cut("the end of the file is missing")
+            raise _CutError("the end of the file is missing")
         found = self._data[self.at : end]
         self.at = end + 1
         return found.decode("utf-8", "replace")
@@ -61,7 +61,7 @@ def read(source: Source, progress: Progress, rows: Rows) -> About:
     reading = _Reading(_Bytes(data), rows, about)
     try:
         reading.read()
-    except _Cut as error:
+    except _CutError as error:
         about.skip(damage or error)
     told(reading.metadata, about, source)
     return about
@@ -80,10 +80,11 @@ class _Reading:
         self._pid, self._thread = 0, -1
         self._stack: list[int] = []
         self._passed: int | None = None
-        self._in_task = False
+        self._native: set[int] = set()
+        self._task_frames = 0
 
     def read(self) -> None:
-        """All events. Raises _Cut where they end too early."""
+        """All events. Raises _CutError where they end too early."""
         try:
             while self._bytes.left:
                 self._event(self._bytes.byte())
@@ -104,11 +105,13 @@ class _Reading:
             key = data.text()
             self.metadata[key] = data.text()
         elif kind == _STRING:
-            key_number = data.number()
-            self._strings[self._pid, key_number] = data.text()
+            number = data.number()
+            self._strings[self._pid, number] = data.text()
+        elif kind in (_TASK_STACK, _TASK_WAITER, _TASK_RUNNING):
+            self._task(kind)
         elif kind == _STACK:
             self._done()
-            self._in_task = False
+            self._task_frames = 0
             self._pid = data.number()
             if self._version >= 3:
                 data.number()
@@ -119,19 +122,17 @@ class _Reading:
             self._of_stack(kind)
         elif kind == _TIME:
             passed = data.number() * 1000
-            if not self._in_task and 0 <= passed < 1 << 61:
+            if 0 <= passed < 1 << 61:
                 self._passed = passed
-        elif kind == _MEMORY:
+        elif kind in (_MEMORY, _STRING_REF):
             data.number()
-        elif kind == _STRING_REF:
-            data.number()
-        elif kind in (_TASK_STACK, _TASK_WAITER, _TASK_RUNNING):
-            # Tasks of asyncio that wait: their frames are no part of what the thread ran.
-            for _ in range({_TASK_STACK: 3, _TASK_WAITER: 2, _TASK_RUNNING: 1}[kind]):
-                data.number()
-            self._in_task = kind == _TASK_STACK
         else:
-            raise _Cut(f"an event {kind}, which is not known")
+            raise _CutError(f"an event {kind}, which is not known")
+
+    def _task(self, kind: int) -> None:
+        """Tasks of asyncio that wait: their frames, which follow, are no part of what the thread ran."""
+        numbers = [self._bytes.number() for _ in range({_TASK_STACK: 3, _TASK_WAITER: 2, _TASK_RUNNING: 1}[kind])]
+        self._task_frames = numbers[2] if kind == _TASK_STACK else 0
 
     def _frame(self) -> None:
         data = self._bytes
@@ -140,7 +141,10 @@ class _Reading:
             for _ in range(3):
                 data.number()
         name, path = (self._strings.get((self._pid, one), "") for one in (scope, file))
-        self._frames[self._pid, key] = self._rows.frame(frame_of(name, path or None, line))
+        frame = frame_of(name, path or None, line)
+        self._frames[self._pid, key] = number = self._rows.frame(frame)
+        if not is_python(frame.file):
+            self._native.add(number)
 
     def _of_stack(self, kind: int) -> None:
         data = self._bytes
@@ -148,14 +152,19 @@ class _Reading:
             number = self._frames.get((self._pid, data.number()))
             if number is None:
                 self._about.skip("a frame that was not described")
-            elif not self._in_task:
+            elif self._task_frames <= 0:
                 self._stack.append(number)
+            self._task_frames -= 1
         elif kind == _KERNEL:
             self._stack.append(self._rows.frame(frame_of(data.text())))
         elif kind == _GC:
             self._stack.append(self._rows.frame(frame_of(GARBAGE)))
         elif kind == _REPEAT:
-            self._stack = self._before.get(self._thread, []) + self._stack
+            # The frames of Python are those of the thread's last sample; compiled ones inside of them are written anew.
+            before = list(self._before.get(self._thread, ()))
+            while before and before[-1] in self._native:
+                before.pop()
+            self._stack = before + self._stack
 
 
 def _thread(text: str, pid: int) -> int | None:

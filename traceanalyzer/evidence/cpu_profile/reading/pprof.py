@@ -9,7 +9,7 @@ import numpy as np
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.cpu_profile.reading.content import PPROF, whole
 from traceanalyzer.evidence.cpu_profile.reading.frames import frame_of
-from traceanalyzer.evidence.cpu_profile.reading.protobuf import BYTES, VARINT, BadMessage, fields, packed, signed
+from traceanalyzer.evidence.cpu_profile.reading.protobuf import BYTES, VARINT, BadMessageError, fields, packed, signed
 from traceanalyzer.evidence.cpu_profile.reading.rows import TOP, About, Rows
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress
@@ -51,7 +51,7 @@ class _Profile:
         try:
             for number, at, end, wire in fields(data):
                 self._field(number, at, end, wire)
-        except BadMessage as error:
+        except BadMessageError as error:
             self.damage = str(error)
 
     def _field(self, number: int, at: int, end: int, wire: int) -> None:
@@ -105,7 +105,7 @@ def read(source: Source, progress: Progress, rows: Rows) -> About:
     reading = _Samples(profile, rows, about, at, scale or 1)
     try:
         reading.read()
-    except BadMessage as error:
+    except BadMessageError as error:
         about.skip(error)
     reading.write()
     return about
@@ -137,7 +137,7 @@ class _Samples:
         self._labels: dict[int, str] = {}
 
     def read(self) -> None:
-        """All samples. Raises BadMessage."""
+        """All samples. Raises BadMessageError."""
         profile = self._profile
         data = profile.data
         for begin, end in profile.samples:

@@ -9,13 +9,21 @@ _WIRES = {1: (2,), 2: (2,), 3: (2,), 4: (2,), 5: (2,), 6: (2,), 7: (0,), 8: (0,)
           13: (0, 2), 14: (0,), 15: (0,)}  # fmt: skip
 """How the fields of pprof's Profile are written (profile.proto)."""
 
+_INNER: dict[int, dict[int, tuple[int, ...]]] = {
+    1: {1: (0,), 2: (0,)},
+    2: {1: (0, 2), 2: (0, 2), 3: (2,)},
+    4: {1: (0,), 2: (0,), 3: (0,), 4: (2,), 5: (0,)},
+    5: {1: (0,), 2: (0,), 3: (0,), 4: (0,), 5: (0,)},
+}
+"""The same of ValueType, Sample, Location and Function."""
 
-class BadMessage(ValueError):
+
+class BadMessageError(ValueError):
     """Bytes that are no message."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends. Raises BadMessage, or IndexError where the bytes end."""
+    """A number and where it ends. Raises BadMessageError, or IndexError where the bytes end."""
     byte = data[at]
     if byte < 0x80:
         return byte, at + 1
@@ -28,11 +36,11 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
             return value & 0xFFFFFFFFFFFFFFFF, at + 1
         shift += 7
         if shift > 63:
-            raise BadMessage("a number that is too long")
+            raise BadMessageError("a number that is too long")
 
 
 def fields(data: bytes, at: int = 0, end: int | None = None) -> Iterator[tuple[int, int, int, int]]:
-    """Each field: its number, its value or where its bytes begin, where they end, and its wire type. Raises BadMessage."""
+    """Each field: its number, its value or where its bytes begin, where they end, and its wire type. Raises BadMessageError."""
     end = len(data) if end is None else end
     try:
         while at < end:
@@ -44,27 +52,27 @@ def fields(data: bytes, at: int = 0, end: int | None = None) -> Iterator[tuple[i
             elif wire == BYTES:
                 length, at = varint(data, at)
                 if at + length > end:
-                    raise BadMessage("the end of the file is missing")
+                    raise BadMessageError("the end of the file is missing")
                 yield number, at, at + length, wire
                 at += length
             elif wire in (FIXED64, FIXED32):
                 at += 8 if wire == FIXED64 else 4
                 yield number, at, at, wire
             else:
-                raise BadMessage("a field of a kind that does not exist")
+                raise BadMessageError("a field of a kind that does not exist")
     except IndexError as error:
-        raise BadMessage("the end of the file is missing") from error
+        raise BadMessageError("the end of the file is missing") from error
 
 
 def packed(data: bytes, at: int, end: int) -> list[int]:
-    """The numbers of a packed field. Raises BadMessage."""
+    """The numbers of a packed field. Raises BadMessageError."""
     found = []
     try:
         while at < end:
             value, at = varint(data, at)
             found.append(value)
     except IndexError as error:
-        raise BadMessage("the end of the file is missing") from error
+        raise BadMessageError("the end of the file is missing") from error
     return found
 
 
@@ -74,25 +82,24 @@ def signed(value: int) -> int:
 
 
 def is_pprof(head: bytes, whole: bool) -> bool:
-    """Whether the bytes begin as a pprof profile does: sample types first, each two numbers, then fields as its description has them."""
-    seen = 0
-    types = 0
+    """Whether the bytes begin as a pprof profile does: fields as its description has them, types of samples and stacks among them.
+
+    Writers differ in the order of fields. Of a file that is longer than the head the last field may be cut.
+    """
+    seen: set[int] = set()
     try:
         for number, at, end, wire in fields(head):
-            if wire not in _WIRES.get(number, ()):
+            if wire not in _WIRES.get(number, ()) or (number in _INNER and not _fits(head, at, end, _INNER[number])):
                 return False
-            if number == 1:
-                inner = [(one, kind) for one, _, _, kind in fields(head, at, end)]
-                if not inner or any(one not in (1, 2) or kind != VARINT for one, kind in inner):
-                    return False
-                types += 1
-            elif not types:
-                return False
-            elif number == 2 and any(one not in (1, 2, 3) for one, _, _, _ in fields(head, at, end)):
-                return False
-            seen += 1
-    except BadMessage:
+            seen.add(number)
+    except BadMessageError:
         # The head of a longer file ends anywhere.
-        if whole and seen < 4:
+        if whole and not {1, 2, 6} <= seen:
             return False
-    return types > 0 and seen > types
+    return 1 in seen and bool(seen & {2, 4, 5})
+
+
+def _fits(data: bytes, at: int, end: int, allowed: dict[int, tuple[int, ...]]) -> bool:
+    """Whether a message has only such fields, and any. Raises BadMessageError."""
+    found = [wire in allowed.get(number, ()) for number, _, _, wire in fields(data, at, end)]
+    return bool(found) and all(found)

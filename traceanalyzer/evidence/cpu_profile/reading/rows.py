@@ -39,8 +39,8 @@ class About:
 
     `form` is what wrote them in which form, `unit` what weights are counted in. `period_ns` is how far samples are meant to be apart.
     `clock_base_ns` + a sample's time = ns since the epoch, None where no start is recorded; `timed` is whether samples have times at
-    all, in whatever clock, and `span_ns` from when to when since the epoch they were taken, where only that is known. `stretches` says that a row holds from its time for as long as its weight says. `lost` is what the file
-    lost of its beginning, in words.
+    all, in whatever clock, and `span_ns` from when to when since the epoch they were taken, where only that is known. `stretches` says
+    that a row holds from its time for as long as its weight says. `lost` is what the file lost of its beginning, in words.
     """
 
     form: str
@@ -214,7 +214,8 @@ def _table(columns: dict[str, Array], may_lack: Sequence[str]) -> pa.Table:
 
 
 def _lacks(name: str, values: Array) -> npt.NDArray[np.bool_]:
-    return values == (NO_TIME if name == "time_ns" else TOP)
+    lacks: npt.NDArray[np.bool_] = values == (NO_TIME if name == "time_ns" else TOP)
+    return lacks
 
 
 def _number(value: int | None) -> int | None:
