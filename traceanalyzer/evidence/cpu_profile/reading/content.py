@@ -63,7 +63,7 @@ def _form_of_text(head: bytes, whole: bool) -> str | None:
         return AUSTIN if all(AUSTIN_LINE.fullmatch(line) for line in said[:2]) else None
     if said and _is_perf(said):
         return PERF
-    return FOLDED if _is_folded(said, whole) else None
+    return FOLDED if _is_folded(said, whole and not head.endswith(b"\n")) else None
 
 
 def _is_perf(said: list[bytes]) -> bool:
@@ -75,9 +75,9 @@ def _is_perf(said: list[bytes]) -> bool:
     return len(said) > 1 and PERF_FRAME.fullmatch(said[1]) is not None and said[1][:1].isspace()
 
 
-def _is_folded(said: list[bytes], whole: bool) -> bool:
+def _is_folded(said: list[bytes], cut: bool) -> bool:
     """Whether every line is a stack and a number; of a cut file the last may be half a line."""
-    if said and whole and not FOLDED_LINE.fullmatch(said[-1]):
+    if said and cut and not FOLDED_LINE.fullmatch(said[-1]):
         said = said[:-1]
     if not said or not all(FOLDED_LINE.fullmatch(line) for line in said):
         return False

@@ -145,7 +145,7 @@ def _lines(source: Source, progress: Progress, about: About) -> tuple[list[bytes
     if damage:
         about.skip(damage)
     # A profiler that is stopped may leave half a line.
-    elif lines and lines[-1].strip() and not FOLDED_LINE.fullmatch(lines[-1]):
+    elif lines and lines[-1].strip() and not lines[-1].startswith(b"#") and not FOLDED_LINE.fullmatch(lines[-1]):
         about.skip(_DAMAGED)
         lines.pop()
     return lines, damage
