@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames as columns
 from traceanalyzer.evidence.cpu_profile.answers.stacks import Frames
 from traceanalyzer.evidence.cpu_profile.derived_tables import CPU_CLOCK
-from traceanalyzer.intervals import Array, coverage, union
+from traceanalyzer.intervals import Array
 
 _KIND = "cpu_profile"
 _STARTING = ("prepare_trace", "start_trace", "_prepare_profiler", "_enable_profiler")
@@ -73,12 +73,15 @@ def _overlap(samples: pa.Table, windows: pa.Table, gaps: pa.Table, taken: pa.Tab
     if last <= low or first >= high:
         return {"gap": low - last if last <= low else -(first - high) or -1}
     inside = idle = 0
-    for (process, thread), rows in columns.together(columns.ints(gaps, "process"), columns.ints(gaps, "thread")):
+    told = set()
+    keys = (columns.ints(gaps, name) for name in ("device", "process", "thread"))
+    for (_, process, thread), rows in columns.together(*keys):
         at = _times(taken, process, thread)
-        inside += int(((at >= low) & (at < high)).sum())
+        if (process, thread) not in told:
+            told.add((process, thread))
+            inside += int(((at >= low) & (at < high)).sum())
         if len(at) > 1:
-            spans = columns.ints(gaps, "start_ns")[rows], columns.ints(gaps, "end_ns")[rows]
-            idle += int(coverage(*spans, _stands_for(at)).sum())
+            idle += _stands_for(at, columns.ints(gaps, "start_ns")[rows], columns.ints(gaps, "end_ns")[rows])
     return {"inside": inside, "sampled_idle": idle}
 
 
@@ -87,12 +90,22 @@ def _times(taken: pa.Table, process: int, thread: int) -> Array:
     return np.unique(columns.ints(taken, "time_ns")[own])
 
 
-def _stands_for(time: Array) -> tuple[Array, Array]:
-    """The time that samples stand for: each up to half way to its neighbours, but no more than ten usual distances."""
+def _stands_for(time: Array, start: Array, end: Array) -> int:
+    """For how many ns of some intervals the samples within them stand, as in the call stacks of idle time.
+
+    Each stands for the time up to half way to its neighbours, within its interval, but for no more than ten usual distances.
+    """
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], end[order]
     apart = np.diff(time)
     most = 10 * int(np.median(apart) + 1) // 2
-    half = np.minimum(apart // 2 + 1, most)
-    return union(time - np.append(half[:1], half), time + np.append(half, half[-1:]))
+    before, behind = np.minimum(apart // 2, most), np.minimum((apart + 1) // 2, most)
+    low = time - np.concatenate((before[:1], before))
+    high = time + np.concatenate((behind, behind[-1:]))
+    at = np.maximum(np.searchsorted(start, time, side="right") - 1, 0)
+    some = (time >= start[at]) & (time < end[at])
+    at = at[some]
+    return int((np.minimum(high[some], end[at]) - np.maximum(low[some], start[at])).sum())
 
 
 def _ends_in_start(frames: pa.Table, stacks: pa.Table, samples: pa.Table) -> bool:
