@@ -304,14 +304,14 @@ def write(path: Path, data: Any) -> Path:
 
 def functions(sink: Sink) -> list[tuple[str, int]]:
     """The user's functions of all threads and what ran in them."""
-    from traceanalyzer.evidence.cpu_profile.answers.threads import cpu_functions
+    from traceanalyzer.evidence.cpu_profile.answers.threads import cpu_functions, walked_profiles
 
-    return [(row["path"], row["weight"]) for row in cpu_functions(*sink.tables().values()).to_pylist()]
+    return [(row["path"], row["weight"]) for row in cpu_functions(walked_profiles(*sink.tables().values())).to_pylist()]
 
 
 def threads(sink: Sink) -> list[dict[str, Any]]:
     """What is told of the threads."""
-    from traceanalyzer.evidence.cpu_profile.answers.threads import cpu_threads
+    from traceanalyzer.evidence.cpu_profile.answers.threads import cpu_threads, walked_profiles
 
-    found: list[dict[str, Any]] = cpu_threads(*sink.tables().values()).to_pylist()
+    found: list[dict[str, Any]] = cpu_threads(walked_profiles(*sink.tables().values())).to_pylist()
     return found

@@ -12,6 +12,7 @@ from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 _HERE = "traceanalyzer.evidence.cpu_profile.answers"
+_WALKED = "walked_profiles"
 _OWN = ("profile_about", "profile_threads", "profile_frames", "profile_stacks", "profile_samples")
 NO_PROFILE = Needs("profile_samples", "there is no CPU profile")
 
@@ -101,46 +102,27 @@ CPU_CLOCK = TableSpec(
         ),
     ),
 )
+
+
+def _of_stacks(name: str, made_by: str, spec: TableSpec) -> Derived:
+    return Derived(name, f"{_HERE}.{made_by}", (_WALKED,), spec, needs=NO_PROFILE, small=True)
+
+
 DERIVED = (
     Derived(
-        "cpu_profiles",
-        f"{_HERE}.threads:cpu_profiles",
-        ("profile_about",),
-        CPU_PROFILES,
-        needs=NO_PROFILE,
-        small=True,
+        "cpu_profiles", f"{_HERE}.threads:cpu_profiles", ("profile_about",), CPU_PROFILES, needs=NO_PROFILE, small=True
     ),
-    Derived(
-        "cpu_threads",
-        f"{_HERE}.threads:cpu_threads",
-        _OWN,
-        CPU_THREADS,
-        needs=NO_PROFILE,
-        small=True,
-        empty_without="profile_samples",
-    ),
-    Derived(
-        "cpu_functions",
-        f"{_HERE}.threads:cpu_functions",
-        _OWN,
-        CPU_FUNCTIONS,
-        needs=NO_PROFILE,
-        small=True,
-        empty_without="profile_samples",
-    ),
-    Derived(
-        "cpu_paths",
-        f"{_HERE}.paths:cpu_paths",
-        _OWN,
-        CPU_PATHS,
-        needs=NO_PROFILE,
-        small=True,
-        empty_without="profile_samples",
-    ),
+    Derived(_WALKED, f"{_HERE}.threads:walked_profiles", _OWN, internal=True),
+    _of_stacks("cpu_threads", "threads:cpu_threads", CPU_THREADS),
+    _of_stacks("cpu_functions", "threads:cpu_functions", CPU_FUNCTIONS),
+    _of_stacks("cpu_paths", "paths:cpu_paths", CPU_PATHS),
     Derived(
         "cpu_clock",
         f"{_HERE}.clock:cpu_clock",
-        (*_OWN, "placed_evidence", "windows", "gaps", "cpu_samples"),
+        (
+            *("profile_about", "profile_frames", "profile_stacks", "profile_samples"),
+            *("placed_evidence", "windows", "gaps", "cpu_samples"),
+        ),
         CPU_CLOCK,
         needs=NO_PROFILE,
         small=True,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames as columns
 from traceanalyzer.evidence.cpu_profile.answers.paths import frame_labels
 from traceanalyzer.evidence.cpu_profile.answers.stacks import NONE
-from traceanalyzer.evidence.cpu_profile.answers.threads import MAIN, Profile, plain, profiles
+from traceanalyzer.evidence.cpu_profile.answers.threads import MAIN, Profile, plain, walked_profiles
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.schema import CPU_SAMPLES
 from traceanalyzer.model.tables import Tables
@@ -46,7 +46,7 @@ def enrich(own: Tables, trace: Tables) -> Mapping[str, pa.Table]:
     if not samples.num_rows or samples["time_ns"].null_count:
         return {}
     tables = {name: own.table(name) for name in _OWN}
-    (profile,) = profiles(*tables.values())
+    (profile,) = walked_profiles(*tables.values())
     about = tables["profile_about"].to_pylist()[0]
     places = _threads(tables["profile_threads"], trace)
     thread, time, weight, stack = (columns.ints(samples, name) for name in ("thread", "time_ns", "weight", "stack"))

@@ -19,7 +19,6 @@ _TAIL = 3
 
 def cpu_clock(
     profile_about: pa.Table,
-    profile_threads: pa.Table,
     profile_frames: pa.Table,
     profile_stacks: pa.Table,
     profile_samples: pa.Table,

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.evidence.cpu_profile.answers.stacks import NONE, frame_label
-from traceanalyzer.evidence.cpu_profile.answers.threads import Profile, plain, profiles
+from traceanalyzer.evidence.cpu_profile.answers.threads import Profile, plain
 from traceanalyzer.evidence.cpu_profile.derived_tables import CPU_PATHS
 from traceanalyzer.evidence.cpu_profile.reading.frames import IMPORT
 from traceanalyzer.intervals import Array
@@ -16,16 +16,10 @@ MOST_PATHS, MOST_LEVELS, MOST_THREADS = 1500, 60, 6
 _LEAST = 1 / 2000
 
 
-def cpu_paths(
-    profile_about: pa.Table,
-    profile_threads: pa.Table,
-    profile_frames: pa.Table,
-    profile_stacks: pa.Table,
-    profile_samples: pa.Table,
-) -> pa.Table:
+def cpu_paths(walked_profiles: list[Profile]) -> pa.Table:
     """As CPU_PATHS."""
     rows = []
-    for profile in profiles(profile_about, profile_threads, profile_frames, profile_stacks, profile_samples):
+    for profile in walked_profiles:
         weight = np.zeros(len(profile.who), np.int64)
         np.add.at(weight, profile.thread, profile.weight)
         shown = np.lexsort((np.arange(len(weight)), -weight))[:MOST_THREADS].tolist()

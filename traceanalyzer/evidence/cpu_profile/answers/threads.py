@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,14 +52,15 @@ class Profile:
         return next(number for number, one in enumerate(self.who) if one.main)
 
 
-def profiles(
+def walked_profiles(
     profile_about: pa.Table,
     profile_threads: pa.Table,
     profile_frames: pa.Table,
     profile_stacks: pa.Table,
     profile_samples: pa.Table,
-) -> Iterator[Profile]:
+) -> list[Profile]:
     """One for each rank that has a profile."""
+    found = []
     for rank in sorted(pc.unique(profile_samples["rank"]).to_pylist()):
         about, threads, frames, stacks, samples = (
             table.filter(pc.equal(table["rank"], rank))
@@ -77,9 +77,11 @@ def profiles(
         walked.tell_native(np.unique(stack[stack >= 0]))
         by_thread = np.zeros(threads.num_rows, np.int64)
         np.add.at(by_thread, thread, weight)
-        yield Profile(
+        profile = Profile(
             rank, about["unit"][0].as_py(), walked, _who(threads, by_thread), thread[first], stack[first], sums, counts
         )
+        found.append(profile)
+    return found
 
 
 def _who(threads: pa.Table, weight: Array) -> list[Who]:
@@ -118,16 +120,10 @@ def cpu_profiles(profile_about: pa.Table) -> pa.Table:
     return profile_about
 
 
-def cpu_threads(
-    profile_about: pa.Table,
-    profile_threads: pa.Table,
-    profile_frames: pa.Table,
-    profile_stacks: pa.Table,
-    profile_samples: pa.Table,
-) -> pa.Table:
+def cpu_threads(walked_profiles: list[Profile]) -> pa.Table:
     """As CPU_THREADS, in the order of the profile."""
     rows = []
-    for profile in profiles(profile_about, profile_threads, profile_frames, profile_stacks, profile_samples):
+    for profile in walked_profiles:
         for number, who in enumerate(profile.who):
             rows.append(
                 {"rank": profile.rank, "thread": number, "label": who.label, "main": who.main, "named": who.named}
@@ -203,16 +199,10 @@ def _module(file: str | None) -> str:
     return ".".join(part for part in parts if part and part != "__init__") or "a module"
 
 
-def cpu_functions(
-    profile_about: pa.Table,
-    profile_threads: pa.Table,
-    profile_frames: pa.Table,
-    profile_stacks: pa.Table,
-    profile_samples: pa.Table,
-) -> pa.Table:
+def cpu_functions(walked_profiles: list[Profile]) -> pa.Table:
     """As CPU_FUNCTIONS: of each thread the heaviest, heaviest first."""
     rows = []
-    for profile in profiles(profile_about, profile_threads, profile_frames, profile_stacks, profile_samples):
+    for profile in walked_profiles:
         for number in range(len(profile.who)):
             rows += [{"rank": profile.rank, "thread": number} | row for row in _functions(profile, number)]
     return pa.Table.from_pylist(rows, CPU_FUNCTIONS.schema)
