@@ -179,3 +179,41 @@ def test_stretches_become_samples_at_regular_times():
     assert (np.diff(at) >= 1000).all()
     counts = {one: int((of == one).sum()) for one in (1, 2, 3)}
     assert counts[1] == counts[2] == 2 * counts[3]
+
+
+PROFILER = "/venv/lib/python3.12/site-packages/torch/profiler/profiler.py"
+STARTING = (make.MAIN, make.At("_KinetoProfile.start_trace", PROFILER, 260))
+STOPPING = (make.MAIN, make.At("_KinetoProfile.stop_trace", PROFILER, 278))
+BEFORE = [(make.MAIN, make.STEP)] * 37
+
+
+def recorded(length: int, rounds: int = 1) -> list[make.Stack]:
+    return [*BEFORE, *([*[STARTING] * 5, *samples()[:length], *[STOPPING] * 6] * rounds), *BEFORE]
+
+
+def test_the_start_and_end_of_the_profiler_put_it_on_the_clock(tmp_path, run):
+    # The trace begins at its first launch and ends with its last kernel, after 191.02 ms.
+    given = trace(tmp_path / "t.json"), tmp_path / "p.json"
+    make.write(given[1], make.speedscope(recorded(382), PERIOD_US * 1000))
+    found = run(*given)
+    (own,) = found["evidence"]
+    assert own["clock"] == "cpu_profile" and own["clock_error_ns"] == 2 * PERIOD_US * 1000 + 20_000
+    # 42 samples before the trace's own first moment, 20 us before its clock's zero.
+    assert own["shift_ns"] == -42 * PERIOD_US * 1000 - 10_000
+    assert "merge (data.py:17)" in found["verdict"]["headline"]
+
+
+@pytest.mark.parametrize("stacks", [recorded(330), recorded(382, rounds=2), [*BEFORE, *samples(), *[STOPPING] * 5]])
+def test_no_fit_or_more_than_one_is_none(tmp_path, run, stacks):
+    given = trace(tmp_path / "t.json"), tmp_path / "p.json"
+    make.write(given[1], make.speedscope(stacks, PERIOD_US * 1000))
+    (own,) = run(*given)["evidence"]
+    assert own["placed_by"] and own["clock"] is None and own["shift_ns"] is None
+
+
+def test_a_clock_that_is_worse_than_the_pauses_is_not_used(tmp_path, run):
+    given = trace(tmp_path / "t.json"), tmp_path / "p.json"
+    coarse = [stack for number, stack in enumerate(recorded(382)) if number % 10 == 0]
+    make.write(given[1], make.speedscope(coarse, 10 * PERIOD_US * 1000))
+    (own,) = run(*given)["evidence"]
+    assert own["clock"] is None
