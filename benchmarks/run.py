@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.counters import counters
+from benchmarks.cpu_profiles import cpu_profiles
 from benchmarks.gpu_logs import gpu_logs
 from benchmarks.growth import growth
 from benchmarks.measure import Cost, measure, ratio
@@ -86,6 +87,7 @@ def main() -> None:
         snapshots(Path(folder))
         counters(Path(folder))
         gpu_logs(Path(folder))
+        cpu_profiles(Path(folder))
         growth(Path(folder))
         page(Path(folder))
         stacks(Path(folder))
