@@ -76,6 +76,7 @@ RUN = TableSpec(
         _text("phase", "the timer that most of it goes to"),
         _text("label", "that in words"),
         ns("most", "median of that one"),
+        _real("samples", "median of the samples a second that it prints; null without"),
         ns("between", "median time from one line of a step to the next; null where lines have no time"),
         _flag("timers", "true: wall_clock_breakdown was on"),
         _flag("comms", "true: the comms logger was on"),
@@ -176,6 +177,8 @@ COLLECTIVES = TableSpec(
         ns("average", "mean latency that it says"),
         ns("total", "latency of all calls that it says"),
         ns("straggler", "of it waiting for late ranks, by its straggler column; null without"),
+        _flag("inside", "true: it is of steps, and not of the start of a run"),
+        _flag("summed", "true: each latency holds those of all earlier calls"),
         count("traced", "kernels in the trace beside of that operation and size; null where none is told apart"),
         ns("traced_median", "median of them"),
         ns("traced_most", "longest of them"),
@@ -212,7 +215,14 @@ MODULE_COSTS = TableSpec(
     ),
 )
 
-_LOG = ("deepspeed_times", "deepspeed_settings", "deepspeed_comms", "deepspeed_comm_calls", "deepspeed_profiles")
+_LOG = (
+    "deepspeed_times",
+    "deepspeed_progress",
+    "deepspeed_settings",
+    "deepspeed_comms",
+    "deepspeed_comm_calls",
+    "deepspeed_profiles",
+)
 DERIVED = (
     Derived(
         "deepspeed_phases",

@@ -45,7 +45,10 @@ def headline(tables: Tables) -> str | None:
             return str(run["breakdown"])
     for row in _table(tables, "rates"):
         if row["tflops"]:
-            return f"DeepSpeed's flops profiler gives {row['tflops']:.4g} TFLOPS of one GPU"
+            return f"The GPU computes at {row['tflops']:.4g} TFLOPS {row['label']}"
+    for run in _table(tables, "run"):
+        if run["samples"]:
+            return f"DeepSpeed's log gives {run['samples']:,.4g} samples a second (median), and no times of phases"
     return None
 
 
@@ -103,6 +106,8 @@ def _told(run: Row) -> Iterator[str]:
     yield "; ".join(facts)
     if run["breakdown"]:
         yield run["breakdown"]
+    if run["samples"]:
+        yield f"It prints {run['samples']:,.4g} samples a second (median)"
     outside = (run["between"] or 0) - (run["total"] or 0)
     if run["between"] and run["total"] and outside > WORTH * run["between"]:
         yield (

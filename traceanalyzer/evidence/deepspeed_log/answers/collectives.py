@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.evidence.deepspeed_log.answers.run import OUTSIDE_STEPS
 from traceanalyzer.evidence.deepspeed_log.derived_tables import COLLECTIVES
 
 _KINDS = (
@@ -52,6 +53,7 @@ def _row(order: int, line: Row, run: Row, kernels: pa.Table) -> Row:
         "traced_most": int(took.max()) if len(took) else None,
     }
     row = {name: line[name] for name in ("rank", "op", "bytes", "calls", "average", "total", "straggler")}
+    row |= {"inside": line["op"] not in OUTSIDE_STEPS, "summed": bool(run["cumulative"])}
     return row | {"order": order, **seen, "meaning": _meaning(line, run, seen)}
 
 

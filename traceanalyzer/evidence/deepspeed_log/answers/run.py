@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames
 from traceanalyzer.evidence.deepspeed_log.answers.phases import MAIN, of_one_rank, steps_a_line, steps_of
 from traceanalyzer.evidence.deepspeed_log.derived_tables import RUN
-from traceanalyzer.evidence.deepspeed_log.tables import PROGRESS, STEP
+from traceanalyzer.evidence.deepspeed_log.tables import STEP
 from traceanalyzer.units import format_duration
 
 CUMULATIVE_SINCE = (0, 18, 4)
 """DeepSpeed whose comms logger no longer forgets the events of a call before the next one of that operation."""
+FASTEST = 1e12
+"""Bytes a second that no link between GPUs moves one way."""
 RISING_CALLS = 8
 """Latencies of single calls that never fall are no latencies of each."""
 BEYOND = 1.5
@@ -29,6 +31,7 @@ Row = dict[str, Any]
 
 def run(
     deepspeed_times: pa.Table,
+    deepspeed_progress: pa.Table,
     deepspeed_settings: pa.Table,
     deepspeed_comms: pa.Table,
     deepspeed_comm_calls: pa.Table,
@@ -37,17 +40,21 @@ def run(
     deepspeed_module_costs: pa.Table,
 ) -> pa.Table:
     """One row a file, or rank that files are beside."""
-    given = (deepspeed_times, deepspeed_settings, deepspeed_comms, deepspeed_comm_calls, deepspeed_profiles)
+    given = (
+        *(deepspeed_times, deepspeed_progress, deepspeed_settings),
+        *(deepspeed_comms, deepspeed_comm_calls, deepspeed_profiles),
+    )
     ranks = sorted({rank for table in given for rank in table["rank"].unique().to_pylist()})
     rows = []
     for rank in ranks:
-        times, settings, comms, calls, profiles, phases, modules = (
+        times, progress, settings, comms, calls, profiles, phases, modules = (
             table.filter(pc.equal(table["rank"], rank)) for table in (*given, deepspeed_phases, deepspeed_module_costs)
         )
         told = dict(zip(settings["name"].to_pylist(), settings["value"].to_pylist(), strict=True))
         profile = profiles.to_pylist()[-1] if profiles.num_rows else {}
         stage, zero = _stage(told, phases, comms, modules)
-        steps = steps_of(times, PROGRESS.empty())
+        steps = steps_of(times, progress)
+        speeds = progress["samples_per_second"].drop_null().to_numpy()
         cumulative, why = _cumulative(told.get("version"), comms, calls, steps)
         rows.append(
             {
@@ -60,7 +67,8 @@ def run(
                 "batch": profile.get("batch") or _number(told.get("train_micro_batch_size_per_gpu")),
                 "steps": len(steps["fwd"]) if steps else 0,
                 **_breakdown(phases),
-                "between": _between(times, steps_a_line(times, PROGRESS.empty())),
+                "samples": float(np.median(speeds)) if len(speeds) else None,
+                "between": _between(times, steps_a_line(times, progress)),
                 "timers": bool(phases.num_rows) or told.get("wall_clock_breakdown") == "True",
                 "comms": bool(comms.num_rows or calls.num_rows) or told.get("comms_logger_enabled") == "True",
                 "profiler": bool(profiles.num_rows),
@@ -94,7 +102,7 @@ def _breakdown(phases: pa.Table) -> Row:
     others = " and ".join(f"{one['label']} {format_duration(one['median'])}" for one in rest)
     name = f"{first['label'][:1].upper()}{first['label'][1:]}"
     said = (
-        f"{name} takes {format_duration(first['median'])} of a {format_duration(total)} step, {others} "
+        f"{name} takes {format_duration(first['median'])} of a {format_duration(total)} step, {others}"
         f" (medians of {first['samples']:,} steps by DeepSpeed's timers)"
     )
     return {
@@ -156,8 +164,11 @@ def _cumulative(
         newer = tuple(int(part) for part in found.groups()) >= CUMULATIVE_SINCE
         return newer, f"DeepSpeed {version} sums them up" if newer else None
     last = comms.filter(pc.equal(comms["summary"], pc.max(comms["summary"]).as_py()))
+    if _too_short_for_sums(last):
+        return False, None
     inside = last.filter(pc.invert(pc.is_in(last["op"].cast(pa.string()), pa.array(OUTSIDE_STEPS))))
-    latency = pc.sum(inside["total"]).as_py() or 0
+    # The mean leaves a tenth out at either end: one call that waits for minutes is not what it tells.
+    latency = sum((row["average"] or 0) * row["calls"] for row in inside.select(["average", "calls"]).to_pylist())
     run_ns = float(sum(values.sum() for values in steps.values())) if steps else 0.0
     if run_ns and latency > BEYOND * run_ns:
         return True, (
@@ -165,6 +176,25 @@ def _cumulative(
             f"{format_duration(run_ns)}"
         )
     return None, None
+
+
+def _too_short_for_sums(lines: pa.Table) -> bool:
+    """Whether a mean latency, were it that of sums, would leave less for a call than moving its message takes: the mean of sums is about
+    half of the last one, and all calls share that."""
+    calls = {op: sum(row["calls"] for row in rows) for op, rows in _lines_by_op(lines).items()}
+    return any(
+        row["average"] is not None and 4 * row["average"] / calls[op] < row["bytes"] / FASTEST * 1e9
+        for op, rows in _lines_by_op(lines).items()
+        for row in rows
+        if calls[op] >= RISING_CALLS
+    )
+
+
+def _lines_by_op(lines: pa.Table) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in lines.to_pylist():
+        found.setdefault(row["op"], []).append(row)
+    return found
 
 
 def _by_op(calls: pa.Table) -> list[tuple[str, Any]]:

@@ -11,7 +11,7 @@ from traceanalyzer.evidence.deepspeed_log.reading.quantities import NUMBER, mill
 HEADER = "Comm. Op"
 _HEADER = re.compile(r"Comm\. Op\s+Message Size\s+Count\s+(.+)")
 _ROW = re.compile(rf"\s{{8,}}(\d[\d.]*\s?[KMGTP]?B)\s{{2,}}(\d{{1,15}})((?:\s+(?:{NUMBER}))+)\s*")
-_OP = re.compile(r"([A-Za-z_]\w{2,60})(?: \| \[Caller Func: [^\]]{0,100}\])?\s*")
+_OP = re.compile(r"([A-Za-z]\w{2,60})(?: \| \[Caller Func: [^\]]{0,100}\])?\s*")
 _COLUMNS = {
     "total latency(ms)": "total",
     "avg latency(ms)": "average",
@@ -22,6 +22,7 @@ _COLUMNS = {
     "avg comm lat(ms)": "",
     "avg straggler(ms)": "",
 }
+_NAME = re.compile("|".join(map(re.escape, _COLUMNS)), re.IGNORECASE)
 _RATES = ("throughput", "bus_bandwidth")
 PATIENCE = 50
 """Lines of others between those of a table, after which it is over."""
@@ -59,12 +60,9 @@ class Comms:
     def begins(self, line: str) -> bool:
         """Whether the line is the head of a table, which is then open."""
         found = _HEADER.search(line)
-        columns = (
-            [_COLUMNS.get(name.strip().lower()) for name in re.split(r"\s{2,}", found[1].strip())] if found else []
-        )
-        if found is None or None in columns:
+        if found is None or _NAME.sub("", found[1]).strip():
             return False
-        self._columns = [name or "" for name in columns]
+        self._columns = [_COLUMNS[name.lower()] for name in _NAME.findall(found[1])]
         self._prefix = Prefix(line[: found.start()])
         self._op, self._left = None, PATIENCE
         if "total" in self._columns:
