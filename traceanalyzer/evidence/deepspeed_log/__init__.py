@@ -30,7 +30,7 @@ class DeepSpeedLog(Evidence):
     derived: Sequence[Derived] = DERIVED
     several = True
     figures: Mapping[str, Figure] = {
-        "step": Figure("ns", "median of a step by DeepSpeed's timers: forward, backward and optimizer"),
+        "step": Figure("ns", "median of a step by DeepSpeed's timers"),
         "forward": Figure("ns", "median of its forward pass"),
         "backward": Figure("ns", "median of its backward pass"),
         "optimizer": Figure("ns", "median of its optimizer's step"),

@@ -170,7 +170,7 @@ COLLECTIVES = TableSpec(
     "one operation and size of the last summary of the comms logger, beside what the trace shows of it",
     (
         RANK,
-        count("order", "0-based place: the largest total first"),
+        count("order", "0-based place: what steps do first, then by total"),
         _text("op", "operation"),
         Column("bytes", pa.int64(), "bytes", "size of a message"),
         count("calls", "calls"),

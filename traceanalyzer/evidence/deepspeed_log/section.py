@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.evidence.deepspeed_log.answers.faults import scaled
+from traceanalyzer.evidence.deepspeed_log.answers.growth import LEAST, WARM_UP
 from traceanalyzer.evidence.deepspeed_log.answers.phases import MAIN, label_of
 from traceanalyzer.evidence.deepspeed_log.tables import MICRO
 from traceanalyzer.model.tables import Tables
@@ -32,7 +33,7 @@ def sections(result: Result, tables: Tables) -> Iterable[Section]:
         return
     ranks = {row["rank"]: _whose(row["rank"], result, tables) for row in runs}
     blocks: list[Block] = []
-    for run in runs:
+    for run in sorted(runs, key=lambda run: (not run["total"], run["rank"])):
         blocks += _blocks(run, runs, ranks[run["rank"]], tables)
     if blocks:
         yield Section("deepspeed-log", "DeepSpeed's log", blocks, order=160)
@@ -117,14 +118,20 @@ def _told(run: Row) -> Iterator[str]:
 
 
 def _levels(steps: pa.Table, whose: str) -> Levels:
-    """Phases step by step, one second of the axis for each second that they took."""
+    """Phases step by step, one second of the axis for each second that they took. The first few, which set up, would hide all others."""
+    warm = steps.filter(pc.greater_equal(steps["sample"], WARM_UP))
+    left_out = warm.num_rows >= LEAST
+    steps = warm if left_out else steps
     values = {name: steps[name].to_pylist() for name in MAIN}
     times, now = [], 0
     for parts in zip(*values.values(), strict=True):
         times.append(now)
         now += sum(parts)
     series = [(label_of(name), values[name]) for name in MAIN]
-    return Levels(f"A step by DeepSpeed's timers, over the time of all steps{whose}", "ns", times, series)
+    after = f" after the first {WARM_UP}" if left_out else ""
+    return Levels(
+        f"Each step{after} by DeepSpeed's timers, over the time that they take together{whose}", "ns", times, series
+    )
 
 
 def _phases(phases: Sequence[Row], whose: str) -> Grid:
@@ -161,7 +168,7 @@ def _rates(run: Row, runs: Sequence[Row], tables: Tables) -> Grid | None:
                 "flops": flops,
                 "time": timed[0]["total"],
                 "tflops": flops / timed[0]["total"] * 1e-3,
-                "meaning": "what the run gets, as long as the timers are on, if both files are of one run",
+                "meaning": "with the timers on, if both files are of one run",
             }
         )
     if not rows:

@@ -40,9 +40,14 @@ def collectives(deepspeed_run: pa.Table, deepspeed_comms: pa.Table, communicatio
         if not own.num_rows:
             continue
         last = own.filter(pc.equal(own["summary"], pc.max(own["summary"]).as_py()))
-        lines = sorted(last.to_pylist(), key=lambda row: (-(row["total"] or 0), row["op"], row["bytes"]))
+        lines = sorted(last.to_pylist(), key=_place)
         rows += [_row(order, line, run, kernels) for order, line in enumerate(lines)]
     return pa.Table.from_pylist(rows, COLLECTIVES.schema)
+
+
+def _place(line: Row) -> tuple[bool, int, str, int]:
+    """What steps do first, then by total."""
+    return line["op"] in OUTSIDE_STEPS, -(line["total"] or 0), line["op"], line["bytes"]
 
 
 def _row(order: int, line: Row, run: Row, kernels: pa.Table) -> Row:
@@ -72,9 +77,9 @@ def _durations(line: Row, kernels: pa.Table) -> Any:
 
 def _meaning(line: Row, run: Row, seen: Row) -> str:
     if run["cumulative"]:
-        return "nothing: each latency holds those of all earlier calls"
+        return "nothing: it holds all earlier calls too"
     if line["straggler"] is not None and line["total"]:
-        return "with the waiting for late ranks, which the column beside has"
+        return "with the waiting that the column beside has"
     if seen["traced_most"] and line["average"] and line["average"] > 2 * seen["traced_most"]:
-        return "mostly waiting: the kernels in the trace are shorter"
-    return "an upper bound: with the wait for other ranks and for what was queued"
+        return "mostly waiting: kernels in the trace are shorter"
+    return "an upper bound: waiting for others is in it"

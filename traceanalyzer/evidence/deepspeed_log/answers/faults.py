@@ -63,19 +63,22 @@ def _of_clock(profile: Row | None, modules: pa.Table) -> Iterator[Row]:
     who = f"the root module ({first['class']})" if first["depth"] == 0 else f"{first['path']} ({first['class']})"
     kids = [one for one in modules.to_pylist() if one["parent"] == first["order"]]
     inside = sum(one["latency"] * one["repeat"] for one in kids if one["latency"]) if kids else 0
-    right = f"{format_duration(inside)} in the modules inside of it" if inside else None
-    if profile is not None and profile["fwd"]:
-        right = ", ".join(
-            filter(None, (right, f"{format_duration(profile['fwd'])} by DeepSpeed's timer of the forward pass"))
-        )
+    timer = format_duration(profile["fwd"]) if profile is not None and profile["fwd"] else None
+    right, short = [], []
+    if inside:
+        right.append(f"{format_duration(inside)} in the modules inside of it")
+        short.append(f"{format_duration(inside)} inside of it")
+    if timer:
+        right.append(f"{timer} by DeepSpeed's timer of the forward pass")
+        short.append(f"{timer} by the timer")
     others = f", and {len(broken) - 1:,} more modules" if len(broken) > 1 else ""
     yield {
         "fault": CLOCK,
         "figure": f"latency of {who}{others}",
         "said": f"{scaled(first['seconds'])}s",
-        "right": right,
+        "right": ", ".join(short) or None,
         "words": f"The flops profiler's latency of {who}{others} is no duration but the time of day, and so is its FLOPS and every "
-        "share of latency" + (f": right are {right}" if right else ""),
+        "share of latency" + (f": right are {', '.join(right)}" if right else ""),
         "why": f"It is {scaled(first['seconds'])}s, the seconds since 1970: the start was not subtracted. Modules inside of it are "
         "not affected",
     }
@@ -169,9 +172,9 @@ def _of_comms(run: Row, lines: list[Row]) -> Iterator[Row]:
     cumulative = bool(run["cumulative"])
     yield {
         "fault": CUMULATIVE if cumulative else CONTRADICTED,
-        "figure": "latencies and bandwidths of the comms logger",
+        "figure": "latency and bandwidth of collectives",
         "said": f"{format_duration(top['average'] or 0)} for {top['op']} of {format_bytes(top['bytes'])}",
-        "right": beside or None,
+        "right": f"{format_duration(worst['traced_median'])} in the trace" if worst else None,
         "words": (
             "The comms logger's latencies are sums over all earlier calls and its bandwidths follow from them, so that neither is "
             "of the network"

@@ -14,6 +14,7 @@ from traceanalyzer.evidence.deepspeed_log.derived_tables import RATES
 
 PASSES = 3.0
 """An iteration counts as so many forward passes: the backward pass does about twice the work (as DeepSpeed assumes)."""
+PROFILED = "the profiled step, slowed by its own timing"
 Row = dict[str, Any]
 
 
@@ -56,13 +57,9 @@ def _profiled(run: Row, profile: Row, modules: pa.Table, traced: Row) -> Iterato
     passes, micro = profile["passes"] or PASSES, run["accumulation"] or 1
     twice = flops is not None and once is not None and once < 0.99 * flops
     if profile["rate"] is not None:
-        said = (
-            "matrix products are counted twice, so that it is too high"
-            if twice
-            else "the profiled step, which its own timing slows"
-        )
+        said = "matrix products are counted twice: too high" if twice else PROFILED
         if micro > 1:
-            said = f"operations of one of {micro} micro-batches over a step that may hold all of them: too low then"
+            said = f"counts one of {micro} micro-batches: too low"
         yield _row(
             "by the flops profiler", passes * flops if flops else None, profile["iteration"], said, profile["rate"]
         )
@@ -74,23 +71,23 @@ def _profiled(run: Row, profile: Row, modules: pa.Table, traced: Row) -> Iterato
             "the same, each product counted once",
             passes * once,
             profile["iteration"],
-            "the profiled step, which its own timing slows",
+            PROFILED,
         )
     if run["total"]:
         yield _row(
             "over the median step by DeepSpeed's timers",
             work,
             run["total"],
-            "what the run gets, as long as the timers are on",
+            "what the run gets with its timers on",
         )
     if traced["step"]:
         yield _row("over the median step in the trace", work, traced["step"], "with the trace's profiler on")
     if traced["compute"]:
         yield _row(
-            "over the time in which the GPU computes in the trace",
+            "over the GPU's compute time in the trace",
             work,
             traced["compute"],
-            "how fast its kernels are, the optimizer's among them",
+            "how fast kernels are, the optimizer's among them",
         )
 
 
@@ -111,5 +108,5 @@ def _of_program(tflops: float, lines: int) -> Iterator[Row]:
         "flops": None,
         "time": None,
         "tflops": tflops,
-        "meaning": "by a formula of the model's sizes over the whole iteration, data loading and logging included",
+        "meaning": "by the model's sizes, over all of an iteration",
     }

@@ -179,8 +179,8 @@ def _cumulative(
 
 
 def _too_short_for_sums(lines: pa.Table) -> bool:
-    """Whether a mean latency, were it that of sums, would leave less for a call than moving its message takes: the mean of sums is about
-    half of the last one, and all calls share that."""
+    """Whether a mean latency, were it that of sums, would leave less for a call than moving its message takes: the mean of
+    sums is about half of the last one, and all calls share that."""
     calls = {op: sum(row["calls"] for row in rows) for op, rows in _lines_by_op(lines).items()}
     return any(
         row["average"] is not None and 4 * row["average"] / calls[op] < row["bytes"] / FASTEST * 1e9
