@@ -40,7 +40,10 @@ def test_zero1_beside_both_traces_waits_for_the_host_and_the_timers_synchronise(
         "log.txt": (0, "rank"),
     }
     measuring = next(one.message for one in result.findings if one.rule == "DSP001")
-    assert "In the trace 402 such calls take 4.95 ms of a 49.1 ms step, in which the GPU is busy 19% of the time" in measuring
+    assert (
+        "In the trace 402 such calls take 4.95 ms of a 49.1 ms step, in which the GPU is busy 19% of the time"
+        in measuring
+    )
     assert "They are 10 more in each step than in the one before" in measuring
     latencies = next(one.message for one in result.findings if one.rule == "DSP005")
     assert "all_reduce of 216 MiB takes 755 us in the trace (at most 756 us), not 42.6 ms" in latencies
@@ -75,7 +78,9 @@ def test_zero3_is_dominated_by_the_optimizers_step_which_grows(names: tuple[str,
         "By DeepSpeed's timers the optimizer's step dominates (264 ms of 335 ms median) and grows over the run: from 83.9 ms "
         "to 506 ms in 35 steps, all of a step from 135 ms to 594 ms."
     )
-    assert "comms logger, which adds up all earlier calls of an operation again at each call: 786 calls more" in said(result)
+    assert "comms logger, which adds up all earlier calls of an operation again at each call: 786 calls more" in said(
+        result
+    )
 
 
 @needs_corpus

@@ -216,32 +216,27 @@ MODULE_COSTS = TableSpec(
 )
 
 _LOG = (
-    "deepspeed_times",
-    "deepspeed_progress",
-    "deepspeed_settings",
-    "deepspeed_comms",
-    "deepspeed_comm_calls",
-    "deepspeed_profiles",
+    *("deepspeed_series", "deepspeed_progress", "deepspeed_settings"),
+    *("deepspeed_comms", "deepspeed_comm_calls", "deepspeed_profiles"),
 )
 DERIVED = (
+    Derived("deepspeed_series", f"{_HERE}.phases:series", ("deepspeed_times", "deepspeed_progress"), internal=True),
     Derived(
         "deepspeed_phases",
         f"{_HERE}.phases:phases",
-        ("deepspeed_times", "deepspeed_progress"),
+        ("deepspeed_series",),
         PHASES,
         _NO_TIMERS,
         small=True,
         label="{label}: {median}",
-        empty_without="deepspeed_times",
     ),
     Derived(
         "deepspeed_step_times",
         f"{_HERE}.phases:step_times",
-        ("deepspeed_times", "deepspeed_progress"),
+        ("deepspeed_series",),
         STEPS,
         _NO_TIMERS,
         small=True,
-        empty_without="deepspeed_times",
     ),
     Derived(
         "deepspeed_module_costs",
@@ -262,12 +257,11 @@ DERIVED = (
     Derived(
         "deepspeed_growth",
         f"{_HERE}.growth:growth",
-        ("deepspeed_times", "deepspeed_progress", "deepspeed_comms", "deepspeed_run", "steps", "api_calls"),
+        ("deepspeed_series", "deepspeed_comms", "deepspeed_run", "steps", "api_calls"),
         GROWTH,
         _NO_TIMERS,
         small=True,
         label="{label}: {phase_first} to {phase_last}",
-        empty_without="deepspeed_times",
     ),
     Derived(
         "deepspeed_instruments",

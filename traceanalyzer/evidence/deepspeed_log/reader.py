@@ -38,9 +38,10 @@ class _Log:
 
     def read(self, at: int, line: str) -> None:
         if MARK in line:
-            for row in self.timers.rows(at, plain(line)):
-                self.times.add(*row)
-                self._rank(row[1])
+            rows = self.timers.rows(at, plain(line))
+            if rows:
+                self.times.extend(rows)
+                self._rank(rows[0][1])
         elif self._begins(line):
             return
         elif _PROGRESS.search(line):
@@ -63,7 +64,8 @@ class _Log:
     def _other(self, line: str) -> None:
         if self.profiles.inside:
             self.profiles.read(plain(line))
-        elif self.comms.inside:
+            return
+        if self.comms.inside:
             self.comms.read(plain(line))
         if _SETTING.search(line):
             self.settings.read(plain(line))
@@ -78,7 +80,7 @@ def read_log(source: Source, sink: Sink, progress: Progress) -> Marks:
     log = _Log(sink)
     with source.open(progress) as stream:
         for at, line in enumerate(lines_of(stream)):
-            log.read(at, line[:LONGEST])
+            log.read(at, line if len(line) <= LONGEST else line[:LONGEST])
         damage = stream.damage
     _add_small(sink, log)
     for rows in (log.times, log.progress, log.calls):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -46,7 +47,7 @@ def headline(tables: Tables) -> str | None:
             return str(run["breakdown"])
     for row in _table(tables, "rates"):
         if row["tflops"]:
-            return f"The GPU computes at {row['tflops']:.4g} TFLOPS {row['label']}"
+            return f"A GPU computes at {row['tflops']:.4g} TFLOPS {row['label']}"
     for run in _table(tables, "run"):
         if run["samples"]:
             return f"DeepSpeed's log gives {run['samples']:,.4g} samples a second (median), and no times of phases"
@@ -118,7 +119,7 @@ def _told(run: Row) -> Iterator[str]:
 
 
 def _levels(steps: pa.Table, whose: str) -> Levels:
-    """Phases step by step, one second of the axis for each second that they took. The first few, which set up, would hide all others."""
+    """Phases step by step, one second of the axis for each that they took. The first few, which set up, would hide all others."""
     warm = steps.filter(pc.greater_equal(steps["sample"], WARM_UP))
     left_out = warm.num_rows >= LEAST
     steps = warm if left_out else steps
@@ -203,9 +204,11 @@ def _modules(modules: Sequence[Row], whose: str) -> Iterator[Block]:
         return
     by_order = {row["order"]: row for row in modules}
     paths = []
+    inside: Counter[int | None] = Counter()
+    for row in modules:
+        inside[row["parent"]] += (row["once"] or 0) * row["repeat"]
     for row in sorted(modules, key=lambda row: -(row["once"] or 0))[:MOST_PATHS]:
-        kids = sum((one["once"] or 0) * one["repeat"] for one in modules if one["parent"] == row["order"])
-        own = (row["once"] or 0) - kids
+        own = (row["once"] or 0) - inside[row["order"]]
         if own > 0:
             paths.append((_path(row, by_order), own * row["repeat"]))
     if paths:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.derive.trends import trend
-from traceanalyzer.evidence.deepspeed_log.answers.phases import MAIN, label_of, steps_of
+from traceanalyzer.evidence.deepspeed_log.answers.phases import MAIN, NONE, Series, label_of
 from traceanalyzer.evidence.deepspeed_log.answers.run import OUTSIDE_STEPS
 from traceanalyzer.evidence.deepspeed_log.derived_tables import GROWTH
 from traceanalyzer.units import format_count
@@ -31,8 +31,7 @@ Row = dict[str, Any]
 
 
 def growth(
-    deepspeed_times: pa.Table,
-    deepspeed_progress: pa.Table,
+    deepspeed_series: dict[int, Series],
     deepspeed_comms: pa.Table,
     deepspeed_run: pa.Table,
     steps: pa.Table,
@@ -42,11 +41,8 @@ def growth(
     rows = []
     for run in deepspeed_run.to_pylist():
         rank = run["rank"]
-        own, progress, comms = (
-            table.filter(pc.equal(table["rank"], rank))
-            for table in (deepspeed_times, deepspeed_progress, deepspeed_comms)
-        )
-        found = steps_of(own, progress)
+        found = deepspeed_series.get(rank, NONE).steps
+        comms = deepspeed_comms.filter(pc.equal(deepspeed_comms["rank"], rank))
         if not found or len(found["fwd"]) < WARM_UP + LEAST:
             continue
         row = _row(found, run)

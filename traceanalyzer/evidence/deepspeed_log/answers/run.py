@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
-from traceanalyzer.evidence.deepspeed_log.answers.phases import MAIN, of_one_rank, steps_a_line, steps_of
+from traceanalyzer.evidence.deepspeed_log.answers.phases import MAIN, NONE, Series, of_one_rank
 from traceanalyzer.evidence.deepspeed_log.derived_tables import RUN
 from traceanalyzer.evidence.deepspeed_log.tables import STEP
 from traceanalyzer.units import format_duration
@@ -26,11 +26,13 @@ BEYOND = 1.5
 """So many times as long as all steps together, latencies of blocking calls inside of them cannot be."""
 OUTSIDE_STEPS = ("broadcast", "barrier", "monitored_barrier", "log_summary_barrier", "init_process_group")
 _ENDED = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+LEAST_BETWEEN = 5
+"""Times from one step to the next of which the median says something."""
 Row = dict[str, Any]
 
 
 def run(
-    deepspeed_times: pa.Table,
+    deepspeed_series: dict[int, Series],
     deepspeed_progress: pa.Table,
     deepspeed_settings: pa.Table,
     deepspeed_comms: pa.Table,
@@ -41,19 +43,20 @@ def run(
 ) -> pa.Table:
     """One row a file, or rank that files are beside."""
     given = (
-        *(deepspeed_times, deepspeed_progress, deepspeed_settings),
+        *(deepspeed_progress, deepspeed_settings),
         *(deepspeed_comms, deepspeed_comm_calls, deepspeed_profiles),
     )
-    ranks = sorted({rank for table in given for rank in table["rank"].unique().to_pylist()})
+    ranks = sorted({*deepspeed_series, *(rank for table in given for rank in table["rank"].unique().to_pylist())})
     rows = []
     for rank in ranks:
-        times, progress, settings, comms, calls, profiles, phases, modules = (
+        progress, settings, comms, calls, profiles, phases, modules = (
             table.filter(pc.equal(table["rank"], rank)) for table in (*given, deepspeed_phases, deepspeed_module_costs)
         )
         told = dict(zip(settings["name"].to_pylist(), settings["value"].to_pylist(), strict=True))
         profile = profiles.to_pylist()[-1] if profiles.num_rows else {}
         stage, zero = _stage(told, phases, comms, modules)
-        steps = steps_of(times, progress)
+        own = deepspeed_series.get(rank, NONE)
+        steps = own.steps
         speeds = progress["samples_per_second"].drop_null().to_numpy()
         cumulative, why = _cumulative(told.get("version"), comms, calls, steps)
         rows.append(
@@ -68,7 +71,7 @@ def run(
                 "steps": len(steps["fwd"]) if steps else 0,
                 **_breakdown(phases),
                 "samples": float(np.median(speeds)) if len(speeds) else None,
-                "between": _between(times, steps_a_line(times, progress)),
+                "between": round(float(np.median(own.between))) if len(own.between) >= LEAST_BETWEEN else None,
                 "timers": bool(phases.num_rows) or told.get("wall_clock_breakdown") == "True",
                 "comms": bool(comms.num_rows or calls.num_rows) or told.get("comms_logger_enabled") == "True",
                 "profiler": bool(profiles.num_rows),
@@ -112,18 +115,6 @@ def _breakdown(phases: pa.Table) -> Row:
         "most": first["median"],
         "breakdown": said,
     }
-
-
-def _between(times: pa.Table, apart: int) -> int | None:
-    """Median time from one line of a step to the next, where lines have times of day with fractions of a second."""
-    own = of_one_rank(times)
-    rows = own.filter(
-        pc.and_(pc.equal(own["group"].cast(pa.string()), STEP), pc.equal(own["phase"].cast(pa.string()), "step"))
-    )
-    moments = rows.sort_by("line")["logged"].drop_null().to_numpy()
-    between = np.diff(moments)
-    between = between[between > 0]
-    return round(float(np.median(between)) / apart) if len(between) >= 5 and np.any(moments % 1_000_000_000) else None
 
 
 def _stage(told: Mapping[str, str], phases: pa.Table, comms: pa.Table, modules: pa.Table) -> tuple[int | None, str]:

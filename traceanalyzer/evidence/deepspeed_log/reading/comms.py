@@ -10,7 +10,7 @@ from traceanalyzer.evidence.deepspeed_log.reading.quantities import NUMBER, mill
 
 HEADER = "Comm. Op"
 _HEADER = re.compile(r"Comm\. Op\s+Message Size\s+Count\s+(.+)")
-_ROW = re.compile(rf"\s{{8,}}(\d[\d.]*\s?[KMGTP]?B)\s{{2,}}(\d{{1,15}})((?:\s+(?:{NUMBER}))+)\s*")
+_ROW = re.compile(rf"\s{{8,}}(\d[\d.]*\s?[KMGTP]?B)\s{{2,}}(\d{{1,15}})((?:\s+{NUMBER})+)\s*")
 _OP = re.compile(r"([A-Za-z]\w{2,60})(?: \| \[Caller Func: [^\]]{0,100}\])?\s*")
 _COLUMNS = {
     "total latency(ms)": "total",

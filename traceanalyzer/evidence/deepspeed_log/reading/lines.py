@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from calendar import timegm
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date
+from functools import lru_cache
 
 from traceanalyzer.ingest.bytes.streams import BLOCK_BYTES, ByteStream
 
@@ -15,8 +15,7 @@ LONGEST = 1 << 16
 _ENDS = re.compile(r"\r\n|\n|\r")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]{0,200}\x07")
 _RANK = re.compile(r"\[Rank (\d{1,7})\]|\brank=(\d{1,7}) time|^\s*\[(?:default|rank)(\d{1,7})\]:|^\s*(\d{1,7}): ")
-_WHEN = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
-_EPOCH = 1970
+_WHEN = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
 
 
 def lines_of(stream: ByteStream) -> Iterator[str]:
@@ -24,8 +23,11 @@ def lines_of(stream: ByteStream) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     rest = ""
     while block := stream.read(BLOCK_BYTES):
-        *whole, rest = _ENDS.split(rest + decoder.decode(block))
-        rest = rest[:LONGEST]
+        text = rest + decoder.decode(block)
+        # What a carriage return at the end of a block ends, the next block tells: it may begin with the line feed.
+        held = "\r" if text.endswith("\r") else ""
+        *whole, rest = _ENDS.split(text.removesuffix("\r") if held else text)
+        rest = rest[:LONGEST] + held
         yield from whole
     rest += decoder.decode(b"", final=True)
     if rest:
@@ -48,14 +50,22 @@ def logged_at(line: str) -> int | None:
     found = _WHEN.search(line, 0, 200)
     if found is None:
         return None
-    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+    of, hour, minute, second, fraction = found.groups()
+    day = _day(of)
+    if day is None or hour > "23" or minute > "59":
+        return None
+    whole = day + int(hour) * 3600 + int(minute) * 60 + min(int(second), 59)
+    return whole * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
+
+
+@lru_cache(maxsize=1024)
+def _day(text: str) -> int | None:
+    """The seconds from 1970 to a day; None for one before, or that no calendar has."""
     try:
-        moment = datetime(year, month, day, hour, minute, min(second, 59))
+        days = date.fromisoformat(text) - date(1970, 1, 1)
     except ValueError:
         return None
-    if year < _EPOCH:
-        return None
-    return timegm(moment.timetuple()) * 1_000_000_000 + int((found[7] or "0").ljust(9, "0"))
+    return days.days * 86_400 if days.days >= 0 else None
 
 
 class Prefix:

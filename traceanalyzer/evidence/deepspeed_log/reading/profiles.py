@@ -9,17 +9,17 @@ from traceanalyzer.evidence.deepspeed_log.reading.lines import Prefix
 from traceanalyzer.evidence.deepspeed_log.reading.quantities import NUMBER, ns_of, quantity, seconds, whole
 
 HEADER = "DeepSpeed Flops Profiler"
-_HEADER = re.compile(r"-{10,} DeepSpeed Flops Profiler -{10,}\s*$")
+_HEADER = re.compile(r"(?<!-)-{10,200} DeepSpeed Flops Profiler -{10,200}\s{0,200}$")
 _AT = re.compile(r"Profile Summary at step (\d{1,12}):")
 _PASSES = re.compile(rf"^flops per gpu = ({NUMBER}) \* fwd flops per gpu / iter latency$")
-_FIELD = re.compile(r"\s*([A-Za-z][^:]{2,90}?):\s+(\S.*?)\s*$")
+_FIELD = re.compile(r"\s*([A-Za-z][^:]{2,90}?):\s+(\S[^\n]*?)\s*")
 _END = re.compile(r"-{60,}\s*$")
 _AGGREGATED, _DETAILED = "Aggregated Profile", "Detailed Profile"
 _CHILD = re.compile(r"\(([^()]{1,200})\): (?:(\d{1,7}) x )?([A-Za-z_][\w.\[\]]{0,200})\((.*)$")
 _ROOT = re.compile(r"([A-Za-z_][\w.\[\]]{0,200})\((.*)$")
 _FIGURES = re.compile(
-    rf"((?:{NUMBER})[ \w]{{0,3}}?)(?: = |, )(?:{NUMBER})% Params, ((?:{NUMBER})\s*\w{{0,2}}MACs)(?: = |, )(?:{NUMBER})% MACs, "
-    rf"((?:{NUMBER})\s*\w{{0,3}})(?: = |, )(?:{NUMBER})% (?:latency|time), ((?:{NUMBER})\s*\w{{0,2}}FLOPS)(?:, ?(.*))?$"
+    rf"({NUMBER}[ \w]{{0,3}}?)(?: = |, ){NUMBER}% Params, ({NUMBER}\s*\w{{0,2}}MACs)(?: = |, ){NUMBER}% MACs, "
+    rf"({NUMBER}\s*\w{{0,3}})(?: = |, ){NUMBER}% (?:latency|time), ({NUMBER}\s*\w{{0,2}}FLOPS)(?:, ?(.*))?$"
 )
 _NAMES = {
     "world size": "world_size",
@@ -38,6 +38,8 @@ _NAMES = {
 }
 _COUNTED = ("world_size", "data_parallel", "model_parallel", "batch", "params", "macs")
 _TIMED = ("fwd", "bwd", "step", "iteration")
+LONGEST_FIELD = 400
+"""Characters of a line of the summary."""
 MOST_MODULES = 1_000_000
 DEEPEST = 500
 PATIENCE = 20_000
@@ -105,13 +107,14 @@ class Profiles:
         self._left -= 1
         if own is None:
             return
-        if _END.fullmatch(own.strip()):
-            self._left, self.reports[-1].ended = 0, True
-        elif own.lstrip().startswith("---"):
+        stripped = own.strip()
+        if stripped.startswith("---"):
+            if _END.fullmatch(stripped):
+                self._left, self.reports[-1].ended = 0, True
             self._part = next((part for part in (_AGGREGATED, _DETAILED) if part in own), self._part)
         elif self._part == _DETAILED:
-            self._tree(own.strip())
-        elif not self._part:
+            self._tree(stripped)
+        elif not self._part and len(own) <= LONGEST_FIELD:
             self._summary(own)
 
     def _summary(self, line: str) -> None:

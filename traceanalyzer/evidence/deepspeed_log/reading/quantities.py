@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
-NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
+NUMBER = r"(?:[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf))"
 _SCALES = {"T": 1e12, "G": 1e9, "B": 1e9, "M": 1e6, "K": 1e3, "k": 1e3, "": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _QUANTITY = re.compile(rf"({NUMBER})\s*([TGBMKkmun]?)\s*(?:s|MACs|FLOPS|flops|)")
 _SIZES = {name: 1024**power for power, name in enumerate(("B", "KB", "MB", "GB", "TB", "PB"))}
@@ -13,6 +14,7 @@ _SIZE = re.compile(rf"({NUMBER})\s*([KMGTP]?B)")
 MOST = float(1 << 62)
 
 
+@lru_cache(maxsize=1 << 14)
 def quantity(text: str) -> float | None:
     """The number with its prefix applied: seconds, operations, operations a second or parameters; None for anything else."""
     found = _QUANTITY.fullmatch(text.strip())
@@ -42,8 +44,11 @@ def seconds(text: str) -> int | None:
 
 def milliseconds(text: str) -> int | None:
     """The same of a number of milliseconds."""
-    value = number(text)
-    return None if value is None else ns_of(value, 1e6)
+    try:
+        value = float(text) * 1e6
+    except ValueError:
+        return None
+    return round(value) if 0 <= value < MOST else None
 
 
 def ns_of(value: float, scale: float) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -27,9 +27,11 @@ class Rows:
         if len(self._rows) >= _ROWS:
             self.flush()
 
-    def extend(self, rows: Iterable[tuple[object, ...]]) -> None:
-        for row in rows:
-            self.add(*row)
+    def extend(self, rows: Sequence[tuple[object, ...]]) -> None:
+        self._rows += rows
+        self.count += len(rows)
+        if len(self._rows) >= _ROWS:
+            self.flush()
 
     def flush(self) -> None:
         """Hand on what there is."""

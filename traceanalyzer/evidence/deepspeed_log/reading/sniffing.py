@@ -15,14 +15,15 @@ _OTHER = re.compile(rb"\s*(?:\{|\[\s*[\[{\"]|<[!?a-zA-Z])")
 """JSON, XML and HTML."""
 # What speaks for it, and how much. Whole lines to their end: of source code and of prose none is.
 _SIGNS: tuple[tuple[int, bytes], ...] = (
-    (2, rb"-{10,} DeepSpeed Flops Profiler -{10,}\s*?[\r\n]+%b{0,200}?Profile Summary at step \d+:" % _REST),
+    (2, rb"(?<!-)-{10,200} DeepSpeed Flops Profiler -{10,200}[ \t]*[\r\n]{1,4}%b{0,200}?Profile Summary at step \d+:" % _REST),
     (1, rb"time \(ms\) \| (?:fwd|forward)(?:_microstep)?: %b \| %b{0,400}?step(?:_microstep)?: %b%b" % (_NUMBER, _REST, _NUMBER, _END)),
     (1, rb"time \(ms\) \| (?:optimizer|pipe)_\w+: %b(?: \| \w+: %b){0,20}%b" % (_NUMBER, _NUMBER, _END)),
     (2, rb"Comm\. Op {2,}Message Size {2,}Count {2,}Total Latency\(ms\)%b{2,200}[\r\n]+%b{3,200}[\r\n]+%b{0,200}? "
         rb"\d[\d.]* ?[KMGTP]?B +\d+ " % (_REST, _REST, _REST)),
     (1, rb"comm op: \w+ \| (?:\[Caller Func: %b{0,100}?\] \| )?time \(ms\): %b \| msg size: %b{3,100}" % (_REST, _NUMBER, _REST)),
     (1, rb"step=\d+, skipped=\d+, lr=\[%b{1,400}" % _REST),
-    (1, rb"(?:\[timer\.py:\d+:stop\] |\bepoch=\d+/micro_step=\d+/global_step=|\b\d+/\d+, )%b{0,100}?SamplesPerSec=\d" % _REST),
+    (1, rb"(?:\[timer\.py:\d+:stop\] |\bepoch=\d+/micro_step=\d+/global_step=|(?<!\d)\d{1,12}/\d{1,12}, )"
+        rb"%b{0,100}?SamplesPerSec=\d" % _REST),
     (0, rb"\[logging\.py:\d+:(?:log_dist|print_dist)\] \[Rank -?\d+\] "),
     (0, rb"\[INFO\] \[config\.py:\d+:print\]   \w+ \.{3,} "),
 )  # fmt: skip

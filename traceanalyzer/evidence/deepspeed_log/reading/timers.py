@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from functools import lru_cache
 
 from traceanalyzer.evidence.deepspeed_log.reading.lines import logged_at, rank_of
 from traceanalyzer.evidence.deepspeed_log.reading.quantities import NUMBER, milliseconds, ns_of, number, size
@@ -33,46 +33,57 @@ class Timers:
 
     def __init__(self) -> None:
         self._samples: Counter[tuple[int | None, str]] = Counter()
+        self._head: tuple[str, int | None, int | None] = ("", None, None)
         self.unread = 0
 
-    def rows(self, at: int, line: str) -> Iterator[Row]:
+    def rows(self, at: int, line: str) -> list[Row]:
         """The timers of a line, as rows of `deepspeed_times` without the rank."""
         head, _, tail = line.partition(MARK)
-        times: dict[str, int] = {}
+        phases, times = [], []
         for part in tail.split(" | "):
             name, _, value = part.rpartition(":")
-            took = milliseconds(value)
-            if took is None or not _NAME.fullmatch(name.strip()):
+            phase, took = _phase(name), milliseconds(value)
+            if took is None or phase is None:
                 self.unread += 1
             else:
-                times[_phase(name.strip())] = took
-        if times:
-            rank, group = rank_of(f"{head}time"), _group(times)
-            sample = self._samples[rank, group]
-            self._samples[rank, group] += 1
-            logged = logged_at(head)
-            for phase, took in times.items():
-                yield at, rank, logged, group, sample, phase, took
+                phases.append(phase)
+                times.append(took)
+        if not phases:
+            return []
+        if head != self._head[0]:
+            self._head = head, rank_of(f"{head}time"), logged_at(head)
+        _, rank, logged = self._head
+        group = _group(tuple(phases))
+        sample = self._samples[rank, group]
+        self._samples[rank, group] += 1
+        return [
+            (at, rank, logged, group, sample, phase, took)
+            for phase, took in dict(zip(phases, times, strict=True)).items()
+        ]
 
 
-def _phase(name: str) -> str:
+@lru_cache(maxsize=1024)
+def _phase(text: str) -> str | None:
+    """A timer by the name that it has since 0.10; None for what is no name."""
+    name = text.strip()
+    if not _NAME.fullmatch(name):
+        return None
     for long, short in _LONG:
         if name == long or name.startswith(f"{long}_"):
             return short + name[len(long) :]
     return name
 
 
-def _group(times: dict[str, int]) -> str:
+@lru_cache(maxsize=1024)
+def _group(names: tuple[str, ...]) -> str:
     """By the names: Megatron's own lines have a forward and a backward pass too, but no step."""
-    if {"fwd", "bwd"} & times.keys() and "step" in times:
+    if ("fwd" in names or "bwd" in names) and "step" in names:
         return STEP
-    if any(name.endswith("_microstep") for name in times):
+    if any(name.endswith("_microstep") for name in names):
         return MICRO
-    if all(name.startswith("pipe_") for name in times):
+    if all(name.startswith("pipe_") for name in names):
         return PIPE
-    if all("optimizer_" in name for name in times):
-        return OPTIMIZER
-    return OTHER
+    return OPTIMIZER if all("optimizer_" in name for name in names) else OTHER
 
 
 def call_row(at: int, line: str) -> Row | None:
