@@ -159,6 +159,12 @@ HOST_RANGES = TableSpec(
         Column("dtypes", pa.string(), None, "input types as recorded (JSON)"),
         Column("sequence", pa.int64(), None, "autograd sequence number; null when absent"),
         Column("external_id", pa.int64(), None, "id that API calls and GPU operations refer to"),
+        Column(
+            "record_function",
+            pa.int64(),
+            None,
+            "id that PyTorch's execution trace calls the operator by; null when absent",
+        ),
         Column("open", pa.bool_(), None, "true where the recording ended before the range did"),
     ),
 )
@@ -417,4 +423,4 @@ EVENT_TABLES: dict[str, TableSpec] = {
     )
 }
 
-SCHEMA_VERSION = "1.7"
+SCHEMA_VERSION = "1.8"
