@@ -347,9 +347,9 @@ def test_place_is_the_only_part_of_that_time() -> None:
         return Whereabouts(epoch_ns=(low, high))
 
     own = Whereabouts(epoch_ns=(2000, 3000))
-    assert KIND.place(own, [part(0, 900), part(2500, 2800)]) == 1
-    assert KIND.place(own, [part(2500, 2800), part(2500, 2800)]) is None
-    assert KIND.place(Whereabouts(), [part(0, 1)]) is None
+    assert KIND.place(own, [part(0, 900), part(2500, 2800)]) == (1,)
+    assert KIND.place(own, [part(2500, 2800), part(2500, 2800)]) == ()
+    assert KIND.place(Whereabouts(), [part(0, 1)]) == ()
 
 
 def test_advice_on_recording(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import PurePath
 from typing import cast
 
@@ -21,18 +21,19 @@ from traceanalyzer.config import Config
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.contract import Evidence, Whereabouts
-from traceanalyzer.evidence.placing import marks_shared, why_not
+from traceanalyzer.evidence.placing import contradiction, marks_shared, why_not
 from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.model.trace import EPOCH_NS, Input
 from traceanalyzer.result.captures.capture import Value
-from traceanalyzer.result.document import EvidenceInfo
+from traceanalyzer.result.document import EvidenceInfo, Finding
 from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
 from traceanalyzer.vocabulary.levels import LOW
 from traceanalyzer.workers import map_parts
 
 _TIMED = ("gpu_ops", "api_calls", "host_ranges")
+_NO_CLOCK = "its times are on no clock that the trace has: they are not compared with it"
 
 
 @dataclass(frozen=True)
@@ -72,30 +73,64 @@ def place_evidence(
     notes = []
     for file, (own, _), count in zip(files, found[len(traces) :], rows, strict=True):
         kind = kind_named(file.input.format)
-        at = kind.place(own, wheres) if traces else None
-        note = None
-        if (
-            at is not None
-            and not kind.several
-            and any(one.part.input.format == kind.name for one in beside.get(at, ()))
-        ):
-            at, note = None, "another file of its kind is beside the same trace"
-        if at is None:
+        free = [at for at in range(len(traces)) if kind.several or not _is_beside(kind, beside.get(at, ()))]
+        at_all, why = _placed(kind, file, own, traces, wheres, config)
+        chosen = [at for at in at_all if at in free]
+        if not chosen:
+            note = None
             if traces:
-                note = note or why_not(own, wheres)
+                note = "another file of its kind is beside the same trace" if at_all else why
                 notes.append((file.input.path, note))
             alone.append(with_beside(file, []))
             told.append(_info(file, count, file.input.rank, None, None, None, None, note))
-            continue
-        clock, shift, error = _clock(kind, file, traces[at], config, offsets)
-        words = marks_shared(own, wheres[at])
-        beside.setdefault(at, []).append(Beside(file, shift, words, error))
-        note = (
-            None if shift is not None else "its times are on no clock that the trace has: they are not compared with it"
-        )
-        told.append(_info(file, count, traces[at].input.rank, words, clock, shift, error, note))
+        for at in chosen:
+            clock, shift, error = _clock(kind, file, traces[at], config, offsets)
+            words = marks_shared(own, wheres[at])
+            beside.setdefault(at, []).append(Beside(file, shift, words, error))
+            told.append(
+                _info(
+                    file, count, traces[at].input.rank, words, clock, shift, error, _NO_CLOCK if shift is None else None
+                )
+            )
     placed = [with_beside(part, beside[at]) if at in beside else part for at, part in enumerate(traces)]
     return Placed(placed, alone, told, _health(notes))
+
+
+@dataclass(frozen=True)
+class _WhenAsked:
+    """The tables of a part, which are read when the first is asked for: most kinds ask for none."""
+
+    part: Part
+    config: Config
+
+    @cached_property
+    def tables(self) -> Tables:
+        return self.part.catalog(self.config)
+
+    def table(self, name: str) -> pa.Table:
+        return self.tables.table(name)
+
+
+def _is_beside(kind: Evidence, there: Iterable[Beside]) -> bool:
+    return any(one.part.input.format == kind.name for one in there)
+
+
+def _placed(
+    kind: Evidence, file: Part, own: Whereabouts, traces: Sequence[Part], wheres: Sequence[Whereabouts], config: Config
+) -> tuple[Sequence[int], str]:
+    """The positions of the traces that a file is beside: what it holds keeps it from some, and tells where nothing else does; and why
+    it is beside none, in words that follow a colon."""
+    if not traces:
+        return (), ""
+    mine = _WhenAsked(file, config)
+    fits = [kind.fits(mine, _WhenAsked(part, config)) for part in traces]
+    possible = [at for at, fit in enumerate(fits) if fit is not False]
+    if chosen := kind.place(own, [wheres[at] for at in possible]):
+        return [possible[at] for at in chosen], ""
+    same = [at for at in possible if fits[at] and contradiction(own, wheres[at]) is None]
+    if same and (kind.spans or len(same) == 1):
+        return same, ""
+    return (), why_not(own, wheres) if possible else "what it holds is of another run than the traces"
 
 
 def _by_path(offsets: Mapping[str, int], paths: Sequence[str]) -> dict[str, int]:
@@ -205,6 +240,14 @@ def _clock(
     else:
         return None, None, None
     return ("--offset", shift + given, error) if given is not None else (by, shift, error)
+
+
+def headlines(kinds: Iterable[str], rules: Sequence[Rule], findings: Sequence[Finding], tables: Tables) -> list[str]:
+    """What kinds of evidence show about which no rule found anything, as sentences without their stops."""
+    found = {finding.rule for finding in findings}
+    of = sorted(map(kind_named, set(kinds)), key=lambda kind: -kind.priority)
+    silent = (kind for kind in of if not found & {rule.id for rule in rules_about(rules, [kind.name], alone=True)})
+    return [said for kind in silent if (said := kind.headline(tables))]
 
 
 def measured(kind: Evidence, tables: Tables) -> Iterator[tuple[str, Value]]:

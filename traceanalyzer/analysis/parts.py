@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -13,8 +13,11 @@ import pyarrow.compute as pc
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
+from traceanalyzer.errors import ConfigError
+from traceanalyzer.evidence.contract import Evidence
 from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.placed import PLACED
+from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.stores.parts import Part as Files
 from traceanalyzer.model.stores.store import Edition, read_part
 from traceanalyzer.model.trace import Input, Trace
@@ -109,10 +112,11 @@ def together(trace: Trace, beside: Sequence[Beside]) -> Trace:
     rows: list[tuple[object, ...]] = []
     for file in beside:
         found, given = file.part.read(), file.part.input
-        own = next(kind for kind in kinds_of(EVIDENCE) if kind.name == given.format).tables
-        for spec in own:
-            placed = _placed(found.table(spec.name), one.ordinal, file.shift_ns or 0)
-            tables[spec.name] = frames.concatenated([tables[spec.name], placed]) if spec.name in tables else placed
+        kind = next(kind for kind in kinds_of(EVIDENCE) if kind.name == given.format)
+        own = {spec.name: _placed(found.table(spec.name), one.ordinal, file.shift_ns or 0) for spec in kind.tables}
+        for name, more in own.items():
+            tables[name] = frames.concatenated([tables[name], more]) if name in tables else more
+        tables |= _enriched(kind, Trace(found.inputs, own), Trace(trace.inputs, tables), file.shift_ns is not None)
         tables["health"] = pa.concat_tables([tables["health"], _notes(found.table("health"), one.ordinal)])
         rows.append(
             (one.ordinal, given.format, given.path, file.placed_by, file.shift_ns is not None, file.clock_error_ns)
@@ -123,6 +127,17 @@ def together(trace: Trace, beside: Sequence[Beside]) -> Trace:
         pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), PLACED.schema, strict=True)
     ]
     return Trace(trace.inputs, {**tables, PLACED.name: pa.table(columns, schema=PLACED.schema)})
+
+
+def _enriched(kind: Evidence, own: Trace, trace: Trace, on_clock: bool) -> Mapping[str, pa.Table]:
+    """The event tables that a kind makes anew. Raises ConfigError for what is no such table."""
+    made = kind.enrich(own, trace, on_clock)
+    for name, table in made.items():
+        if name not in EVENT_TABLES or table.schema != EVENT_TABLES[name].schema:
+            raise ConfigError(
+                f"the kind of evidence '{kind.name}' gives '{name}', which is no event table of traces as declared"
+            )
+    return made
 
 
 def _placed(rows: pa.Table, ordinal: int, shift: int) -> pa.Table:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.analysis.evidence import rules_about
+from traceanalyzer.analysis.evidence import headlines, rules_about
 from traceanalyzer.analysis.examine import Examination, about_the_job
 from traceanalyzer.analysis.job import job_of
 from traceanalyzer.analysis.join import Join, gpu_names
@@ -142,11 +142,14 @@ def job_result(
         evidence=list(evidence),
     )
     if evidence and not result.inputs:
-        return replace(result, verdict=verdict_on_evidence(result, first_sentences))
+        said = headlines((one.kind for one in evidence), rules, result.findings, tables)
+        return replace(result, verdict=verdict_on_evidence(result, first_sentences, said))
     verdict = with_outside(result.verdict, result.recordings, result.findings)
-    about = {rule.id for rule in rules_about(rules, {one.kind for one in evidence if one.placed_by}, alone=True)}
+    kinds = {one.kind for one in evidence if one.placed_by}
+    about = {rule.id for rule in rules_about(rules, kinds, alone=True)}
     told_of = [finding for finding in result.findings if finding.rule in about]
-    return replace(result, verdict=with_evidence(verdict, told_of, first_sentences))
+    said = headlines(kinds, rules, result.findings, tables)
+    return replace(result, verdict=with_evidence(verdict, told_of, first_sentences, said))
 
 
 def job_tables(parts: Sequence[Examination], join: Join, health: pa.Table) -> Catalog:

@@ -37,6 +37,16 @@ def place(own: Whereabouts, parts: Sequence[Whereabouts]) -> int | None:
     return None
 
 
+def places(own: Whereabouts, parts: Sequence[Whereabouts]) -> list[int]:
+    """The positions of all parts that `own` is of, as the log of a node is of all its ranks: which share what tells most of what it
+    shares with any of them, and are contradicted by nothing."""
+    possible = [at for at, part in enumerate(parts) if not contradiction(own, part)]
+    for agree in (_same_rank, _same_process, _same_gpu, _same_time):
+        if told := [at for at in possible if agree(own, parts[at])]:
+            return told
+    return []
+
+
 def marks_shared(own: Whereabouts, part: Whereabouts) -> str:
     """What the file and the part have in common, in words."""
     return ", ".join(_shared(own, part)) or "what its kind knows of it"

@@ -44,7 +44,7 @@ def _lines(block: Block) -> Iterator[str]:
         yield from wrap(printable(" ".join(block.text.split())), "", "")
     elif isinstance(block, Grid):
         yield from _grid_lines(block)
-    elif said := _most(block):
+    elif isinstance(block, Levels | Flame) and (said := _most(block)):
         yield from wrap(printable(f"{block.title}: {said}."), "", "  ")
 
 
@@ -61,7 +61,7 @@ def _blocks(block: Block) -> Iterator[str]:
             align = [LEFT if unit == "text" else RIGHT for _, unit in block.columns]
             yield f"**{text(block.title)}**{text(_more(block))}"
             yield table([text(title) for title, _ in block.columns], rows, align)
-    elif said := _most(block):
+    elif isinstance(block, Levels | Flame) and (said := _most(block)):
         yield f"{text(block.title)}: {text(said)}."
 
 
@@ -94,10 +94,11 @@ def _more(grid: Grid) -> str:
 
 
 def _most(block: Levels | Flame) -> str:
-    """The highest sum of all series, or the path that holds most."""
+    """The highest sum of all series, or value of series that are no sum, or the path that holds most."""
     if isinstance(block, Levels):
-        sums = [sum(values) for values in zip(*(values for _, values in block.series), strict=True)]
-        return f"at most {_amount(max(sums), block.unit)}" if sums else ""
+        total = sum if block.stacked else max
+        each = [total(values) for values in zip(*(values for _, values in block.series), strict=True)]
+        return f"at most {_amount(max(each), block.unit)}" if each else ""
     paths = [(amount, path) for path, amount in block.paths if amount > 0 and path]
     if not paths:
         return ""

@@ -41,7 +41,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Levels:
-    """Values over time, one series on top of the other: each holds from its time to the next one's.
+    """Values over time: each holds from its time to the next one's. Series are on top of each other if `stacked`.
 
     `times_ns` has n values, and so has each of `series`; `marks` are moments worth a label (a peak), `spans` stretches below (steps).
     """
@@ -52,6 +52,31 @@ class Levels:
     series: Sequence[tuple[str, Sequence[int]]]
     marks: Sequence[Mark] = ()
     spans: Sequence[Mark] = ()
+    stacked: bool = True
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a Scatter; `weight`, such as a time in ns, is how large it is drawn."""
+
+    label: str
+    x: float
+    y: float
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Points in a plane of logarithmic axes and lines over them, such as a roofline: all values are above 0.
+
+    `x` and `y` are what the axes say, units in it ("FLOP per byte"); a line has a name and its points from left to right.
+    """
+
+    title: str
+    x: str
+    y: str
+    points: Sequence[Point]
+    lines: Sequence[tuple[str, Sequence[tuple[float, float]]]] = ()
 
 
 @dataclass(frozen=True)
@@ -63,7 +88,7 @@ class Flame:
     paths: Sequence[tuple[Sequence[str], int]]
 
 
-Block = Words | Grid | Levels | Flame
+Block = Words | Grid | Levels | Scatter | Flame
 
 
 @dataclass(frozen=True)

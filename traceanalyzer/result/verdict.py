@@ -179,23 +179,26 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
     return Verdict(left.bound_by, f"{said}; in the {length} left, {within(left.headline)}")
 
 
-def verdict_on_evidence(result: Result, first_sentences: Mapping[str, str]) -> Verdict:
+def verdict_on_evidence(result: Result, first_sentences: Mapping[str, str], headlines: Sequence[str]) -> Verdict:
     """The verdict where no trace was given, so that there is no time to be bound by anything; `first_sentences` of the findings by
-    message, without their stops."""
+    message, and `headlines` of what is shown where nothing was found, without their stops."""
     if (grave := next((note for note in result.health if note.severity == HIGH), None)) is not None:
         return Verdict(UNKNOWN.name, unjudged_headline(grave.message))
     if not any(one.rows for one in result.evidence):
         return Verdict(UNKNOWN.name, NOTHING_READ)
     if worst := [finding for level in reversed(SEVERITIES) for finding in result.findings if finding.severity == level]:
         return Verdict(UNKNOWN.name, f"{first_sentences[worst[0].message]}.")
-    return Verdict(UNKNOWN.name, "Nothing worth fixing was found.")
+    return Verdict(UNKNOWN.name, " ".join(f"{one}." for one in headlines) or "Nothing worth fixing was found.")
 
 
-def with_evidence(verdict: Verdict, about: Sequence[Finding], first_sentences: Mapping[str, str]) -> Verdict:
-    """The verdict, with a sentence more on what evidence beside the traces tells: the gravest of the findings `about` it."""
+def with_evidence(
+    verdict: Verdict, about: Sequence[Finding], first_sentences: Mapping[str, str], headlines: Sequence[str]
+) -> Verdict:
+    """The verdict, with a sentence more on what evidence beside the traces tells: the gravest of the findings `about` it, else its
+    `headlines`."""
     worst = next((one for level in reversed(SEVERITIES) for one in about if one.severity == level), None)
     if worst is None:
-        return verdict
+        return replace(verdict, headline=" ".join([verdict.headline, *(f"{one}." for one in headlines)]))
     said = first_sentences[worst.message]
     if said.lower() in verdict.headline.lower():
         return verdict
