@@ -1,0 +1,147 @@
+"""The cells of a table as columns: times in ns, sizes in bytes, numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.evidence.operator_tables.reading.lines import Lines
+from traceanalyzer.evidence.operator_tables.tables import AVERAGES
+
+_HOST = "CPU"
+_TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
+_SIZES = {unit: float(1 << 10 * power) for power, unit in enumerate(("b", "kb", "mb", "gb", "tb"))}
+_FLOPS = re.compile(r"total ([kmgtpe]?)flops")
+_THOUSANDS = {letter: 1000.0**power for power, letter in enumerate(("", "k", "m", "g", "t", "p", "e"))}
+_MOST = float(1 << 62)
+_TIME = r"^(?P<number>-?[0-9]+(?:\.[0-9]+)?) ?(?P<unit>ns|us|µs|μs|ms|s)$"
+_SIZE = r"^(?P<number>-?[0-9]+(?:\.[0-9]+)?) ?(?P<unit>[bB]|[kmgtKMGT][bB])$"
+_DTYPES = {"calls": pa.int64(), "flops": pa.float64()}
+
+
+@dataclass(frozen=True)
+class Averages:
+    """The rows of one table, as declared but for rank, file and table; what its device is called; how many `cells` could not be read,
+    and the first of them."""
+
+    rows: pa.Table
+    device: str | None
+    cells: int
+    first: str | None
+
+
+def averages_of(lines: Lines) -> Averages:
+    """The table that a text holds."""
+    meanings = [_meaning(name) for name in lines.columns]
+    count = len(lines.rows)
+    read = _Cells()
+    data: dict[str, pa.Array] = {}
+    for at, (column, device, scale) in enumerate(meanings):
+        if column is None or column in data:
+            continue
+        data[column] = read.column(column, pa.array([row[at] for row in lines.rows], pa.string()), scale)
+    devices = [device for column, device, _ in meanings if device and column in data]
+    for one in AVERAGES.schema:
+        if one.name not in data and one.name not in ("rank", "file", "table", "position", "on_device"):
+            data[one.name] = pa.nulls(count, one.type)
+    data["position"] = pa.array(range(count), pa.int64())
+    data["on_device"] = _on_device(data)
+    names = [one.name for one in AVERAGES.schema if one.name in data]
+    return Averages(pa.table({name: data[name] for name in names}), devices[0] if devices else None, read.lost, read.first)
+
+
+def time_of(text: str) -> int | None:
+    """A time as the totals below a table are written, in ns; None for anything else."""
+    value = _Cells().column("self_host", pa.array([text], pa.string()), 1.0)[0].as_py()
+    return value if isinstance(value, int) else None
+
+
+def _meaning(column: str) -> tuple[str | None, str | None, float]:
+    """Column of the rows, what its device is called where it is one of a device's, and what a number in it stands for."""
+    name = column.lower().strip()
+    if name == "name":
+        return "name", None, 1.0
+    if name in ("# of calls", "number of calls"):
+        return "calls", None, 1.0
+    if name == "input shapes":
+        return "shapes", None, 1.0
+    if name == "source location":
+        return "place", None, 1.0
+    if found := _FLOPS.fullmatch(name):
+        return "flops", None, _THOUSANDS[found[1]]
+    if name.endswith("%") or name.endswith("time avg"):
+        return None, None, 1.0
+    if found := re.fullmatch(r"(self )?(\w+) mem", name):
+        whose = "host" if found[2].upper() == _HOST else "device"
+        return f"{'self_' if found[1] else ''}{whose}_memory", None, 1.0
+    # Before PyTorch 1.7 what an operator took itself was called "Self CPU total".
+    if found := re.fullmatch(r"self (\w+)(?: total)?", name):
+        return _of(found[1], "self_host", "self_device")
+    if found := re.fullmatch(r"(\w+) total", name):
+        return _of(found[1], "host_total", "device_total")
+    return None, None, 1.0
+
+
+def _of(word: str, host: str, device: str) -> tuple[str, str | None, float]:
+    return (host, None, 1.0) if word.upper() == _HOST else (device, word.upper(), 1.0)
+
+
+class _Cells:
+    """Texts to values of a column; what is no value of it becomes null and is counted."""
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self.first: str | None = None
+
+    def column(self, name: str, texts: pa.Array, scale: float) -> pa.Array:
+        if name in ("name", "place"):
+            return pc.if_else(pc.equal(texts, ""), None if name == "place" else "", texts).dictionary_encode()
+        if name == "shapes":
+            return texts
+        if name == "calls":
+            return self._kept(texts, _whole(texts))
+        if name == "flops":
+            absent = pc.is_in(texts, pa.array(["--", "", "0"]))
+            return self._kept(texts, _decimal(texts, scale), absent)
+        pattern, units = (_SIZE, _SIZES) if name.endswith("memory") else (_TIME, _TIMES)
+        parts = pc.extract_regex(texts, pattern)
+        unit = pc.utf8_lower(pc.struct_field(parts, "unit"))
+        factor = pa.array(list(units.values()), pa.float64()).take(pc.index_in(unit, pa.array(list(units))))
+        number = pc.multiply(pc.struct_field(parts, "number").cast(pa.float64()), factor)
+        return self._kept(texts, _int64(number))
+
+    def _kept(self, texts: pa.Array, values: pa.Array, absent: pa.Array | None = None) -> pa.Array:
+        wrong = pc.is_null(values)
+        if absent is not None:
+            wrong = pc.and_(wrong, pc.invert(absent))
+        if lost := pc.sum(wrong).as_py() or 0:
+            self.lost += lost
+            self.first = self.first or str(texts.filter(wrong)[0].as_py())[:80]
+        return values
+
+
+def _whole(texts: pa.Array) -> pa.Array:
+    good = pc.match_substring_regex(texts, r"^[0-9]{1,18}$")
+    return pc.if_else(good, texts, None).cast(pa.int64())
+
+
+def _decimal(texts: pa.Array, scale: float) -> pa.Array:
+    good = pc.match_substring_regex(texts, r"^[0-9]{1,30}(?:\.[0-9]+)?$")
+    return pc.multiply(pc.if_else(good, texts, None).cast(pa.float64()), scale)
+
+
+def _int64(numbers: pa.Array) -> pa.Array:
+    fits = pc.less(pc.abs(numbers), _MOST)
+    return pc.round(pc.if_else(fits, numbers, None)).cast(pa.int64())
+
+
+def _on_device(data: dict[str, pa.Array]) -> pa.Array:
+    """Rows that take time of the device and none of the host: the device's own events, which profilers of PyTorch 1.8 and later list."""
+    host = [pc.fill_null(data[name], 0) for name in ("self_host", "host_total")]
+    device = pc.fill_null(data["self_device"], 0)
+    none = pc.and_(pc.equal(host[0], 0), pc.equal(host[1], 0))
+    known = pc.or_(pc.is_valid(data["self_host"]), pc.is_valid(data["host_total"]))
+    return pc.and_(pc.and_(none, known), pc.greater(device, 0))
