@@ -157,6 +157,13 @@ HOST_RANGES = TableSpec(
         ),
         Column("shapes", pa.string(), None, "input shapes as recorded (JSON)"),
         Column("dtypes", pa.string(), None, "input types as recorded (JSON)"),
+        Column(
+            "arguments",
+            NAME,
+            None,
+            "JSON: of convolutions and attention the values of inputs that are no tensors, as recorded; of compiled kernels what their "
+            "compiler says that they compute and move; null for others",
+        ),
         Column("sequence", pa.int64(), None, "autograd sequence number; null when absent"),
         Column("external_id", pa.int64(), None, "id that API calls and GPU operations refer to"),
         Column(
