@@ -89,7 +89,8 @@ def place_evidence(
             beside.setdefault(at, []).append(Beside(file, shift, words, error))
             told.append(
                 _info(
-                    file, count, traces[at].input.rank, words, clock, shift, error, _NO_CLOCK if shift is None else None
+                    *(file, count, traces[at].input.rank, words, clock, shift, error),
+                    _NO_CLOCK if shift is None and _has_moments(kind) else None,
                 )
             )
     placed = [with_beside(part, beside[at]) if at in beside else part for at, part in enumerate(traces)]
@@ -109,6 +110,10 @@ class _WhenAsked:
 
     def table(self, name: str) -> pa.Table:
         return self.tables.table(name)
+
+
+def _has_moments(kind: Evidence) -> bool:
+    return any(map(_is_time, (name for spec in kind.tables for name in spec.schema.names)))
 
 
 def _is_beside(kind: Evidence, there: Iterable[Beside]) -> bool:

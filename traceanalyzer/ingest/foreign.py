@@ -33,7 +33,6 @@ _STARTS: tuple[tuple[str, str], ...] = (
     ),
     (r"# (?:HELP|TYPE) ", "metrics in the format of Prometheus, which name no kernels; {record}"),
     (r"\S.{0,40}? +\d+ (?:\[\d+\] )?\s*\d+\.\d+: +\d+ ", "output of perf script, which holds no GPU work; {record}"),
-    (r"[-\s]*(?:Name\s.{0,80}Self CPU)", "a table of key_averages, which holds sums and no times; {record}"),
     (
         r"\"ID\",\"Process ID\"",
         "a table of Nsight Compute, which times single kernels and not the run; record it with nsys profile",
@@ -42,10 +41,6 @@ _STARTS: tuple[tuple[str, str], ...] = (
 # What the start of JSON must hold, and what it then is.
 _JSON: tuple[tuple[str, str], ...] = (
     (r"speedscope\.app/file-format-schema", "a speedscope profile, which holds no GPU work"),
-    (
-        r"\"schema\"\s*:\s*\"[^\"]*chakra|\[pytorch\|profiler\|execution_trace",
-        "an execution trace of PyTorch, which holds no times",
-    ),
     (r"^\s*\[\s*\[\s*(?:-?\d|\[)", "a memory timeline of PyTorch, which holds no GPU work"),
     (r"\"pg_config\"\s*:|\"nccl_version\"\s*:", "a dump of the NCCL flight recorder, which holds no kernels"),
     (

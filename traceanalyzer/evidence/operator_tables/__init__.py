@@ -9,7 +9,6 @@ import pyarrow as pa
 from traceanalyzer.evidence.contract import Evidence, Figure, Marks, Role, Whereabouts
 from traceanalyzer.evidence.operator_tables.derived_tables import DERIVED
 from traceanalyzer.evidence.operator_tables.tables import TABLES
-from traceanalyzer.evidence.placing import contradiction
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import Progress, Sink
 from traceanalyzer.model.derived import Derived
@@ -54,7 +53,7 @@ class OperatorTables(Evidence):
         """As of any kind, else by the process alone: an execution trace names no host."""
         if found := super().place(own, parts):
             return found
-        same = [at for at, part in enumerate(parts) if own.pids & part.pids and not contradiction(own, part)]
+        same = [at for at, part in enumerate(parts) if own.pids & part.pids]
         return same if len(same) == 1 else ()
 
     def fits(self, own: Tables, trace: Tables) -> bool | None:

@@ -83,7 +83,9 @@ class _Numbering:
         for batch in rows.select(["name"] if "name" in rows.column_names else []).to_batches():
             self._sum = zlib.crc32(repr(batch.slice(0, 64).to_pylist()).encode(), self._sum)
         self._sum = zlib.crc32(f"{table} {rows.num_rows}".encode(), self._sum)
-        self._waiting.append((spec, rows.append_column("table", pa.repeat(pa.scalar(table, pa.int32()), rows.num_rows))))
+        self._waiting.append(
+            (spec, rows.append_column("table", pa.repeat(pa.scalar(table, pa.int32()), rows.num_rows)))
+        )
 
     def flush(self, sink: Sink) -> None:
         for spec, rows in self._waiting:
@@ -118,14 +120,16 @@ def _add_averages(sink: Sink, table: int, lines: Lines, numbering: _Numbering) -
     }
     schema = pa.schema([one for one in TOTALS.schema if one.name in row])
     numbering.add(TOTALS, table, pa.Table.from_pylist([row], schema))
-    return averages.rows.num_rows
+    return int(averages.rows.num_rows)
 
 
 def _read_nodes(source: Source, sink: Sink, progress: Progress) -> Marks:
     found = nodes_of(source, progress)
     _say(sink, found)
     nodes = [node for node in found.nodes if not node.name.startswith(_ROOT)]
-    number = zlib.crc32(f"{found.schema} {found.pid} {len(nodes)} {[n.name for n in nodes[:64]]}".encode("utf-8", "replace"))
+    number = zlib.crc32(
+        f"{found.schema} {found.pid} {len(nodes)} {[n.name for n in nodes[:64]]}".encode("utf-8", "replace")
+    )
     threads: set[int | None] = set()
     for at in range(0, len(nodes), _BATCH):
         rows = [_row(node) for node in nodes[at : at + _BATCH]]
@@ -166,6 +170,8 @@ def _row(node: Node) -> dict[str, Any]:
     values = told.values if told else NO_RAW
     wanted = kineto_inputs.WITH_ARGUMENTS.search(node.name)
     return {
+        "node": _integer(node.id),
+        "parent": _integer(node.parent if node.ctrl_deps is None else node.ctrl_deps),
         "record_function": _integer(attributes.get("rf_id", node.rf_id)) or None,
         "name": node.name[:_MOST_NAME],
         "operator": scope is None or scope in OP_SCOPES,

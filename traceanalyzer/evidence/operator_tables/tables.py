@@ -49,16 +49,27 @@ AVERAGES = TableSpec(
         _count("calls", "calls of it"),
         _time("self_host", "time on the host without what it calls; null when there is no such column"),
         _time("host_total", "time on the host; null as above"),
-        _time("self_device", "time of the device's work that it started itself, or of the device's event; null as above"),
+        _time(
+            "self_device", "time of the device's work that it started itself, or of the device's event; null as above"
+        ),
         _time("device_total", "time of the device's work that it and what it calls started; null as above"),
         _bytes("host_memory", "host memory allocated less freed; null as above"),
         _bytes("self_host_memory", "the same without what it calls"),
         _bytes("device_memory", "device memory allocated less freed; null as above"),
         _bytes("self_device_memory", "the same without what it calls"),
-        Column("flops", pa.float64(), "count", "floating-point operations of all calls, as PyTorch counts; null without"),
+        Column(
+            "flops", pa.float64(), "count", "floating-point operations of all calls, as PyTorch counts; null without"
+        ),
         Column("shapes", pa.string(), None, "input shapes as written; null when rows are not told apart by them"),
         Column("place", NAME, None, "innermost source line of its stack; null when not recorded"),
         Column("on_device", pa.bool_(), None, "true: an event of the device, which takes no time of the host"),
+        Column(
+            "class",
+            NAME,
+            None,
+            "of the device: kernel, communication, memcpy, memset or range; of the host: launch, sync, copy, memory, event (calls), "
+            "step or operator",
+        ),
     ),
 )
 
@@ -69,7 +80,9 @@ TOTALS = TableSpec(
         rank_column(),
         file_column(),
         _table(),
-        Column("device", NAME, None, "what the table calls the device: CUDA, XPU, ...; null without columns of a device"),
+        Column(
+            "device", NAME, None, "what the table calls the device: CUDA, XPU, ...; null without columns of a device"
+        ),
         _count("rows", "rows of it"),
         _time("host_total", "time of all on the host, each once; null when not said"),
         _time("device_total", "time of all work of the device; null when not said"),
@@ -84,7 +97,11 @@ NODES = TableSpec(
     (
         rank_column(),
         file_column(),
-        Column("record_function", pa.int64(), None, "id that a Kineto trace of the same run has it by; null when absent"),
+        Column("node", pa.int64(), None, "id of it in the execution trace; null when absent"),
+        Column("parent", pa.int64(), None, "id of what it ran in, a thread's root at the top; null when absent"),
+        Column(
+            "record_function", pa.int64(), None, "id that a Kineto trace of the same run has it by; null when absent"
+        ),
         Column("name", NAME, None, "operator, or range that the program marks"),
         Column("operator", pa.bool_(), None, "true: an operator or a function of the backward pass; false: a range"),
         Column("thread", pa.int64(), None, "thread of it, as PyTorch numbers threads"),

@@ -10,8 +10,13 @@ import pyarrow.compute as pc
 
 from traceanalyzer.evidence.operator_tables.reading.lines import Lines
 from traceanalyzer.evidence.operator_tables.tables import AVERAGES
+from traceanalyzer.ingest.rows import classify
 
 _HOST = "CPU"
+_PLAIN = {
+    **{"name": "name", "# of calls": "calls", "number of calls": "calls"},
+    **{"input shapes": "shapes", "source location": "place"},
+}
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 _SIZES = {unit: float(1 << 10 * power) for power, unit in enumerate(("b", "kb", "mb", "gb", "tb"))}
 _FLOPS = re.compile(r"total ([kmgtpe]?)flops")
@@ -19,7 +24,9 @@ _THOUSANDS = {letter: 1000.0**power for power, letter in enumerate(("", "k", "m"
 _MOST = float(1 << 62)
 _TIME = r"^(?P<number>-?[0-9]+(?:\.[0-9]+)?) ?(?P<unit>ns|us|µs|μs|ms|s)$"
 _SIZE = r"^(?P<number>-?[0-9]+(?:\.[0-9]+)?) ?(?P<unit>[bB]|[kmgtKMGT][bB])$"
-_DTYPES = {"calls": pa.int64(), "flops": pa.float64()}
+_STEP = "ProfilerStep"
+_OTHER_LAUNCH = re.compile(r"(?:ur|ze|mu|aclrt|cnrt|cn)[A-Z]\w*Launch")
+"""Calls of other makers' runtimes that launch work."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +46,21 @@ def averages_of(lines: Lines) -> Averages:
     count = len(lines.rows)
     read = _Cells()
     data: dict[str, pa.Array] = {}
-    for at, (column, device, scale) in enumerate(meanings):
+    for at, (column, _, scale) in enumerate(meanings):
         if column is None or column in data:
             continue
         data[column] = read.column(column, pa.array([row[at] for row in lines.rows], pa.string()), scale)
     devices = [device for column, device, _ in meanings if device and column in data]
     for one in AVERAGES.schema:
-        if one.name not in data and one.name not in ("rank", "file", "table", "position", "on_device"):
+        if one.name not in data and one.name not in ("rank", "file", "table", "position", "on_device", "class"):
             data[one.name] = pa.nulls(count, one.type)
     data["position"] = pa.array(range(count), pa.int64())
     data["on_device"] = _on_device(data)
+    data["class"] = _classes(data["name"], data["on_device"])
     names = [one.name for one in AVERAGES.schema if one.name in data]
-    return Averages(pa.table({name: data[name] for name in names}), devices[0] if devices else None, read.lost, read.first)
+    return Averages(
+        pa.table({name: data[name] for name in names}), devices[0] if devices else None, read.lost, read.first
+    )
 
 
 def time_of(text: str) -> int | None:
@@ -62,18 +72,8 @@ def time_of(text: str) -> int | None:
 def _meaning(column: str) -> tuple[str | None, str | None, float]:
     """Column of the rows, what its device is called where it is one of a device's, and what a number in it stands for."""
     name = column.lower().strip()
-    if name == "name":
-        return "name", None, 1.0
-    if name in ("# of calls", "number of calls"):
-        return "calls", None, 1.0
-    if name == "input shapes":
-        return "shapes", None, 1.0
-    if name == "source location":
-        return "place", None, 1.0
     if found := _FLOPS.fullmatch(name):
         return "flops", None, _THOUSANDS[found[1]]
-    if name.endswith("%") or name.endswith("time avg"):
-        return None, None, 1.0
     if found := re.fullmatch(r"(self )?(\w+) mem", name):
         whose = "host" if found[2].upper() == _HOST else "device"
         return f"{'self_' if found[1] else ''}{whose}_memory", None, 1.0
@@ -82,7 +82,7 @@ def _meaning(column: str) -> tuple[str | None, str | None, float]:
         return _of(found[1], "self_host", "self_device")
     if found := re.fullmatch(r"(\w+) total", name):
         return _of(found[1], "host_total", "device_total")
-    return None, None, 1.0
+    return _PLAIN.get(name), None, 1.0
 
 
 def _of(word: str, host: str, device: str) -> tuple[str, str | None, float]:
@@ -139,9 +139,43 @@ def _int64(numbers: pa.Array) -> pa.Array:
 
 
 def _on_device(data: dict[str, pa.Array]) -> pa.Array:
-    """Rows that take time of the device and none of the host: the device's own events, which profilers of PyTorch 1.8 and later list."""
+    """Rows that take time of the device and none of the host: the device's own events, which PyTorch lists from 1.8 on."""
     host = [pc.fill_null(data[name], 0) for name in ("self_host", "host_total")]
     device = pc.fill_null(data["self_device"], 0)
     none = pc.and_(pc.equal(host[0], 0), pc.equal(host[1], 0))
     known = pc.or_(pc.is_valid(data["self_host"]), pc.is_valid(data["host_total"]))
     return pc.and_(pc.and_(none, known), pc.greater(device, 0))
+
+
+def _classes(names: pa.DictionaryArray, on_device: pa.Array) -> pa.DictionaryArray:
+    """What each row is. An annotation of the program is listed twice, of the host and of the device, where it spans what it started."""
+    device = on_device.to_pylist()
+    told = names.to_pylist()
+    host = {name for name, there in zip(told, device, strict=True) if not there}
+    known: dict[tuple[str, bool], str] = {}
+    found = []
+    for key in zip(told, device, strict=True):
+        if key not in known:
+            name, there = key
+            known[key] = _of_device(name, name in host) if there else _of_host(name)
+        found.append(known[key])
+    return pa.array(found, pa.string()).dictionary_encode()
+
+
+def _of_device(name: str, marked: bool) -> str:
+    if name.lower().startswith("memcpy"):
+        return "memcpy"
+    if name.lower().startswith("memset"):
+        return "memset"
+    if marked or name.startswith((_STEP, "nccl:")) or classify.is_annotation(name):
+        return "range"
+    return "communication" if classify.kernel_class(name) == classify.COMMUNICATION else "kernel"
+
+
+def _of_host(name: str) -> str:
+    if name.startswith(_STEP):
+        return "step"
+    found = classify.api_class(name)
+    if found == "other" and _OTHER_LAUNCH.match(name):
+        return "launch"
+    return found if found != "other" else "operator"

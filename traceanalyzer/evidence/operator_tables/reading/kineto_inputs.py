@@ -20,7 +20,7 @@ WITH_ARGUMENTS = re.compile(r"conv|attention|attn")
 
 @lru_cache(maxsize=1 << 14)
 def shapes_and_types(shapes: bytes, types: bytes) -> tuple[str | None, str | None]:
-    """"Input Dims" and "Input type" of a Kineto trace, as JSON; None for what cannot be told."""
+    """ "Input Dims" and "Input type" of a Kineto trace, as JSON; None for what cannot be told."""
     told, names = _items(shapes), _items(types)
     if told is None or names is None or len(told) != len(names) or not all(isinstance(one, str) for one in names):
         return None, None
@@ -33,7 +33,7 @@ def shapes_and_types(shapes: bytes, types: bytes) -> tuple[str | None, str | Non
 
 
 def arguments(values: bytes, types: bytes) -> str | None:
-    """"Concrete Inputs" of a Kineto trace, as JSON: an empty text for each tensor and for None."""
+    """ "Concrete Inputs" of a Kineto trace, as JSON: an empty text for each tensor and for None."""
     told, names = _items(values), _items(types)
     if told is None or names is None or len(told) != len(names):
         return None

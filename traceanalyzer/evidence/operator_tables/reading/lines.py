@@ -33,8 +33,8 @@ def tables_in(lines: Iterable[str]) -> Iterator[Lines]:
     """Each table once it is over."""
     reader: _Reader | None = None
     before = ""
-    for line in lines:
-        line = _COLOUR.sub("", line) if "\x1b" in line else line
+    for text in lines:
+        line = _COLOUR.sub("", text) if "\x1b" in text else text
         if "Name" in line and (found := HEADER.search(line)):
             if reader:
                 yield reader.table

@@ -33,7 +33,10 @@ class Attribute(msgspec.Struct, gc=False):
 class Node(msgspec.Struct, gc=False):
     """A node: what stands in it up to schema 1.0.1, and what later ones have in `inputs` and `attrs`."""
 
+    id: Number = None
     name: str = ""
+    parent: Number = None
+    ctrl_deps: Number = None
     rf_id: Number = None
     scope: Number = None
     tid: Number = None
