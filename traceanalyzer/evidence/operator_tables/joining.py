@@ -53,6 +53,8 @@ def enriched(own: Tables, trace: Tables) -> Mapping[str, pa.Table]:
         if name not in ranges.column_names or not ranges[name].null_count:
             continue
         told = nodes[name].combine_chunks().cast(pa.string()).take(rows)
+        if not pc.any(pc.and_(ranges[name].is_null(), told.is_valid())).as_py():
+            continue
         field = ranges.schema.field(name)
         filled = pc.coalesce(ranges[name].cast(pa.string()), told)
         filled = filled.dictionary_encode() if pa.types.is_dictionary(field.type) else filled

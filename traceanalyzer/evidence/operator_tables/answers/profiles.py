@@ -26,9 +26,12 @@ _KEYS = ("name", "class", "on_device")
 
 @dataclass(frozen=True)
 class Profile:
-    """What is known of one profile. `rows` has a row a name (and class) with the columns `NUMBERS`, `shaped` those of the table that
-    tells input shapes apart, None without one. `device` is what its device is called. `place` is its place among those of its file. `partial` says that
-    rows of one name were added up, of which the table may have left out some."""
+    """What is known of one profile.
+
+    `rows` has a row a name (and class) with the columns `NUMBERS`, `shaped` those of the table that tells input shapes apart, None
+    without one. `device` is what its device is called. `place` is its place among those of its file. `partial` says that rows of one
+    name were added up, of which the table may have left out some.
+    """
 
     rank: int
     file: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -121,7 +122,7 @@ def _pieces(text: bytes) -> Nodes:
     schema, pid = _SCHEMA.search(text[:4096]), _PID.search(text[:4096])
     found = Nodes(schema[1].decode("utf-8", "replace") if schema else "", int(pid[1]) if pid else None, mended=mended)
     starts = [one.start() for one in _STARTS.finditer(text)]
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+    for start, end in pairwise([*starts, len(text)]):
         node = _one(text[start:end])
         if node is None:
             found.lost += 1
