@@ -21,6 +21,7 @@ from benchmarks.page import page
 from benchmarks.ranks import ranks
 from benchmarks.snapshots import snapshots
 from benchmarks.stacks import stacks
+from benchmarks.tables import tables
 from benchmarks.tile import tile
 
 FIXTURE = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
@@ -82,6 +83,7 @@ def main() -> None:
         nsys(Path(folder))
         ranks(Path(folder))
         snapshots(Path(folder))
+        tables(Path(folder))
         growth(Path(folder))
         page(Path(folder))
         stacks(Path(folder))

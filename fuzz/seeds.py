@@ -10,6 +10,7 @@ from pathlib import Path
 
 import traceanalyzer as ta
 from tests.evidence import memory_snapshots as made
+from tests.evidence.operator_tables import made as tables
 from tests.nsys import nsys_export as export
 from tests.support.chrome import AROUND, every_kind, random_run
 from traceanalyzer.engine.rules.library import rule_files
@@ -24,6 +25,9 @@ KINETO_WORDS = """
 """
 STORE_WORDS = "schema_version inputs parts tables rows sha256 null -1 PAR1 ARROW1"
 SNAPSHOT_WORDS = "segments device_traces blocks frames address size requested_size state time_us action alloc free_completed oom NaN -1"
+TABLE_WORDS = (
+    "Name Self CPU CUDA XPU total % Mem # of Calls Input Shapes Total FLOPs us ms s -- ... schema nodes attrs rf_id nan"
+)
 RULE_WORDS = """
     id: slug: title: status: category: after: why: requires: params: from: where: group_by: metrics: having: scope: order_by: limit:
     severity: claims: saving: message: recommend: tests: false_positives: gaps gpu_ops sum(duration) count() concat & * << !! {} [] | >
@@ -107,6 +111,18 @@ def memory_snapshot() -> dict[str, bytes]:
         "code": pickle.dumps(made.snapshot([{"device": Path}])),  # type: ignore[dict-item]
         "circle": pickle.dumps(made.snapshot(circle, circle)),  # type: ignore[arg-type]
         "memo": b"\x80\x04}\x8c\x08segments]r\xff\xff\xff\x7fs.",
+    }
+
+
+def operator_tables() -> dict[str, bytes]:
+    nodes = [tables.product(4, 2, 3), tables.product(3, 1, name="aten::matmul")]
+    shaped = [(*row, "[[8, 16], [16, 4]]", "1.5") for row in tables.ROWS]
+    return {
+        "plain": tables.table().encode(),
+        "shapes": tables.table(shaped, (*tables.COLUMNS, "Input Shapes", "Total MFLOPs")).encode(),
+        "log": (tables.table(prefix="[rank0]: ") + tables.table(tables.ROWS[:2], totals=())).encode(),
+        "nodes": json.dumps(tables.execution(nodes)).encode(),
+        "old": json.dumps(tables.execution(list(map(tables.old_node, nodes)), "1.0.1")).encode(),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.contract import Marks
 from traceanalyzer.evidence.operator_tables.reading import kineto_inputs
-from traceanalyzer.evidence.operator_tables.reading.averages import averages_of, time_of
+from traceanalyzer.evidence.operator_tables.reading.averages import averages_of, device_of, time_of
 from traceanalyzer.evidence.operator_tables.reading.content import form_of
 from traceanalyzer.evidence.operator_tables.reading.lines import Lines, tables_in
 from traceanalyzer.evidence.operator_tables.reading.nodes import NO_RAW, Node, Nodes, Values, nodes_of
@@ -39,17 +39,15 @@ def read_tables(source: Source, sink: Sink, progress: Progress) -> Marks:
 
 
 def _read_averages(source: Source, sink: Sink, progress: Progress) -> Marks:
+    written = _Written(sink)
     with source.open(progress) as stream:
         text = io.TextIOWrapper(io.BufferedReader(_Raw(stream)), encoding="utf-8-sig", errors="replace", newline=None)
-        numbering = _Numbering(text)
-        rows = 0
-        for table, lines in enumerate(tables_in(numbering)):
-            rows += _add_averages(sink, table, lines, numbering)
+        for table, lines in enumerate(tables_in(text)):
+            written.take(table, lines)
         if stream.damage:
             sink.health(NOT_ALL_READ, MEDIUM, f"the text that holds the profiler's table: {stream.damage}")
-    if not rows:
+    if not written.finish():
         raise InputError(f"{source.path}: a table of PyTorch's profiler without a row; print it again")
-    numbering.flush(sink)
     return Marks(producer=AVERAGES_PRODUCER)
 
 
@@ -68,59 +66,68 @@ class _Raw(io.RawIOBase):
         return len(data)
 
 
-class _Numbering:
-    """The lines of a text, and the number of the file, which is a checksum of its tables and known at its end: so rows wait for it."""
+class _Written:
+    """Rows on their way. The number of the file is a checksum of its tables and known at its end only, so they wait for it."""
 
-    def __init__(self, lines: io.TextIOWrapper) -> None:
-        self._lines = lines
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
         self._sum = 0
-        self._waiting: list[tuple[TableSpec, pa.Table]] = []
+        self._averages: list[pa.Table] = []
+        self._totals: list[dict[str, Any]] = []
+        self._columns: list[str] = []
+        self._rows: list[list[str]] = []
+        self._tables: list[int] = []
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._lines)
-
-    def add(self, spec: TableSpec, table: int, rows: pa.Table) -> None:
-        for batch in rows.select(["name"] if "name" in rows.column_names else []).to_batches():
-            self._sum = zlib.crc32(repr(batch.slice(0, 64).to_pylist()).encode(), self._sum)
-        self._sum = zlib.crc32(f"{table} {rows.num_rows}".encode(), self._sum)
-        self._waiting.append(
-            (spec, rows.append_column("table", pa.repeat(pa.scalar(table, pa.int32()), rows.num_rows)))
+    def take(self, table: int, lines: Lines) -> None:
+        if lines.strange:
+            message = "lines within a table of PyTorch's profiler are no rows of it"
+            self._sink.health(NOT_ALL_READ, LOW, message, lines.strange, lines.first_strange)
+        if not lines.ended:
+            message = "a table of PyTorch's profiler breaks off: rows or totals may be missing"
+            self._sink.health(NOT_ALL_READ, MEDIUM, message)
+        if not lines.rows:
+            return
+        if lines.columns != self._columns or len(self._rows) >= _BATCH:
+            self._turn()
+            self._columns = lines.columns
+        self._rows += lines.rows
+        self._tables += [table] * len(lines.rows)
+        total = {word: time_of(text) for word, text in lines.totals.items()}
+        columns = {name.lower() for name in lines.columns}
+        device = device_of(lines.columns)
+        self._totals.append(
+            {
+                "table": table,
+                "device": device,
+                "rows": len(lines.rows),
+                "host_total": total.get("CPU"),
+                "device_total": total.get(device) if device else None,
+                "by_shape": "input shapes" in columns,
+                "by_place": "source location" in columns,
+            }
         )
+        self._sum = zlib.crc32(repr((lines.totals, lines.rows[:64])).encode("utf-8", "replace"), self._sum)
 
-    def flush(self, sink: Sink) -> None:
-        for spec, rows in self._waiting:
-            _add(sink, spec, rows, self._sum)
+    def _turn(self) -> None:
+        """The rows so far as columns."""
+        if not self._rows:
+            return
+        averages = averages_of(self._columns, self._rows, self._tables)
+        if averages.cells:
+            message = "values in a table of PyTorch's profiler could not be read, and count as absent"
+            self._sink.health(NOT_ALL_READ, LOW, message, averages.cells, averages.first)
+        self._averages.append(averages.rows)
+        self._rows, self._tables = [], []
 
-
-def _add_averages(sink: Sink, table: int, lines: Lines, numbering: _Numbering) -> int:
-    if lines.strange:
-        sink.health(
-            *(NOT_ALL_READ, LOW, "lines within a table of PyTorch's profiler are no rows of it"),
-            *(lines.strange, lines.first_strange),
-        )
-    if not lines.ended:
-        sink.health(NOT_ALL_READ, MEDIUM, "a table of PyTorch's profiler breaks off: rows or totals may be missing")
-    if not lines.rows:
-        return 0
-    averages = averages_of(lines)
-    if averages.cells:
-        message = "values in a table of PyTorch's profiler could not be read, and count as absent"
-        sink.health(NOT_ALL_READ, LOW, message, averages.cells, averages.first)
-    numbering.add(AVERAGES, table, averages.rows)
-    device = averages.device
-    total = {word: time_of(text) for word, text in lines.totals.items()}
-    columns = {name.lower() for name in lines.columns}
-    row = {
-        "device": device,
-        "rows": averages.rows.num_rows,
-        "host_total": total.get("CPU"),
-        "device_total": total.get(device) if device else None,
-        "by_shape": "input shapes" in columns,
-        "by_place": "source location" in columns,
-    }
-    schema = pa.schema([one for one in TOTALS.schema if one.name in row])
-    numbering.add(TOTALS, table, pa.Table.from_pylist([row], schema))
-    return int(averages.rows.num_rows)
+    def finish(self) -> bool:
+        """Hand all on; whether there was any row."""
+        self._turn()
+        for rows in self._averages:
+            _add(self._sink, AVERAGES, rows, self._sum)
+        schema = pa.schema([one for one in TOTALS.schema if one.name not in ("rank", "file")])
+        for at in range(0, len(self._totals), _BATCH):
+            _add(self._sink, TOTALS, pa.Table.from_pylist(self._totals[at : at + _BATCH], schema), self._sum)
+        return bool(self._totals)
 
 
 def _read_nodes(source: Source, sink: Sink, progress: Progress) -> Marks:

@@ -6,10 +6,16 @@ several rows of one name, which are added up where there is no other table.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from traceanalyzer.columns import frames
 
 NUMBERS = (
     "calls",
@@ -21,6 +27,8 @@ NUMBERS = (
     "self_device_memory",
     "flops",
 )
+MOST = 32
+"""A program that prints a table in each step prints thousands; the first ones are judged."""
 _KEYS = ("name", "class", "on_device")
 
 
@@ -28,14 +36,15 @@ _KEYS = ("name", "class", "on_device")
 class Profile:
     """What is known of one profile.
 
-    `rows` has a row a name (and class) with the columns `NUMBERS`, `shaped` those of the table that tells input shapes apart, None
-    without one. `device` is what its device is called. `place` is its place among those of its file. `partial` says that rows of one
-    name were added up, of which the table may have left out some.
+    `rows` has a row a name (and class) with the columns `NUMBERS`, `shaped` those of the table that tells input shapes apart,
+    None without one. `device` is what its device is called. `place` is its place among the `several` of its file. `partial` says
+    that rows of one name were added up, of which the table may have left out some.
     """
 
     rank: int
     file: int
     place: int
+    several: int
     device: str | None
     host_total: int | None
     device_total: int | None
@@ -45,40 +54,58 @@ class Profile:
 
 
 def profiles(averages: pa.Table, totals: pa.Table) -> list[Profile]:
-    """Those of all files, in the order of rank, file and table."""
-    found: dict[tuple[object, ...], list[dict[str, object]]] = {}
+    """Those of all files, in the order of rank, file and table; of one file at most `MOST`."""
+    found: dict[tuple[object, ...], list[dict[str, Any]]] = {}
     for row in totals.sort_by([(name, "ascending") for name in ("rank", "file", "table")]).to_pylist():
         told = row["host_total"] is not None or row["device_total"] is not None
         key = (row["rank"], row["file"], row["device"], row["host_total"], row["device_total"])
         found.setdefault(key if told else (row["rank"], row["file"], row["table"], None), []).append(row)
-    places: dict[tuple[object, object], int] = {}
+    counts: Counter[tuple[int, int]] = Counter((tables[0]["rank"], tables[0]["file"]) for tables in found.values())
+    places: Counter[tuple[int, int]] = Counter()
+    rows = _Rows(averages)
     result = []
     for tables in found.values():
-        first = tables[0]
-        whose = first["rank"], first["file"]
-        own = averages.filter(
-            pc.and_(pc.equal(averages["rank"], first["rank"]), pc.equal(averages["file"], first["file"]))
-        )
-        place = places[whose] = places.get(whose, -1) + 1
-        result.append(_profile(own, tables, place))
+        whose = tables[0]["rank"], tables[0]["file"]
+        if places[whose] < MOST:
+            result.append(_profile(rows, tables, places[whose], counts[whose]))
+        places[whose] += 1
     return result
 
 
-def _profile(own: pa.Table, tables: list[dict[str, object]], place: int) -> Profile:
+class _Rows:
+    """The rows of each table, which lie together."""
+
+    def __init__(self, averages: pa.Table) -> None:
+        ordered = averages.sort_by([(name, "ascending") for name in ("rank", "file", "table", "position")])
+        self._parts = dict(_parts(ordered))
+
+    def of(self, whose: dict[str, Any], tables: Sequence[int]) -> pa.Table:
+        return pa.concat_tables([self._parts[whose["rank"], whose["file"], table] for table in tables])
+
+
+def _parts(ordered: pa.Table) -> Iterator[tuple[tuple[int, int, int], pa.Table]]:
+    columns = [frames.ints(ordered, name) for name in ("rank", "file", "table")]
+    starts = np.flatnonzero(np.concatenate(([True], *[np.any([np.diff(one) != 0 for one in columns], axis=0)])))
+    for start, end in pairwise([*starts.tolist(), ordered.num_rows]):
+        if end > start:
+            rank, file, table = (int(one[start]) for one in columns)
+            yield (rank, file, table), ordered.slice(start, end - start)
+
+
+def _profile(rows: _Rows, tables: list[dict[str, Any]], place: int, several: int) -> Profile:
     first = tables[0]
     plain = [one["table"] for one in tables if not one["by_shape"] and not one["by_place"]]
     shaped = [one["table"] for one in tables if one["by_shape"] and not one["by_place"]]
     return Profile(
-        *(first["rank"], first["file"], place, first["device"], first["host_total"], first["device_total"]),  # type: ignore[arg-type]
-        _rows(own, plain or shaped[:1] or [first["table"]]),
-        own.filter(pc.equal(own["table"], pa.scalar(shaped[0], pa.int32()))) if shaped else None,
+        *(first["rank"], first["file"], place, several, first["device"], first["host_total"], first["device_total"]),
+        _summed(rows.of(first, plain or shaped[:1] or [first["table"]])),
+        rows.of(first, shaped[:1]) if shaped else None,
         not plain,
     )
 
 
-def _rows(own: pa.Table, tables: list[object]) -> pa.Table:
+def _summed(some: pa.Table) -> pa.Table:
     """Rows of one name are added up within a table; tables repeat each other."""
-    some = own.filter(pc.is_in(own["table"], pa.array(tables, pa.int32())))
     some = some.select(["table", *_KEYS, *NUMBERS])
     for name in ("name", "class"):
         some = some.set_column(some.schema.get_field_index(name), name, some[name].cast(pa.string()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,8 +25,7 @@ def operator_sums(operator_averages: pa.Table, average_tables: pa.Table, placed_
     """One row a profile."""
     beside = beside_a_trace(placed_evidence)
     found = profiles(operator_averages, average_tables)
-    several = Counter((one.rank, one.file) for one in found)
-    rows = [_sums(one, several[one.rank, one.file], one.rank not in beside) for one in found]
+    rows = [_sums(one, one.rank not in beside) for one in found]
     return pa.Table.from_pylist(rows, OPERATOR_SUMS.schema)
 
 
@@ -42,7 +40,7 @@ def beside_a_trace(placed_evidence: pa.Table) -> set[int]:
     return set(own.filter(pc.is_valid(own["placed_by"]))["rank"].to_pylist())
 
 
-def _sums(one: Profile, several: int, alone: bool) -> dict[str, Any]:
+def _sums(one: Profile, alone: bool) -> dict[str, Any]:
     by_class: dict[str, list[dict[str, Any]]] = {}
     for row in one.rows.to_pylist():
         by_class.setdefault(row["class"], []).append(row)
@@ -63,7 +61,7 @@ def _sums(one: Profile, several: int, alone: bool) -> dict[str, Any]:
         "rank": one.rank,
         "file": one.file,
         "profile": one.place,
-        "profiles": several,
+        "profiles": one.several,
         "device_name": one.device,
         "alone": alone,
         "host_total": one.host_total,

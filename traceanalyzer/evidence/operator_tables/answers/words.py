@@ -29,7 +29,11 @@ def of_sums(row: Row) -> str:
     """A sentence without its stop on what takes the time of one profile."""
     gpu = gpu_word(row["device_name"])
     host = row["host_total"] and format_duration(row["host_total"])
-    which = f" of the first of {row['profiles']} profiles" if row["profiles"] > 1 and row["profile"] == 0 else ""
+    which = (
+        f" of the first of {format_count(row['profiles'])} profiles"
+        if row["profiles"] > 1 and row["profile"] == 0
+        else ""
+    )
     if row["device_name"] is None or not row["device_total"]:
         if host is None:
             return f"The profiler's table{which} has no totals"

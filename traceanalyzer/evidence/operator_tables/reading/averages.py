@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.evidence.operator_tables.reading.lines import Lines
 from traceanalyzer.evidence.operator_tables.tables import AVERAGES
 from traceanalyzer.ingest.rows import classify
 
@@ -31,42 +33,47 @@ _OTHER_LAUNCH = re.compile(r"(?:ur|ze|mu|aclrt|cnrt|cn)[A-Z]\w*Launch")
 
 @dataclass(frozen=True)
 class Averages:
-    """The rows of one table, as declared but for rank, file and table; what its device is called; how many `cells` could not be read,
-    and the first of them."""
+    """The rows of tables, as declared but for rank and file; how many `cells` could not be read, and the first of them."""
 
     rows: pa.Table
-    device: str | None
     cells: int
     first: str | None
 
 
-def averages_of(lines: Lines) -> Averages:
-    """The table that a text holds."""
-    meanings = [_meaning(name) for name in lines.columns]
-    count = len(lines.rows)
+def averages_of(columns: Sequence[str], rows: Sequence[Sequence[str]], tables: Sequence[int]) -> Averages:
+    """The rows of tables that have the same columns, one after another; `tables` are the numbers of the table of each row."""
     read = _Cells()
-    data: dict[str, pa.Array] = {}
-    for at, (column, _, scale) in enumerate(meanings):
-        if column is None or column in data:
-            continue
-        data[column] = read.column(column, pa.array([row[at] for row in lines.rows], pa.string()), scale)
-    devices = [device for column, device, _ in meanings if device and column in data]
+    data: dict[str, pa.Array] = {"table": pa.array(tables, pa.int32())}
+    for at, name in enumerate(columns):
+        column, _, scale = _meaning(name)
+        if column is not None and column not in data:
+            data[column] = read.column(column, pa.array([row[at] for row in rows], pa.string()), scale)
     for one in AVERAGES.schema:
-        if one.name not in data and one.name not in ("rank", "file", "table", "position", "on_device", "class"):
-            data[one.name] = pa.nulls(count, one.type)
-    data["position"] = pa.array(range(count), pa.int64())
+        if one.name not in data and one.name not in ("rank", "file", "position", "on_device", "class"):
+            data[one.name] = pa.nulls(len(rows), one.type)
+    data["position"] = pa.array(_positions(tables), pa.int64())
     data["on_device"] = _on_device(data)
-    data["class"] = _classes(data["name"], data["on_device"])
+    data["class"] = _classes(data["name"], data["on_device"], tables)
     names = [one.name for one in AVERAGES.schema if one.name in data]
-    return Averages(
-        pa.table({name: data[name] for name in names}), devices[0] if devices else None, read.lost, read.first
-    )
+    return Averages(pa.table({name: data[name] for name in names}), read.lost, read.first)
+
+
+def device_of(columns: Sequence[str]) -> str | None:
+    """What the device is called whose times are in a table."""
+    return next((device for column, device, _ in map(_meaning, columns) if column and device), None)
 
 
 def time_of(text: str) -> int | None:
     """A time as the totals below a table are written, in ns; None for anything else."""
-    value = _Cells().column("self_host", pa.array([text], pa.string()), 1.0)[0].as_py()
-    return value if isinstance(value, int) else None
+    found = re.fullmatch(r"(-?[0-9]{1,18}(?:\.[0-9]+)?) ?(ns|us|µs|μs|ms|s)", text)
+    return round(float(found[1]) * _TIMES[found[2]]) if found and float(found[1]) * _TIMES[found[2]] < _MOST else None
+
+
+def _positions(tables: Sequence[int]) -> npt.NDArray[np.int64]:
+    """The place of each row in its table."""
+    table = np.asarray(tables, np.int64)
+    starts = np.flatnonzero(np.concatenate(([True], np.diff(table) != 0))) if len(table) else np.zeros(0, np.int64)
+    return np.arange(len(table)) - np.repeat(starts, np.diff([*starts, len(table)]))
 
 
 def _meaning(column: str) -> tuple[str | None, str | None, float]:
@@ -147,27 +154,30 @@ def _on_device(data: dict[str, pa.Array]) -> pa.Array:
     return pc.and_(pc.and_(none, known), pc.greater(device, 0))
 
 
-def _classes(names: pa.DictionaryArray, on_device: pa.Array) -> pa.DictionaryArray:
-    """What each row is. An annotation of the program is listed twice, of the host and of the device, where it spans what it started."""
+def _classes(names: pa.DictionaryArray, on_device: pa.Array, tables: Sequence[int]) -> pa.DictionaryArray:
+    """What each row is. An annotation of the program is listed twice in its table: of the host, and of the device, where it spans what
+    it started."""
     device = on_device.to_pylist()
     told = names.to_pylist()
-    host = {name for name, there in zip(told, device, strict=True) if not there}
+    host = {(table, name) for table, name, there in zip(tables, told, device, strict=True) if not there}
     known: dict[tuple[str, bool], str] = {}
     found = []
-    for key in zip(told, device, strict=True):
-        if key not in known:
-            name, there = key
-            known[key] = _of_device(name, name in host) if there else _of_host(name)
-        found.append(known[key])
+    for table, name, there in zip(tables, told, device, strict=True):
+        if there and (table, name) in host:
+            found.append("range")
+            continue
+        if (name, there) not in known:
+            known[name, there] = _of_device(name) if there else _of_host(name)
+        found.append(known[name, there])
     return pa.array(found, pa.string()).dictionary_encode()
 
 
-def _of_device(name: str, marked: bool) -> str:
+def _of_device(name: str) -> str:
     if name.lower().startswith("memcpy"):
         return "memcpy"
     if name.lower().startswith("memset"):
         return "memset"
-    if marked or name.startswith((_STEP, "nccl:")) or classify.is_annotation(name):
+    if name.startswith((_STEP, "nccl:")) or classify.is_annotation(name):
         return "range"
     return "communication" if classify.kernel_class(name) == classify.COMMUNICATION else "kernel"
 

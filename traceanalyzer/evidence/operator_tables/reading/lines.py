@@ -35,7 +35,7 @@ def tables_in(lines: Iterable[str]) -> Iterator[Lines]:
     before = ""
     for text in lines:
         line = _COLOUR.sub("", text) if "\x1b" in text else text
-        if "Name" in line and (found := HEADER.search(line)):
+        if "of Calls" in line and (found := HEADER.search(line)):
             if reader:
                 yield reader.table
             reader = _Reader(line.rstrip(), found.start(), before)
@@ -64,13 +64,13 @@ class _Reader:
     def is_over(self, line: str) -> bool:
         """Take one line; whether it lies behind the table."""
         line = self._own(line.rstrip("\r\n"))
-        if _RULE.fullmatch(line.strip()) and line.strip():
+        if "---" in line and _RULE.fullmatch(line.strip()):
             self._rules += 1
             self.table.ended = self._rules > 1 or bool(self.table.rows)
             if not self._spans:
                 self._spans = _spans(line)
             return False
-        if found := _TOTAL.search(line):
+        if "time total" in line and (found := _TOTAL.search(line)):
             self.table.totals[found[1].upper()] = found[2]
             self.table.ended = True
             return False
