@@ -47,6 +47,7 @@ def write_nodes(path: Path, megabytes: int) -> None:
         while stream.tell() < megabytes * 1_000_000:
             for node in nodes:
                 node["id"] += step
+                node["ctrl_deps"] += step
                 node["attrs"][0]["value"] += step
             stream.write(",\n" * bool(turn) + ",\n".join(map(json.dumps, nodes)))
             turn += 1

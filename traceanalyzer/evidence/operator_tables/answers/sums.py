@@ -41,22 +41,19 @@ def beside_a_trace(placed_evidence: pa.Table) -> set[int]:
 
 
 def _sums(one: Profile, alone: bool) -> dict[str, Any]:
-    by_class: dict[str, list[dict[str, Any]]] = {}
-    for row in one.rows.to_pylist():
-        by_class.setdefault(row["class"], []).append(row)
+    classes = _by_class(one.rows)
 
-    def total(column: str, *classes: str) -> int:
-        return sum(row[column] or 0 for name in classes for row in by_class.get(name, ()))
+    def total(column: str, *names: str) -> int:
+        return sum(int(classes[name][column] or 0) for name in names if name in classes)
 
     kernels = total("calls", "kernel", "communication")
     kernel_time = total("self_device", "kernel", "communication")
     copies = total("self_device", "memcpy", "memset")
-    launches, syncs = by_class.get("launch"), by_class.get("sync")
+    launches, syncs = "launch" in classes, "sync" in classes
     listed = kernel_time + copies
     known = listed > 0 and not _impossible(one.device_total, listed)
-    steps = by_class.get("step")
     top = _top(one, known)
-    flops = [row["flops"] for row in by_class.get("operator", ()) if row["flops"] is not None]
+    flops = classes["operator"]["flops"] if "operator" in classes else None
     return {
         "rank": one.rank,
         "file": one.file,
@@ -66,7 +63,7 @@ def _sums(one: Profile, alone: bool) -> dict[str, Any]:
         "alone": alone,
         "host_total": one.host_total,
         "device_total": one.device_total,
-        "steps": max(row["calls"] or 0 for row in steps) if steps else None,
+        "steps": total("calls", "step") if "step" in classes else None,
         "rows": one.rows.num_rows,
         "whole": known and one.device_total is not None and listed >= _WHOLE * one.device_total,
         "host_whole": one.host_total is not None and _of_host(one) >= _WHOLE_HOST * one.host_total,
@@ -80,8 +77,10 @@ def _sums(one: Profile, alone: bool) -> dict[str, Any]:
         "launch_mean": _mean(total("self_host", "launch"), total("calls", "launch")) if launches else None,
         "syncs": total("calls", "sync") if syncs else None,
         "sync_time": total("self_host", "sync") if syncs else None,
-        "sync_name": max(syncs, key=lambda row: (row["self_host"] or 0, row["name"]))["name"] if syncs else None,
-        "flops": sum(flops) if flops else None,
+        "sync_name": _first(one.rows.filter(pc.equal(one.rows["class"], "sync")), "self_host")["name"]
+        if syncs
+        else None,
+        "flops": flops,
         "device_word": gpu_word(one.device),
         "kernel_words": f"{format_duration(kernel_time / kernels)} a kernel on average" if known and kernels else None,
         "top_name": top and top["name"],
@@ -104,14 +103,27 @@ def _mean(time: int, calls: int) -> int | None:
     return round(time / calls) if calls else None
 
 
+def _by_class(rows: pa.Table) -> dict[str, dict[str, Any]]:
+    """The sums of each class."""
+    columns = ("calls", "self_host", "self_device", "flops")
+    found = rows.group_by("class", use_threads=False).aggregate([(name, "sum") for name in columns])
+    return {row["class"]: {name: row[f"{name}_sum"] for name in columns} for row in found.to_pylist()}
+
+
 def _top(one: Profile, known: bool) -> dict[str, Any] | None:
-    rows = [
-        row
-        for row in one.rows.to_pylist()
-        if (row["self_device"] or 0) > 0 and (row["class"] == "operator" or (known and row["class"] in _NO_RANGE))
-    ]
+    rows = one.rows.filter(pc.greater(pc.fill_null(one.rows["self_device"], 0), 0))
     # What starts a kernel alone takes as long as it does, and says more.
-    return max(rows, key=lambda row: (row["self_device"], row["class"] == "operator", row["name"]), default=None)
+    operators = rows.filter(pc.equal(rows["class"], "operator"))
+    first = [_first(operators, "self_device")] if operators.num_rows else []
+    kernels = rows.filter(pc.is_in(rows["class"], pa.array(_NO_RANGE)))
+    first += [_first(kernels, "self_device")] if known and kernels.num_rows else []
+    return max(first, key=lambda row: row["self_device"], default=None)
+
+
+def _first(rows: pa.Table, by: str) -> dict[str, Any]:
+    """The row that has most; there is one."""
+    found: dict[str, Any] = rows.sort_by([(by, "descending"), ("name", "ascending")]).slice(0, 1).to_pylist()[0]
+    return found
 
 
 def operator_rows(operator_averages: pa.Table, average_tables: pa.Table) -> pa.Table:
