@@ -24,6 +24,7 @@ from benchmarks.page import page
 from benchmarks.ranks import ranks
 from benchmarks.snapshots import snapshots
 from benchmarks.stacks import stacks
+from benchmarks.tables import tables
 from benchmarks.tile import tile
 
 FIXTURE = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
@@ -88,6 +89,7 @@ def main() -> None:
         counters(Path(folder))
         gpu_logs(Path(folder))
         cpu_profiles(Path(folder))
+        tables(Path(folder))
         growth(Path(folder))
         page(Path(folder))
         stacks(Path(folder))

@@ -18,6 +18,7 @@ TARGETS = (
     "memory_snapshot",
     "kernel_counters",
     "nccl_records",
+    "operator_tables",
     "store",
     "rules",
     "budgets",

@@ -335,8 +335,6 @@ FOREIGN = {
     "no log of GPUs over time": b"pid, process_name, used_gpu_memory [MiB]\n4242, python, 4 MiB\n",
     "format of Prometheus": b"# HELP gpu_util Utilization\n# TYPE gpu_util gauge\ngpu_util 4\n",
     "what `perf script --ns": b"PERFILE2" + bytes(100),
-    "key_averages": b"-----  -----\n     Name    Self CPU %    Self CPU\n",
-    "an execution trace of PyTorch": b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": []}',
     "a memory timeline of PyTorch": b"[[-1, 1, 37888, 7], [-1, 1, 512, 7]]",
     "a CPU profile of V8": b'{"nodes": [], "startTime": 1, "endTime": 2, "samples": [1], "timeDeltas": [1]}',
 }

@@ -32,14 +32,9 @@ _STARTS: tuple[tuple[str, str], ...] = (
         "writes it; {record}",
     ),
     (r"# (?:HELP|TYPE) ", "metrics in the format of Prometheus, none of which is known as one of a GPU; {record}"),
-    (r"[-\s]*(?:Name\s.{0,80}Self CPU)", "a table of key_averages, which holds sums and no times; {record}"),
 )
 # What the start of JSON must hold, and what it then is.
 _JSON: tuple[tuple[str, str], ...] = (
-    (
-        r"\"schema\"\s*:\s*\"[^\"]*chakra|\[pytorch\|profiler\|execution_trace",
-        "an execution trace of PyTorch, which holds no times",
-    ),
     (r"^\s*\[\s*\[\s*(?:-?\d|\[)", "a memory timeline of PyTorch, which holds no GPU work"),
     (
         r"\"timeDeltas\"\s*:|\"startTime\"\s*:\s*\d+[^{]{0,200}\"samples\"",
