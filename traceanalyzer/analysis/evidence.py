@@ -33,6 +33,7 @@ from traceanalyzer.vocabulary.levels import LOW
 from traceanalyzer.workers import map_parts
 
 _TIMED = ("gpu_ops", "api_calls", "host_ranges")
+ITS_PAGES = "another file of the same recording"
 _NO_CLOCK = "its times are on no clock that the trace has: they are not compared with it"
 
 
@@ -68,7 +69,7 @@ def place_evidence(
     found = list(map_parts(executor, look, [*traces, *files], name=lambda part: part.input.path))
     wheres, rows = [where for where, _ in found[: len(traces)]], [count for _, count in found[len(traces) :]]
     beside: dict[int, list[Beside]] = {}
-    alone: list[Part] = []
+    alone: list[tuple[Part, list[Beside]]] = []
     told: list[EvidenceInfo] = []
     notes = []
     for file, (said, _), count in zip(files, found[len(traces) :], rows, strict=True):
@@ -82,19 +83,30 @@ def place_evidence(
             if traces:
                 note = "another file of its kind is beside the same trace" if at_all else why
                 notes.append((file.input.path, note))
-            alone.append(with_beside(file, []))
+            if (joined := _joined(kind, file, alone, config)) is not None:
+                joined[1].append(Beside(file, 0, ITS_PAGES, None))
+            else:
+                alone.append((file, []))
             told.append(_info(file, count, file.input.rank, None, None, None, None, note))
         for at in chosen:
             clock, shift, error = _clock(kind, file, traces[at], config, offsets)
-            words = marks_shared(own, wheres[at])
+            words = marks_shared(own, wheres[at], kind.fits_by)
             beside.setdefault(at, []).append(Beside(file, shift, words, error))
-            told.append(
-                _info(
-                    file, count, traces[at].input.rank, words, clock, shift, error, _NO_CLOCK if shift is None else None
-                )
-            )
+            note = _NO_CLOCK if shift is None and _has_times(kind) else None
+            told.append(_info(file, count, traces[at].input.rank, words, clock, shift, error, note))
     placed = [with_beside(part, beside[at]) if at in beside else part for at, part in enumerate(traces)]
-    return Placed(placed, alone, told, _health(notes))
+    return Placed(placed, [with_beside(file, more) for file, more in alone], told, _health(notes))
+
+
+def _joined(
+    kind: Evidence, file: Part, alone: Sequence[tuple[Part, list[Beside]]], config: Config
+) -> tuple[Part, list[Beside]] | None:
+    """The file that is judged alone and is of the same recording, with what is judged together with it; None without one."""
+    if not kind.several:
+        return None
+    own = _WhenAsked(file, config)
+    same = (one for one in alone if one[0].input.format == kind.name and kind.joins(own, _WhenAsked(one[0], config)))
+    return next(same, None)
 
 
 @dataclass(frozen=True)
@@ -224,6 +236,10 @@ def span_of(tables: Tables, specs: Iterable[TableSpec]) -> tuple[int, int] | Non
     ]
     known = [one for one in found if one["min"] is not None]
     return (min(one["min"] for one in known), max(one["max"] for one in known)) if known else None
+
+
+def _has_times(kind: Evidence) -> bool:
+    return any(_is_time(name) for spec in kind.tables for name in spec.schema.names)
 
 
 def _is_time(name: str) -> bool:

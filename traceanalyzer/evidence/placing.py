@@ -53,9 +53,9 @@ def places(own: Whereabouts, parts: Sequence[Whereabouts]) -> list[int]:
     return []
 
 
-def marks_shared(own: Whereabouts, part: Whereabouts) -> str:
-    """What the file and the part have in common, in words."""
-    return ", ".join(_shared(own, part)) or "what its kind knows of it"
+def marks_shared(own: Whereabouts, part: Whereabouts, else_by: str = "what its kind knows of it") -> str:
+    """What the file and the part have in common, in words; `else_by` where these marks tell nothing."""
+    return ", ".join(_shared(own, part)) or else_by
 
 
 def why_not(own: Whereabouts, parts: Sequence[Whereabouts]) -> str:

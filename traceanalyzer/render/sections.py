@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from traceanalyzer.names import readable_name
 from traceanalyzer.render.lines import printable, wrap
 from traceanalyzer.render.md import LEFT, RIGHT, code, table, text
-from traceanalyzer.result.sections import Block, Flame, Grid, Levels, Section, Unit, Words
+from traceanalyzer.result.sections import Block, Flame, Grid, Levels, Scatter, Section, Unit, Words
 from traceanalyzer.units import format_bytes, format_count, format_duration, format_share
 
 ROWS = 5
@@ -46,7 +46,7 @@ def _lines(block: Block) -> Iterator[str]:
         yield from wrap(printable(" ".join(block.text.split())), "", "")
     elif isinstance(block, Grid):
         yield from _grid_lines(block)
-    elif isinstance(block, Levels | Flame) and (said := _most(block)):
+    elif said := _most(block):
         yield from wrap(printable(f"{block.title}: {said}."), "", "  ")
 
 
@@ -63,7 +63,7 @@ def _blocks(block: Block) -> Iterator[str]:
             align = [LEFT if unit == "text" else RIGHT for _, unit in block.columns]
             yield f"**{text(block.title)}**{text(_more(block))}"
             yield table([text(title) for title, _ in block.columns], rows, align)
-    elif isinstance(block, Levels | Flame) and (said := _most(block)):
+    elif said := _most(block):
         yield f"{text(block.title)}: {text(said)}."
 
 
@@ -95,8 +95,15 @@ def _more(grid: Grid) -> str:
     return f" (the first {ROWS} of {format_count(len(grid.rows))})" if len(grid.rows) > ROWS else ""
 
 
-def _most(block: Levels | Flame) -> str:
-    """The highest sum of all series, from where to where each goes that stands for itself, or the path that holds most."""
+def _most(block: Levels | Scatter | Flame) -> str:
+    """The highest sum of all series, from where to where each goes that stands for itself, the point that weighs most, or the path that
+    holds most."""
+    if isinstance(block, Scatter):
+        heaviest = max(block.points, key=lambda one: one.weight, default=None)
+        if heaviest is None:
+            return ""
+        place = f"{block.x} {_digits(heaviest.x)}, {block.y} {_digits(heaviest.y)}"
+        return f"{readable_name(heaviest.label, LONGEST)} weighs most: {place}"
     if isinstance(block, Levels) and not block.stacked:
         return "; ".join(_reaches(block))
     if isinstance(block, Levels):
@@ -138,3 +145,7 @@ def _amount(value: float, unit: Unit) -> str:
     if unit == "ns":
         return format_duration(value)
     return format_share(value) if unit == "share" else format_count(int(value))
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
