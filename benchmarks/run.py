@@ -14,6 +14,8 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.counters import counters
+from benchmarks.gpu_logs import gpu_logs
 from benchmarks.growth import growth
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
@@ -82,6 +84,8 @@ def main() -> None:
         nsys(Path(folder))
         ranks(Path(folder))
         snapshots(Path(folder))
+        counters(Path(folder))
+        gpu_logs(Path(folder))
         growth(Path(folder))
         page(Path(folder))
         stacks(Path(folder))
