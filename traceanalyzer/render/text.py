@@ -73,6 +73,8 @@ def _inputs(result: Result) -> list[str]:
 
 def _calm(result: Result) -> list[str]:
     if result.evidence and not result.inputs:
+        if not result.rules:
+            return ["No findings: no rule judges files of this kind; what they show is below."]
         return ["No findings: nothing worth fixing was seen."]
     if not result.devices:
         python = "torch.profiler with ProfilerActivity.CUDA, or " if may_be_python(result) else ""
