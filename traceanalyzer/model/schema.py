@@ -166,6 +166,12 @@ HOST_RANGES = TableSpec(
         ),
         Column("sequence", pa.int64(), None, "autograd sequence number; null when absent"),
         Column("external_id", pa.int64(), None, "id that API calls and GPU operations refer to"),
+        Column(
+            "record_function",
+            pa.int64(),
+            None,
+            "id that PyTorch's execution trace calls the operator by; null when absent",
+        ),
         Column("open", pa.bool_(), None, "true where the recording ended before the range did"),
     ),
 )

@@ -49,7 +49,11 @@ FIRST: dict[str, tuple[str | None, tuple[str, ...], tuple[str, ...]]] = {
         ("a second wave of 4 blocks doubles the time (1.03 waves",),
         ("DRAM", "bank conflict"),
     ),
-    "tail_wave.fixed": ("KRN009", ("occupancy is limited to 12.5% by shared memory",), ("a tail", "second wave", "last wave")),
+    "tail_wave.fixed": (
+        "KRN009",
+        ("occupancy is limited to 12.5% by shared memory",),
+        ("a tail", "second wave", "last wave"),
+    ),
 }
 # What only the details say: Nsight Compute's own rules.
 RULED = {"atomics.slow": "(CPIStall 89%)", "tail_wave.slow": "LaunchConfiguration estimates 50%"}

@@ -45,6 +45,7 @@ class Args(msgspec.Struct, gc=False, omit_defaults=True):
     kernel_flop: Number = None
     kernel_num_gb: Number = None
     sequence_number: Number = msgspec.field(default=None, name="Sequence number")
+    record_function: Number = msgspec.field(default=None, name="Record function id")
     collective: str | None = msgspec.field(default=None, name="Collective name")
     elements_in: Number = msgspec.field(default=None, name="In msg nelems")
     elements_out: Number = msgspec.field(default=None, name="Out msg nelems")
