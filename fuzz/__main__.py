@@ -17,6 +17,7 @@ TARGETS = (
     "nsys",
     "memory_snapshot",
     "kernel_counters",
+    "gpu_log",
     "nccl_records",
     "operator_tables",
     "store",

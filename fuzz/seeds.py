@@ -11,6 +11,7 @@ from pathlib import Path
 
 import traceanalyzer as ta
 from tests.evidence import memory_snapshots as made
+from tests.evidence.gpu_log import logs
 from tests.evidence.kernel_counters import pages
 from tests.evidence.nccl_records import made as records
 from tests.evidence.operator_tables import made as tables
@@ -31,6 +32,10 @@ SNAPSHOT_WORDS = "segments device_traces blocks frames address size requested_si
 COUNTERS_WORDS = """
     "ID" "Process ID" "Kernel Name" "Metric Name" "Metric Unit" "Metric Value" "Average" Context Stream Section: OPT Speedup: % Ghz
     Duration "Memory Throughput" sm__throughput launch__grid_size 1,234.5 1.234,5 nan 1e999 -1 (64, 1, 1) <unnamed>:: ==PROF== ==ERROR==
+"""
+LOG_WORDS = """
+    timestamp, index, utilization.gpu [%] clocks.sm [MHz] power.draw [W] clocks_event_reasons.active [N/A] [Not Supported] 0x4 MiB
+    2026/11/28 16:47:17.856 # gpu pwr sm DCGM_FI_DEV_GPU_UTIL {gpu="0"} NaN +Inf "values" "metric" "gpu_util" 1,5 -1 1e999
 """
 RECORD_WORDS = """
     entries pg_config pg_status process_group collective_seq_id seq_id p2p_seq_id profiling_name nccl:all_reduce nccl:send 0->1 1<-0
@@ -151,6 +156,24 @@ def kernel_counters() -> dict[str, bytes]:
         "text": gzip.decompress(text)[:4000],
         "log": b"==PROF== Connected to process 7\n==ERROR== ERR_NVGPUCTRPERM\n",
         "report": b"NVR\0" + bytes(20),
+    }
+
+
+def gpu_log() -> dict[str, bytes]:
+    made = logs.rows(12, gpus=2)
+    lines = [
+        {"timestamp": row["time"], "gpu": row["gpu"], "gpu_util": row["util"], "sm_clock": row["sm"]} for row in made
+    ]
+    series = {"metric": {"__name__": "DCGM_FI_DEV_GPU_UTIL", "gpu": "0"}, "values": [[logs.START_S, "9"]]}
+    return {
+        "smi": logs.smi(made).encode(),
+        "comma": logs.smi(made, parted=";", comma=True).encode(),
+        "dmon": logs.dmon(12).encode(),
+        "bare": logs.dmon(12, options="").encode(),
+        "dcgm": logs.dcgm(2).encode(),
+        "jsonl": "".join(json.dumps(line) + "\n" for line in lines).encode(),
+        "list": json.dumps(lines).encode(),
+        "range": json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [series]}}).encode(),
     }
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import traceanalyzer as ta
 from fuzz import seeds
 from tests.evidence import memory_snapshots
+from tests.evidence.gpu_log import logs as gpu_logs
 from tests.evidence.kernel_counters import pages
 from tests.evidence.operator_tables import made as operator_tables
 from traceanalyzer.analysis import parts_of
@@ -26,6 +27,7 @@ from traceanalyzer.config import Config
 from traceanalyzer.engine.rules.library import load_rules, shipped_ids
 from traceanalyzer.engine.rules.lint import lint_rules
 from traceanalyzer.errors import TraceAnalyzerError
+from traceanalyzer.evidence.gpu_log import KIND as GPU_LOG
 from traceanalyzer.evidence.kernel_counters import KIND as KERNEL_COUNTERS
 from traceanalyzer.evidence.kernel_counters.answers.limiter import limit_of
 from traceanalyzer.evidence.operator_tables import KIND
@@ -123,6 +125,20 @@ def _kernel_counters(data: bytes, folder: Path) -> None:
     _unchanged(folder, run, (path,))
 
 
+def _gpu_log(data: bytes, folder: Path) -> None:
+    """Whatever the content, rows are as declared, and what is told of them can be worked out."""
+    path = folder / "gpu.log"
+    path.write_bytes(data)
+
+    def run() -> None:
+        if data and GPU_LOG.sniff(source_of(path, path, None)):
+            sink, _ = gpu_logs.read(path)
+            assert all(0 <= (row.get("utilization") or 0) <= 1 for row in sink.rows())
+            _result_adds_up(ta.analyze(ta.load(path)))
+
+    _unchanged(folder, run, (path,))
+
+
 def _nccl_records(data: bytes, folder: Path) -> None:
     """Whatever the content, rows are as declared."""
     path = folder / "records"
@@ -183,6 +199,7 @@ TARGETS: dict[str, Target] = {
     "nsys": Target(_nsys, seeds.nsys),
     "memory_snapshot": Target(_memory_snapshot, seeds.memory_snapshot, seeds.SNAPSHOT_WORDS),
     "kernel_counters": Target(_kernel_counters, seeds.kernel_counters, seeds.COUNTERS_WORDS),
+    "gpu_log": Target(_gpu_log, seeds.gpu_log, seeds.LOG_WORDS),
     "nccl_records": Target(_nccl_records, seeds.nccl_records, seeds.RECORD_WORDS),
     "operator_tables": Target(_operator_tables, seeds.operator_tables, seeds.TABLE_WORDS),
     "store": Target(_store, seeds.store, seeds.STORE_WORDS),
