@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pickle
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import traceanalyzer as ta
 from tests.evidence import memory_snapshots as made
+from tests.evidence.cpu_profile import makers as profiles
 from tests.nsys import nsys_export as export
 from tests.support.chrome import AROUND, every_kind, random_run
 from traceanalyzer.engine.rules.library import rule_files
@@ -24,6 +26,10 @@ KINETO_WORDS = """
 """
 STORE_WORDS = "schema_version inputs parts tables rows sha256 null -1 PAR1 ARROW1"
 SNAPSHOT_WORDS = "segments device_traces blocks frames address size requested_size state time_us action alloc free_completed oom NaN -1"
+PROFILE_WORDS = """
+    profiles samples weights events frames shared unit seconds none sampled evented O C at "cat":"py-spy" "cat":"FEE" ph B E X ts dur
+    thread (7): MainThread;<module> (a.py:1) P7;T0:7;a.py:f:1 MOJ cpu-clock:pppH: cycles: [unknown] NaN -1 1e999 9223372036854775807 ;;
+"""
 RULE_WORDS = """
     id: slug: title: status: category: after: why: requires: params: from: where: group_by: metrics: having: scope: order_by: limit:
     severity: claims: saving: message: recommend: tests: false_positives: gaps gpu_ops sum(duration) count() concat & * << !! {} [] | >
@@ -107,6 +113,26 @@ def memory_snapshot() -> dict[str, bytes]:
         "code": pickle.dumps(made.snapshot([{"device": Path}])),  # type: ignore[dict-item]
         "circle": pickle.dumps(made.snapshot(circle, circle)),  # type: ignore[arg-type]
         "memo": b"\x80\x04}\x8c\x08segments]r\xff\xff\xff\x7fs.",
+    }
+
+
+def cpu_profile() -> dict[str, bytes]:
+    """A few samples in every form."""
+    stacks = [profiles.WORK, (profiles.MAIN, profiles.LOAD, profiles.MODULE), (profiles.MAIN, profiles.STEP)]
+    given = {
+        "speedscope": profiles.speedscope(stacks),
+        "evented": profiles.evented(stacks),
+        "chrometrace": profiles.chrometrace(stacks),
+        "viztracer": profiles.viztracer(base=10**18, overflow=True),
+        "folded": profiles.folded(stacks),
+        "austin": profiles.austin(stacks),
+        "mojo": profiles.mojo(stacks),
+        "perf": profiles.perf_script(stacks),
+        "pprof": gzip.decompress(profiles.pprof(stacks, start=10**18)),
+    }
+    return {
+        name: data if isinstance(data, bytes) else data.encode() if isinstance(data, str) else json.dumps(data).encode()
+        for name, data in given.items()
     }
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import traceanalyzer as ta
 from fuzz import seeds
 from tests.evidence import memory_snapshots
+from tests.evidence.cpu_profile import makers as cpu_profiles
 from traceanalyzer.analysis import parts_of
 from traceanalyzer.budgets.assertions import assertions
 from traceanalyzer.budgets.files import budgets_in
@@ -104,6 +105,27 @@ def _memory_snapshot(data: bytes, folder: Path) -> None:
     _unchanged(folder, run, (path,))
 
 
+def _cpu_profile(data: bytes, folder: Path) -> None:
+    """Whatever the content, what is told of threads adds up to what they ran, and that to all samples."""
+    path = folder / "profile.json"
+    path.write_bytes(data)
+
+    def run() -> None:
+        try:
+            _, sink = cpu_profiles.read(path)
+        except cpu_profiles.NoProfileError:
+            return
+        threads = cpu_profiles.threads(sink)
+        total = sum(sink.tables()["profile_samples"]["weight"].to_pylist())
+        assert sum(row["weight"] for row in threads) == total > 0, threads
+        for row in threads:
+            assert 0 <= row["startup"] + row["own"] <= row["weight"], row
+        assert sum(weight for _, weight in cpu_profiles.functions(sink)) <= sum(row["own"] for row in threads)
+
+    if data:
+        _unchanged(folder, run, (path,))
+
+
 def _rules(data: bytes, folder: Path) -> None:
     path = folder / "rules.yaml"
     path.write_bytes(data)
@@ -137,6 +159,7 @@ TARGETS: dict[str, Target] = {
     "kineto": Target(_kineto, seeds.kineto, seeds.KINETO_WORDS),
     "nsys": Target(_nsys, seeds.nsys),
     "memory_snapshot": Target(_memory_snapshot, seeds.memory_snapshot, seeds.SNAPSHOT_WORDS),
+    "cpu_profile": Target(_cpu_profile, seeds.cpu_profile, seeds.PROFILE_WORDS),
     "store": Target(_store, seeds.store, seeds.STORE_WORDS),
     "rules": Target(_rules, seeds.rules, seeds.RULE_WORDS),
     "budgets": Target(_budgets, seeds.budgets, seeds.BUDGET_WORDS),
