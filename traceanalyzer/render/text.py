@@ -14,6 +14,7 @@ from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.roofline import leaves_room
 from traceanalyzer.result.sections import Section
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.words.evidence import evidence_words
@@ -79,7 +80,7 @@ def _calm(result: Result) -> list[str]:
         python = "torch.profiler with ProfilerActivity.CUDA, or " if may_be_python(result) else ""
         text = f"No findings, because there is no GPU work to look at. Record the GPU too: {python}nsys profile --trace=cuda,nvtx."
         return wrap(text, "", "")
-    if result.verdict.bound_by == BY_COMPUTE.name:
+    if result.verdict.bound_by == BY_COMPUTE.name and not leaves_room(result.roofline):
         return ["No findings: nothing worth fixing was seen."]
     return ["No findings: no rule knows what would save time."]
 
