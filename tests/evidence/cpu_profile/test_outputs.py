@@ -34,14 +34,16 @@ FUNCTION = {"path": "a → b (c.py:1)", "share": 0.5, "inside": None}
     "thread, functions, about, said",
     [
         ({}, [FUNCTION], {}, "Of the main thread's samples, 50% are in a → b (c.py:1)"),
-        ({}, [FUNCTION | {"inside": "sort"}], {"stretches": True}, "Of the main thread's time, 50% is in a → b (c.py:1), there in sort"),
+        ({}, [FUNCTION | {"inside": "f"}], {"stretches": True}, "Of the main thread's time, 50% is in a → b (c.py:1), there in f"),
         ({"startup": 100}, [FUNCTION], {}, "Of the main thread's samples outside the import chain, 50% are in a → b (c.py:1)"),
         ({"startup": 1000}, [], {}, "All of the main thread's samples are start-up: imports, once and not in every step"),
-        ({"startup": 850}, [FUNCTION], {}, "Only 15 samples lie outside the import chain: too few to say"),
+        ({"startup": 850}, [], {}, "Only 15 samples lie outside the import chain: too few to say"),
         ({"own": 0}, [], {}, "Of the main thread's samples, none is in code of the user's own that can be named: "
          "40% are in select"),
         ({"own": 50}, [FUNCTION], {}, "Of the main thread's samples, only 5.0% are in code of the user's own: "
          "40% are in select"),
+        ({}, [FUNCTION | {"share": 0.04}], {}, "Of the main thread's samples, no function of the user's own has more than "
+         "4.0%: 40% are in select"),
         ({"label": "all threads"}, [FUNCTION], {}, "Of the samples, 50% are in a → b (c.py:1)"),
         ({"label": "thread loader"}, [FUNCTION], {}, "Of thread loader's samples, 50% are in a → b (c.py:1)"),
     ],

@@ -42,9 +42,7 @@ class CpuProfile(Evidence):
     tables: Sequence[TableSpec] = TABLES
     derived: Sequence[Derived] = DERIVED
     figures: Mapping[str, Figure] = {
-        "hottest": Figure(
-            "share", "most that one function of the user's has of the main thread, import chain apart"
-        ),
+        "hottest": Figure("share", "most that one function of the user's has of the main thread, import chain apart"),
         "own": Figure("share", "what the user's own code has of the main thread, import chain apart"),
     }
 
