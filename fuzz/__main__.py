@@ -16,6 +16,7 @@ TARGETS = (
     "kineto",
     "nsys",
     "memory_snapshot",
+    "cpu_profile",
     "kernel_counters",
     "gpu_log",
     "nccl_records",

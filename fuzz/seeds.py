@@ -12,6 +12,7 @@ from pathlib import Path
 import traceanalyzer as ta
 from tests.evidence import memory_snapshots as made
 from tests.evidence.gpu_log import logs
+from tests.evidence.cpu_profile import makers as profiles
 from tests.evidence.kernel_counters import pages
 from tests.evidence.nccl_records import made as records
 from tests.evidence.operator_tables import made as tables
@@ -45,6 +46,10 @@ RECORD_WORDS = """
 TABLE_WORDS = (
     "Name Self CPU CUDA XPU total % Mem # of Calls Input Shapes Total FLOPs us ms s -- ... schema nodes attrs rf_id nan"
 )
+PROFILE_WORDS = """
+    profiles samples weights events frames shared unit seconds none sampled evented O C at "cat":"py-spy" "cat":"FEE" ph B E X ts dur
+    thread (7): MainThread;<module> (a.py:1) P7;T0:7;a.py:f:1 MOJ cpu-clock:pppH: cycles: [unknown] NaN -1 1e999 9223372036854775807 ;;
+"""
 RULE_WORDS = """
     id: slug: title: status: category: after: why: requires: params: from: where: group_by: metrics: having: scope: order_by: limit:
     severity: claims: saving: message: recommend: tests: false_positives: gaps gpu_ops sum(duration) count() concat & * << !! {} [] | >
@@ -186,6 +191,26 @@ def operator_tables() -> dict[str, bytes]:
         "log": (tables.table(prefix="[rank0]: ") + tables.table(tables.ROWS[:2], totals=())).encode(),
         "nodes": json.dumps(tables.execution(nodes)).encode(),
         "old": json.dumps(tables.execution(list(map(tables.old_node, nodes)), "1.0.1")).encode(),
+    }
+
+
+def cpu_profile() -> dict[str, bytes]:
+    """A few samples in every form."""
+    stacks = [profiles.WORK, (profiles.MAIN, profiles.LOAD, profiles.MODULE), (profiles.MAIN, profiles.STEP)]
+    given = {
+        "speedscope": profiles.speedscope(stacks),
+        "evented": profiles.evented(stacks),
+        "chrometrace": profiles.chrometrace(stacks),
+        "viztracer": profiles.viztracer(base=10**18, overflow=True),
+        "folded": profiles.folded(stacks),
+        "austin": profiles.austin(stacks),
+        "mojo": profiles.mojo(stacks),
+        "perf": profiles.perf_script(stacks),
+        "pprof": gzip.decompress(profiles.pprof(stacks, start=10**18)),
+    }
+    return {
+        name: data if isinstance(data, bytes) else data.encode() if isinstance(data, str) else json.dumps(data).encode()
+        for name, data in given.items()
     }
 
 

@@ -18,6 +18,7 @@ import traceanalyzer as ta
 from fuzz import seeds
 from tests.evidence import memory_snapshots
 from tests.evidence.gpu_log import logs as gpu_logs
+from tests.evidence.cpu_profile import makers as cpu_profiles
 from tests.evidence.kernel_counters import pages
 from tests.evidence.operator_tables import made as operator_tables
 from traceanalyzer.analysis import parts_of
@@ -165,6 +166,27 @@ def _operator_tables(data: bytes, folder: Path) -> None:
     _unchanged(folder, run, (path,))
 
 
+def _cpu_profile(data: bytes, folder: Path) -> None:
+    """Whatever the content, what is told of threads adds up to what they ran, and that to all samples."""
+    path = folder / "profile.json"
+    path.write_bytes(data)
+
+    def run() -> None:
+        try:
+            _, sink = cpu_profiles.read(path)
+        except cpu_profiles.NoProfileError:
+            return
+        threads = cpu_profiles.threads(sink)
+        total = sum(sink.tables()["profile_samples"]["weight"].to_pylist())
+        assert sum(row["weight"] for row in threads) == total > 0, threads
+        for row in threads:
+            assert 0 <= row["startup"] + row["own"] <= row["weight"], row
+        assert sum(weight for _, weight in cpu_profiles.functions(sink)) <= sum(row["own"] for row in threads)
+
+    if data:
+        _unchanged(folder, run, (path,))
+
+
 def _rules(data: bytes, folder: Path) -> None:
     path = folder / "rules.yaml"
     path.write_bytes(data)
@@ -198,6 +220,7 @@ TARGETS: dict[str, Target] = {
     "kineto": Target(_kineto, seeds.kineto, seeds.KINETO_WORDS),
     "nsys": Target(_nsys, seeds.nsys),
     "memory_snapshot": Target(_memory_snapshot, seeds.memory_snapshot, seeds.SNAPSHOT_WORDS),
+    "cpu_profile": Target(_cpu_profile, seeds.cpu_profile, seeds.PROFILE_WORDS),
     "kernel_counters": Target(_kernel_counters, seeds.kernel_counters, seeds.COUNTERS_WORDS),
     "gpu_log": Target(_gpu_log, seeds.gpu_log, seeds.LOG_WORDS),
     "nccl_records": Target(_nccl_records, seeds.nccl_records, seeds.RECORD_WORDS),
