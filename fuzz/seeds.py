@@ -27,7 +27,8 @@ STORE_WORDS = "schema_version inputs parts tables rows sha256 null -1 PAR1 ARROW
 SNAPSHOT_WORDS = "segments device_traces blocks frames address size requested_size state time_us action alloc free_completed oom NaN -1"
 RECORD_WORDS = """
     entries pg_config pg_status process_group collective_seq_id seq_id p2p_seq_id profiling_name nccl:all_reduce nccl:send 0->1 1<-0
-    state completed scheduled frames input_sizes time_created_ns ranks [0,1] coll_perf p2p_perf header metadata dump_stats v4.3 -1 NaN 1e999
+    state completed scheduled frames input_sizes time_created_ns ranks [0,1] coll_perf p2p_perf header metadata dump_stats v4.3 -1
+    NaN 1e999
 """
 RULE_WORDS = """
     id: slug: title: status: category: after: why: requires: params: from: where: group_by: metrics: having: scope: order_by: limit:
