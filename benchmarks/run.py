@@ -14,6 +14,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.deepspeed_logs import deepspeed_logs
 from benchmarks.growth import growth
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
@@ -82,6 +83,7 @@ def main() -> None:
         nsys(Path(folder))
         ranks(Path(folder))
         snapshots(Path(folder))
+        deepspeed_logs(Path(folder))
         growth(Path(folder))
         page(Path(folder))
         stacks(Path(folder))

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 FOUND = Path(__file__).parent / "found"
-TARGETS = ("mender", "kineto", "nsys", "memory_snapshot", "store", "rules", "budgets")
+TARGETS = ("mender", "kineto", "nsys", "memory_snapshot", "deepspeed_log", "store", "rules", "budgets")
 MEMORY_MB, SLOW_S, LONGEST_BYTES = 2048, 20, 1 << 15
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import traceanalyzer as ta
 from fuzz import seeds
 from tests.evidence import memory_snapshots
+from tests.evidence.deepspeed_log import logs as deepspeed_logs
 from traceanalyzer.analysis import parts_of
 from traceanalyzer.budgets.assertions import assertions
 from traceanalyzer.budgets.files import budgets_in
@@ -104,6 +105,22 @@ def _memory_snapshot(data: bytes, folder: Path) -> None:
     _unchanged(folder, run, (path,))
 
 
+def _deepspeed_log(data: bytes, folder: Path) -> None:
+    """What is taken for a log is read into rows as declared, and judged without a rule that fails."""
+    path = folder / "log.txt"
+    path.write_bytes(data)
+
+    def run() -> None:
+        if data and (deepspeed_logs.knows(path) or _rarely(data)):
+            sink, _ = deepspeed_logs.read(path)
+            times = [row["duration"] for row in sink.rows("deepspeed_times")]
+            assert all(took >= 0 for took in times)
+            if deepspeed_logs.knows(path):
+                _judge(ta.load(path), data)
+
+    _unchanged(folder, run, (path,))
+
+
 def _rules(data: bytes, folder: Path) -> None:
     path = folder / "rules.yaml"
     path.write_bytes(data)
@@ -137,6 +154,7 @@ TARGETS: dict[str, Target] = {
     "kineto": Target(_kineto, seeds.kineto, seeds.KINETO_WORDS),
     "nsys": Target(_nsys, seeds.nsys),
     "memory_snapshot": Target(_memory_snapshot, seeds.memory_snapshot, seeds.SNAPSHOT_WORDS),
+    "deepspeed_log": Target(_deepspeed_log, seeds.deepspeed_log, seeds.DEEPSPEED_WORDS),
     "store": Target(_store, seeds.store, seeds.STORE_WORDS),
     "rules": Target(_rules, seeds.rules, seeds.RULE_WORDS),
     "budgets": Target(_budgets, seeds.budgets, seeds.BUDGET_WORDS),

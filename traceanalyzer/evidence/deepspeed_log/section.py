@@ -146,7 +146,7 @@ def _phases(phases: Sequence[Row], whose: str) -> Grid:
         ("Tenth below", "ns"),
     ]
     columns += [("Tenth above", "ns"), ("Of a step", "share"), ("Is part of another", "text")]
-    names = ("phase", "label", "samples", "median", "low", "high", "share")
+    names = ("phase", "label", "samples", "median", "tenth", "nine_tenths", "share")
     rows = [[*(row[name] for name in names), "yes" if row["part"] else ""] for row in shown]
     return Grid(f"Phases{whose}", columns, rows)
 

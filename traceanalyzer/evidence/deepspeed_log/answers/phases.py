@@ -132,8 +132,8 @@ def _phases(rank: int, own: Series) -> Iterator[dict[str, object]]:
                 "label": label_of(phase),
                 "samples": len(took),
                 "median": round(median),
-                "low": round(low),
-                "high": round(high),
+                "tenth": round(low),
+                "nine_tenths": round(high),
                 "share": median / total if group == STEP and total else None,
                 "part": group != STEP or phase not in MAIN,
             }
