@@ -14,7 +14,10 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.counters import counters
+from benchmarks.cpu_profiles import cpu_profiles
 from benchmarks.deepspeed_logs import deepspeed_logs
+from benchmarks.gpu_logs import gpu_logs
 from benchmarks.growth import growth
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
@@ -22,6 +25,7 @@ from benchmarks.page import page
 from benchmarks.ranks import ranks
 from benchmarks.snapshots import snapshots
 from benchmarks.stacks import stacks
+from benchmarks.tables import tables
 from benchmarks.tile import tile
 
 FIXTURE = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
@@ -84,6 +88,10 @@ def main() -> None:
         ranks(Path(folder))
         snapshots(Path(folder))
         deepspeed_logs(Path(folder))
+        counters(Path(folder))
+        gpu_logs(Path(folder))
+        cpu_profiles(Path(folder))
+        tables(Path(folder))
         growth(Path(folder))
         page(Path(folder))
         stacks(Path(folder))

@@ -211,6 +211,15 @@ def test_categories_of_old_releases(tmp_path):
     )
 
 
+def test_the_id_that_execution_traces_call_an_operator_by(tmp_path):
+    trace = KinetoTrace()
+    for at, number in enumerate((7, "8", 0, None)):
+        args = {} if number is None else {"Record function id": number}
+        trace.add(cat="cpu_op", name="aten::add", ts=10 * at, dur=3, args=args)
+    ranges = ta.load(trace.op(0, 10).write(tmp_path / "t.json")).table("host_ranges")
+    assert ranges["record_function"].to_pylist() == [7, 8, None, None]
+
+
 def test_annotations_that_old_releases_list_as_operators(tmp_path):
     trace = KinetoTrace().op(0, 10)
     names = ["ProfilerStep#5", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "Optimizer.step#SGD.step"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from report_sample import HOSTILE, ORIGIN
 
-from traceanalyzer.result.sections import Flame, Grid, Lane, Levels, Mark, Section, Words
+from traceanalyzer.result.sections import Flame, Grid, Lane, Levels, Mark, Point, Scatter, Section, Words
 
 MIB = 2**20
 
@@ -45,9 +45,22 @@ def grid(rows: int = 3) -> Grid:
     return Grid("Owners at the peak", columns, values)
 
 
+def scatter(points: int = 40) -> Scatter:
+    """A roofline: kernels by intensity under the roofs of memory and of two precisions."""
+    kernels = [
+        Point(HOSTILE if at == 1 else f"kernel {at}", 2.0 ** (at % 12), 3.0 * 1.2**at, 1e6 * (points - at))
+        for at in range(points)
+    ]
+    lines = [
+        ("bf16: 989 TFLOP/s, memory: 3.35 TB/s", [(0.5, 1.7), (295.0, 989.0), (4096.0, 989.0)]),
+        ("fp32: 67 TFLOP/s", [(20.0, 67.0), (4096.0, 67.0)]),
+    ]
+    return Scatter("Roofline", "FLOP per byte", "TFLOP/s", kernels, lines)
+
+
 def section(rows: int = 30, order: int = 35) -> Section:
     words = Words(f"The peak is owned by `attention.py:7`, {HOSTILE} says.")
-    blocks = [words, levels(), grid(rows), flame()]
+    blocks = [words, levels(), grid(rows), flame(), scatter()]
     lane = Lane(
         0,
         0,

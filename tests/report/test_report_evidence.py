@@ -13,7 +13,7 @@ from itertools import pairwise
 import pytest
 from browsing import open_page, violations, wait_until
 from conftest import blob_of, decode
-from evidence_sample import MIB, flame, grid, levels, section
+from evidence_sample import MIB, flame, grid, levels, scatter, section
 from playwright.sync_api import Page
 from report_sample import HOSTILE, sample
 from test_report_html import elements
@@ -23,10 +23,12 @@ from traceanalyzer.render.markdown import render_markdown
 from traceanalyzer.render.text import render_text
 from traceanalyzer.report.evidence.flames import flame_view
 from traceanalyzer.report.evidence.levels import MOST_POINTS, levels_chart
+from traceanalyzer.report.evidence.lines import MOST_LINES, lines_chart
+from traceanalyzer.report.evidence.scatters import LARGEST, SMALLEST, scatter_chart
 from traceanalyzer.report.html import render_html
 from traceanalyzer.report.stills.chart import chart_still
 from traceanalyzer.report.stills.drawing import WIDTH
-from traceanalyzer.result.sections import Flame, Grid, Levels, Mark, Section, Words
+from traceanalyzer.result.sections import Flame, Grid, Levels, Mark, Point, Scatter, Section, Words
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,10 @@ def test_an_empty_section_is_not_shown_and_a_wrong_one_is_an_error() -> None:
         replace(empty, blocks=[Levels("x", "bytes", [2, 1], [("a", [1, 1])])]),
         replace(empty, blocks=[Flame("x", "bytes", [(("a",), -1)])]),
         replace(empty, blocks=[Grid("x", [("a", "text")], [["one", "two"]])]),
+        replace(empty, blocks=[Scatter("x", "a", "b", [Point("a", 0.0, 1.0)])]),
+        replace(empty, blocks=[Scatter("x", "a", "b", [Point("a", 1.0, float("nan"))])]),
+        replace(empty, blocks=[Scatter("x", "a", "b", [Point("a", 1.0, 1.0, -1.0)])]),
+        replace(empty, blocks=[Scatter("x", "a", "b", [Point("a", 1.0, 1.0)], [("line", [(1.0, -1.0)])])]),
     ]
     for one in wrong:
         with pytest.raises(ValueError, match=r"\w"):
@@ -80,6 +86,86 @@ def test_the_highest_moment_is_among_those_that_are_drawn() -> None:
     highest = max(sum(values) for values in zip(*(values for _, values in given.series), strict=True))
     drawn = max(sum(values) for values in zip(*(trace["y"] for trace in areas), strict=True))
     assert drawn == pytest.approx(highest / 2**30, rel=1e-4)
+
+
+def test_points_of_a_plane_are_as_large_as_they_weigh() -> None:
+    given = scatter(2_500)
+    few = replace(given, points=[replace(one, y=one.y if one.y < 1e6 else 1e6) for one in given.points])
+    chart = scatter_chart(few, "x")
+    assert chart and scatter_chart(replace(few, points=[]), "x") is None
+    *lines, marks = chart.first.data
+    assert [line["mode"] for line in lines] == ["lines", "lines"] and lines[0]["x"] == [0.5, 295.0, 4096.0]
+    assert len(marks["x"]) == 2_000 and "Of 2,500 points the 2,000 largest are drawn." in chart.first.caption
+    assert marks["marker"]["size"][0] == LARGEST and min(marks["marker"]["size"]) >= SMALLEST
+    assert chart.first.caption.startswith(
+        "The larger a point, the more it weighs. The largest is kernel 0: FLOP per byte 1,"
+    )
+    axes = chart.first.layout["xaxis"], chart.first.layout["yaxis"]
+    assert [axis["type"] for axis in axes] == ["log", "log"] and axes[0]["range"][0] < -0.3
+    still = chart_still("x", "large", chart.first.data, chart.first.layout)
+    assert still.count('class="c-series-1"') and "bf16: 989 TFLOP/s" in still
+    alone = scatter_chart(Scatter("x", "a", "b", [Point("one", 1.0, 2.0, 0.0)]), "x")
+    assert alone and alone.first.caption == "one: a 1, b 2."
+
+
+def clocks(points: int, gpus: int) -> Levels:
+    """Clocks that differ by GPU; the last one's is held down now and then, and unknown at one moment."""
+    times = [1_000_000 * at for at in range(points)]
+    series: list[tuple[str, list[int | float | None]]] = [
+        (f"GPU {gpu}", [1_900 + gpu + (at % 7 == 0) for at in range(points)]) for gpu in range(gpus)
+    ]
+    series[-1][1][points // 2] = None
+    series[-1][1][points // 3] = 1_200.5
+    return Levels("Clocks", "count", times, series, stacked=False, axis="MHz")
+
+
+def test_lines_are_not_summed() -> None:
+    chart = lines_chart(clocks(5_000, 3), "x")
+    assert chart
+    lines = chart.first.data
+    assert [one["name"] for one in lines] == ["GPU 0", "GPU 1", "GPU 2"] and not any(
+        "stackgroup" in one for one in lines
+    )
+    assert len({one["meta"] for one in lines}) == 3 and len(lines[0]["x"]) <= 2 * MOST_POINTS
+    known = [value for value in lines[2]["y"] if value is not None]
+    assert (min(known), max(known), None in lines[2]["y"]) == (1_200.5, 1_903, True)
+    assert chart.first.caption.startswith("From 1,200 to 1,903 MHz. Of 5,000 moments")
+    # What is far from nothing has an axis of its own reach; what comes near it begins there.
+    assert chart.first.layout["yaxis"]["range"][0] > 1_000 and chart.first.layout["yaxis"]["title"]["text"] == "MHz"
+    low = lines_chart(Levels("x", "share", [0, 1, 2], [("a", [0.1, None, 0.99])], stacked=False), "x")
+    assert low and -20 < low.first.layout["yaxis"]["range"][0] < 0 and low.first.data[0]["y"] == [10.0, None, 99.0]
+
+
+def test_of_many_lines_those_stay_that_stand_out() -> None:
+    given = clocks(50, 40)
+    given.series[7][1][:] = [900] * 50
+    chart = lines_chart(given, "x")
+    assert chart and len(chart.first.data) == MOST_LINES and "GPU 7" in [one["name"] for one in chart.first.data]
+    assert len({(one["meta"], one["line"].get("dash")) for one in chart.first.data}) == MOST_LINES
+    assert f"Of 40 lines those {MOST_LINES} that are furthest" in chart.first.caption
+
+
+def test_lines_in_pictures_and_words() -> None:
+    given = replace(clocks(20, 2), marks=[Mark(3_000_000, 9_000_000, "held")], spans=steps(0, 5, 3))
+    chart = lines_chart(given, "x")
+    assert chart
+    still = chart_still("x", "medium", chart.first.data, chart.first.layout)
+    assert still.count('class="c-series-') >= 2 and ">held<" in still and ">GPU 1<" in still
+    one = Section("x", "X", [given])
+    assert "Clocks: GPU 0 1,900 to 1,901; GPU 1 1,200 to 1,902." in render_text(sample()[0], [one])
+    assert 'data-chart="x-1"' in render_html(*sample(), sections=[one]).decode()
+
+
+def test_lines_without_values_are_not_drawn_and_wrong_ones_are_errors() -> None:
+    good = Levels("x", "count", [1, 2], [("a", [None, None])], stacked=False)
+    assert lines_chart(good, "x") is None and lines_chart(replace(good, series=[]), "x") is None
+    for wrong in (
+        replace(good, series=[("a", [1])]),
+        replace(good, times_ns=[2, 1]),
+        replace(good, series=[("a", [1.0, float("inf")])]),
+    ):
+        with pytest.raises(ValueError, match="x: "):
+            lines_chart(wrong, "x")
 
 
 def labels(spans: list[Mark], marks: list[Mark] | None = None) -> list[tuple[str, float, str]]:
@@ -177,6 +263,7 @@ def test_text_and_markdown_say_it_shortly() -> None:
     text, markdown = render_text(result, [section()]), render_markdown(result, [section()])
     assert "MEMORY\nThe peak is owned by `attention.py:7`" in text
     assert "Owners at the peak (the first 5 of 30)" in text and "Memory by owner: at most 1.0" in text
+    assert "Roofline: kernel 0 weighs most: FLOP per byte 1, TFLOP/s 3." in text
     assert "Who owns the peak: 900 MiB of 2.25 GiB on the path with most, which ends in attention.py:7 scores." in text
     assert (
         "#### Memory" in markdown and "owned by <code>attention.py:7</code>, " in markdown and HOSTILE not in markdown
@@ -226,6 +313,12 @@ class TestInABrowser:
         shown.locator("#memory-snapshot").scroll_into_view_if_needed()
         wait_until(shown, "() => document.querySelector('[data-chart=memory-snapshot-2] .scatterlayer')")
         assert shown.locator("[data-chart=memory-snapshot-2] .legend .traces").count() == 6
+
+    def test_points_and_lines_are_drawn(self, shown: Page) -> None:
+        shown.locator("#chart-memory-snapshot-5").scroll_into_view_if_needed()
+        wait_until(shown, "() => document.querySelector('[data-chart=memory-snapshot-5] .scatterlayer')")
+        assert shown.locator("[data-chart=memory-snapshot-5] .scatterlayer .point").count() == 40
+        assert shown.locator("[data-chart=memory-snapshot-5] .legend .traces").count() == 2
 
     def test_a_long_table_opens_in_its_tab(self, shown: Page) -> None:
         shown.click('a[href="#memory-snapshot-3"]')

@@ -48,6 +48,7 @@ def api_call(rows: pa.Table) -> pa.Array:
 def host_range(rows: pa.Table) -> pa.Array:
     args = {
         **_whole(rows, **{"External id": "external_id", "Sequence number": "sequence"}),
+        **_whole(rows, **{"Record function id": "record_function"}),
         "Input Dims": as_json(rows["shapes"]),
         "Input type": as_json(rows["dtypes"]),
     }

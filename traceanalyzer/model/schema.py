@@ -157,8 +157,21 @@ HOST_RANGES = TableSpec(
         ),
         Column("shapes", pa.string(), None, "input shapes as recorded (JSON)"),
         Column("dtypes", pa.string(), None, "input types as recorded (JSON)"),
+        Column(
+            "arguments",
+            NAME,
+            None,
+            "JSON: of convolutions and attention the values of inputs that are no tensors, as recorded; of compiled kernels what their "
+            "compiler says that they compute and move; null for others",
+        ),
         Column("sequence", pa.int64(), None, "autograd sequence number; null when absent"),
         Column("external_id", pa.int64(), None, "id that API calls and GPU operations refer to"),
+        Column(
+            "record_function",
+            pa.int64(),
+            None,
+            "id that PyTorch's execution trace calls the operator by; null when absent",
+        ),
         Column("open", pa.bool_(), None, "true where the recording ended before the range did"),
     ),
 )
@@ -417,4 +430,4 @@ EVENT_TABLES: dict[str, TableSpec] = {
     )
 }
 
-SCHEMA_VERSION = "1.7"
+SCHEMA_VERSION = "1.8"

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from traceanalyzer.names import readable_name
 from traceanalyzer.render.lines import printable, wrap
 from traceanalyzer.render.md import LEFT, RIGHT, code, table, text
-from traceanalyzer.result.sections import Block, Flame, Grid, Levels, Section, Unit, Words
+from traceanalyzer.result.sections import Block, Flame, Grid, Levels, Scatter, Section, Unit, Words
 from traceanalyzer.units import format_bytes, format_count, format_duration, format_share
 
 ROWS = 5
 """Of a table the first so many rows."""
 LONGEST = 48
+LINES = 8
+"""Of lines over time the first so many are said."""
 
 
 def section_lines(sections: Sequence[Section]) -> list[str]:
@@ -44,7 +46,7 @@ def _lines(block: Block) -> Iterator[str]:
         yield from wrap(printable(" ".join(block.text.split())), "", "")
     elif isinstance(block, Grid):
         yield from _grid_lines(block)
-    elif isinstance(block, Levels | Flame) and (said := _most(block)):
+    elif said := _most(block):
         yield from wrap(printable(f"{block.title}: {said}."), "", "  ")
 
 
@@ -61,7 +63,7 @@ def _blocks(block: Block) -> Iterator[str]:
             align = [LEFT if unit == "text" else RIGHT for _, unit in block.columns]
             yield f"**{text(block.title)}**{text(_more(block))}"
             yield table([text(title) for title, _ in block.columns], rows, align)
-    elif isinstance(block, Levels | Flame) and (said := _most(block)):
+    elif said := _most(block):
         yield f"{text(block.title)}: {text(said)}."
 
 
@@ -93,12 +95,23 @@ def _more(grid: Grid) -> str:
     return f" (the first {ROWS} of {format_count(len(grid.rows))})" if len(grid.rows) > ROWS else ""
 
 
-def _most(block: Levels | Flame) -> str:
-    """The highest sum of all series, or value of series that are no sum, or the path that holds most."""
+def _most(block: Levels | Scatter | Flame) -> str:
+    """The highest sum of all series, from where to where each goes that stands for itself, the point that weighs most, or the path that
+    holds most."""
+    if isinstance(block, Scatter):
+        heaviest = max(block.points, key=lambda one: one.weight, default=None)
+        if heaviest is None:
+            return ""
+        place = f"{block.x} {_digits(heaviest.x)}, {block.y} {_digits(heaviest.y)}"
+        return f"{readable_name(heaviest.label, LONGEST)} weighs most: {place}"
+    if isinstance(block, Levels) and not block.stacked:
+        return "; ".join(_reaches(block))
     if isinstance(block, Levels):
-        total = sum if block.stacked else max
-        each = [total(values) for values in zip(*(values for _, values in block.series), strict=True)]
-        return f"at most {_amount(max(each), block.unit)}" if each else ""
+        sums = [
+            sum(value for value in values if value is not None)
+            for values in zip(*(values for _, values in block.series), strict=True)
+        ]
+        return f"at most {_amount(max(sums), block.unit)}" if sums else ""
     paths = [(amount, path) for path, amount in block.paths if amount > 0 and path]
     if not paths:
         return ""
@@ -106,6 +119,15 @@ def _most(block: Levels | Flame) -> str:
     whole = sum(amount for amount, _ in paths)
     end = readable_name(path[-1], LONGEST)
     return f"{_amount(amount, block.unit)} of {_amount(whole, block.unit)} on the path with most, which ends in {end}"
+
+
+def _reaches(block: Levels) -> Iterator[str]:
+    for name, values in block.series[:LINES]:
+        if known := [value for value in values if value is not None]:
+            low, high = (_amount(value, block.unit) for value in (min(known), max(known)))
+            yield f"{printable(readable_name(name, LONGEST))} {low}" + (f" to {high}" if low != high else "")
+    if len(block.series) > LINES:
+        yield f"{len(block.series) - LINES} more"
 
 
 def _cell(value: int | float | str | None, unit: Unit) -> str:
@@ -123,3 +145,7 @@ def _amount(value: float, unit: Unit) -> str:
     if unit == "ns":
         return format_duration(value)
     return format_share(value) if unit == "share" else format_count(int(value))
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -17,6 +17,7 @@ OLDEST = "1.4"
 ADDED: dict[str, tuple[str, ...]] = {
     "1.6": ("host_ranges.open", "steps.open", "gpu_ops.migration_cause", "stream_events"),
     "1.7": ("host_ranges.domain", "mpi_calls", "cpu_samples", "thread_runs", "page_faults"),
+    "1.8": ("host_ranges.arguments", "host_ranges.record_function"),
 }
 """Columns ("table.column") and tables by the version that they came with."""
 

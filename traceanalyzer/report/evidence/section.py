@@ -11,9 +11,11 @@ from traceanalyzer.report.charts.figure import Chart
 from traceanalyzer.report.evidence.flames import FlameView, flame_view
 from traceanalyzer.report.evidence.grids import grid_table
 from traceanalyzer.report.evidence.levels import levels_chart
+from traceanalyzer.report.evidence.lines import lines_chart
+from traceanalyzer.report.evidence.scatters import scatter_chart
 from traceanalyzer.report.packing import packed_json
 from traceanalyzer.report.tables.table import DataTable
-from traceanalyzer.result.sections import Flame, Grid, Levels, Section, Words
+from traceanalyzer.result.sections import Flame, Grid, Levels, Scatter, Section, Words
 
 SHOWN_ROWS = 12
 """Rows of a table that stand in the section itself; a longer one is among the page's tables too."""
@@ -51,7 +53,10 @@ def evidence_view(section: Section, rows: int, nodes: int) -> EvidenceView | Non
         elif isinstance(block, Grid) and block.rows:
             blocks.append(("table", grid_table(block, id_, rows)))
         elif isinstance(block, Levels):
-            blocks += [("chart", chart)] if (chart := levels_chart(block, id_)) else []
+            chart = levels_chart(block, id_) if block.stacked else lines_chart(block, id_)
+            blocks += [("chart", chart)] if chart else []
+        elif isinstance(block, Scatter):
+            blocks += [("chart", chart)] if (chart := scatter_chart(block, id_)) else []
         elif isinstance(block, Flame):
             blocks += [("flame", flame)] if (flame := flame_view(block, id_, nodes)) else []
     if not blocks:

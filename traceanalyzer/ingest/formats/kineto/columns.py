@@ -213,6 +213,29 @@ def raw_texts(values: Sequence[msgspec.Raw]) -> pa.Array:
     return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer(joined), pa.py_buffer(present))
 
 
+_WITH_ARGUMENTS = re.compile(r"conv|attention|attn")
+_MOST_ARGUMENTS = 4_096
+
+
+def operator_arguments(names: Sequence[str | None], args: Sequence[Args]) -> pa.DictionaryArray:
+    """Of convolutions and attention the values of inputs that are no tensors, as recorded; of kernels that TorchInductor made with
+    `kernel_flop` and `kernel_num_gb` these. Null for others, and for what is not as long as such lists are."""
+    told = {name: name is not None and _WITH_ARGUMENTS.search(name) is not None for name in set(names)}
+    return texts(_concrete(a) if told[name] else _from_compiler(a) for name, a in zip(names, args, strict=True))
+
+
+def _concrete(a: Args) -> str | None:
+    known = 0 < len(a.concrete_inputs) <= _MOST_ARGUMENTS
+    return bytes(a.concrete_inputs).decode("utf-8", "replace") if known else _from_compiler(a)
+
+
+def _from_compiler(a: Args) -> str | None:
+    if a.kernel_flop is None and a.kernel_num_gb is None:
+        return None
+    found = {"kernel_flop": a.kernel_flop, "kernel_num_gb": a.kernel_num_gb}
+    return json.dumps({name: value for name, value in found.items() if value is not None})
+
+
 def group_ranks(args: Sequence[Args]) -> pa.Array:
     """The ranks of each collective's group as JSON. A list that was cut short is written out where the file tells how it goes on.
 

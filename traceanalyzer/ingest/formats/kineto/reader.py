@@ -275,7 +275,9 @@ class Reader:
                 "external_id": self._external_ids(args),
                 "shapes": col.raw_texts([a.input_dims for a in args]),
                 "dtypes": col.raw_texts([a.input_types for a in args]),
+                "arguments": col.operator_arguments(names, args),
                 "sequence": self._ids.column([a.sequence_number for a in args]),
+                "record_function": self._ids.nonzero([a.record_function for a in args]),
             }
         else:
             data |= {**self._plain.columns(names), "category": col.constant(category, len(events))}

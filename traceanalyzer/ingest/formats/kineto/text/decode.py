@@ -41,7 +41,11 @@ class Args(msgspec.Struct, gc=False, omit_defaults=True):
     graph_node_id: Number = msgspec.field(default=None, name="graph node id")
     input_dims: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input Dims")
     input_types: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input type")
+    concrete_inputs: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Concrete Inputs")
+    kernel_flop: Number = None
+    kernel_num_gb: Number = None
     sequence_number: Number = msgspec.field(default=None, name="Sequence number")
+    record_function: Number = msgspec.field(default=None, name="Record function id")
     collective: str | None = msgspec.field(default=None, name="Collective name")
     elements_in: Number = msgspec.field(default=None, name="In msg nelems")
     elements_out: Number = msgspec.field(default=None, name="Out msg nelems")

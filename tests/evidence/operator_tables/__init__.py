@@ -1,0 +1,1 @@
+"""PyTorch's own tables: sums of the profiler, execution traces."""

@@ -1,0 +1,1 @@
+"""What tables of sums and execution traces tell, and what they cannot."""

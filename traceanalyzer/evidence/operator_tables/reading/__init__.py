@@ -1,0 +1,1 @@
+"""Content to rows: the text of tables, the JSON of execution traces."""
