@@ -273,7 +273,14 @@ DERIVED = (
     Derived(
         "deepspeed_rates",
         f"{_HERE}.rates:rates",
-        ("deepspeed_run", "deepspeed_profiles", "deepspeed_progress", "deepspeed_module_costs", "step_ledger"),
+        (
+            "deepspeed_run",
+            "deepspeed_profiles",
+            "deepspeed_progress",
+            "deepspeed_module_costs",
+            "step_ledger",
+            "roofline",
+        ),
         RATES,
         _NO_PROFILE,
         small=True,
