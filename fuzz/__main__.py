@@ -17,6 +17,7 @@ TARGETS = (
     "nsys",
     "memory_snapshot",
     "cpu_profile",
+    "deepspeed_log",
     "kernel_counters",
     "gpu_log",
     "nccl_records",

@@ -13,6 +13,7 @@ import traceanalyzer as ta
 from tests.evidence import memory_snapshots as made
 from tests.evidence.gpu_log import logs
 from tests.evidence.cpu_profile import makers as profiles
+from tests.evidence.deepspeed_log import logs as deepspeed_logs
 from tests.evidence.kernel_counters import pages
 from tests.evidence.nccl_records import made as records
 from tests.evidence.operator_tables import made as tables
@@ -30,6 +31,11 @@ KINETO_WORDS = """
 """
 STORE_WORDS = "schema_version inputs parts tables rows sha256 null -1 PAR1 ARROW1"
 SNAPSHOT_WORDS = "segments device_traces blocks frames address size requested_size state time_us action alloc free_completed oom NaN -1"
+DEEPSPEED_WORDS = """
+    time (ms) | fwd: fwd_microstep: bwd: step: [Rank 0] [INFO] [logging.py:96:log_dist] -------------------------- DeepSpeed Flops
+    Profiler -------------------------- Profile Summary at step 1: Detailed Profile per GPU Params, MACs, latency, FLOPS Gs TFLOPS
+    Comm. Op Message Size Count Total Latency(ms) Total straggler(ms) KB MB all_reduce comm op: SamplesPerSec= zero_optimization_stage
+"""
 COUNTERS_WORDS = """
     "ID" "Process ID" "Kernel Name" "Metric Name" "Metric Unit" "Metric Value" "Average" Context Stream Section: OPT Speedup: % Ghz
     Duration "Memory Throughput" sm__throughput launch__grid_size 1,234.5 1.234,5 nan 1e999 -1 (64, 1, 1) <unnamed>:: ==PROF== ==ERROR==
@@ -149,6 +155,18 @@ def memory_snapshot() -> dict[str, bytes]:
         "circle": pickle.dumps(made.snapshot(circle, circle)),  # type: ignore[arg-type]
         "memo": b"\x80\x04}\x8c\x08segments]r\xff\xff\xff\x7fs.",
     }
+
+
+def deepspeed_log() -> dict[str, bytes]:
+    logger = "[2023-06-21 07:39:09,443] [INFO] [logging.py:96:log_dist] [Rank 0] rank=0 "
+    summary = deepspeed_logs.comms([("all_reduce", [("4.0 B", 40, 50.0, 1.2, 30.0, 20.0)])], straggler=True)
+    texts = {
+        "timers": deepspeed_logs.many_timers(14, grows=2.0, prefix=logger, long=True),
+        "profile": deepspeed_logs.profile(deepspeed_logs.mlp(blocks=1, sharded=True, root_seconds=1.8e9)),
+        "old": deepspeed_logs.profile(deepspeed_logs.mlp(blocks=1), version=deepspeed_logs.FIRST, prefix="0: "),
+        "comms": [*deepspeed_logs.many_timers(2), *summary],
+    }
+    return {name: "\n".join(lines).encode() for name, lines in texts.items()}
 
 
 def kernel_counters() -> dict[str, bytes]:

@@ -19,6 +19,7 @@ from fuzz import seeds
 from tests.evidence import memory_snapshots
 from tests.evidence.gpu_log import logs as gpu_logs
 from tests.evidence.cpu_profile import makers as cpu_profiles
+from tests.evidence.deepspeed_log import logs as deepspeed_logs
 from tests.evidence.kernel_counters import pages
 from tests.evidence.operator_tables import made as operator_tables
 from traceanalyzer.analysis import parts_of
@@ -109,6 +110,22 @@ def _memory_snapshot(data: bytes, folder: Path) -> None:
             sink, _ = memory_snapshots.read(path)
             for row in sink.rows("snapshot_totals"):
                 assert row["allocated_bytes"] <= row["active_bytes"], row
+
+    _unchanged(folder, run, (path,))
+
+
+def _deepspeed_log(data: bytes, folder: Path) -> None:
+    """What is taken for a log is read into rows as declared, and judged without a rule that fails."""
+    path = folder / "log.txt"
+    path.write_bytes(data)
+
+    def run() -> None:
+        if data and (deepspeed_logs.knows(path) or _rarely(data)):
+            sink, _ = deepspeed_logs.read(path)
+            times = [row["duration"] for row in sink.rows("deepspeed_times")]
+            assert all(took >= 0 for took in times)
+            if deepspeed_logs.knows(path):
+                _judge(ta.load(path), data)
 
     _unchanged(folder, run, (path,))
 
@@ -221,6 +238,7 @@ TARGETS: dict[str, Target] = {
     "nsys": Target(_nsys, seeds.nsys),
     "memory_snapshot": Target(_memory_snapshot, seeds.memory_snapshot, seeds.SNAPSHOT_WORDS),
     "cpu_profile": Target(_cpu_profile, seeds.cpu_profile, seeds.PROFILE_WORDS),
+    "deepspeed_log": Target(_deepspeed_log, seeds.deepspeed_log, seeds.DEEPSPEED_WORDS),
     "kernel_counters": Target(_kernel_counters, seeds.kernel_counters, seeds.COUNTERS_WORDS),
     "gpu_log": Target(_gpu_log, seeds.gpu_log, seeds.LOG_WORDS),
     "nccl_records": Target(_nccl_records, seeds.nccl_records, seeds.RECORD_WORDS),
