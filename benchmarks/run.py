@@ -14,6 +14,9 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from benchmarks.counters import counters
+from benchmarks.cpu_profiles import cpu_profiles
+from benchmarks.gpu_logs import gpu_logs
 from benchmarks.growth import growth
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nsys import nsys
@@ -83,6 +86,9 @@ def main() -> None:
         nsys(Path(folder))
         ranks(Path(folder))
         snapshots(Path(folder))
+        counters(Path(folder))
+        gpu_logs(Path(folder))
+        cpu_profiles(Path(folder))
         tables(Path(folder))
         growth(Path(folder))
         page(Path(folder))

@@ -11,7 +11,18 @@ import tempfile
 from pathlib import Path
 
 FOUND = Path(__file__).parent / "found"
-TARGETS = ("mender", "kineto", "nsys", "memory_snapshot", "operator_tables", "store", "rules", "budgets")
+TARGETS = (
+    "mender",
+    "kineto",
+    "nsys",
+    "memory_snapshot",
+    "kernel_counters",
+    "nccl_records",
+    "operator_tables",
+    "store",
+    "rules",
+    "budgets",
+)
 MEMORY_MB, SLOW_S, LONGEST_BYTES = 2048, 20, 1 << 15
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pickle
 import tempfile
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import traceanalyzer as ta
 from tests.evidence import memory_snapshots as made
+from tests.evidence.kernel_counters import pages
+from tests.evidence.nccl_records import made as records
 from tests.evidence.operator_tables import made as tables
 from tests.nsys import nsys_export as export
 from tests.support.chrome import AROUND, every_kind, random_run
@@ -25,6 +28,14 @@ KINETO_WORDS = """
 """
 STORE_WORDS = "schema_version inputs parts tables rows sha256 null -1 PAR1 ARROW1"
 SNAPSHOT_WORDS = "segments device_traces blocks frames address size requested_size state time_us action alloc free_completed oom NaN -1"
+COUNTERS_WORDS = """
+    "ID" "Process ID" "Kernel Name" "Metric Name" "Metric Unit" "Metric Value" "Average" Context Stream Section: OPT Speedup: % Ghz
+    Duration "Memory Throughput" sm__throughput launch__grid_size 1,234.5 1.234,5 nan 1e999 -1 (64, 1, 1) <unnamed>:: ==PROF== ==ERROR==
+"""
+RECORD_WORDS = """
+    entries pg_config pg_status process_group collective_seq_id seq_id p2p_seq_id profiling_name nccl:all_reduce nccl:send 0->1 1<-0 state
+    completed scheduled frames input_sizes time_created_ns ranks [0,1] coll_perf p2p_perf header metadata dump_stats v4.3 -1 NaN 1e999
+"""
 TABLE_WORDS = (
     "Name Self CPU CUDA XPU total % Mem # of Calls Input Shapes Total FLOPs us ms s -- ... schema nodes attrs rf_id nan"
 )
@@ -92,6 +103,21 @@ def _database(tables: export.Tables) -> bytes:
         return path.read_bytes()
 
 
+def nccl_records() -> dict[str, bytes]:
+    calls = [*records.rounds(2), records.entry(3, "send 0->1", state="started", is_p2p=True)]
+    whole = records.dump(calls, {"0": (0, 1), "5": (0, 2)}, {"0": (3, -1, 2)})
+    lines = [(1, 8192, 40), (2, 8192, 40)]
+    return {
+        "torch": records.pickled(whole),
+        "python": pickle.dumps(whole, 4),
+        "json": records.as_json(whole),
+        "inspector 4.0": records.inspector("v4.0", lines, start=True),
+        "inspector 4.3": records.inspector("v4.3", lines),
+        "link": records.link_json([(8, 1.0, 2.0)]),
+        "printed": records.LINK_TEXT,
+    }
+
+
 def memory_snapshot() -> dict[str, bytes]:
     trace = [
         made.entry("segment_alloc", 0, 4096, 4096),
@@ -111,6 +137,19 @@ def memory_snapshot() -> dict[str, bytes]:
         "code": pickle.dumps(made.snapshot([{"device": Path}])),  # type: ignore[dict-item]
         "circle": pickle.dumps(made.snapshot(circle, circle)),  # type: ignore[arg-type]
         "memo": b"\x80\x04}\x8c\x08segments]r\xff\xff\xff\x7fs.",
+    }
+
+
+def kernel_counters() -> dict[str, bytes]:
+    stall = "each warp of this workload spends 47.3 cycles being stalled waiting for a scoreboard dependency on a L1TEX operation."
+    rules = [("CPIStall", "OPT", stall, "global", "94.3")]
+    text = (pages.FIXTURES / "tail_wave.slow.details.txt.gz").read_bytes()
+    return {
+        "details": pages.details(rules=rules).encode(),
+        "raw": pages.raw(pages.RAW_ONE).encode(),
+        "text": gzip.decompress(text)[:4000],
+        "log": b"==PROF== Connected to process 7\n==ERROR== ERR_NVGPUCTRPERM\n",
+        "report": b"NVR\0" + bytes(20),
     }
 
 

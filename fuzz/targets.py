@@ -17,6 +17,7 @@ from pathlib import Path
 import traceanalyzer as ta
 from fuzz import seeds
 from tests.evidence import memory_snapshots
+from tests.evidence.kernel_counters import pages
 from tests.evidence.operator_tables import made as operator_tables
 from traceanalyzer.analysis import parts_of
 from traceanalyzer.budgets.assertions import assertions
@@ -25,7 +26,9 @@ from traceanalyzer.config import Config
 from traceanalyzer.engine.rules.library import load_rules, shipped_ids
 from traceanalyzer.engine.rules.lint import lint_rules
 from traceanalyzer.errors import TraceAnalyzerError
-from traceanalyzer.evidence.operator_tables import KIND
+from traceanalyzer.evidence.kernel_counters import KIND as KERNEL_COUNTERS
+from traceanalyzer.evidence.kernel_counters.answers.limiter import limit_of
+from traceanalyzer.evidence.operator_tables import KIND as OPERATOR_TABLES
 from traceanalyzer.ingest.bytes.source import source_of
 from traceanalyzer.ingest.formats.kineto.text.decode import Events
 from traceanalyzer.ingest.formats.kineto.text.opening import NoEventsError
@@ -107,6 +110,31 @@ def _memory_snapshot(data: bytes, folder: Path) -> None:
     _unchanged(folder, run, (path,))
 
 
+def _kernel_counters(data: bytes, folder: Path) -> None:
+    """Whatever the content, rows are as declared, and each launch has a limit with gains within what is left."""
+    path = folder / "page.csv"
+    path.write_bytes(data)
+
+    def run() -> None:
+        if data and KERNEL_COUNTERS.sniff(source_of(path, path, None)):
+            for row in map(limit_of, pages.profiles(path)):
+                assert 0 <= row.least <= row.gain <= row.most <= 1, row
+
+    _unchanged(folder, run, (path,))
+
+
+def _nccl_records(data: bytes, folder: Path) -> None:
+    """Whatever the content, rows are as declared."""
+    path = folder / "records"
+    path.write_bytes(data)
+
+    def run() -> None:
+        if data:
+            _judge(ta.load(path), data)
+
+    _unchanged(folder, run, (path,))
+
+
 def _operator_tables(data: bytes, folder: Path) -> None:
     """Whatever the content, rows are as declared, and what is told of them can be worked out."""
     path = folder / "table.txt"
@@ -115,7 +143,7 @@ def _operator_tables(data: bytes, folder: Path) -> None:
     def run() -> None:
         if data:
             operator_tables.read(path)
-            if KIND.sniff(source_of(path, path, None)):
+            if OPERATOR_TABLES.sniff(source_of(path, path, None)):
                 _result_adds_up(ta.analyze(ta.load(path)))
 
     _unchanged(folder, run, (path,))
@@ -154,6 +182,8 @@ TARGETS: dict[str, Target] = {
     "kineto": Target(_kineto, seeds.kineto, seeds.KINETO_WORDS),
     "nsys": Target(_nsys, seeds.nsys),
     "memory_snapshot": Target(_memory_snapshot, seeds.memory_snapshot, seeds.SNAPSHOT_WORDS),
+    "kernel_counters": Target(_kernel_counters, seeds.kernel_counters, seeds.COUNTERS_WORDS),
+    "nccl_records": Target(_nccl_records, seeds.nccl_records, seeds.RECORD_WORDS),
     "operator_tables": Target(_operator_tables, seeds.operator_tables, seeds.TABLE_WORDS),
     "store": Target(_store, seeds.store, seeds.STORE_WORDS),
     "rules": Target(_rules, seeds.rules, seeds.RULE_WORDS),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.derive.host.frame_names import Sampled, read_stack
+from traceanalyzer.model.frame_names import Sampled, read_stack
 
 
 @pytest.mark.parametrize(

@@ -332,13 +332,10 @@ FOREIGN = {
     "a Python pickle": b"\x80\x04\x95\x00\x01\x00\x00\x00\x00\x00\x00}\x94(\x8c\x07weights",
     "lz4 -d": b"\x04\x22\x4d\x18abc",
     "output of nvidia-smi": b"Sat Nov 28\n+----------+\n| NVIDIA-SMI 590.48   Driver |\n",
-    "output of nvidia-smi, which": b"timestamp, name, utilization.gpu [%], memory.used [MiB]\n2026/11/28, H100, 3 %, 4 MiB\n",
+    "no log of GPUs over time": b"pid, process_name, used_gpu_memory [MiB]\n4242, python, 4 MiB\n",
     "format of Prometheus": b"# HELP gpu_util Utilization\n# TYPE gpu_util gauge\ngpu_util 4\n",
-    "output of perf script": b"python    10 198792.736893:    1001001 cpu-clock:\n\t    643 main\n",
-    "a table of Nsight Compute": b'"ID","Process ID","Process Name"\n',
-    "a speedscope profile": b'{"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}',
+    "what `perf script --ns": b"PERFILE2" + bytes(100),
     "a memory timeline of PyTorch": b"[[-1, 1, 37888, 7], [-1, 1, 512, 7]]",
-    "NCCL flight recorder": b'{"version": "2.4", "pg_config": {}, "entries": []}',
     "a CPU profile of V8": b'{"nodes": [], "startTime": 1, "endTime": 2, "samples": [1], "timeDeltas": [1]}',
 }
 
@@ -394,7 +391,7 @@ def test_folders_are_read_through_and_what_is_no_trace_is_passed_over(tmp_path):
     for name, data in {
         "config.json": b'{"lr": 1}',
         "tokenizer.json": b'{"vocab": {' + b'"a": 1, ' * 20_000 + b'"b": 2}}',
-        "profile.speedscope.json": FOREIGN["a speedscope profile"],
+        "profile.cpuprofile.json": FOREIGN["a CPU profile of V8"],
         "host.xplane.pb": b"\x0a\x15",
         "notes.txt": b"hello",
         "empty.log": b"",

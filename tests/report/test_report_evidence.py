@@ -23,6 +23,7 @@ from traceanalyzer.render.markdown import render_markdown
 from traceanalyzer.render.text import render_text
 from traceanalyzer.report.evidence.flames import flame_view
 from traceanalyzer.report.evidence.levels import MOST_POINTS, levels_chart
+from traceanalyzer.report.evidence.lines import MOST_LINES, lines_chart
 from traceanalyzer.report.evidence.scatters import LARGEST, SMALLEST, scatter_chart
 from traceanalyzer.report.html import render_html
 from traceanalyzer.report.stills.chart import chart_still
@@ -105,6 +106,66 @@ def test_points_of_a_plane_are_as_large_as_they_weigh() -> None:
     assert still.count('class="c-series-1"') and "bf16: 989 TFLOP/s" in still
     alone = scatter_chart(Scatter("x", "a", "b", [Point("one", 1.0, 2.0, 0.0)]), "x")
     assert alone and alone.first.caption == "one: a 1, b 2."
+
+
+def clocks(points: int, gpus: int) -> Levels:
+    """Clocks that differ by GPU; the last one's is held down now and then, and unknown at one moment."""
+    times = [1_000_000 * at for at in range(points)]
+    series: list[tuple[str, list[int | float | None]]] = [
+        (f"GPU {gpu}", [1_900 + gpu + (at % 7 == 0) for at in range(points)]) for gpu in range(gpus)
+    ]
+    series[-1][1][points // 2] = None
+    series[-1][1][points // 3] = 1_200.5
+    return Levels("Clocks", "count", times, series, stacked=False, axis="MHz")
+
+
+def test_lines_are_not_summed() -> None:
+    chart = lines_chart(clocks(5_000, 3), "x")
+    assert chart
+    lines = chart.first.data
+    assert [one["name"] for one in lines] == ["GPU 0", "GPU 1", "GPU 2"] and not any(
+        "stackgroup" in one for one in lines
+    )
+    assert len({one["meta"] for one in lines}) == 3 and len(lines[0]["x"]) <= 2 * MOST_POINTS
+    known = [value for value in lines[2]["y"] if value is not None]
+    assert (min(known), max(known), None in lines[2]["y"]) == (1_200.5, 1_903, True)
+    assert chart.first.caption.startswith("From 1,200 to 1,903 MHz. Of 5,000 moments")
+    # What is far from nothing has an axis of its own reach; what comes near it begins there.
+    assert chart.first.layout["yaxis"]["range"][0] > 1_000 and chart.first.layout["yaxis"]["title"]["text"] == "MHz"
+    low = lines_chart(Levels("x", "share", [0, 1, 2], [("a", [0.1, None, 0.99])], stacked=False), "x")
+    assert low and -20 < low.first.layout["yaxis"]["range"][0] < 0 and low.first.data[0]["y"] == [10.0, None, 99.0]
+
+
+def test_of_many_lines_those_stay_that_stand_out() -> None:
+    given = clocks(50, 40)
+    given.series[7][1][:] = [900] * 50
+    chart = lines_chart(given, "x")
+    assert chart and len(chart.first.data) == MOST_LINES and "GPU 7" in [one["name"] for one in chart.first.data]
+    assert len({(one["meta"], one["line"].get("dash")) for one in chart.first.data}) == MOST_LINES
+    assert f"Of 40 lines those {MOST_LINES} that are furthest" in chart.first.caption
+
+
+def test_lines_in_pictures_and_words() -> None:
+    given = replace(clocks(20, 2), marks=[Mark(3_000_000, 9_000_000, "held")], spans=steps(0, 5, 3))
+    chart = lines_chart(given, "x")
+    assert chart
+    still = chart_still("x", "medium", chart.first.data, chart.first.layout)
+    assert still.count('class="c-series-') >= 2 and ">held<" in still and ">GPU 1<" in still
+    one = Section("x", "X", [given])
+    assert "Clocks: GPU 0 1,900 to 1,901; GPU 1 1,200 to 1,902." in render_text(sample()[0], [one])
+    assert 'data-chart="x-1"' in render_html(*sample(), sections=[one]).decode()
+
+
+def test_lines_without_values_are_not_drawn_and_wrong_ones_are_errors() -> None:
+    good = Levels("x", "count", [1, 2], [("a", [None, None])], stacked=False)
+    assert lines_chart(good, "x") is None and lines_chart(replace(good, series=[]), "x") is None
+    for wrong in (
+        replace(good, series=[("a", [1])]),
+        replace(good, times_ns=[2, 1]),
+        replace(good, series=[("a", [1.0, float("inf")])]),
+    ):
+        with pytest.raises(ValueError, match="x: "):
+            lines_chart(wrong, "x")
 
 
 def labels(spans: list[Mark], marks: list[Mark] | None = None) -> list[tuple[str, float, str]]:

@@ -22,6 +22,7 @@ from traceanalyzer.analysis.examine import Examination, claims_in_units, examine
 from traceanalyzer.analysis.join import Brief, brief_of, join
 from traceanalyzer.analysis.parts import Part, parts_of
 from traceanalyzer.analysis.report_tables import ReportTables
+from traceanalyzer.analysis.roofline import roofline_sections
 from traceanalyzer.analysis.sharing import devices_in_use, uses, with_shared_gpus
 from traceanalyzer.analysis.survey import survey
 from traceanalyzer.analysis.whole import job_result, job_tables, run_job_rules
@@ -71,7 +72,8 @@ def analyze(trace: Trace, config: Config | None = None) -> Result:
 class Analysis:
     """The result, the small tables of all parts that it is made of, and what was claimed in units of work (see `unit_claims`), which is
     empty unless these were asked for. `parts` are what was judged, with the evidence that is beside each: those of the traces or,
-    without any, of the evidence; `sections` are what kinds of evidence add to the report, `figures` what they measured, by name."""
+    without any, of the evidence; `sections` are what kinds of evidence and the roofline add to the report, `figures` what the kinds
+    measured, by name."""
 
     result: Result
     tables: Catalog
@@ -118,7 +120,8 @@ def analyze_parts(
     claims = claims_in_units(job.claims, tables.table("work_units") if "work_units" in also else None)
     every = pa.concat_tables([*(part.unit_claims for part in examined), claims])
     result = job_result(examined, joined, tables, job, rules, settings_of(config, rules), placed.evidence)
-    sections = [section for name in sorted(kinds) for section in kind_named(name).sections(result, tables)]
+    sections = roofline_sections(result, tables)
+    sections += [section for name in sorted(kinds) for section in kind_named(name).sections(result, tables)]
     sections.sort(key=lambda one: (one.order, one.name))
     figures = {name: value for kind in sorted(kinds) for name, value in measured(kind_named(kind), tables)}
     return Analysis(result, tables, every, parts, sections, figures)

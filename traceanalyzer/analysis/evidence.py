@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import PurePath
 from typing import cast
@@ -21,7 +21,7 @@ from traceanalyzer.config import Config
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.contract import Evidence, Whereabouts
-from traceanalyzer.evidence.placing import contradiction, marks_shared, why_not
+from traceanalyzer.evidence.placing import contradiction, marks_shared, why_not, zone_shift
 from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
 from traceanalyzer.model.tables import Tables
@@ -33,6 +33,7 @@ from traceanalyzer.vocabulary.levels import LOW
 from traceanalyzer.workers import map_parts
 
 _TIMED = ("gpu_ops", "api_calls", "host_ranges")
+ITS_PAGES = "another file of the same recording"
 _NO_CLOCK = "its times are on no clock that the trace has: they are not compared with it"
 
 
@@ -68,11 +69,12 @@ def place_evidence(
     found = list(map_parts(executor, look, [*traces, *files], name=lambda part: part.input.path))
     wheres, rows = [where for where, _ in found[: len(traces)]], [count for _, count in found[len(traces) :]]
     beside: dict[int, list[Beside]] = {}
-    alone: list[Part] = []
+    alone: list[tuple[Part, list[Beside]]] = []
     told: list[EvidenceInfo] = []
     notes = []
-    for file, (own, _), count in zip(files, found[len(traces) :], rows, strict=True):
+    for file, (said, _), count in zip(files, found[len(traces) :], rows, strict=True):
         kind = kind_named(file.input.format)
+        own = _in_zone(said, offsets.get(file.input.path))
         free = [at for at in range(len(traces)) if kind.several or not _is_beside(kind, beside.get(at, ()))]
         at_all, why = _placed(kind, file, own, traces, wheres, config)
         chosen = [at for at in at_all if at in free]
@@ -81,20 +83,30 @@ def place_evidence(
             if traces:
                 note = "another file of its kind is beside the same trace" if at_all else why
                 notes.append((file.input.path, note))
-            alone.append(with_beside(file, []))
+            if (joined := _joined(kind, file, alone, config)) is not None:
+                joined[1].append(Beside(file, 0, ITS_PAGES, None))
+            else:
+                alone.append((file, []))
             told.append(_info(file, count, file.input.rank, None, None, None, None, note))
         for at in chosen:
             clock, shift, error = _clock(kind, file, traces[at], config, offsets)
-            words = marks_shared(own, wheres[at])
+            words = marks_shared(own, wheres[at], kind.fits_by)
             beside.setdefault(at, []).append(Beside(file, shift, words, error))
-            told.append(
-                _info(
-                    *(file, count, traces[at].input.rank, words, clock, shift, error),
-                    _NO_CLOCK if shift is None and _has_moments(kind) else None,
-                )
-            )
+            note = _NO_CLOCK if shift is None and _has_times(kind) else None
+            told.append(_info(file, count, traces[at].input.rank, words, clock, shift, error, note))
     placed = [with_beside(part, beside[at]) if at in beside else part for at, part in enumerate(traces)]
-    return Placed(placed, alone, told, _health(notes))
+    return Placed(placed, [with_beside(file, more) for file, more in alone], told, _health(notes))
+
+
+def _joined(
+    kind: Evidence, file: Part, alone: Sequence[tuple[Part, list[Beside]]], config: Config
+) -> tuple[Part, list[Beside]] | None:
+    """The file that is judged alone and is of the same recording, with what is judged together with it; None without one."""
+    if not kind.several:
+        return None
+    own = _WhenAsked(file, config)
+    same = (one for one in alone if one[0].input.format == kind.name and kind.joins(own, _WhenAsked(one[0], config)))
+    return next(same, None)
 
 
 @dataclass(frozen=True)
@@ -110,10 +122,6 @@ class _WhenAsked:
 
     def table(self, name: str) -> pa.Table:
         return self.tables.table(name)
-
-
-def _has_moments(kind: Evidence) -> bool:
-    return any(map(_is_time, (name for spec in kind.tables for name in spec.schema.names)))
 
 
 def _is_beside(kind: Evidence, there: Iterable[Beside]) -> bool:
@@ -192,11 +200,12 @@ def _look(part: Part, config: Config) -> tuple[Whereabouts, int]:
         return Whereabouts(one.rank, hosts, pids, gpus, _moved(span, _base(one, span))), 0
     own = kind_named(one.format).tables
     count = sum(tables.table(spec.name).num_rows for spec in own)
-    epoch = one.clock_base_ns or 0 if one.witness.clock == "epoch" else None
-    span = _moved(one.recorded_ns or span_of(tables, own), epoch)
     mine = one.witness
+    dated = mine.clock in ("epoch", "local")
+    span = _moved(one.recorded_ns or span_of(tables, own), one.clock_base_ns or 0 if dated else None)
     hosts = frozenset([mine.host]) if mine.host else frozenset()
-    return Whereabouts(one.rank, hosts, frozenset(mine.pids), frozenset(mine.gpus), span), count
+    spans = (None, span) if mine.clock == "local" else (span, None)
+    return Whereabouts(one.rank, hosts, frozenset(mine.pids), frozenset(mine.gpus), *spans), count
 
 
 def _base(trace: Input, span: tuple[int, int] | None) -> int | None:
@@ -204,6 +213,13 @@ def _base(trace: Input, span: tuple[int, int] | None) -> int | None:
     if trace.clock_base_ns is not None:
         return trace.clock_base_ns
     return 0 if span is not None and span[0] >= EPOCH_NS else None
+
+
+def _in_zone(own: Whereabouts, offset: int | None) -> Whereabouts:
+    """The same with local times as times since the epoch, where the user says what to add for that."""
+    if offset is None or own.local_ns is None:
+        return own
+    return replace(own, epoch_ns=_moved(own.local_ns, offset), local_ns=None)
 
 
 def _moved(span: tuple[int, int] | None, base: int | None) -> tuple[int, int] | None:
@@ -222,6 +238,10 @@ def span_of(tables: Tables, specs: Iterable[TableSpec]) -> tuple[int, int] | Non
     return (min(one["min"] for one in known), max(one["max"] for one in known)) if known else None
 
 
+def _has_times(kind: Evidence) -> bool:
+    return any(_is_time(name) for spec in kind.tables for name in spec.schema.names)
+
+
 def _is_time(name: str) -> bool:
     return name.endswith("_ns")
 
@@ -232,8 +252,16 @@ def _clock(
     """What puts the times of a file on the clock of a part, what to add to them, and how far they may be off."""
     witness, given = file.input.witness, offsets.get(file.input.path)
     assert witness is not None
-    base = _base(part.input, span_of(part.catalog(config), [EVENT_TABLES[name] for name in _TIMED]))
+    span = part.input.recorded_ns or span_of(part.catalog(config), [EVENT_TABLES[name] for name in _TIMED])
+    base = _base(part.input, span)
     own = file.input.clock_base_ns or 0
+    if witness.clock == "local" and base is not None:
+        if given is not None:
+            return "--offset", own - base + given, witness.clock_error_ns
+        local = _moved(file.input.recorded_ns or span_of(file.catalog(config), kind.tables), own)
+        if local and span and (zone := zone_shift(local, (span[0] + base, span[1] + base))) is not None:
+            return _zone_words(-zone), own - base + zone, witness.clock_error_ns
+        return None, None, None
     if witness.clock == "epoch" and base is not None:
         by, shift, error = "epoch", own - base, witness.clock_error_ns
     elif witness.clock == "trace":
@@ -245,6 +273,12 @@ def _clock(
     else:
         return None, None, None
     return ("--offset", shift + given, error) if given is not None else (by, shift, error)
+
+
+def _zone_words(east: int) -> str:
+    """How a time zone that is so many ns east of UTC is called."""
+    minutes = abs(east) // 60_000_000_000
+    return f"reading its local times as UTC{'-' if east < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
 
 
 def headlines(kinds: Iterable[str], rules: Sequence[Rule], findings: Sequence[Finding], tables: Tables) -> list[str]:

@@ -122,7 +122,8 @@ def together(trace: Trace, beside: Sequence[Beside]) -> Trace:
             (one.ordinal, given.format, given.path, file.placed_by, file.shift_ns is not None, file.clock_error_ns)
         )
     if one.witness is not None:
-        rows = [(one.ordinal, one.format, one.path, None, False, None)]
+        joined = ((one.ordinal, file.part.input.format, file.part.input.path, None, False, None) for file in beside)
+        rows = [(one.ordinal, one.format, one.path, None, False, None), *joined]
     columns = [
         pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), PLACED.schema, strict=True)
     ]

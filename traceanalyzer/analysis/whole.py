@@ -14,6 +14,7 @@ from traceanalyzer.analysis.evidence import headlines, rules_about
 from traceanalyzer.analysis.examine import Examination, about_the_job
 from traceanalyzer.analysis.job import job_of
 from traceanalyzer.analysis.join import Join, gpu_names
+from traceanalyzer.analysis.roofline import rates, rooflines
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
@@ -121,6 +122,12 @@ def job_result(
         for row in job_unprofiled_steps(tables.table("unprofiled_steps"), tables.table("communication")).to_pylist()
     }
     findings = [_unprofiled(finding, unprofiled) for finding in findings]
+    shared = {user for gpu in join.shared for user in gpu.users}
+    reached = rates(tables, shared)
+    found_splits = [
+        replace(split, rate=reached.get((row["rank"], row["device"])))
+        for split, row in zip(splits(told, _describe(parts)), ledger, strict=True)
+    ]
     outcomes = [*merge_outcomes([part.outcomes for part in parts]), *job.outcomes]
     result = Result(
         tool={"name": "traceanalyzer", "version": VERSION},
@@ -138,8 +145,9 @@ def job_result(
         settings=settings,
         job=job_of(tables, join, ranks),
         program=program_of(tables.table("program")),
-        verdict=judge(_once_each(splits(told, _describe(parts)), ledger, join, ranks), hidden=_hidden(health)),
+        verdict=judge(_once_each(found_splits, ledger, join, ranks), hidden=_hidden(health)),
         evidence=list(evidence),
+        roofline=rooflines(tables, ranks, shared),
     )
     if evidence and not result.inputs:
         said = headlines((one.kind for one in evidence), rules, result.findings, tables)

@@ -125,6 +125,8 @@ def _examine_evidence(part: MemoryPart, container: str) -> Recording:
 
 
 def _file(source: Input, container: str, found: tuple[int, int] | None) -> FileFacts:
+    # A wall clock of an unknown time zone is none of UTC.
+    dated = found is not None and (source.witness is None or source.witness.clock != "local")
     return FileFacts(
         path=source.path,
         bytes=source.bytes,
@@ -133,7 +135,7 @@ def _file(source: Input, container: str, found: tuple[int, int] | None) -> FileF
         producer=source.producer,
         rank=source.rank,
         world_size=source.world_size,
-        first_event_utc=_utc(found[0], source.clock_base_ns) if found else None,
+        first_event_utc=_utc(found[0], source.clock_base_ns) if found and dated else None,
         span_ns=found[1] - found[0] if found else None,
     )
 

@@ -41,10 +41,10 @@ __all__ = [
 class Evidence(Kind):
     """One kind of evidence; what most kinds have in common is here.
 
-    Columns of `tables` called `…_ns` are moments: they are moved onto the clock of the trace that a file is placed beside. Each
-    table has the column `rank`, which is filled in later. `several` says that more than one file may be beside one trace, and `spans`
-    that one file may be beside several traces, as the log of a node is of all its ranks. `rules` is a folder of rules
-    (FAMILY/ID-slug.yaml), for kinds of other packages: the others have theirs in `rules/NAME`.
+    Columns of `tables` called `…_ns` are moments: they are moved onto the clock of the trace that a file is placed beside. Each table
+    has the column `rank`, which is filled in later. `several` says that more than one file may be beside one trace, and `spans` that
+    one file may be beside several traces, as the log of a node is of all its ranks; `fits_by` is what `fits` tells by. `rules` is a
+    folder of rules (FAMILY/ID-slug.yaml), for kinds of other packages: the others have theirs in `rules/NAME`.
 
     `figures` are what `measure` gives, by the name that follows the kind's and a dot: what `compare` shows and `check` holds budgets
     against. A measured name may end with whose it is between brackets (`peak[train.py:33]`): `compare` then says of whom a figure grew
@@ -61,6 +61,7 @@ class Evidence(Kind):
     rules: Traversable | None = None
     several: bool = False
     spans: bool = False
+    fits_by: str = "what it holds"
 
     def sniff(self, source: Source) -> bool:
         """Whether the content (never the suffix) is of this kind, for certain."""
@@ -81,6 +82,11 @@ class Evidence(Kind):
         """Whether what it holds tells that it is of the same run as a trace (True), or of another (False); None where that tells
         nothing. It is never beside a trace of another run, and beside one of the same where `place` knows of none."""
         return None
+
+    def joins(self, own: Tables, other: Tables) -> bool:
+        """Whether two files that are beside no trace are of one recording, such as two pages of one profile, so that they are judged as
+        one; asked of kinds of which several files may be beside one trace."""
+        return False
 
     def shift(self, tables: Tables, trace: Tables) -> tuple[int, int | None] | None:
         """What to add to the file's times for the clock of its trace, where no clock of both says so, and how far that may be off, in

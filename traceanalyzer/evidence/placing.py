@@ -8,12 +8,17 @@ from dataclasses import dataclass
 _APART_NS = 60_000_000_000
 """A file whose rank or process is that of a trace was recorded at another time when no less lies between them."""
 
+_QUARTER_NS = 15 * 60 * 1_000_000_000
+_ZONES = frozenset([*range(-48, 57, 4), -38, -14, -10, 14, 18, 22, 23, 26, 35, 38, 42, 51, 55])
+"""By how many quarters of an hour the time zones in use (IANA, 2025, with summer time) are ahead of UTC."""
+
 
 @dataclass(frozen=True)
 class Whereabouts:
     """What a trace or a file of evidence says of where and when it was recorded; None or empty where it is silent.
 
-    `epoch_ns` is from when to when, in nanoseconds since the epoch. `gpus` are UUIDs, of a trace those that its work ran on.
+    `epoch_ns` is from when to when, in nanoseconds since the epoch, `local_ns` the same by a wall clock of an unknown time zone, as if
+    that were UTC. `gpus` are UUIDs, of a trace those that its work ran on.
     """
 
     rank: int | None = None
@@ -21,6 +26,7 @@ class Whereabouts:
     pids: frozenset[int] = frozenset()
     gpus: frozenset[str] = frozenset()
     epoch_ns: tuple[int, int] | None = None
+    local_ns: tuple[int, int] | None = None
 
 
 def place(own: Whereabouts, parts: Sequence[Whereabouts]) -> int | None:
@@ -47,9 +53,9 @@ def places(own: Whereabouts, parts: Sequence[Whereabouts]) -> list[int]:
     return []
 
 
-def marks_shared(own: Whereabouts, part: Whereabouts) -> str:
-    """What the file and the part have in common, in words."""
-    return ", ".join(_shared(own, part)) or "what its kind knows of it"
+def marks_shared(own: Whereabouts, part: Whereabouts, else_by: str = "what its kind knows of it") -> str:
+    """What the file and the part have in common, in words; `else_by` where these marks tell nothing."""
+    return ", ".join(_shared(own, part)) or else_by
 
 
 def why_not(own: Whereabouts, parts: Sequence[Whereabouts]) -> str:
@@ -59,6 +65,11 @@ def why_not(own: Whereabouts, parts: Sequence[Whereabouts]) -> str:
         return against[0] if len(set(against)) == 1 else "what it says of itself fits none of the traces"
     if any(any(_shared(own, part)) for part in parts):
         return "it may be of several of the traces, and nothing it says tells them apart"
+    if own.local_ns and any(part.epoch_ns for part in parts):
+        return (
+            "its times are local ones, and no time zone, or more than one, makes it overlap with a trace; "
+            "say with --offset what to add for UTC"
+        )
     if any(own.epoch_ns and part.epoch_ns for part in parts):
         return "it was recorded at another time than the traces, and nothing else tells whose it is"
     return "nothing that it says of itself, neither rank, process, GPU nor time, is also told by a trace"
@@ -103,7 +114,17 @@ def _same_gpu(own: Whereabouts, part: Whereabouts) -> bool:
 
 
 def _same_time(own: Whereabouts, part: Whereabouts) -> bool:
+    if own.local_ns and part.epoch_ns:
+        return zone_shift(own.local_ns, part.epoch_ns) is not None
     return bool(own.epoch_ns and part.epoch_ns and _between(own.epoch_ns, part.epoch_ns) <= 0)
+
+
+def zone_shift(local: tuple[int, int], epoch: tuple[int, int]) -> int | None:
+    """What to add to times of a wall clock, in ns, so that they overlap with a span since the epoch, as the time zones in use
+    differ from UTC. None where none of them does that, or more than one."""
+    shifts = [-zone * _QUARTER_NS for zone in _ZONES]
+    fits = [one for one in shifts if _between((local[0] + one, local[1] + one), epoch) <= 0]
+    return fits[0] if len(fits) == 1 else None
 
 
 def _between(one: tuple[int, int], other: tuple[int, int]) -> int:

@@ -72,7 +72,8 @@ class Marks(FileFacts):
     """What a file of evidence says of itself, and so whose it is; None or empty where it is silent.
 
     `pids` are of the operating system, `gpus` UUIDs. `clock` says what its times count from: as its trace's do, nanoseconds since the
-    epoch less `clock_base_ns`, or nothing that others share. `clock_error_ns` is how far that clock may be off, None where unknown.
+    epoch less `clock_base_ns`, the same by a wall clock whose time zone the file does not name ("local"), or nothing that others share.
+    `clock_error_ns` is how far that clock may be off, None where unknown.
     """
 
     producer: str = ""

@@ -24,30 +24,22 @@ _STARTS: tuple[tuple[str, str], ...] = (
     (r"\x1f\x9d", "compress data; unpack it first: uncompress {path}"),
     (r"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it and name the trace inside"),
     (r"Rar!\x1a\x07", "a RAR archive; unpack it and name the trace inside"),
-    (r"PERFILE2", "a recording of Linux perf, which holds no GPU work; {record}"),
-    (r"NVR\0", "a report of Nsight Compute, which times single kernels and not the run; record it with nsys profile"),
+    (r"PERFILE2", "a recording of Linux perf; give what `perf script --ns -i {path}` prints, beside a trace or alone"),
     (r"\x93NUMPY", "a NumPy array; {record}"),
     (
         r"(?s).{0,400}(?:\| NVIDIA-SMI|GPU \d+: NVIDIA )|[^\n{]{1,800}\[(?:%|MiB|W|MHz)\]",
-        "output of nvidia-smi, which samples and names no kernels; {record}",
+        "output of nvidia-smi that is no log of GPUs over time, as `nvidia-smi --query-gpu=timestamp,... --format=csv -lms 100` "
+        "writes it; {record}",
     ),
-    (r"# (?:HELP|TYPE) ", "metrics in the format of Prometheus, which name no kernels; {record}"),
-    (r"\S.{0,40}? +\d+ (?:\[\d+\] )?\s*\d+\.\d+: +\d+ ", "output of perf script, which holds no GPU work; {record}"),
-    (
-        r"\"ID\",\"Process ID\"",
-        "a table of Nsight Compute, which times single kernels and not the run; record it with nsys profile",
-    ),
+    (r"# (?:HELP|TYPE) ", "metrics in the format of Prometheus, none of which is known as one of a GPU; {record}"),
 )
 # What the start of JSON must hold, and what it then is.
 _JSON: tuple[tuple[str, str], ...] = (
-    (r"speedscope\.app/file-format-schema", "a speedscope profile, which holds no GPU work"),
     (r"^\s*\[\s*\[\s*(?:-?\d|\[)", "a memory timeline of PyTorch, which holds no GPU work"),
-    (r"\"pg_config\"\s*:|\"nccl_version\"\s*:", "a dump of the NCCL flight recorder, which holds no kernels"),
     (
         r"\"timeDeltas\"\s*:|\"startTime\"\s*:\s*\d+[^{]{0,200}\"samples\"",
         "a CPU profile of V8, which holds no GPU work",
     ),
-    (r"^\s*\{\s*\"gpu_id\"\s*:|\"gpu_util", "samples of GPU metrics, which name no kernels"),
 )
 _PROTOBUF = (".pb", ".pftrace", ".perfetto-trace")
 # What a page of ours saves for Perfetto begins with this.

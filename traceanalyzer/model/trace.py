@@ -22,7 +22,7 @@ EPOCH_NS = 10**18
 RankSource = Literal["content", "environment", "name"]
 Role = Literal["trace", "beside", "series"]
 """What a file is to a job: a part of it; something beside a part; something that spans captures."""
-Clock = Literal["trace", "epoch", "none"]
+Clock = Literal["trace", "epoch", "local", "none"]
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,9 @@ def proofs(evidence: Iterable[Evidence]) -> list[str]:
 
 
 def proof(evidence: Evidence) -> str:
-    """A piece of evidence with its length."""
+    """A piece of evidence with its length, where it has one."""
+    if evidence.end_ns <= evidence.start_ns:
+        return evidence.label
     length = format_duration(evidence.end_ns - evidence.start_ns)
     return evidence.label if length in evidence.label else f"{evidence.label}, a stretch of {length}"
 

@@ -13,6 +13,8 @@ from traceanalyzer.units import format_bytes, format_count, format_duration, for
 ROWS = 5
 """Of a table the first so many rows."""
 LONGEST = 48
+LINES = 8
+"""Of lines over time the first so many are said."""
 
 
 def section_lines(sections: Sequence[Section]) -> list[str]:
@@ -94,17 +96,22 @@ def _more(grid: Grid) -> str:
 
 
 def _most(block: Levels | Scatter | Flame) -> str:
-    """The highest sum of all series, or value of series that are no sum, the point that weighs most, or the path that holds most."""
+    """The highest sum of all series, from where to where each goes that stands for itself, the point that weighs most, or the path that
+    holds most."""
     if isinstance(block, Scatter):
         heaviest = max(block.points, key=lambda one: one.weight, default=None)
         if heaviest is None:
             return ""
         place = f"{block.x} {_digits(heaviest.x)}, {block.y} {_digits(heaviest.y)}"
         return f"{readable_name(heaviest.label, LONGEST)} weighs most: {place}"
+    if isinstance(block, Levels) and not block.stacked:
+        return "; ".join(_reaches(block))
     if isinstance(block, Levels):
-        total = sum if block.stacked else max
-        each = [total(values) for values in zip(*(values for _, values in block.series), strict=True)]
-        return f"at most {_amount(max(each), block.unit)}" if each else ""
+        sums = [
+            sum(value for value in values if value is not None)
+            for values in zip(*(values for _, values in block.series), strict=True)
+        ]
+        return f"at most {_amount(max(sums), block.unit)}" if sums else ""
     paths = [(amount, path) for path, amount in block.paths if amount > 0 and path]
     if not paths:
         return ""
@@ -112,6 +119,15 @@ def _most(block: Levels | Scatter | Flame) -> str:
     whole = sum(amount for amount, _ in paths)
     end = readable_name(path[-1], LONGEST)
     return f"{_amount(amount, block.unit)} of {_amount(whole, block.unit)} on the path with most, which ends in {end}"
+
+
+def _reaches(block: Levels) -> Iterator[str]:
+    for name, values in block.series[:LINES]:
+        if known := [value for value in values if value is not None]:
+            low, high = (_amount(value, block.unit) for value in (min(known), max(known)))
+            yield f"{printable(readable_name(name, LONGEST))} {low}" + (f" to {high}" if low != high else "")
+    if len(block.series) > LINES:
+        yield f"{len(block.series) - LINES} more"
 
 
 def _cell(value: int | float | str | None, unit: Unit) -> str:

@@ -14,6 +14,7 @@ from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
+from traceanalyzer.result.roofline import leaves_room
 from traceanalyzer.result.sections import Section
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.words.evidence import evidence_words
@@ -72,12 +73,14 @@ def _inputs(result: Result) -> list[str]:
 
 def _calm(result: Result) -> list[str]:
     if result.evidence and not result.inputs:
+        if not result.rules:
+            return ["No findings: no rule judges files of this kind; what they show is below."]
         return ["No findings: nothing worth fixing was seen."]
     if not result.devices:
         python = "torch.profiler with ProfilerActivity.CUDA, or " if may_be_python(result) else ""
         text = f"No findings, because there is no GPU work to look at. Record the GPU too: {python}nsys profile --trace=cuda,nvtx."
         return wrap(text, "", "")
-    if result.verdict.bound_by == BY_COMPUTE.name:
+    if result.verdict.bound_by == BY_COMPUTE.name and not leaves_room(result.roofline):
         return ["No findings: nothing worth fixing was seen."]
     return ["No findings: no rule knows what would save time."]
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from traceanalyzer.result.job import Job
+from traceanalyzer.result.roofline import Roofline
 from traceanalyzer.result.settings import Settings
 from traceanalyzer.result.written import Written
 from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW
@@ -324,6 +325,7 @@ class Result(Written):
     program: Program = field(default_factory=Program)
     recordings: list[Recording] = field(default_factory=list)
     evidence: list[EvidenceInfo] = field(default_factory=list)
+    roofline: list[Roofline] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
     schema_version: str = field(default=SCHEMA_VERSION)
 
@@ -336,9 +338,9 @@ class Result(Written):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As of every document; what was given without evidence says nothing of it."""
-        body = super().to_dict()
-        return body if self.evidence else {name: value for name, value in body.items() if name != "evidence"}
+        """As of every document; what was given without evidence says nothing of it, nor one without shapes of a roofline."""
+        silent = {name for name in ("evidence", "roofline") if not getattr(self, name)}
+        return {name: value for name, value in super().to_dict().items() if name not in silent}
 
     @classmethod
     def from_json(cls, data: bytes) -> Result:

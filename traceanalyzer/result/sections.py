@@ -41,18 +41,21 @@ class Mark:
 
 @dataclass(frozen=True)
 class Levels:
-    """Values over time: each holds from its time to the next one's. Series are on top of each other if `stacked`.
+    """Values over time: each holds from its time to the next one's.
 
     `times_ns` has n values, and so has each of `series`; `marks` are moments worth a label (a peak), `spans` stretches below (steps).
+    Series lie one on top of the other or, where they are not `stacked` because their sum means nothing (clocks), are lines of
+    their own, which have None where nothing is known. `axis` says what is counted where `unit` does not (MHz).
     """
 
     title: str
     unit: Unit
     times_ns: Sequence[int]
-    series: Sequence[tuple[str, Sequence[int]]]
+    series: Sequence[tuple[str, Sequence[int | float | None]]]
     marks: Sequence[Mark] = ()
     spans: Sequence[Mark] = ()
     stacked: bool = True
+    axis: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from statistics import median
 from typing import TypeVar
 
 from traceanalyzer.result.document import Finding, Result, Verdict
+from traceanalyzer.result.roofline import Rate, added
 from traceanalyzer.units import format_duration, format_share
 from traceanalyzer.vocabulary.levels import HIGH, SEVERITIES
 from traceanalyzer.vocabulary.lines import COMPUTE
@@ -38,6 +39,8 @@ WASTE_WORTH_A_SENTENCE = 0.10
 """Nor is computing that could be cheaper, which is estimated, below this one."""
 
 
+COMPUTES = 0.5
+"""What computes this share of the time is bound by computing."""
 MIXED = {
     MEMCPY.name: (MEMSET.name, "memory copies and memsets that no computation covers"),
     LAUNCH.name: (LAUNCH_COPIES.name, "launching kernels and copies costs {much}"),
@@ -106,7 +109,8 @@ class Split:
     that say more of a loss than its cause does: by name of the cause, ns and title, the largest first. `waited` is how long the
     GPU communicates only to wait for others, in ns, and the sentence, without its stop, that explains it; `explained` is how much of
     its communication and calls of MPI any finding explains, in ns. `beside` is what a finding says that no time can be given for: a
-    leak. `unseen` is the idle time in which work from before the recording may have been running.
+    leak. `unseen` is the idle time in which work from before the recording may have been running. `rate` is what its matrix work
+    reaches, where that is known.
     """
 
     name: str
@@ -122,6 +126,7 @@ class Split:
     beside: str | None = None
     unseen: int = 0
     gpus: int = 1
+    rate: Rate | None = None
 
     @property
     def compute(self) -> float:
@@ -206,7 +211,7 @@ def with_evidence(
 
 
 def _judged(timed: Sequence[Split], job: Split) -> Verdict:
-    bound_by = BY_COMPUTE.name if job.compute >= 0.5 else CAUSES[job.main_loss()[0]].bound_by
+    bound_by = BY_COMPUTE.name if job.compute >= COMPUTES else CAUSES[job.main_loss()[0]].bound_by
     return Verdict(bound_by, f"{_of_the_job(job) or _sentence(_standing_out(timed, job) or job)}.")
 
 
@@ -248,6 +253,7 @@ def job_split(splits: Sequence[Split]) -> Split:
         unseen=sum(split.unseen for split in splits),
         beside=next((split.beside for split in splits if split.beside), None),
         gpus=len(splits),
+        rate=added([split.rate for split in splits if split.rate]) if all(split.rate for split in splits) else None,
     )
 
 
@@ -300,11 +306,15 @@ def _sentence(split: Split) -> str:
     name, ns = split.main_loss()
     cause, share = CAUSES[name], split.share(ns)
     computes = f"{split.does('computes', 'compute')} {format_share(split.compute)} of the time"
+    bound = split.rate is not None and split.compute >= COMPUTES
+    reaches = split.rate.words("its" if split.gpus == 1 else "their") if split.rate and bound else ""
+    computing = f"{computes}; {reaches}" if reaches else computes
     if split.waste and split.waste[0] >= max(ns, WASTE_WORTH_A_SENTENCE * split.window):
         saved, title = split.waste
-        return f"{computes}; about {split.much(saved)} could be saved: {within(title)}"
+        return f"{computing}; about {split.much(saved)} could be saved: {within(title)}"
     if share < WORTH_A_SENTENCE:
-        return f"{computes}; {split.beside or f'nothing else takes as much as {WORTH_A_SENTENCE:.0%}'}"
+        nothing = f"nothing else takes as much as {WORTH_A_SENTENCE:.0%}"
+        return f"{computing}; {split.beside}" if split.beside else f"{computing}{', and' if reaches else ';'} {nothing}"
     if cause.idle:
         return _idle(split, cause, ns)
     words, title = _words(split, cause, ns), (_sharper(split, cause, ns) or ("", 0, ""))[2]
@@ -318,7 +328,8 @@ def _sentence(split: Split) -> str:
         told = f"{computes}, and {format_share(share)} ({split.much(ns)}) goes to {words}"
     else:
         told = f"{split.does('spends', 'spend')} {format_share(share)} of the time ({split.much(ns)}) on {words}"
-    return f"{told}: {within(title)}" if title else told
+    told = f"{told}: {within(title)}" if title else told
+    return f"{told}; {reaches}" if reaches else told
 
 
 def _idle(split: Split, cause: Cause, ns: int) -> str:

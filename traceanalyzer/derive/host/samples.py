@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.derive.host.frame_names import Sampled, read_stack
 from traceanalyzer.derive.host.ranges import heaviest
 from traceanalyzer.intervals import Array, Spans, coverage, union
+from traceanalyzer.model.frame_names import Sampled, read_stack
 from traceanalyzer.places import place_text
 
 LEAST_SAMPLES = 5

@@ -19,6 +19,8 @@ ALONE = 0.9
 """A kernel beside which others run for more than the rest takes longer because of them."""
 RUNS = 3
 """The same kernel must run so often in either part for its medians to be compared."""
+SAMPLES = 3
+"""So many samples of a clock tell how high it was in either part; logs hold one each 50 ms or second."""
 PARTS = 20
 """The run is cut at the best of so many places."""
 LEAST = 0.2
@@ -161,4 +163,4 @@ def _mean(clock: pa.Table, low: int, high: int) -> float | None:
     time = frames.ints(clock, "time_ns")
     inside = clock["value"].to_numpy()[(time >= low) & (time < high)]
     inside = inside[np.isfinite(inside)]
-    return float(inside.mean()) if len(inside) else None
+    return float(inside.mean()) if len(inside) >= SAMPLES else None

@@ -114,8 +114,8 @@ class Inputs:
 
 
 def sizes_of(*shapes: Shape) -> str:
-    """Shapes in words: "64 x 1536 x 64 by 64 x 64 x 1536"."""
-    return " by ".join(" × ".join(map(str, one)) for one in shapes)
+    """Shapes in words: "64×1536×64 by 64×64×1536"."""
+    return " by ".join("×".join(map(str, one)) for one in shapes)
 
 
 def _items(text: str) -> list[Any] | None:
@@ -130,6 +130,6 @@ def _items(text: str) -> list[Any] | None:
 
 def _shape(told: Any) -> Shape | None:
     """A shape of positive sizes; None for anything else (no tensor, a list of tensors, an empty tensor)."""
-    if not isinstance(told, list) or not all(isinstance(one, int) and 0 < one < MOST for one in told):
+    if not isinstance(told, list) or not all(type(one) is int and 0 < one < MOST for one in told):
         return None
     return tuple(told)

@@ -1,10 +1,10 @@
 """What GPUs give: peaks of arithmetic by precision and of memory, by the names that drivers give them.
 
 `gpus.csv` holds them, from the vendors' own data sheets and architecture papers: names, GB/s (10^9) of memory, multiprocessors or
-compute units, the boost clock that the peaks are stated at (where it is stated), and TFLOP/s (10^12) by precision. They are dense,
+compute units, the boost clock in MHz that the peaks are stated at (where it is), and TFLOP/s (10^12) by precision. They are dense,
 without sparsity. A GPU may run below that clock (power, temperature) and for short stretches above it, so that a share of a peak can
-exceed 100 % by some percent. Products in half precision are those that add in single precision, as frameworks do, which on GeForce cards is half of
-the advertised figure. Of AMD's cards with two dies a device is one die, and has half of the card.
+exceed 100 % by some percent. Products in half precision are those that add in single precision, as frameworks do, which on GeForce
+cards is half of the advertised figure. Of AMD's cards with two dies a device is one die, and has half of the card.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from traceanalyzer.columns.frames import Flags
 from traceanalyzer.derive.host.levels import by_level, depths, enclosing
 from traceanalyzer.derive.trees.paths import KIND, TOP, Paths
 from traceanalyzer.intervals import Array, complement, flatten, latest, overlaps, pieces, union
-from traceanalyzer.places import frame_text
+from traceanalyzer.places import frame_text, parsed_frame
 
 _KIND_OF = {
     "operator": "operator",
@@ -240,7 +240,7 @@ class _Samples:
         self._time = frames.ints(table, "time_ns")
         code, values = frames.codes(table, "stack")
         used, at = np.unique(code, return_inverse=True)
-        stacks = paths.stacks([values[one] or "" for one in used.tolist()], "sample")
+        stacks = paths.stacks([values[one] or "" for one in used.tolist()], "sample", _function_text)
         self._path = stacks[np.reshape(at, -1)] if len(used) else code
         process, thread = (frames.ints(table, column) for column in ("process", "thread"))
         self._rows = dict(frames.together(process, thread))
@@ -252,6 +252,11 @@ class _Samples:
         rows = rows[self._path[rows] != TOP]
         time, first = np.unique(self._time[rows], return_index=True)
         return time, self._path[rows][first]
+
+
+def _function_text(name: str) -> str:
+    """A function of a stack as a person reads it: a frame of Python with its line."""
+    return frame_text(name) if "): " in name and parsed_frame(name) else name
 
 
 def _by_thread(table: pa.Table) -> dict[tuple[int, int], tuple[int, int]]:

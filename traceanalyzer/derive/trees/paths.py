@@ -103,9 +103,10 @@ class Paths:
             found[here] = self.within(above, name[here], kind[here]) if number < MOST_LEVELS else above
         return found[:-1]
 
-    def stacks(self, texts: Sequence[str], kind: str) -> Array:
-        """The paths of stacks written from the outermost to the innermost with `;` between them; of an empty one `TOP`."""
-        lists = [[one for one in text.split(";") if one][:MOST_LEVELS] for text in texts]
+    def stacks(self, texts: Sequence[str], kind: str, read: Callable[[str], str]) -> Array:
+        """The paths of stacks written from the outermost to the innermost with `;` between them; of an empty one `TOP`. `read` makes
+        the name of a function as a person reads it."""
+        lists = [[read(one) for one in text.split(";") if one][:MOST_LEVELS] for text in texts]
         name = np.array([self.names.code(one) for names in lists for one in names], np.int64)
         length = np.array([len(names) for names in lists], np.int64)
         offset = np.cumsum(length) - length

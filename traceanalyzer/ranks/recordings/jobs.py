@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,10 +42,11 @@ class Jobs:
 
 def jobs(inputs: Sequence[Input], ledger: pa.Table, devices: pa.Table | None = None) -> Jobs:
     """`ledger` has the windows of all files, `devices` is the event table; without it, no GPU is known to be shared."""
-    files = files_of(inputs, ledger)
+    beside = _beside_others(inputs)
+    files = [file for file in files_of(inputs, ledger) if file.ordinal not in beside]
     parts = by_job(files)
     recordings = [by_time(part) for part in parts]
-    job: dict[int, int | None] = {}
+    job: dict[int, int | None] = dict.fromkeys(one.ordinal for one in inputs)
     doubled: set[int] = set()
     numbered = sorted((one for several in recordings for one in several), key=lambda one: one[0].ordinal)
     for number, recording in enumerate(numbered):
@@ -62,3 +64,9 @@ def jobs(inputs: Sequence[Input], ledger: pa.Table, devices: pa.Table | None = N
         doubled=tuple(sorted(doubled)),
         shared_gpus=shared,
     )
+
+
+def _beside_others(inputs: Sequence[Input]) -> set[int]:
+    """Ordinals of evidence of a rank that another file is of too: several witnesses of one rank are no ranks that are there twice."""
+    times = Counter(one.rank for one in inputs if one.rank is not None)
+    return {one.ordinal for one in inputs if one.witness is not None and one.rank is not None and times[one.rank] > 1}

@@ -47,8 +47,8 @@ def levels_chart(levels: Levels, id_: str) -> Chart | None:
         raise ValueError(f"{levels.title}: its times do not ascend")
     sums = values.sum(axis=0)
     highest = int(np.argmax(sums))
-    shown = _shown(times, sums, MOST_POINTS)
-    unit, unit_name, write = _scale(levels.unit, int(sums[highest]))
+    shown = highest_moments(times, sums, MOST_POINTS)
+    unit, unit_name, write = scale_of(levels.unit, int(sums[highest]))
     scale, time_name = time_unit(float(times[-1] - times[0]))
     peak = max(int(sums[highest]), 1)
 
@@ -59,8 +59,8 @@ def levels_chart(levels: Levels, id_: str) -> Chart | None:
         _area(name, colour, at(times[shown]), round_values(series[shown], unit), unit_name)
         for name, colour, series in _stacked([name for name, _ in levels.series], values)
     ]
-    data += _spans(levels.spans, at, BELOW * peak / unit, (int(times[0]), int(times[-1])))
-    data += _marks(levels.marks, at, times, sums, ABOVE * peak / unit, unit)
+    data += stretches_below(levels.spans, at, BELOW * peak / unit, (int(times[0]), int(times[-1])))
+    data += marked_moments(levels.marks, at, times, sums, ABOVE * peak / unit, unit)
     # A height that is reached again and again, or from the beginning on, has no moment.
     top = sums == sums[highest]
     once = highest > 0 and int((np.diff(top.astype(np.int8)) == 1).sum()) == 1
@@ -76,7 +76,7 @@ def levels_chart(levels: Levels, id_: str) -> Chart | None:
     return Chart(id_, levels.title, {None: View(caption, data, drawn)}, size="large", wide=True)
 
 
-def _shown(times: NDArray[np.int64], sums: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def highest_moments(times: NDArray[np.int64], sums: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """The first and the last moment, and of each stretch of time that with the highest sum."""
     if len(times) <= most:
         return np.arange(len(times))
@@ -99,7 +99,7 @@ def _stacked(names: Sequence[str], values: NDArray[np.int64]) -> list[tuple[str,
     return [*found, (f"{len(rest)} {OTHERS}", "dim", rest.sum(axis=0))] if len(rest) else found
 
 
-def _scale(unit: Unit, most: int) -> tuple[float, str, Callable[[int], str]]:
+def scale_of(unit: Unit, most: float) -> tuple[float, str, Callable[[float], str]]:
     """How many of the values' own are one of the axis, what the axis's unit is called, and how a value reads."""
     if unit == "bytes":
         return *size_unit(float(most)), format_bytes
@@ -124,7 +124,7 @@ def _area(name: str, colour: str, x: list[float], y: list[float], unit: str) -> 
     }
 
 
-def _spans(
+def stretches_below(
     spans: Sequence[Mark], at: Callable[[Any], list[Any]], height: float, ends_of: tuple[int, int]
 ) -> list[Dict]:
     """Stretches as lines, each a little shorter than it is so that neighbours can be told apart; few ones with their names, as far as
@@ -200,15 +200,15 @@ def _brief(name: str) -> str:
     return name if len(name) <= 40 else name[:39] + "…"
 
 
-def _marks(
+def marked_moments(
     marks: Sequence[Mark],
     at: Callable[[Any], list[Any]],
     times: NDArray[np.int64],
-    sums: NDArray[np.int64],
+    sums: NDArray[Any],
     above: float,
     unit: float,
 ) -> list[Dict]:
-    """Moments as marks on the sum that holds then, each with its name; a stretch with a line over it."""
+    """Moments as marks on the sum (of lines the highest value) that holds then, each with its name; a stretch with a line over it."""
     if not marks:
         return []
     starts = np.array([one.start_ns for one in marks], dtype=np.int64)

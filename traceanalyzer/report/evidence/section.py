@@ -11,6 +11,7 @@ from traceanalyzer.report.charts.figure import Chart
 from traceanalyzer.report.evidence.flames import FlameView, flame_view
 from traceanalyzer.report.evidence.grids import grid_table
 from traceanalyzer.report.evidence.levels import levels_chart
+from traceanalyzer.report.evidence.lines import lines_chart
 from traceanalyzer.report.evidence.scatters import scatter_chart
 from traceanalyzer.report.packing import packed_json
 from traceanalyzer.report.tables.table import DataTable
@@ -52,7 +53,8 @@ def evidence_view(section: Section, rows: int, nodes: int) -> EvidenceView | Non
         elif isinstance(block, Grid) and block.rows:
             blocks.append(("table", grid_table(block, id_, rows)))
         elif isinstance(block, Levels):
-            blocks += [("chart", chart)] if (chart := levels_chart(block, id_)) else []
+            chart = levels_chart(block, id_) if block.stacked else lines_chart(block, id_)
+            blocks += [("chart", chart)] if chart else []
         elif isinstance(block, Scatter):
             blocks += [("chart", chart)] if (chart := scatter_chart(block, id_)) else []
         elif isinstance(block, Flame):

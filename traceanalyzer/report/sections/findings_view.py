@@ -155,10 +155,7 @@ def _finding_view(
     group_label: Callable[[int], str],
     everywhere: bool,
 ) -> FindingView:
-    evidence = [
-        _evidence_view(item.label, format_duration(item.end_ns - item.start_ns), place(item))
-        for item in finding.evidence
-    ]
+    evidence = [_evidence_view(item, place(item)) for item in finding.evidence]
     share = finding.saving.recoverable_share
     return FindingView(
         number=number,
@@ -202,10 +199,11 @@ def _figure(name: str, metric: Metric, expression: str | None) -> Figure:
     return Figure(name, cut, expression, words if cut != words else None)
 
 
-def _evidence_view(label: str, duration: str, place: Place | None) -> EvidenceView:
-    """The duration is left out where the label says it already."""
-    label = readable(label)
-    return EvidenceView(label, "" if readable(duration) in label else f"a stretch of {duration}", place)
+def _evidence_view(evidence: Evidence, place: Place | None) -> EvidenceView:
+    """The duration is left out where there is none, or the label says it already."""
+    label, duration = readable(evidence.label), format_duration(evidence.end_ns - evidence.start_ns)
+    said = evidence.end_ns <= evidence.start_ns or readable(duration) in label
+    return EvidenceView(label, "" if said else f"a stretch of {duration}", place)
 
 
 def metric_words(metric: Metric) -> str:

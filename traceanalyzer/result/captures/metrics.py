@@ -47,6 +47,8 @@ FIGURES: dict[str, Figure] = {
     "recoverable_share": Figure(SHARE, "what all findings together could give back at most"),
     "max_gap": Figure(NS, "longest single stretch in which a GPU is idle"),
     "window": Figure(NS, "from a GPU's first operation to its last and over all marked steps, the longest of all GPUs"),
+    "mfu": Figure(SHARE, "share of the GPUs' peak that steps use (MFU), by the shapes of their operators"),
+    "tflops": Figure(COUNT, "TFLOP/s over a step on one GPU, by the shapes of its operators"),
     "step.median": Figure(NS, "median time of a step on the GPU, of the slowest one"),
     "step.p95": Figure(NS, "95th percentile of it"),
     "step.mean": Figure(NS, "mean time of a step on the GPU, over all GPUs"),
@@ -55,6 +57,8 @@ FIGURES: dict[str, Figure] = {
     "kernels_per_step": Figure(COUNT, "kernels of a step on one GPU"),
     **{f"findings.{severity}": Figure(COUNT, f"findings of severity {severity}") for severity in reversed(SEVERITIES)},
 }
+SHOWN = ("mfu", "tflops")
+"""Figures of traces that are compared by themselves, beside those of evidence."""
 RULE_FIGURES: dict[str, Figure] = {
     "share": Figure(SHARE, "time that its findings account for"),
     "per_step": Figure(NS, "the same for one step of one GPU"),
@@ -67,6 +71,11 @@ a quarter has no counterpart."""
 _TIMED = {"step.median": 1, "step.p95": 1, "step.spread": 2}
 """How many whole steps it takes to tell a figure."""
 OTHER_VERSION = "it does not hold this figure; it may be of another version"
+_UNTOLD = {
+    **dict.fromkeys(SHOWN, "the shapes of its operators and the names of its kernels and GPUs do not tell it"),
+    "waiting_share": "who waits for whom is only known where the traces of a job's ranks are read together and most collectives match",
+}
+"""Why a figure is not there, by its name."""
 _MORE_IS_BETTER = ("busy_share", f"{COMPUTE.column}_share")
 
 
@@ -111,6 +120,7 @@ def metrics_of(result: Result) -> dict[str, Value]:
         **dict(_of_windows(devices)),
         **dict(_of_steps(result)),
         **dict(_of_the_job(result)),
+        **dict(_of_the_roofline(result)),
         **dict(_of_findings(result)),
     }
 
@@ -144,9 +154,7 @@ def why_missing(capture: Capture, name: str) -> str:
         return f"it was made without a file that tells it ({rule})"
     if is_of_a_step(name):
         return _no_steps(capture)
-    if name == "waiting_share":
-        return "who waits for whom is only known where the traces of a job's ranks are read together and most collectives match"
-    return OTHER_VERSION
+    return _UNTOLD.get(name, OTHER_VERSION)
 
 
 def why_unjudged(headline: str) -> str:
@@ -223,6 +231,18 @@ def _of_the_job(result: Result) -> Iterator[tuple[str, Value]]:
         where = f"most for {gpu_namer(result.devices)(late.rank, late.device)}" if late else None
         waited = sum(late.waited_ns for late in job.late_ranks)
         yield "waiting_share", Value(_share(waited, _windows(result)), SHARE, where)
+
+
+def _of_the_roofline(result: Result) -> Iterator[tuple[str, Value]]:
+    """The mean of all GPUs, each of which must tell it."""
+    gpus = [device for device in result.devices if device.kernel_count]
+    for figure_name, field in (("mfu", "mfu"), ("tflops", "step_tflops")):
+        values = [value for one in result.roofline if (value := getattr(one, field)) is not None]
+        if values and len(values) == len(gpus):
+            name = gpu_namer(result.devices)
+            least = min(result.roofline, key=lambda one: float(getattr(one, field)))
+            where = _where(result.devices, name(least.rank, least.device))
+            yield figure_name, Value(round(sum(values) / len(values), 6), FIGURES[figure_name].unit, where)
 
 
 def _of_findings(result: Result) -> Iterator[tuple[str, Value]]:

@@ -1,4 +1,4 @@
-"""What became of the figures that kinds of evidence measured."""
+"""What became of the figures that are compared by themselves: of the roofline, and what kinds of evidence measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from traceanalyzer.names import capitalized
 from traceanalyzer.result.captures.capture import Capture
-from traceanalyzer.result.captures.metrics import Figure, evidence_figures
+from traceanalyzer.result.captures.metrics import FIGURES, SHOWN, Figure, evidence_figures
 from traceanalyzer.result.comparing.comparison import FigureChange
 from traceanalyzer.units import format_value
 
@@ -15,9 +15,9 @@ _NAMED, _OWNERS = 3, 5
 
 
 def figure_changes(base: Capture, new: Capture) -> list[FigureChange]:
-    """One a figure of evidence that either side has, in the order of their declaration."""
+    """One a figure of the roofline or of evidence that either side has, in the order of their declaration."""
     found: list[FigureChange] = []
-    for name, one in evidence_figures().items():
+    for name, one in ({name: FIGURES[name] for name in SHOWN} | dict(evidence_figures())).items():
         before, after = base.metrics.get(name), new.metrics.get(name)
         if before or after:
             values = (side.value if side else None for side in (before, after))

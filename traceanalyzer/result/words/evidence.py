@@ -22,4 +22,5 @@ def evidence_words(one: EvidenceInfo, short: bool = False) -> str:
     whose = "the trace" if one.rank is None else f"rank {one.rank}"
     clock = _CLOCKS.get(one.clock or "", f"times put on its clock by {one.clock}") if one.clock else one.note
     error = "" if one.clock_error_ns is None else f", within {format_duration(one.clock_error_ns)}"
-    return f"{path} ({kind}, placed beside {whose} by {one.placed_by}; {clock}{error})"
+    times = f"; {clock}{error}" if clock else ""
+    return f"{path} ({kind}, placed beside {whose} by {one.placed_by}{times})"

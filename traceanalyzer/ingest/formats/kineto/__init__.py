@@ -10,6 +10,7 @@ from traceanalyzer.ingest.bytes.containers import READ_BYTES, Condition
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts, Format, Progress, Sink
 from traceanalyzer.ingest.formats.kineto.text.opening import UTF8_BOM, json_key
+from traceanalyzer.ingest.python_traces import python_trace_of
 from traceanalyzer.result.recording.diagnosis import Contents
 from traceanalyzer.result.recording.ways import Ways
 
@@ -38,7 +39,7 @@ class Kineto(Format):
     }
 
     def sniff(self, source: Source) -> bool:
-        return _is_events(source.head)
+        return _is_events(source.head) and python_trace_of(source) is None
 
     def tries(self, source: Source, named: bool) -> bool:
         """Any other JSON: its events may begin behind the head, or their key be damaged."""

@@ -16,6 +16,7 @@ from traceanalyzer.report.sections.glossary import BOUND_BY
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import Note, notes
+from traceanalyzer.result.roofline import leaves_room
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.words.evidence import evidence_words
 from traceanalyzer.result.words.outside import outside_lines
@@ -96,7 +97,7 @@ def _calm(result: Result, findings: Sequence[FindingView]) -> str:
     silent = sum(rule.outcome in (COULD_NOT_JUDGE, ERROR) for rule in result.rules)
     words = (
         "Nothing worth fixing found."
-        if result.verdict.bound_by == BY_COMPUTE.name
+        if result.verdict.bound_by == BY_COMPUTE.name and not leaves_room(result.roofline)
         else "No rule knows what would save time."
     )
     words += f" {looked} rules looked" + (f"; {silent} could not judge." if silent else ".")

@@ -1,7 +1,8 @@
 """What the stack of a CPU sample says: which function ran, and which of the program's own functions called it.
 
 Of `[main, load_mesh, getc, __uflow, __read]` it is "getc", called from "load_mesh". `HIDDEN` and `LIBRARIES` are the tables to
-extend: what names nothing, and what a program only calls.
+extend: what names nothing, and what a program only calls. Frames of Python are named as traces name them, `train.py(45): step`: where
+there are any of the user's, the innermost is the place.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from traceanalyzer.names import function_path
+from traceanalyzer.places import frame_text, is_user_frame, parsed_frame
 
 LONGEST = 100
 
@@ -85,6 +87,7 @@ _VARIANT = re.compile(
     r"(?:_(?:avx\w*|sse\w*|evex\w*|erms|unaligned\w*|ssse\w*)|_l_internal|_internal|_nocancel|_usercnt)+$"
 )
 _JULIA = re.compile(r"julia_(.+?)_\d+(?:\.\w+)*")
+_NAMELESS = ("<lambda>", "<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")
 _FORTRAN = re.compile(r"__(\w+?)_MOD_(\w+)")
 
 
@@ -110,7 +113,10 @@ class _Frame:
 
 def read_stack(stack: str) -> Sampled:
     """What a stack says: functions from the outermost to the innermost, joined by ";", modules in brackets."""
-    frames = [_frame(name) for name in stack.split(";")]
+    names = stack.split(";")
+    if python := [name for name in names if _is_python(name)]:
+        return _read_python(python)
+    frames = [_frame(name) for name in names]
     told = [frame for frame in frames if not frame.hidden]
     if not told:
         return Sampled(None, None, None)
@@ -127,6 +133,24 @@ def read_stack(stack: str) -> Sampled:
         at -= 1
     caller = _caller(told[:at], None)
     return Sampled(told[at].name, caller, caller)
+
+
+def _is_python(name: str) -> bool:
+    return "): " in name and parsed_frame(name) is not None
+
+
+def _read_python(frames: list[str]) -> Sampled:
+    """The innermost function of the user's own code that has a name, and what it called; without one what Python ran."""
+    own = [(found, frame_text(name)) for name in frames if is_user_frame(name) and (found := parsed_frame(name))]
+    if not own:
+        return Sampled(frame_text(frames[-1]), None, None)
+    (file, _, function), mine = own[-1]
+    if function.endswith(_NAMELESS):
+        # A lambda or a comprehension is a part of the function that it stands in.
+        around = (text for (where, _, name), text in reversed(own) if where == file and not name.endswith(_NAMELESS))
+        mine = next(around, mine)
+    ran = frame_text(frames[-1])
+    return Sampled(mine, None, mine) if is_user_frame(frames[-1]) else Sampled(ran, mine, mine)
 
 
 def _caller(outer: list[_Frame], ran: str | None) -> str | None:

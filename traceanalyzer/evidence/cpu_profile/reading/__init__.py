@@ -1,0 +1,1 @@
+"""What CPU profilers write, form by form: each into threads, stacks and samples."""

@@ -1,0 +1,112 @@
+"""How fast a GPU computes, by each figure that there is: operations that the flops profiler counts over one time or another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.evidence.deepspeed_log.answers.instruments import traced_steps
+from traceanalyzer.evidence.deepspeed_log.derived_tables import RATES
+
+PASSES = 3.0
+"""An iteration counts as so many forward passes: the backward pass does about twice the work (as DeepSpeed assumes)."""
+PROFILED = "the profiled step, slowed by its own timing"
+Row = dict[str, Any]
+
+
+def rates(
+    deepspeed_run: pa.Table,
+    deepspeed_profiles: pa.Table,
+    deepspeed_progress: pa.Table,
+    deepspeed_module_costs: pa.Table,
+    step_ledger: pa.Table,
+) -> pa.Table:
+    """The figures of each rank, those that DeepSpeed prints first."""
+    rows: list[Row] = []
+    for run in deepspeed_run.to_pylist():
+        profiles, progress, modules = (
+            table.filter(pc.equal(table["rank"], run["rank"]))
+            for table in (deepspeed_profiles, deepspeed_progress, deepspeed_module_costs)
+        )
+        profile = profiles.to_pylist()[-1] if profiles.num_rows else None
+        told = progress["tflops"].drop_null().to_numpy()
+        found = [
+            *(_profiled(run, profile, modules, traced_steps(step_ledger, run["rank"])) if profile else ()),
+            *(_of_program(float(np.median(told)), len(told)) if len(told) else ()),
+        ]
+        rows += [{"rank": run["rank"], "order": order, **row} for order, row in enumerate(found)]
+    return pa.Table.from_pylist(rows, RATES.schema)
+
+
+def counted_once(profile: Row, modules: pa.Table) -> float | None:
+    """Operations of a forward pass on one GPU, with matrix products that are counted twice counted once."""
+    flops, macs = profile["flops"], profile["macs"]
+    told = float(flops) if flops is not None else 2.0 * macs if macs else None
+    root = modules.filter(pc.equal(modules["depth"], 0)).to_pylist() if modules.num_rows else []
+    if told is None or not root or root[0]["macs"] is None:
+        return told
+    return max(told - 2.0 * float(root[0]["macs"] - root[0]["once"]), 0.0)
+
+
+def _profiled(run: Row, profile: Row, modules: pa.Table, traced: Row) -> Iterator[Row]:
+    flops, once = profile["flops"], counted_once(profile, modules)
+    passes, micro = profile["passes"] or PASSES, run["accumulation"] or 1
+    twice = flops is not None and once is not None and once < 0.99 * flops
+    if profile["rate"] is not None:
+        said = "matrix products are counted twice: too high" if twice else PROFILED
+        if micro > 1:
+            said = f"counts one of {micro} micro-batches: too low"
+        yield _row(
+            "by the flops profiler", passes * flops if flops else None, profile["iteration"], said, profile["rate"]
+        )
+    if once is None:
+        return
+    work = passes * once * micro
+    if twice and profile["iteration"]:
+        yield _row(
+            "the same, each product counted once",
+            passes * once,
+            profile["iteration"],
+            PROFILED,
+        )
+    if run["total"]:
+        yield _row(
+            "over the median step by DeepSpeed's timers",
+            work,
+            run["total"],
+            "what the run gets with its timers on",
+        )
+    if traced["step"]:
+        yield _row("over the median step in the trace", work, traced["step"], "with the trace's profiler on")
+    if traced["compute"]:
+        yield _row(
+            "over the GPU's compute time in the trace",
+            work,
+            traced["compute"],
+            "how fast kernels are, the optimizer's among them",
+        )
+
+
+def _row(label: str, flops: float | None, time: int | None, meaning: str, rate: float | None = None) -> Row:
+    told = rate if rate is not None else flops / time * 1e9 if flops is not None and time else None
+    return {
+        "label": label,
+        "flops": flops,
+        "time": time,
+        "tflops": None if told is None else told / 1e12,
+        "meaning": meaning,
+    }
+
+
+def _of_program(tflops: float, lines: int) -> Iterator[Row]:
+    yield {
+        "label": f"by the training program, median of {lines:,} lines",
+        "flops": None,
+        "time": None,
+        "tflops": tflops,
+        "meaning": "by the model's sizes, over all of an iteration",
+    }

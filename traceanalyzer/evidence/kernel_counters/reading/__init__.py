@@ -1,0 +1,1 @@
+"""Pages of Nsight Compute to columns: CSV, text and reports, whatever version wrote them."""

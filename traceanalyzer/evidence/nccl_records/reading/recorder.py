@@ -1,0 +1,370 @@
+"""Dumps of PyTorch's flight recorder: a pickle (`_dump_nccl_trace`) or JSON (`_dump_nccl_trace_json`), of any version.
+
+Facts of the format: torch/csrc/distributed/c10d/FlightRecorder.hpp and FlightRecorderDetail.hpp of PyTorch 2.2 to 2.11 (versions 1.x
+to 2.10 of the dump): a newer one has more keys. In JSON a time that is not known is 0, and the numbers of `pg_status` are text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from traceanalyzer.errors import InputError
+from traceanalyzer.evidence.nccl_records.reading.columns import MOST, Wrong, clean, table, text, time_of, whole
+from traceanalyzer.evidence.nccl_records.reading.places import Places
+from traceanalyzer.evidence.nccl_records.tables import CALLS, COMPLETED, GROUPS, SCHEDULED, STARTED
+from traceanalyzer.ingest.bytes.pickles import Budget, is_pickle, unpickled
+from traceanalyzer.ingest.bytes.source import Source
+
+P2P = frozenset({"send", "recv"})
+_STATES = frozenset({SCHEDULED, STARTED, COMPLETED})
+_PEERS = re.compile(r"(\d{1,9})\s*(->|<-)\s*(\d{1,9})")
+_DTYPES = (
+    (re.compile(r"float8|e4m3|e5m2|e8m0|bool|byte|char|u?int8|bits8|^q", re.IGNORECASE), 1),
+    (re.compile(r"bfloat16|float16|half|short|u?int16", re.IGNORECASE), 2),
+    (re.compile(r"complexdouble", re.IGNORECASE), 16),
+    (re.compile(r"complexhalf", re.IGNORECASE), 4),
+    (re.compile(r"double|float64|long|u?int64|complex", re.IGNORECASE), 8),
+    (re.compile(r"float|u?int", re.IGNORECASE), 4),
+)
+_MOST_RANKS = 1 << 20
+
+
+@dataclass
+class Dump:
+    """What a dump holds. `calls` and `groups` are rows of those tables; `member` is the rank of the job that the content tells."""
+
+    version: str | None = None
+    library: str | None = None
+    calls: pa.Table = field(default_factory=lambda: table(CALLS, {"entry": []}))
+    groups: pa.Table = field(default_factory=lambda: table(GROUPS, {"group": []}))
+    member: int | None = None
+    world_size: int | None = None
+    lost_beginning: bool = False
+    active_only: bool = False
+    latest_ns: int | None = None
+    recorded: bool = False
+    timed: bool = False
+    placed: bool = False
+
+
+def read_recorder(source: Source, progress: Callable[[int], None], wrong: Wrong) -> Dump:
+    """Raises InputError for what is damaged, hostile or no such dump."""
+    data, size = _content(source, progress)
+    if isinstance(data, list):
+        data = {"entries": data}
+    if not isinstance(data, dict) or not any(key in data for key in ("entries", "pg_status", "pg_config")):
+        raise InputError(
+            f"{source.path}: no dump of the NCCL flight recorder: it has neither entries nor process groups"
+        )
+    budget = Budget(size)
+    try:
+        return _dump(data, budget, wrong)
+    except OverflowError as error:
+        raise InputError(f"{source.path}: {error}; this is no dump as PyTorch writes it") from error
+
+
+def _content(source: Source, progress: Callable[[int], None]) -> tuple[Any, int]:
+    if is_pickle(source.head):
+        return unpickled(source, progress, pairs=True)
+    with source.open(progress) as stream:
+        found = b"".join(iter(lambda: stream.read(1 << 20), b""))
+        if stream.damage:
+            raise InputError(f"{source.path}: {stream.damage}")
+    try:
+        return msgspec.json.decode(found.removeprefix(b"\xef\xbb\xbf")), len(found)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(
+            f"{source.path}: damaged JSON of a dump of the NCCL flight recorder; copy or dump it again"
+        ) from error
+
+
+def _dump(data: dict[Any, Any], budget: Budget, wrong: Wrong) -> Dump:
+    found = Dump(version=text(data.get("version"), wrong))
+    library = data.get("comm_lib_version", data.get("nccl_version"))
+    found.library = text(library, wrong) or None
+    entries = data.get("entries")
+    found.recorded = isinstance(entries, list)
+    wrong.count += entries is not None and not found.recorded
+    listed: list[Any] = entries if isinstance(entries, list) else []
+    budget.spend(listed)
+    rows = [entry for entry in listed if type(entry) is dict]
+    wrong.count += len(listed) - len(rows)
+    names = {
+        str(id_): name for entry in rows if (name := _group_name(entry)) and (id_ := entry.get("pg_id")) is not None
+    }
+    groups = _groups(data, names, budget, wrong)
+    found.calls = _calls(rows, budget, wrong)
+    called = [name for name in found.calls["group"].unique().to_pylist() if name is not None]
+    for name in called:
+        groups.setdefault(name, {})
+    described = {name: pair for entry in rows if (pair := _pair(entry)) and (name := pair[0]) is not None}
+    for name, row in groups.items():
+        if row.get("description") is None and name in described:
+            row["description"] = described[name][1]
+    found.groups = table(
+        GROUPS,
+        {"group": list(groups)}
+        | {
+            key: [row.get(key) for row in groups.values()]
+            for key in ("description", "ranks", "size", "last_enqueued", "last_started", "last_completed")
+        },
+    )
+    _tell(found, data, rows, groups, wrong)
+    return found
+
+
+def _group_name(entry: dict[str, Any]) -> str | None:
+    pair = _pair(entry)
+    return pair[0] if pair else None
+
+
+def _pair(entry: dict[str, Any]) -> tuple[str | None, str | None] | None:
+    """Name and description of a call's group: both since version 2.1, the name alone before."""
+    found = entry.get("process_group", entry.get("pg_name"))
+    if isinstance(found, tuple | list) and len(found) == 2 and type(found[0]) is str and type(found[1]) is str:
+        return clean(found[0]), clean(found[1])
+    if type(found) is str:
+        return clean(found), None
+    id_ = entry.get("pg_id")
+    return (str(id_), None) if type(id_) is int else None
+
+
+def _groups(data: dict[Any, Any], names: dict[str, str], budget: Budget, wrong: Wrong) -> dict[str, dict[str, Any]]:
+    groups: dict[str, dict[str, Any]] = {}
+    config = data.get("pg_config")
+    if isinstance(config, dict):
+        budget.spend(config)
+        for key, one in config.items():
+            if type(one) is not dict:
+                wrong.count += 1
+                continue
+            name = text(one.get("name", key), wrong)
+            ranks = _ranks(one.get("ranks"), budget, wrong)
+            if name is not None:
+                groups[name] = {
+                    "description": text(one.get("desc"), wrong),
+                    "ranks": None if ranks is None else json.dumps(ranks),
+                    "size": None if ranks is None else len(ranks),
+                }
+    status = data.get("pg_status")
+    if isinstance(status, dict):
+        budget.spend(status)
+        for key, one in status.items():
+            if type(one) is not dict:
+                wrong.count += 1
+                continue
+            # A status is known by the number of its group: the calls tell its name, else the numbers of groups count as their names do.
+            name = names.get(str(key), str(key) if str(key) in groups or not groups else None)
+            if name is None:
+                continue
+            row = groups.setdefault(clean(name), {})
+            for what in ("enqueued", "started", "completed"):
+                row[f"last_{what}"] = whole(one.get(f"last_{what}_collective"), wrong)
+    return groups
+
+
+def _ranks(found: Any, budget: Budget, wrong: Wrong) -> list[int] | None:
+    """The ranks of a group: a list, or the text of one."""
+    if type(found) is str:
+        try:
+            found = json.loads(found) if len(found) < 1 << 23 else None
+        except (ValueError, RecursionError):
+            found = None
+    if not isinstance(found, list) or not found:
+        wrong.count += found is not None and found != []
+        return None
+    budget.spend(found)
+    if not all(type(rank) is int and 0 <= rank < _MOST_RANKS for rank in found):
+        wrong.count += 1
+        return None
+    return found
+
+
+def _calls(rows: list[dict[str, Any]], budget: Budget, wrong: Wrong) -> pa.Table:
+    places, sizes = Places(budget, wrong), _Sizes(budget)
+    columns: dict[str, list[Any]] = {
+        field.name: [] for field in CALLS.schema if field.name not in ("rank", "bus_bandwidth")
+    }
+    put = [columns[name].append for name in columns]
+    for number, entry in enumerate(rows):
+        get = entry.get
+        operation, peer, sent = _operation(get("profiling_name"), get("is_p2p"), wrong)
+        sequence = whole(get("collective_seq_id", get("seq_id")), wrong)
+        p2p = whole(get("p2p_seq_id"), wrong)
+        state = get("state")
+        if state not in _STATES if type(state) is str else True:
+            wrong.count += state is not None
+            state = None
+        given, taken = sizes.of(get("input_sizes")), sizes.of(get("output_sizes"))
+        dtype, width = sizes.dtype(get("input_dtypes"), get("output_dtypes"))
+        known = [elements for _, elements in (given, taken) if elements is not None]
+        created = time_of(get("time_created_ns"), wrong)
+        if created is None and "time_created_us" in entry:
+            micro = time_of(get("time_created_us"), wrong)
+            created = micro * 1000 if micro is not None and micro < MOST // 1000 else None
+        completed = time_of(get("time_discovered_completed_ns"), wrong)
+        length = get("duration_ms")
+        values = (
+            whole(get("record_id", number), wrong),
+            _group_name(entry),
+            None if sent else sequence,
+            (p2p if p2p is not None else sequence) if sent else None,
+            operation,
+            peer,
+            dtype,
+            f"{given[0]} -> {taken[0]}" if known else None,
+            given[1],
+            taken[1],
+            max(known) * width if known and width else None,
+            state if state is not None else (COMPLETED if completed else None),
+            created,
+            time_of(get("time_discovered_started_ns"), wrong),
+            completed,
+            round(length * 1e6) if isinstance(length, int | float) and 0 <= length < 1e12 else None,
+            bool(get("retired")) and state is not None and state != COMPLETED,
+            places.of(get("frames")),
+        )
+        for add, value in zip(put, values, strict=True):
+            add(value)
+    return table(CALLS, columns)
+
+
+def _operation(name: Any, is_p2p: Any, wrong: Wrong) -> tuple[str | None, int | None, bool]:
+    """What was called, who is on the other side within the group, and whether it is a send or receive."""
+    if type(name) is not str:
+        wrong.count += name is not None
+        return None, None, is_p2p is True
+    if (known := _OPERATIONS.get(name)) is None:
+        own = clean(name.partition(":")[2] or name).strip()
+        word, _, rest = own.partition(" ")
+        found = _PEERS.search(rest)
+        peer = int(found[3]) if found else None
+        known = (word or own, peer, word in P2P)
+        if len(_OPERATIONS) < 1 << 16:
+            _OPERATIONS[name] = known
+    return known[0], known[1], known[2] or (is_p2p is True and known[0] != "coalesced")
+
+
+_OPERATIONS: dict[str, tuple[str, int | None, bool]] = {}
+
+
+class _Sizes:
+    """Shapes of tensors as text and in elements; each different list is worked out once."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._known: dict[tuple[tuple[int, ...], ...], tuple[str, int | None]] = {}
+        self._types: dict[tuple[str, ...], tuple[str | None, int | None]] = {}
+
+    def of(self, shapes: Any) -> tuple[str, int | None]:
+        """What to show of them, and their elements; None where they are not recorded."""
+        if type(shapes) is not list:
+            return "?", None
+        self._budget.spend(shapes)
+        for shape in shapes:
+            if type(shape) is not list:
+                return "?", None
+            self._budget.spend(shape)
+        key = tuple([tuple(shape) for shape in shapes])
+        try:
+            found = self._known.get(key)
+        except TypeError:
+            return "?", None
+        if found is None:
+            found = self._known[key] = self._new(shapes)
+        return found
+
+    def _new(self, shapes: list[Any]) -> tuple[str, int | None]:
+        total = 0
+        for shape in shapes:
+            if not all(type(size) is int and 0 <= size < MOST for size in shape):
+                return "?", None
+            total += prod(shape)
+        several = [*map(str, shapes[:4]), *(["..."] if len(shapes) > 4 else [])]
+        shown = several[0] if len(shapes) == 1 else f"[{', '.join(several)}]"
+        return clean(shown), total if total < MOST >> 4 else None
+
+    def dtype(self, given: Any, taken: Any) -> tuple[str | None, int | None]:
+        """The one type of all tensors and its bytes; None where they are of several or not recorded."""
+        names = []
+        for one in (given, taken):
+            if type(one) is list:
+                self._budget.spend(one)
+                names += [name for name in one if type(name) is str]
+        key = tuple(names)
+        if key not in self._types:
+            self._types[key] = _dtype(key)
+        return self._types[key]
+
+
+def _dtype(names: Iterable[str]) -> tuple[str | None, int | None]:
+    different = list(dict.fromkeys(names))
+    if len(different) != 1:
+        return (clean(", ".join(different)) or None, None)
+    name = clean(different[0])
+    return name, next((size for pattern, size in _DTYPES if pattern.search(name)), None)
+
+
+def _tell(
+    found: Dump, data: dict[Any, Any], rows: list[dict[str, Any]], groups: dict[str, dict[str, Any]], wrong: Wrong
+) -> None:
+    """What the content tells of the rank, the job and the ring."""
+    whole_job = [row for name, row in groups.items() if row.get("description") == "default_pg" or name == "0"]
+    sizes = [row["size"] for row in whole_job if row.get("size")]
+    found.world_size = max(sizes) if sizes else None
+    found.member = _member(data, rows, groups, found.world_size, wrong)
+    entries = [number for number in found.calls["entry"].to_pylist() if number is not None]
+    found.lost_beginning = bool(entries) and min(entries) > 0
+    states = Counter(found.calls["state"].to_pylist())
+    enqueued = any((row.get("last_enqueued") or 0) > 0 for row in groups.values())
+    # A dump of what is active alone has no completed call, though some were made before.
+    found.active_only = not states[COMPLETED] and (found.lost_beginning or (not entries and enqueued))
+    if found.active_only:
+        found.lost_beginning = True
+    times = [found.calls[name] for name in ("created_ns", "started_ns", "completed_ns")]
+    known = [time for column in times for time in column.drop_null().to_pylist()]
+    found.latest_ns = max(known, default=None)
+    found.timed = found.calls["started_ns"].null_count < found.calls.num_rows
+    found.placed = found.calls["place"].null_count < found.calls.num_rows
+
+
+def _member(
+    data: dict[Any, Any], rows: list[dict[str, Any]], groups: dict[str, dict[str, Any]], world: int | None, wrong: Wrong
+) -> int | None:
+    """The rank of the job: as the dump says it, by its sends and receives, or as the only rank that all of its groups share.
+
+    A process records only the groups that it is a member of. None where these tell nothing, or contradict each other.
+    """
+    told: set[int] = set()
+    if (said := data.get("rank")) is not None and (number := whole(said, wrong)) is not None:
+        told.add(number)
+    lists = {name: json.loads(row["ranks"]) for name, row in groups.items() if row.get("ranks")}
+    for entry in rows:
+        name, operation = _group_name(entry), entry.get("profiling_name")
+        if type(operation) is not str or ("->" not in operation and "<-" not in operation) or name not in lists:
+            continue
+        peers = _PEERS.search(operation)
+        ranks = lists[name]
+        if peers and int(peers[1]) < len(ranks):
+            told.add(ranks[int(peers[1])])
+            if len(told) > 1:
+                return None
+    states = data.get("nccl_comm_state")
+    if isinstance(states, dict) and world is not None:
+        of_job = [one for one in states.values() if type(one) is dict and whole(one.get("nRanks"), wrong) == world]
+        told |= {number for one in of_job if (number := whole(one.get("rank"), wrong)) is not None}
+    shared = set.intersection(*map(set, lists.values())) if lists else set()
+    if len(shared) == 1:
+        told |= shared
+    if len(told) != 1 or (shared and not told <= shared):
+        return None
+    return next(iter(told))
