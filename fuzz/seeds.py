@@ -33,8 +33,9 @@ COUNTERS_WORDS = """
     Duration "Memory Throughput" sm__throughput launch__grid_size 1,234.5 1.234,5 nan 1e999 -1 (64, 1, 1) <unnamed>:: ==PROF== ==ERROR==
 """
 RECORD_WORDS = """
-    entries pg_config pg_status process_group collective_seq_id seq_id p2p_seq_id profiling_name nccl:all_reduce nccl:send 0->1 1<-0 state
-    completed scheduled frames input_sizes time_created_ns ranks [0,1] coll_perf p2p_perf header metadata dump_stats v4.3 -1 NaN 1e999
+    entries pg_config pg_status process_group collective_seq_id seq_id p2p_seq_id profiling_name nccl:all_reduce nccl:send 0->1 1<-0
+    state completed scheduled frames input_sizes time_created_ns ranks [0,1] coll_perf p2p_perf header metadata
+    dump_stats v4.3 -1 NaN 1e999
 """
 TABLE_WORDS = (
     "Name Self CPU CUDA XPU total % Mem # of Calls Input Shapes Total FLOPs us ms s -- ... schema nodes attrs rf_id nan"

@@ -28,7 +28,7 @@ from traceanalyzer.engine.rules.lint import lint_rules
 from traceanalyzer.errors import TraceAnalyzerError
 from traceanalyzer.evidence.kernel_counters import KIND as KERNEL_COUNTERS
 from traceanalyzer.evidence.kernel_counters.answers.limiter import limit_of
-from traceanalyzer.evidence.operator_tables import KIND as OPERATOR_TABLES
+from traceanalyzer.evidence.operator_tables import KIND
 from traceanalyzer.ingest.bytes.source import source_of
 from traceanalyzer.ingest.formats.kineto.text.decode import Events
 from traceanalyzer.ingest.formats.kineto.text.opening import NoEventsError
@@ -143,7 +143,7 @@ def _operator_tables(data: bytes, folder: Path) -> None:
     def run() -> None:
         if data:
             operator_tables.read(path)
-            if OPERATOR_TABLES.sniff(source_of(path, path, None)):
+            if KIND.sniff(source_of(path, path, None)):
                 _result_adds_up(ta.analyze(ta.load(path)))
 
     _unchanged(folder, run, (path,))
