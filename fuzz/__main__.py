@@ -16,6 +16,8 @@ TARGETS = (
     "kineto",
     "nsys",
     "memory_snapshot",
+    "cpu_profile",
+    "deepspeed_log",
     "kernel_counters",
     "gpu_log",
     "nccl_records",
