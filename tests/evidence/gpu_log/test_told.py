@@ -158,7 +158,10 @@ def test_doctor_gives_the_whole_command(tmp_path):
     program = Program(tmp_path, tmp_path)
     write(tmp_path, "gpu.csv", logs.smi(logs.rows(30, step_s=2), ("time", "gpu", "util", "sm")))
     said = " ".join(program.run("doctor", "gpu.csv").stdout.split())
-    assert "nvidia-smi --query-gpu=timestamp,index,uuid,utilization.gpu" in said and "-lms 100 > gpu.csv" in said
+    assert (
+        "Q=timestamp,index,uuid,utilization.gpu" in said
+        and "nvidia-smi --query-gpu=$Q --format=csv -lms 100 > gpu.csv" in said
+    )
     assert (
         "clocks_throttle_reasons.active: what held clocks down" in said
         and "one each 2 s says nothing of what is shorter" in said

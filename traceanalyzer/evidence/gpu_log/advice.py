@@ -12,9 +12,10 @@ from traceanalyzer.columns import frames
 from traceanalyzer.result.recording.diagnosis import Setting
 
 COMMAND = (
-    "nvidia-smi --query-gpu=timestamp,index,uuid,utilization.gpu,utilization.memory,memory.used,memory.total,power.draw,"
-    "enforced.power.limit,power.default_limit,temperature.gpu,clocks.sm,clocks.max.sm,clocks.mem,clocks_throttle_reasons.active,"
-    "pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max --format=csv -lms 100 > gpu.csv"
+    "Q=timestamp,index,uuid,utilization.gpu,utilization.memory,memory.used,memory.total,temperature.gpu; "
+    "Q=$Q,power.draw,enforced.power.limit,power.default_limit,clocks.sm,clocks.max.sm,clocks.mem,clocks_throttle_reasons.active; "
+    "Q=$Q,pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max; "
+    "nvidia-smi --query-gpu=$Q --format=csv -lms 100 > gpu.csv"
 )
 _LACKS: tuple[tuple[str, str, str, list[str]], ...] = (
     (
