@@ -7,7 +7,7 @@ from typing import Any
 
 from traceanalyzer.columns import frames
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.names import readable_name
+from traceanalyzer.names import capitalized, readable_name
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.roofline import KNOWN, LEAST_NS, MOSTLY, POSSIBLE, WORTH_A_WORD, Rate, Roofline
 from traceanalyzer.result.sections import Block, Grid, Point, Scatter, Section, Unit, Words
@@ -129,7 +129,9 @@ def roofline_sections(result: Result, tables: Tables) -> list[Section]:
     if not result.roofline:
         return []
     gpu = gpu_namer(result.devices)
-    blocks: list[Block] = [Words(_sentence(one, gpu(one.rank, one.device))) for one in result.roofline[:MOST_GPUS]]
+    blocks: list[Block] = [
+        Words(capitalized(_sentence(one, gpu(one.rank, one.device)))) for one in result.roofline[:MOST_GPUS]
+    ]
     rows = _merged(tables.table("product_stats").to_pylist())
     if (left := len(result.roofline) - MOST_GPUS) > 0:
         blocks.append(Words(f"{format_count(left)} more GPUs are in the result as JSON."))
@@ -182,7 +184,7 @@ _ALIKE = ("operator", "sizes", "precision", "kernel", "bound", "intensity", "pea
 
 
 def _merged(rows: Sequence[Row]) -> list[Row]:
-    """Those of all GPUs that are alike as one, the longest first: `time`, `count`, floating-point operations in `all`, least time `roof`."""
+    """Those of all GPUs that are alike as one, the longest first: `time`, `count`, operations in `all`, least time `roof`."""
     sums: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = tuple(row[name] for name in _ALIKE)
