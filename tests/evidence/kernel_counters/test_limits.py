@@ -193,13 +193,46 @@ def test_a_few_launches_stand_for_all_of_their_size() -> None:
 
 
 def test_template_arguments_tell_kernels_of_one_function_apart() -> None:
-    add = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int, at::native)"
-    fill = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float> >(int, at::native)"
+    add = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)"
+    fill = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int)"
     traced = [kernel(add, 0), kernel(fill, 1), kernel(add, 2)]
     name = "void vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, array<char *, 3>>(int, T2, T3)"
     (whole,), each = limits([profile(**GRID, name=name, function="vectorized_elementwise_kernel")], traced)
     assert whole["matched"] == 2
     assert [row["start_ns"] for row in each] == [0, 20]
+
+
+CLAMP = (
+    "void at::vectorized_elementwise_kernel<4, at::launch_clamp_scalar(at::TensorIteratorBase &, c10::Scalar, c10::Scalar, "
+    "detail::ClampLimits)::[lambda() (instance 1)]::operator ()() const::[lambda() (instance 7)]::operator ()() const::[lambda(float) "
+    "(instance 1)], std::array<char *, 2>>(int, T2, T3)"
+)
+CLAMP_TRACED = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::launch_clamp_scalar(at::TensorIteratorBase&, "
+    "c10::Scalar, c10::Scalar, at::native::detail::ClampLimits)::{lambda()#1}::operator()() const::{lambda()#7}::operator()() const::"
+    "{lambda(float)#1}, std::array<char*, 2ul> >(int, at::native::(anonymous namespace)::launch_clamp_scalar(...))"
+)
+
+
+@pytest.mark.parametrize(
+    ("traced", "matched"),
+    [
+        (CLAMP_TRACED, 1),
+        (CLAMP_TRACED.replace("_kernel<4", "_kernel<8"), None),
+        (CLAMP_TRACED.replace("lambda(float)", "lambda(c10::BFloat16)"), None),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)",
+            None,
+        ),
+        ("vectorized_elementwise_kernel", 1),
+    ],
+)
+def test_another_instance_of_a_template_is_another_kernel(traced: str, matched: int | None) -> None:
+    (whole,), each = limits(
+        [profile(**GRID, name=CLAMP, function="vectorized_elementwise_kernel")], [kernel(traced, 0)]
+    )
+    assert len(each) == (matched or 0)
+    assert whole["matched"] == (matched or 0)
 
 
 def test_what_cannot_be_told_apart_is_not_matched() -> None:
