@@ -88,7 +88,7 @@ KERNEL_LIMITS = TableSpec(
             None,
             "exposed time in ns; without a trace that under the profiler, which tells kernels apart and no more",
         ),
-        _share("compute", "throughput of the multiprocessors, of peak"),
+        _share("sm", "throughput of the multiprocessors, of peak"),
         _share("memory", "throughput of the memory system, of peak"),
         _share("dram", "throughput of device memory, of peak"),
         _share("occupancy", "achieved occupancy"),

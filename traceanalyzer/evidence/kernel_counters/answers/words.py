@@ -98,7 +98,7 @@ def what(profile: Profile, limit: Limit, name: str) -> str:
     if told in PIPES or told == "pipe":
         return f"{kernel} is compute-bound: {_computing(profile, limit)}{_near(limit)}"
     if told == "balanced":
-        both = f"the multiprocessors at {percent(profile['compute'])} and memory at {percent(profile['memory'])} of their peaks"
+        both = f"the multiprocessors at {percent(profile['sm'])} and memory at {percent(profile['memory'])} of their peaks"
         if limit.at_least:
             both = f"both at {_used(limit)} of their peaks"
         return f"{kernel} is limited by computing and memory alike, {both}"
@@ -183,9 +183,7 @@ def _latency(profile: Profile, limit: Limit) -> str:
 
 
 def _all_low(profile: Profile) -> str:
-    known = [
-        value for value in (profile["compute"], profile["memory"], profile["l2"], profile["dram"]) if value is not None
-    ]
+    known = [value for value in (profile["sm"], profile["memory"], profile["l2"], profile["dram"]) if value is not None]
     most = max(known, default=0.0) if profile["memory"] is not None else 1.0
     below = next((step for step in (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5) if most < step), 0.6)
     return f"SM, L2 and DRAM all stay below {percent(below)} of peak"
