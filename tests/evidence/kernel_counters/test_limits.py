@@ -257,3 +257,11 @@ def test_a_profile_alone() -> None:
 def test_a_kernel_that_the_trace_does_not_have() -> None:
     (whole,), each = limits([profile(**GRID)], [kernel("other", 0)])
     assert (whole["matched"], whole["exposed"], each) == (0, 0, [])
+
+
+@pytest.mark.parametrize(("estimate", "told"), [(0.82, True), (0.1, False), (None, False)])
+def test_how_memory_is_accessed(estimate: float | None, told: bool) -> None:
+    one = profile(sm=0.16, memory=0.96, dram=0.26, l2=0.96, access="UncoalescedGlobalAccess", access_estimate=estimate)
+    said = words.what(one, limit_of(one), "k")
+    assert said.startswith("Kernel k is L2-bound at 96% of peak: ")
+    assert ("not coalesced (ncu's rule UncoalescedGlobalAccess estimates 82%)" in said) == told

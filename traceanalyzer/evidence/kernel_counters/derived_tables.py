@@ -61,6 +61,8 @@ KERNEL_PROFILES = TableSpec(
         _text("rule_says", "what it says"),
         _share("estimate", "speedup that it estimates; null without"),
         _text("bottleneck", "what its rule SOLBottleneck says; null when not on the pages"),
+        _text("access", "of its rules about how memory is accessed, the one with the largest estimate; null without"),
+        _share("access_estimate", "speedup that this estimates"),
         _share("tail_estimate", "speedup that its rule LaunchConfiguration estimates"),
         _share("occupancy_estimate", "that of TheoreticalOccupancy"),
         _share("stall_estimate", "that of CPIStall"),

@@ -49,7 +49,7 @@ RAW: Mapping[str, tuple[str, ...]] = {
     "waves": ("launch__waves_per_multiprocessor",),
     "sms": ("launch__sm_count", "device__attribute_multiprocessor_count"),
     "registers": ("launch__registers_per_thread",),
-    "spills": ("derived__local_spilling_requests", "smsp__inst_executed_op_local.sum"),
+    "spills": ("derived__local_spilling_requests",),
     "sm_clock": (
         "smsp__cycles_elapsed.avg.per_second",
         "gpc__cycles_elapsed.avg.per_second",
