@@ -63,7 +63,7 @@ def test_samples_on_the_clock_name_idle_time(tmp_path, run):
     found = run(trace(tmp_path / "t.json"), profile(tmp_path / "p.json"))
     (own,) = found["evidence"]
     assert (own["clock"], own["shift_ns"]) == ("epoch", 0)
-    assert "merge (data.py:17)" in found["verdict"]["headline"]
+    assert found["verdict"]["headline"].startswith("tokenize → merge (data.py:17) leaves GPU 0 idle ")
     assert found["findings"][0]["rule"] == "HST001"
     assert "CPU samples put" in found["findings"][0]["message"]
 
