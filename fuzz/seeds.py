@@ -11,9 +11,9 @@ from pathlib import Path
 
 import traceanalyzer as ta
 from tests.evidence import memory_snapshots as made
-from tests.evidence.gpu_log import logs
 from tests.evidence.cpu_profile import makers as profiles
 from tests.evidence.deepspeed_log import logs as deepspeed_logs
+from tests.evidence.gpu_log import logs
 from tests.evidence.kernel_counters import pages
 from tests.evidence.nccl_records import made as records
 from tests.evidence.operator_tables import made as tables

@@ -17,9 +17,9 @@ from pathlib import Path
 import traceanalyzer as ta
 from fuzz import seeds
 from tests.evidence import memory_snapshots
-from tests.evidence.gpu_log import logs as gpu_logs
 from tests.evidence.cpu_profile import makers as cpu_profiles
 from tests.evidence.deepspeed_log import logs as deepspeed_logs
+from tests.evidence.gpu_log import logs as gpu_logs
 from tests.evidence.kernel_counters import pages
 from tests.evidence.operator_tables import made as operator_tables
 from traceanalyzer.analysis import parts_of
