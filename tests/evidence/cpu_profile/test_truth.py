@@ -38,7 +38,10 @@ CHAIN = "of all {are} start-up: imports of torch._inductor, which prepare_trace 
 BESIDE = {
     "tokenizer.speedscope.json.gz": ("tokenizer.with_pyspy_speedscope", "the profile ends before the trace begins"),
     "tokenizer.chrome.json.gz": ("tokenizer.with_pyspy_chrometrace", "the profile ends before the trace begins"),
-    "tokenizer.collapsed.txt.gz": ("tokenizer.with_pyspy_raw", "whether that was while the trace was recorded cannot be told"),
+    "tokenizer.collapsed.txt.gz": (
+        "tokenizer.with_pyspy_raw",
+        "whether that was while the trace was recorded cannot be told",
+    ),
     "numpy_main.speedscope.json.gz": ("numpy_main.with_pyspy_speedscope", "the profile ends before the trace begins"),
 }
 NEVER = ("bytecode", "ernels are", "_call_with_frames_removed (")

@@ -48,7 +48,9 @@ def _meets(clock: Row | None, about: Row) -> str:
         return "; the profile ends before the trace begins"
     if _int(clock["gap"]) < 0:
         return "; the profile begins after the trace ends"
-    return "" if clock["on_clock"] and about["timed"] else "; whether that was while the trace was recorded cannot be told"
+    return (
+        "" if clock["on_clock"] and about["timed"] else "; whether that was while the trace was recorded cannot be told"
+    )
 
 
 def functions_of(tables: Tables, thread: Row) -> list[dict[str, object]]:
