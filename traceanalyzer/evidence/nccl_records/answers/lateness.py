@@ -127,13 +127,11 @@ def _whatever_the_clock(found: Arrived, at: int) -> Flags:
 
 def _blur(came: Array, over: Array) -> Array:
     """How far each rank's clock may be ahead of the others', at most; below 0 where clocks contradict each other."""
-    count = came.shape[1]
-    found = np.full(count, np.iinfo(np.int64).max)
-    for rank in range(count):
-        known = over[:, rank] != NULL
-        others = np.delete(came[known], rank, axis=1)
-        if others.size:
-            found[rank] = int((over[known, rank] - others.max(axis=1)).min())
+    order = np.sort(came, axis=1)
+    # The last of the others: the last of all, and for that one the last but one.
+    others = np.where(came.argmax(axis=1)[:, None] == np.arange(came.shape[1]), order[:, -2:-1], order[:, -1:])
+    most = np.iinfo(np.int64).max
+    found: Array = np.where(over == NULL, most, np.where(over == NULL, 0, over) - others).min(axis=0)
     return found
 
 
