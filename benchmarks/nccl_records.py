@@ -1,4 +1,4 @@
-"""How much more reading a large dump of the flight recorder costs than `pickle.load` of the same file, and long lines of NCCL Inspector."""
+"""How much more reading a large dump of the flight recorder costs than `pickle.load` of it, and lines of NCCL Inspector."""
 
 from __future__ import annotations
 
