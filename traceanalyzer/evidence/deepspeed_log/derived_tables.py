@@ -220,7 +220,12 @@ _LOG = (
     *("deepspeed_comms", "deepspeed_comm_calls", "deepspeed_profiles"),
 )
 DERIVED = (
-    Derived("deepspeed_series", f"{_HERE}.phases:series", ("deepspeed_times", "deepspeed_progress"), internal=True),
+    Derived(
+        "deepspeed_series",
+        f"{_HERE}.phases:series",
+        ("deepspeed_times", "deepspeed_progress", "deepspeed_settings"),
+        internal=True,
+    ),
     Derived(
         "deepspeed_phases",
         f"{_HERE}.phases:phases",
