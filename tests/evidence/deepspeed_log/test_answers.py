@@ -38,7 +38,7 @@ def test_an_ordinary_profile_has_no_faults(tmp_path: Path) -> None:
     path = write(tmp_path, *profile())
     assert rows(path, "faults") == []
     assert rules(told(path)) == set()
-    assert "TFLOPS by the flops profiler" in told(path).verdict.headline
+    assert "TFLOPS in the step that it profiled" in told(path).verdict.headline
 
 
 def test_a_latency_of_minutes_is_one(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_progress_of_engines_pipelines_and_megatron(tmp_path: Path) -> None:
         (34, None, 7.799, 4_103_100_000, 112.9),
         (35, None, 3.9, 4_100_000_000, 125.18),
     ]
-    assert "119 TFLOPS by the training program" in told(path).verdict.headline
+    assert "119 TFLOPS (by the training program" in told(path).verdict.headline
 
 
 def test_megatrons_own_timers_are_no_steps_of_deepspeed(tmp_path: Path) -> None:
