@@ -28,6 +28,7 @@ class OperatorTables(Evidence):
     role: Role = "beside"
     priority = 640
     several = True
+    fits_by = "its operators"
     suffixes: Sequence[str] = (".txt", ".log", ".out", ".json")
     tables: Sequence[TableSpec] = TABLES
     derived: Sequence[Derived] = DERIVED

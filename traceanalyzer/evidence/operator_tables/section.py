@@ -12,7 +12,7 @@ from traceanalyzer.result.document import Result
 from traceanalyzer.result.sections import Block, Grid, Section, Unit, Words
 from traceanalyzer.units import format_count, format_duration, format_share
 
-ORDER = 120
+ORDER = 170
 RECORD = (
     "To see when each of it ran, write a trace with the same profiler, `prof.export_chrome_trace('trace.json')`, and give it beside "
     "the table."
