@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import traceanalyzer as ta
-from tests.evidence.deepspeed_log.logs import Shape, comms, knows, many_timers, mlp, profile, told, write
+from tests.evidence.deepspeed_log.logs import Shape, comms, knows, many_timers, mlp, profile, timers, told, write
 from traceanalyzer.analysis.parts import parts_of
 from traceanalyzer.config import Config
 from traceanalyzer.evidence.deepspeed_log import KIND
@@ -90,6 +90,13 @@ def test_growth_without_a_comms_logger_has_no_cause(tmp_path: Path) -> None:
     result = told(write(tmp_path, *many_timers(40, grows=0.5)))
     assert "DSP002" in rules(result)
     assert "comms logger" not in said(result)
+
+
+def test_a_curriculum_makes_what_computes_grow_alike(tmp_path: Path) -> None:
+    lines = [line for at in range(60) for line in timers(2 + 0.1 * at, 4 + 0.2 * at, 5 + 0.1 * (at % 3))]
+    result = told(write(tmp_path, *lines))
+    assert [one.severity for one in result.findings if one.rule == "DSP002"] == ["low"]
+    assert "as with longer sequences or larger batches" in said(result)
 
 
 def test_a_few_steps_are_too_few(tmp_path: Path) -> None:
