@@ -58,7 +58,7 @@ def test_a_shard_beside_a_module_of_unknown_shape_is_a_lower_bound(tmp_path: Pat
     model = mlp(sharded=True)
     model.inside["0"].inside["9"] = Shape("MysteryLayer", "size=3", 77)
     result = told(write(tmp_path, *profile(model)))
-    assert "the model has at least 4.20 M by those shapes that are printed" in said(result)
+    assert "the model has at least 4.2 M by those shapes that are printed" in said(result)
 
 
 def test_products_are_counted_once_without_anything_that_tells_otherwise(tmp_path: Path) -> None:
@@ -175,6 +175,12 @@ def test_the_timers_alone_are_low_and_the_comms_logger_medium(tmp_path: Path) ->
     assert [one.severity for one in quiet.findings if one.rule == "DSP001"] == ["low"]
     loud = told(write(tmp_path, *many_timers(), *comms(SHORT)))
     assert [one.severity for one in loud.findings if one.rule == "DSP001"] == ["medium"]
+
+
+def test_two_files_of_one_rank_are_no_rank_that_is_there_twice(tmp_path: Path) -> None:
+    result = told(write(tmp_path, *many_timers()), write(tmp_path, *profile(), name="flops_profile.txt"))
+    assert result.health == []
+    assert [one.rank for one in result.evidence] == [0, 0]
 
 
 def test_figures_for_comparisons(tmp_path: Path) -> None:
