@@ -15,7 +15,10 @@ FILES: dict[str, tuple[str, ...]] = {
     "cpu_profile": ("cpu_profile/tokenizer.speedscope.json.gz",),
     "gpu_log": ("gpu_log/gemm_sustained.smi.csv",),
     "memory_snapshot": ("memory/leak_activations.slow.snapshot.pickle.xz",),
-    "nccl_records": ("nccl_records/fr_straggler/nccl_fr.rank0.pkl.xz", "nccl_records/fr_straggler/nccl_fr.rank1.pkl.xz"),
+    "nccl_records": (
+        "nccl_records/fr_straggler/nccl_fr.rank0.pkl.xz",
+        "nccl_records/fr_straggler/nccl_fr.rank1.pkl.xz",
+    ),
     "deepspeed_log": ("deepspeed_log/zero1.log.txt",),
     "operator_tables": ("operator_tables/execution_trace.json.gz", "operator_tables/key_averages.txt"),
 }
