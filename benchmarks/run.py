@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.counters import counters
 from benchmarks.cpu_profiles import cpu_profiles
+from benchmarks.deepspeed_logs import deepspeed_logs
 from benchmarks.gpu_logs import gpu_logs
 from benchmarks.growth import growth
 from benchmarks.measure import Cost, measure, ratio
@@ -86,6 +87,7 @@ def main() -> None:
         nsys(Path(folder))
         ranks(Path(folder))
         snapshots(Path(folder))
+        deepspeed_logs(Path(folder))
         counters(Path(folder))
         gpu_logs(Path(folder))
         cpu_profiles(Path(folder))

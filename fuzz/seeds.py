@@ -11,6 +11,9 @@ from pathlib import Path
 
 import traceanalyzer as ta
 from tests.evidence import memory_snapshots as made
+from tests.evidence.cpu_profile import makers as profiles
+from tests.evidence.deepspeed_log import logs as deepspeed_logs
+from tests.evidence.gpu_log import logs
 from tests.evidence.kernel_counters import pages
 from tests.evidence.nccl_records import made as records
 from tests.evidence.operator_tables import made as tables
@@ -28,9 +31,18 @@ KINETO_WORDS = """
 """
 STORE_WORDS = "schema_version inputs parts tables rows sha256 null -1 PAR1 ARROW1"
 SNAPSHOT_WORDS = "segments device_traces blocks frames address size requested_size state time_us action alloc free_completed oom NaN -1"
+DEEPSPEED_WORDS = """
+    time (ms) | fwd: fwd_microstep: bwd: step: [Rank 0] [INFO] [logging.py:96:log_dist] -------------------------- DeepSpeed Flops
+    Profiler -------------------------- Profile Summary at step 1: Detailed Profile per GPU Params, MACs, latency, FLOPS Gs TFLOPS
+    Comm. Op Message Size Count Total Latency(ms) Total straggler(ms) KB MB all_reduce comm op: SamplesPerSec= zero_optimization_stage
+"""
 COUNTERS_WORDS = """
     "ID" "Process ID" "Kernel Name" "Metric Name" "Metric Unit" "Metric Value" "Average" Context Stream Section: OPT Speedup: % Ghz
     Duration "Memory Throughput" sm__throughput launch__grid_size 1,234.5 1.234,5 nan 1e999 -1 (64, 1, 1) <unnamed>:: ==PROF== ==ERROR==
+"""
+LOG_WORDS = """
+    timestamp, index, utilization.gpu [%] clocks.sm [MHz] power.draw [W] clocks_event_reasons.active [N/A] [Not Supported] 0x4 MiB
+    2026/11/28 16:47:17.856 # gpu pwr sm DCGM_FI_DEV_GPU_UTIL {gpu="0"} NaN +Inf "values" "metric" "gpu_util" 1,5 -1 1e999
 """
 RECORD_WORDS = """
     entries pg_config pg_status process_group collective_seq_id seq_id p2p_seq_id profiling_name nccl:all_reduce nccl:send 0->1 1<-0
@@ -40,6 +52,10 @@ RECORD_WORDS = """
 TABLE_WORDS = (
     "Name Self CPU CUDA XPU total % Mem # of Calls Input Shapes Total FLOPs us ms s -- ... schema nodes attrs rf_id nan"
 )
+PROFILE_WORDS = """
+    profiles samples weights events frames shared unit seconds none sampled evented O C at "cat":"py-spy" "cat":"FEE" ph B E X ts dur
+    thread (7): MainThread;<module> (a.py:1) P7;T0:7;a.py:f:1 MOJ cpu-clock:pppH: cycles: [unknown] NaN -1 1e999 9223372036854775807 ;;
+"""
 RULE_WORDS = """
     id: slug: title: status: category: after: why: requires: params: from: where: group_by: metrics: having: scope: order_by: limit:
     severity: claims: saving: message: recommend: tests: false_positives: gaps gpu_ops sum(duration) count() concat & * << !! {} [] | >
@@ -141,6 +157,18 @@ def memory_snapshot() -> dict[str, bytes]:
     }
 
 
+def deepspeed_log() -> dict[str, bytes]:
+    logger = "[2023-06-21 07:39:09,443] [INFO] [logging.py:96:log_dist] [Rank 0] rank=0 "
+    summary = deepspeed_logs.comms([("all_reduce", [("4.0 B", 40, 50.0, 1.2, 30.0, 20.0)])], straggler=True)
+    texts = {
+        "timers": deepspeed_logs.many_timers(14, grows=2.0, prefix=logger, long=True),
+        "profile": deepspeed_logs.profile(deepspeed_logs.mlp(blocks=1, sharded=True, root_seconds=1.8e9)),
+        "old": deepspeed_logs.profile(deepspeed_logs.mlp(blocks=1), version=deepspeed_logs.FIRST, prefix="0: "),
+        "comms": [*deepspeed_logs.many_timers(2), *summary],
+    }
+    return {name: "\n".join(lines).encode() for name, lines in texts.items()}
+
+
 def kernel_counters() -> dict[str, bytes]:
     stall = "each warp of this workload spends 47.3 cycles being stalled waiting for a scoreboard dependency on a L1TEX operation."
     rules = [("CPIStall", "OPT", stall, "global", "94.3")]
@@ -154,6 +182,24 @@ def kernel_counters() -> dict[str, bytes]:
     }
 
 
+def gpu_log() -> dict[str, bytes]:
+    made = logs.rows(12, gpus=2)
+    lines = [
+        {"timestamp": row["time"], "gpu": row["gpu"], "gpu_util": row["util"], "sm_clock": row["sm"]} for row in made
+    ]
+    series = {"metric": {"__name__": "DCGM_FI_DEV_GPU_UTIL", "gpu": "0"}, "values": [[logs.START_S, "9"]]}
+    return {
+        "smi": logs.smi(made).encode(),
+        "comma": logs.smi(made, parted=";", comma=True).encode(),
+        "dmon": logs.dmon(12).encode(),
+        "bare": logs.dmon(12, options="").encode(),
+        "dcgm": logs.dcgm(2).encode(),
+        "jsonl": "".join(json.dumps(line) + "\n" for line in lines).encode(),
+        "list": json.dumps(lines).encode(),
+        "range": json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [series]}}).encode(),
+    }
+
+
 def operator_tables() -> dict[str, bytes]:
     nodes = [tables.product(4, 2, 3), tables.product(3, 1, name="aten::matmul")]
     shaped = [(*row, "[[8, 16], [16, 4]]", "1.5") for row in tables.ROWS]
@@ -163,6 +209,26 @@ def operator_tables() -> dict[str, bytes]:
         "log": (tables.table(prefix="[rank0]: ") + tables.table(tables.ROWS[:2], totals=())).encode(),
         "nodes": json.dumps(tables.execution(nodes)).encode(),
         "old": json.dumps(tables.execution(list(map(tables.old_node, nodes)), "1.0.1")).encode(),
+    }
+
+
+def cpu_profile() -> dict[str, bytes]:
+    """A few samples in every form."""
+    stacks = [profiles.WORK, (profiles.MAIN, profiles.LOAD, profiles.MODULE), (profiles.MAIN, profiles.STEP)]
+    given = {
+        "speedscope": profiles.speedscope(stacks),
+        "evented": profiles.evented(stacks),
+        "chrometrace": profiles.chrometrace(stacks),
+        "viztracer": profiles.viztracer(base=10**18, overflow=True),
+        "folded": profiles.folded(stacks),
+        "austin": profiles.austin(stacks),
+        "mojo": profiles.mojo(stacks),
+        "perf": profiles.perf_script(stacks),
+        "pprof": gzip.decompress(profiles.pprof(stacks, start=10**18)),
+    }
+    return {
+        name: data if isinstance(data, bytes) else data.encode() if isinstance(data, str) else json.dumps(data).encode()
+        for name, data in given.items()
     }
 
 

@@ -17,6 +17,9 @@ from pathlib import Path
 import traceanalyzer as ta
 from fuzz import seeds
 from tests.evidence import memory_snapshots
+from tests.evidence.cpu_profile import makers as cpu_profiles
+from tests.evidence.deepspeed_log import logs as deepspeed_logs
+from tests.evidence.gpu_log import logs as gpu_logs
 from tests.evidence.kernel_counters import pages
 from tests.evidence.operator_tables import made as operator_tables
 from traceanalyzer.analysis import parts_of
@@ -26,6 +29,7 @@ from traceanalyzer.config import Config
 from traceanalyzer.engine.rules.library import load_rules, shipped_ids
 from traceanalyzer.engine.rules.lint import lint_rules
 from traceanalyzer.errors import TraceAnalyzerError
+from traceanalyzer.evidence.gpu_log import KIND as GPU_LOG
 from traceanalyzer.evidence.kernel_counters import KIND as KERNEL_COUNTERS
 from traceanalyzer.evidence.kernel_counters.answers.limiter import limit_of
 from traceanalyzer.evidence.operator_tables import KIND
@@ -110,6 +114,22 @@ def _memory_snapshot(data: bytes, folder: Path) -> None:
     _unchanged(folder, run, (path,))
 
 
+def _deepspeed_log(data: bytes, folder: Path) -> None:
+    """What is taken for a log is read into rows as declared, and judged without a rule that fails."""
+    path = folder / "log.txt"
+    path.write_bytes(data)
+
+    def run() -> None:
+        if data and (deepspeed_logs.knows(path) or _rarely(data)):
+            sink, _ = deepspeed_logs.read(path)
+            times = [row["duration"] for row in sink.rows("deepspeed_times")]
+            assert all(took >= 0 for took in times)
+            if deepspeed_logs.knows(path):
+                _judge(ta.load(path), data)
+
+    _unchanged(folder, run, (path,))
+
+
 def _kernel_counters(data: bytes, folder: Path) -> None:
     """Whatever the content, rows are as declared, and each launch has a limit with gains within what is left."""
     path = folder / "page.csv"
@@ -119,6 +139,20 @@ def _kernel_counters(data: bytes, folder: Path) -> None:
         if data and KERNEL_COUNTERS.sniff(source_of(path, path, None)):
             for row in map(limit_of, pages.profiles(path)):
                 assert 0 <= row.least <= row.gain <= row.most <= 1, row
+
+    _unchanged(folder, run, (path,))
+
+
+def _gpu_log(data: bytes, folder: Path) -> None:
+    """Whatever the content, rows are as declared, and what is told of them can be worked out."""
+    path = folder / "gpu.log"
+    path.write_bytes(data)
+
+    def run() -> None:
+        if data and GPU_LOG.sniff(source_of(path, path, None)):
+            sink, _ = gpu_logs.read(path)
+            assert all(0 <= (row.get("utilization") or 0) <= 1 for row in sink.rows())
+            _result_adds_up(ta.analyze(ta.load(path)))
 
     _unchanged(folder, run, (path,))
 
@@ -147,6 +181,27 @@ def _operator_tables(data: bytes, folder: Path) -> None:
                 _result_adds_up(ta.analyze(ta.load(path)))
 
     _unchanged(folder, run, (path,))
+
+
+def _cpu_profile(data: bytes, folder: Path) -> None:
+    """Whatever the content, what is told of threads adds up to what they ran, and that to all samples."""
+    path = folder / "profile.json"
+    path.write_bytes(data)
+
+    def run() -> None:
+        try:
+            _, sink = cpu_profiles.read(path)
+        except cpu_profiles.NoProfileError:
+            return
+        threads = cpu_profiles.threads(sink)
+        total = sum(sink.tables()["profile_samples"]["weight"].to_pylist())
+        assert sum(row["weight"] for row in threads) == total > 0, threads
+        for row in threads:
+            assert 0 <= row["startup"] + row["own"] <= row["weight"], row
+        assert sum(weight for _, weight in cpu_profiles.functions(sink)) <= sum(row["own"] for row in threads)
+
+    if data:
+        _unchanged(folder, run, (path,))
 
 
 def _rules(data: bytes, folder: Path) -> None:
@@ -182,7 +237,10 @@ TARGETS: dict[str, Target] = {
     "kineto": Target(_kineto, seeds.kineto, seeds.KINETO_WORDS),
     "nsys": Target(_nsys, seeds.nsys),
     "memory_snapshot": Target(_memory_snapshot, seeds.memory_snapshot, seeds.SNAPSHOT_WORDS),
+    "cpu_profile": Target(_cpu_profile, seeds.cpu_profile, seeds.PROFILE_WORDS),
+    "deepspeed_log": Target(_deepspeed_log, seeds.deepspeed_log, seeds.DEEPSPEED_WORDS),
     "kernel_counters": Target(_kernel_counters, seeds.kernel_counters, seeds.COUNTERS_WORDS),
+    "gpu_log": Target(_gpu_log, seeds.gpu_log, seeds.LOG_WORDS),
     "nccl_records": Target(_nccl_records, seeds.nccl_records, seeds.RECORD_WORDS),
     "operator_tables": Target(_operator_tables, seeds.operator_tables, seeds.TABLE_WORDS),
     "store": Target(_store, seeds.store, seeds.STORE_WORDS),

@@ -40,6 +40,12 @@ LIBRARIES = frozenset(
         ),
         *("jax", "jaxlib", "flax", "optax", "haiku", "tensorflow", "tensorboard", "keras", "wandb", "mlflow", "hydra"),
         *("omegaconf", "pydantic", "pydantic_core", "webdataset", "streaming", "ipykernel", "IPython", "traitlets"),
+        *("sympy", "mpmath", "networkx", "jinja2", "markupsafe", "requests", "urllib3", "httpx", "aiohttp"),
+        *("matplotlib", "seaborn", "pyarrow", "polars", "h5py", "zarr", "google", "grpc", "nltk", "spacy"),
+        *("tiktoken", "sentencepiece", "viztracer", "orjson", "msgspec", "attr", "click", "typer", "rich", "loguru"),
+        *("packaging", "setuptools", "pkg_resources", "pip", "dateutil", "pytz", "six", "boto3", "botocore", "s3fs"),
+        *("albumentations", "imageio", "skimage", "soundfile", "librosa", "gymnasium", "mpi4py", "joblib"),
+        *("albucore", "decord", "torch_geometric", "dgl", "ignite", "fastai"),
         *("zmq", "tornado", "cloudpickle", "dill", "pytest", "_pytest", "pluggy"),
     )
 )

@@ -52,7 +52,10 @@ def test_what_does_not_pay_is_calm() -> None:
     no_use = replace(little, saving=Saving(5, 0.1, 1.1, None, predicted_speedup=1.001))
     assert "What little there is to gain" in (first(replace(result, findings=[little])).calm or "")
     calm = first(replace(result, findings=[no_use])).calm or ""
-    assert calm == "Nothing worth fixing found. 3 rules looked; 1 could not judge."
+    assert calm == (
+        "Nothing worth fixing found. 3 rules looked; 1 could not judge. How near its kernels come to the GPU's peak could not be "
+        "judged: no shapes of operators were recorded."
+    )
     # A GPU that stands idle is not fine because no rule knows why.
     idle = replace(result, verdict=Verdict("host", "GPU 0 is idle."), findings=[])
     assert "Nothing worth fixing" not in (first(idle).calm or "")

@@ -152,11 +152,14 @@ def _sentence(one: Roofline, gpu: str) -> str:
     """Of one GPU, all that is known."""
     name = f" ({one.gpu})" if one.gpu else ""
     words = f"{gpu}{name}: matrix products, convolutions and attention run at {one.tflops:,.3g} TFLOP/s"
-    if one.peak_share is not None and one.peak_tflops is not None:
-        words += f", {format_share(one.peak_share)} of the peak of {one.peak_tflops:,.0f} TFLOP/s in {one.precision}"
+    if one.peak_share is not None:
+        words += _of_the_peak(one)
     words += f"; they are {format_share(one.matrix_share)} of its compute time."
-    if one.memory_bound_share:
-        words += f" Memory limits {format_share(one.memory_bound_share)} of that time, by their sizes."
+    if one.memory_bound_share and one.roof_share is not None:
+        words += (
+            f" By their sizes, memory limits {format_share(one.memory_bound_share)} of that time; of what peak and memory allow they "
+            f"reach {format_share(one.roof_share)}."
+        )
     if one.mfu is not None and one.step_tflops is not None:
         unit = "A step" if one.steps else "The window"
         words += (
@@ -164,6 +167,16 @@ def _sentence(one: Roofline, gpu: str) -> str:
             f"{format_share(one.mfu)}."
         )
     return f"{words} Not known: {one.note}." if one.note else words
+
+
+def _of_the_peak(one: Roofline) -> str:
+    """What share of which peak, and of how much of it that is told."""
+    alike = one.precision_share is not None and one.precision_share >= KNOWN
+    peak = (
+        f"the peak of {one.peak_tflops:,.0f} TFLOP/s in {one.precision}" if alike else "the peaks of their precisions"
+    )
+    share = format_share(one.peak_share or 0.0)
+    return f", {share} of {peak}" if one.judged_share >= 1 else f"; those of known precision reach {share} of {peak}"
 
 
 def _plane(rows: Sequence[Row], result: Result) -> list[Block]:

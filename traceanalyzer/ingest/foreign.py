@@ -25,6 +25,11 @@ _STARTS: tuple[tuple[str, str], ...] = (
     (r"7z\xbc\xaf\x27\x1c", "a 7-Zip archive; unpack it and name the trace inside"),
     (r"Rar!\x1a\x07", "a RAR archive; unpack it and name the trace inside"),
     (r"PERFILE2", "a recording of Linux perf; give what `perf script --ns -i {path}` prints, beside a trace or alone"),
+    (
+        r"NVR\0",
+        "a report of Nsight Compute; pip install 'traceanalyzer[ncu]' (NVIDIA's package ncu-report) to read it, or print it: "
+        "ncu --import {path} --csv --page raw > raw.csv",
+    ),
     (r"\x93NUMPY", "a NumPy array; {record}"),
     (
         r"(?s).{0,400}(?:\| NVIDIA-SMI|GPU \d+: NVIDIA )|[^\n{]{1,800}\[(?:%|MiB|W|MHz)\]",

@@ -14,7 +14,7 @@ from traceanalyzer.result.advice import plain
 from traceanalyzer.result.document import Finding, Result
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import notes, rank_list
-from traceanalyzer.result.roofline import leaves_room
+from traceanalyzer.result.roofline import leaves_room, near_peak_unjudged
 from traceanalyzer.result.sections import Section
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.words.evidence import evidence_words
@@ -81,7 +81,8 @@ def _calm(result: Result) -> list[str]:
         text = f"No findings, because there is no GPU work to look at. Record the GPU too: {python}nsys profile --trace=cuda,nvtx."
         return wrap(text, "", "")
     if result.verdict.bound_by == BY_COMPUTE.name and not leaves_room(result.roofline):
-        return ["No findings: nothing worth fixing was seen."]
+        words = f"No findings: nothing worth fixing was seen. {near_peak_unjudged(result.roofline)}"
+        return wrap(words.strip(), "", "")
     return ["No findings: no rule knows what would save time."]
 
 

@@ -103,3 +103,16 @@ def leaves_room(rooflines: Sequence[Roofline]) -> bool:
     return any(
         one.matrix_share >= MAINLY and one.roof_share is not None and one.roof_share < IDLING for one in rooflines
     )
+
+
+def why_unjudged(rooflines: Sequence[Roofline]) -> str | None:
+    """Why nobody can say how near the kernels of a GPU that computes come to what it gives; None where that is said."""
+    if not rooflines:
+        return "no shapes of operators were recorded"
+    return next((one.note for one in rooflines if one.mfu is None and one.note), None)
+
+
+def near_peak_unjudged(rooflines: Sequence[Roofline]) -> str:
+    """The same as a sentence, "" where that is said."""
+    why = why_unjudged(rooflines)
+    return f"How near its kernels come to the GPU's peak could not be judged: {why}." if why else ""

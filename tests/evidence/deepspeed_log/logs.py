@@ -74,12 +74,13 @@ def mlp(
     times, inside = 2 if sharded else 1, {}
     for at in range(blocks):
         wide = 4 * width
+        up, down = (wide, width) if sharded else (width * wide + wide, width * wide + width)
         linear = {"macs": float(times * rows * width * wide), "flops": 2.0 * times * rows * width * wide}
         parts = {
             "0": Shape("LayerNorm", f"({width},), eps=1e-05, elementwise_affine=True", 2 * width, 0, 5.0 * rows * width, 8e-5),
-            "1": Shape("Linear", f"in_features={width}, out_features={wide}, bias=True", wide if sharded else width * wide + wide, **linear),
+            "1": Shape("Linear", f"in_features={width}, out_features={wide}, bias=True", up, **linear),
             "2": Shape("GELU", "approximate='none'", 0, 0, float(rows * wide), 6e-5),
-            "3": Shape("Linear", f"in_features={wide}, out_features={width}, bias=True", width if sharded else width * wide + width, **linear),
+            "3": Shape("Linear", f"in_features={wide}, out_features={width}, bias=True", down, **linear),
         }  # fmt: skip
         inside[str(at)] = _around("Sequential", parts)
     whole = _around("Sequential", {"0": _around("Sequential", inside)})
@@ -89,9 +90,8 @@ def mlp(
 
 def _around(kind: str, inside: dict[str, Shape]) -> Shape:
     kids = inside.values()
-    return Shape(
-        kind, "", sum(k.params for k in kids), sum(k.macs for k in kids), sum(k.flops for k in kids), sum(k.seconds for k in kids), inside
-    )  # fmt: skip
+    params, macs, flops = sum(k.params for k in kids), sum(k.macs for k in kids), sum(k.flops for k in kids)
+    return Shape(kind, "", params, macs, flops, sum(k.seconds for k in kids), inside)
 
 
 def tree(one: Shape, whole: Shape, version: str, name: str = "", indent: int = 0) -> list[str]:

@@ -187,7 +187,7 @@ def test_the_configuration_tells_the_stage_and_the_sizes(tmp_path: Path) -> None
         ('        "zero_optimization":{\n            "allgather_partitions":true,\n            "stage":3,', "3"),
         ("[INFO] [logging.py:96:log_dist] [Rank 0] Creating torch.bfloat16 ZeRO stage 1 optimizer", "1"),
         ("[INFO] [config.py:997:print]   zero_optimization_stage ...... ZeroStageEnum.weights", "3"),
-        ("[INFO] [config.py:997:print]   zero_config .................. stage=<ZeroStageEnum.gradients: 2> contiguous_gradients=True", "2"),
+        ("[INFO] [config.py:997:print]   zero_config .................. stage=<ZeroStageEnum.gradients: 2> overlap=True", "2"),
         ('[INFO] [config.py:997:print]   zero_config .................. {"stage": 1, "contiguous_gradients": true}', "1"),
     ],
 )  # fmt: skip
@@ -263,7 +263,7 @@ def test_megatrons_own_timers_are_no_steps_of_deepspeed(tmp_path: Path) -> None:
         "time (ms) | forward-compute: 1.20 | backward-compute: 3.40 | optimizer: 2.00\n" * 20,
         " iteration 34/ 10000 | elapsed time per iteration (ms): 4103.1 | TFLOPs: 120 |\n" * 20,
         "# How to profile\n\n```\n" + "\n".join(profile()) + "\n```\n\n```\n" + "\n".join(many_timers()) + "\n```\n",
-        'print("\\n-------------------------- DeepSpeed Flops Profiler --------------------------")\nprint(f"Profile Summary at step {step}:")\n',
+        f'print("\\n{"-" * 26} DeepSpeed Flops Profiler {"-" * 26}")\nprint(f"Profile Summary at step {{step}}:")\n',
         '{"log": "step=1, skipped=0, lr=[1]\\nstep=2, skipped=0, lr=[1]"}',
         "<html><body>" + "\n".join(many_timers()) + "</body></html>",
         "[2023-06-21 07:39:09,443] [INFO] [logging.py:96:log_dist] [Rank 0] Using DeepSpeed Optimizer param name adam\n"

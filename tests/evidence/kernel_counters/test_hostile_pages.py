@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import traceanalyzer as ta
 from tests.evidence.kernel_counters.pages import FIXTURES, RAW_ONE, USUAL, details, quoted, raw, read, write
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.kernel_counters import KIND
-from traceanalyzer.evidence.kernel_counters.reading import report_file
+from traceanalyzer.evidence.kernel_counters.reading import content, report_file
 from traceanalyzer.ingest.bytes.source import source_of
 
 
@@ -124,11 +125,16 @@ def test_too_many_launches_that_differ(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_report_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_file, "find_spec", lambda name: None)
-    said = failure(write(tmp_path, b"NVR\0" + bytes(100), "profile.ncu-rep"))
-    assert "pip install 'traceanalyzer[ncu]'" in said
-    assert "ncu --import" in said
-    assert "--csv --page raw" in said
+    """Named, it is an error that says what to do; in a folder with a trace it is passed over."""
+    monkeypatch.setattr(content, "find_spec", lambda name: None)
+    path = write(tmp_path, b"NVR\0" + bytes(100), "profile.ncu-rep")
+    with pytest.raises(InputError) as error:
+        ta.load(path)
+    assert "pip install 'traceanalyzer[ncu]'" in str(error.value)
+    assert f"ncu --import {path} --csv --page raw" in str(error.value)
+    (tmp_path / "trace.json.gz").write_bytes((FIXTURES / "gemv.slow.pt.trace.json.gz").read_bytes())
+    told = ta.load(tmp_path).table("health").to_pylist()
+    assert any("profile.ncu-rep" in f"{row['message']} {row['example']}" for row in told)
 
 
 FAKE = """

@@ -257,3 +257,18 @@ def test_other_files_are_not_taken(tmp_path: Path) -> None:
     ):
         path.write_bytes(content)
         assert not KIND.sniff(source_of(path, path, None)), content
+
+
+def test_samples_are_claimed_by_this_kind_alone() -> None:
+    from traceanalyzer.evidence import nccl_records
+    from traceanalyzer.ingest.bytes.source import source_of
+    from traceanalyzer.model.kinds import EVIDENCE, FORMATS, kinds_of
+
+    samples = sorted((Path(nccl_records.__file__).parent / "samples").iterdir())
+    assert len(samples) == 5
+    for path in samples:
+        source = source_of(path, path, None)
+        assert [kind.name for group in (FORMATS, EVIDENCE) for kind in kinds_of(group) if kind.sniff(source)] == [
+            "nccl_records"
+        ]
+        assert read(path)[0].tables

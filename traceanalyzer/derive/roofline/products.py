@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -73,15 +73,21 @@ def products(host_ranges: pa.Table, product_ops: pa.Table, ledger_ops: pa.Table,
     if not product_ops.num_rows:
         return PRODUCTS.empty()
     owner = frames.ints(product_ops, "range")
-    kernels = ledger_ops.take(pa.array(np.searchsorted(frames.ints(ledger_ops, "row"), frames.ints(product_ops, "op"))))
-    which, works = _works(host_ranges, owner)
-    return _table(host_ranges, kernels, owner, [works[i] for i in which], devices)
+    row = frames.ints(ledger_ops, "row")
+    order = np.argsort(row, kind="stable")
+    kernels = ledger_ops.take(pa.array(order[np.searchsorted(row[order], frames.ints(product_ops, "op"))]))
+    return _table(host_ranges, kernels, owner, *_works(host_ranges, owner), devices)
 
 
 def _table(
-    host_ranges: pa.Table, kernels: pa.Table, owner: Array, works: Sequence[Work | None], devices: pa.Table
+    host_ranges: pa.Table,
+    kernels: pa.Table,
+    owner: Array,
+    which: Array,
+    works: Sequence[Work | None],
+    devices: pa.Table,
 ) -> pa.Table:
-    """`kernels`, the `owner` of each and its work go together."""
+    """`kernels`, the `owner` of each and `which` of the works that has go together."""
     length = frames.duration(kernels)
     is_matrix = by_name(kernels, lambda kernel: kernel.family in MATRIX, bool)
     # Of each operator the longest of its kernels that do matrix work stands for it.
@@ -90,19 +96,10 @@ def _table(
     rows, size = owner[order][first], np.diff(np.append(first, len(order)))
     time = np.add.reduceat(length[order], first)
     longest = kernels.take(pa.array(order[first]))
-    work = [cast(Work, works[i]) for i in order[first]]
-    gpus = _gpus(devices)
-    keys = zip(frames.ints(longest, "rank").tolist(), frames.ints(longest, "device").tolist(), strict=True)
-    names = longest["name"].cast(pa.string()).to_pylist()
-    precision = [_run_in(one.precision, name or "") for one, name in zip(work, names, strict=True)]
-    limits = [_limits(one, kind, gpus.get(key)) for one, kind, key in zip(work, precision, keys, strict=True)]
-    peak, by_peak, by_memory = (np.array(values, np.float64) for values in zip(*limits, strict=True))
-    flops, moved = (np.array([getattr(one, name) or 0 for one in work], np.int64) for name in ("flops", "moved"))
-    no_bytes = np.array([one.moved is None for one in work])
-    roof = np.fmax(by_peak, by_memory)
-    no_peak = np.isnan(by_peak)
+    kind, kinds = _kinds(which[order[first]], works, longest, _gpus(devices))
     host = host_ranges.select(["process", "thread", "start_ns", "end_ns", "name"]).take(pa.array(rows))
-    bound = np.where(by_memory > by_peak, 1, 0)
+    told = kinds.take(pa.array(kind))
+    roof = told["roof_time"].to_numpy()
     table = frames.build(
         PRODUCTS,
         {
@@ -111,25 +108,57 @@ def _table(
             **{name: host[name] for name in ("process", "thread", "start_ns", "end_ns")},
             "range": rows,
             "operator": host["name"],
-            "kind": _names([one.kind for one in work]),
-            "sizes": _names([one.sizes for one in work]),
-            "assumed": _names([one.assumed for one in work]),
-            "precision": _names(precision),
+            **{name: told[name] for name in kinds.column_names},
             "kernel": longest["name"],
             "op": longest["row"],
             "kernels": size,
             "kernel_time": time,
-            "flops": flops,
-            "moved": pa.array(moved, mask=no_bytes),
-            "peak": pa.array(peak, mask=np.isnan(peak)),
-            "intensity": pa.array(flops / np.maximum(moved, 1), mask=no_bytes | (moved == 0)),
-            "roof_share": pa.array(roof / np.maximum(time, 1), mask=no_peak | (time <= 0)),
-            "bound": frames.names(np.where(no_peak | np.isnan(by_memory), frames.NULL, bound), ["compute", "memory"]),
-            "peak_time": _whole(by_peak, no_peak),
-            "roof_time": _whole(roof, no_peak),
+            "roof_share": pa.array(roof / np.maximum(time, 1), mask=np.isnan(roof) | (time <= 0)),
+            **{name: _whole(told[name].to_numpy()) for name in ("peak_time", "roof_time")},
         },
     )
     return table.sort_by([(column, "ascending") for column in ("rank", "device", "start_ns", "op")])
+
+
+def _kinds(
+    which: Array, works: Sequence[Work | None], longest: pa.Table, gpus: Mapping[frames.Key, Peaks]
+) -> tuple[Array, pa.Table]:
+    """For each product which row of a table it has: one a work, kernel and GPU, with what does not depend on its time. Times are NaN
+    where they are not known."""
+    name, names = frames.codes(longest, "name")
+    rank, device = (frames.ints(longest, column) for column in ("rank", "device"))
+    kind = frames.dense(which, name, rank, device)
+    rows = []
+    for at in np.unique(kind, return_index=True)[1].tolist():
+        work = cast(Work, works[which[at]])
+        precision = _run_in(work.precision, names[name[at]] or "")
+        peak, by_peak, by_memory = _limits(work, precision, gpus.get((int(rank[at]), int(device[at]))))
+        is_known = not np.isnan(by_peak) and not np.isnan(by_memory)
+        rows.append(
+            {
+                "kind": work.kind,
+                "sizes": work.sizes,
+                "assumed": work.assumed,
+                "precision": precision,
+                "flops": work.flops,
+                "moved": work.moved,
+                "peak": None if np.isnan(peak) else peak,
+                "intensity": work.flops / work.moved if work.moved else None,
+                "bound": ("memory" if by_memory > by_peak else "compute") if is_known else None,
+                "peak_time": by_peak,
+                "roof_time": np.nan if np.isnan(by_peak) else np.fmax(by_peak, by_memory),
+            }
+        )
+    return kind, pa.Table.from_pylist(rows, _KINDS)
+
+
+_KINDS = pa.schema(
+    [
+        *(pa.field(name, pa.string()) for name in ("kind", "sizes", "assumed", "precision", "bound")),
+        *(pa.field(name, pa.int64()) for name in ("flops", "moved")),
+        *(pa.field(name, pa.float64()) for name in ("peak", "intensity", "peak_time", "roof_time")),
+    ]
+)
 
 
 def _gpus(devices: pa.Table) -> Mapping[frames.Key, Peaks]:
@@ -174,9 +203,7 @@ def _limits(work: Work, precision: str | None, peaks: Peaks | None) -> tuple[flo
     return peak, work.flops / (peak * 1e3), by_memory
 
 
-def _names(values: Sequence[str | None]) -> pa.DictionaryArray:
-    return pa.array(values, pa.string()).dictionary_encode()
-
-
-def _whole(values: Floats, unknown: frames.Flags) -> Any:
+def _whole(values: Floats) -> pa.Array:
+    """In whole ns, null for NaN."""
+    unknown = np.isnan(values)
     return pa.array(np.rint(np.where(unknown, 0, values)).astype(np.int64), mask=unknown)

@@ -42,9 +42,8 @@ class CpuProfile(Evidence):
     tables: Sequence[TableSpec] = TABLES
     derived: Sequence[Derived] = DERIVED
     figures: Mapping[str, Figure] = {
-        "own": Figure("share", "share of the user's own code in what the main thread ran outside of the import chain"),
-        "startup": Figure("share", "share of the import chain in what the main thread ran"),
-        "function": Figure("share", "share of one function in what the main thread ran outside of the import chain"),
+        "hottest": Figure("share", "most that one function of the user's has of the main thread, import chain apart"),
+        "own": Figure("share", "what the user's own code has of the main thread, import chain apart"),
     }
 
     def sniff(self, source: Source) -> bool:

@@ -10,17 +10,17 @@ MOST_FUNCTIONS = 50
 
 
 def measure(tables: Tables) -> Mapping[str, int | float]:
-    """Of the threads that profiles are judged by, together; without what is start-up no share of functions is known."""
+    """Of the threads that profiles are judged by, together. The import chain is no part of it: its share depends on how long was
+    recorded."""
     threads = [row for row in tables.table("cpu_threads").to_pylist() if row["main"]]
     units = {row["unit"] for row in tables.table("cpu_profiles").to_pylist()}
     weight, startup, own = (sum(row[name] for row in threads) for name in ("weight", "startup", "own"))
     if not weight or len(units) != 1:
         return {}
-    found: dict[str, int | float] = {"startup": startup / weight}
     rest = weight - startup
     if rest <= 0:
-        return found
-    found["own"] = own / rest
+        return {}
+    found: dict[str, int | float] = {"own": own / rest}
     judged = {(row["rank"], row["thread"]) for row in threads}
     by_place: dict[str, int] = {}
     for row in tables.table("cpu_functions").to_pylist():
@@ -28,7 +28,9 @@ def measure(tables: Tables) -> Mapping[str, int | float]:
             name = function_only(row["place"])
             by_place[name] = by_place.get(name, 0) + row["weight"]
     most = sorted(by_place.items(), key=lambda one: (-one[1], one[0]))[:MOST_FUNCTIONS]
-    return found | {f"function[{place}]": ns / rest for place, ns in most}
+    if most:
+        found["hottest"] = most[0][1] / rest
+    return found | {f"hottest[{place}]": ns / rest for place, ns in most}
 
 
 def function_only(place: str) -> str:

@@ -9,7 +9,8 @@ from traceanalyzer.units import format_count, format_duration, format_share
 
 LEAST_SAMPLES = 20
 """Of fewer samples no share is told: one more or less would change it by a twentieth."""
-MOSTLY, LEAST_OWN = 0.5, 0.1
+MOSTLY, LEAST_OWN, LEAST_TOP = 0.5, 0.1, 0.05
+"""Shares: what most of it is; and of how much code of the user's, and of one function of it, more is said than that it is little."""
 ALL_THREADS = "all threads"
 """The label of a thread that stands for all, where a profile tells none apart."""
 Row = Mapping[str, object]
@@ -76,6 +77,8 @@ def _top(thread: Row, functions: Sequence[Row], what: str) -> str:
     share = float(str(first["share"]))
     if own < LEAST_OWN:
         return f"only {format_share(own)} {_are(what)} in code of the user's own: {leaf}"
+    if share < LEAST_TOP:
+        return f"no function of the user's own has more than {format_share(share)}: {leaf}"
     inside = f", there in {first['inside']}" if first["inside"] else ""
     return f"{format_share(share)} {_are(what)} in {first['path']}{inside}"
 

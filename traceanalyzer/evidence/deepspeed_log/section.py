@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 
 from traceanalyzer.evidence.deepspeed_log.answers.faults import scaled
 from traceanalyzer.evidence.deepspeed_log.answers.growth import LEAST, WARM_UP
+from traceanalyzer.evidence.deepspeed_log.answers.instruments import counted
 from traceanalyzer.evidence.deepspeed_log.answers.phases import MAIN, label_of
+from traceanalyzer.evidence.deepspeed_log.answers.rates import BY_PROFILER, BY_TIMERS, ONCE
 from traceanalyzer.evidence.deepspeed_log.tables import MICRO
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.result.document import Result
@@ -45,9 +47,11 @@ def headline(tables: Tables) -> str | None:
     for run in _table(tables, "run"):
         if run["breakdown"]:
             return str(run["breakdown"])
-    for row in _table(tables, "rates"):
-        if row["tflops"]:
-            return f"A GPU computes at {row['tflops']:.4g} TFLOPS {row['label']}"
+    rates = {row["label"]: row["tflops"] for row in _table(tables, "rates") if row["tflops"]}
+    for label in (ONCE, BY_PROFILER, *rates):
+        if label in rates:
+            by = f" ({label})" if label.startswith("the") else f" {label}"
+            return f"A GPU computes at {rates[label]:.4g} TFLOPS{by}"
     for run in _table(tables, "run"):
         if run["samples"]:
             return f"DeepSpeed's log gives {run['samples']:,.4g} samples a second (median), and no times of phases"
@@ -100,9 +104,9 @@ def _told(run: Row) -> Iterator[str]:
     if run["version"]:
         facts.append(f"DeepSpeed {run['version']}")
     if run["world_size"]:
-        facts.append(f"{run['world_size']:,} ranks")
+        facts.append(counted(run["world_size"], "rank"))
     if run["batch"]:
-        facts.append(f"{run['batch']:,} samples a micro-batch and GPU")
+        facts.append(f"{counted(run['batch'], 'sample')} a micro-batch and GPU")
     if run["accumulation"]:
         facts.append(f"{run['accumulation']:,} micro-batches a step")
     yield "; ".join(facts)
@@ -146,7 +150,7 @@ def _phases(phases: Sequence[Row], whose: str) -> Grid:
         ("Tenth below", "ns"),
     ]
     columns += [("Tenth above", "ns"), ("Of a step", "share"), ("Is part of another", "text")]
-    names = ("phase", "label", "samples", "median", "low", "high", "share")
+    names = ("phase", "label", "samples", "median", "tenth", "nine_tenths", "share")
     rows = [[*(row[name] for name in names), "yes" if row["part"] else ""] for row in shown]
     return Grid(f"Phases{whose}", columns, rows)
 
@@ -155,17 +159,12 @@ def _rates(run: Row, runs: Sequence[Row], tables: Tables) -> Grid | None:
     """How fast the GPU computes by each figure. A profile alone is set beside the only timers that were given."""
     rows = _of(tables, "rates", run["rank"])
     timed = [one for one in runs if one["total"]]
-    if (
-        rows
-        and rows[-1]["flops"]
-        and not run["total"]
-        and len(timed) == 1
-        and not any(row["traced"] for row in _counts(tables))
-    ):
-        flops = rows[-1]["flops"] * (run["accumulation"] or 1)
+    counted_ones = [row for row in rows if row["label"] in (BY_PROFILER, ONCE) and row["flops"]]
+    if counted_ones and not run["total"] and len(timed) == 1:
+        flops = counted_ones[-1]["flops"] * (run["accumulation"] or 1)
         rows.append(
             {
-                "label": "over the median step by DeepSpeed's timers",
+                "label": BY_TIMERS,
                 "flops": flops,
                 "time": timed[0]["total"],
                 "tflops": flops / timed[0]["total"] * 1e-3,
@@ -192,10 +191,6 @@ def _rates(run: Row, runs: Sequence[Row], tables: Tables) -> Grid | None:
         for row in rows
     ]
     return Grid("How fast the GPU computes, by each figure", columns, told)
-
-
-def _counts(tables: Tables) -> list[Row]:
-    return _table(tables, "collectives")
 
 
 def _modules(modules: Sequence[Row], whose: str) -> Iterator[Block]:

@@ -32,9 +32,9 @@ class GpuLog(Evidence):
     derived: Sequence[Derived] = DERIVED
     figures: Mapping[str, Figure] = {
         "utilization": Figure("share", "time in which kernels ran while the GPU had work, the mean of all"),
-        "clock": Figure(None, "median SM clock under load in MHz, of the slowest GPU"),
-        "power": Figure(None, "median power under load in W, the mean of all GPUs"),
-        "temperature": Figure(None, "highest temperature under load in °C, of the hottest GPU"),
+        "clock": Figure("count", "median SM clock under load in MHz, of the slowest GPU"),
+        "power": Figure("count", "median power under load in W, the mean of all GPUs"),
+        "temperature": Figure("count", "highest temperature under load in °C, of the hottest GPU"),
         "memory": Figure("bytes", "most memory in use on one GPU"),
         "held_down": Figure(
             "share", "samples under load in which heat or the hardware holds clocks down, of the worst GPU"

@@ -195,7 +195,6 @@ DERIVED = (
         spec=RANK_CALLS,
         needs=Needs("nccl_calls", _NO_CALLS),
         small=True,
-        internal=True,
     ),
     Derived(
         "nccl_rank_groups",
@@ -204,7 +203,6 @@ DERIVED = (
         spec=RANK_GROUPS,
         needs=Needs("nccl_groups", _NO_CALLS),
         small=True,
-        internal=True,
     ),
     Derived(
         "nccl_rank_dumps",
@@ -213,7 +211,6 @@ DERIVED = (
         spec=RANK_DUMPS,
         needs=Needs("nccl_dumps", _NO_CALLS),
         small=True,
-        internal=True,
     ),
     Derived(
         "nccl_rank_links",
@@ -222,7 +219,6 @@ DERIVED = (
         spec=RANK_LINKS,
         needs=Needs("nccl_link_tests", "no results of nccl-tests were given"),
         small=True,
-        internal=True,
     ),
     Derived("nccl_compared", f"{_HERE}.compared:compared", _SEEN),
     _of_job(MISSING),

@@ -50,13 +50,12 @@ _RUN = re.compile(
 )
 _HEADER = 2
 _TEXT = 0x58
-# The same where pairs of strings may come: a run ends before one, before what of the memo stands in front of a string, and before
-# what may yet turn out to be one of these when more bytes are there.
+# The same where pairs of strings may come: a run ends before one, and before what may yet turn out to be one when more bytes are there.
 _GET = rb"(?:h.|j....)"
 _PLAIN = rb"[\x94(u}\]easN\x88\x89]|q.|r..[\x00-\x0f]\x00|(?:%b)(?:(?:%b)\x86)?+|%b|G.{8}" % (_SHORT, _SHORT, _LONG)
-_NO_PAIR = rb"(?!%b%b\x86|%b[\x8cX])" % (_GET, _GET, _GET)
-_RUN_OF_PAIRS = re.compile(rb"(?:%b|(?=.{11})%b%b)*+" % (_PLAIN, _NO_PAIR, _GET), re.DOTALL)
-_LAST_RUN_OF_PAIRS = re.compile(rb"(?:%b|%b%b)*+" % (_PLAIN, _NO_PAIR, _GET), re.DOTALL)
+_NO_PAIR = rb"(?!%b%b\x86)" % (_GET, _GET)
+_RUN_OF_PAIRS = re.compile(rb"(?:%b|(?=.{11})%b(%b))*+" % (_PLAIN, _NO_PAIR, _GET), re.DOTALL)
+_LAST_RUN_OF_PAIRS = re.compile(rb"(?:%b|%b(%b))*+" % (_PLAIN, _NO_PAIR, _GET), re.DOTALL)
 _PUTS = re.compile(
     rb"(?:[(u}\]easN\x88\x89]|%b|(?:%b)(?:(?:%b)\x86)?+|%b|G.{8})*+(?:(\x94)|q(.)|r(....)|\Z)"
     % (_GET, _SHORT, _SHORT, _LONG),
@@ -64,6 +63,8 @@ _PUTS = re.compile(
 )
 _PAIR_OF_PLACES = re.compile(rb"(?:h(.)|j(....))(?:h(.)|j(....))\x86", re.DOTALL)
 _PLACE = re.compile(rb"(?:h(.)|j(....))", re.DOTALL)
+_GETS = b"hj"
+_END_OF_PAIR = re.compile(rb"%b\x86" % _GET, re.DOTALL)
 _MOST_HELD = 1 << 16
 """A string up to this length is checked when all of it is there."""
 _FIXED = {b"h": 2, b"q": 2, b"j": 5, b"r": 5, b"K": 2, b"M": 3, b"J": 5, b"G": 9, b"\x80": 2, b"\x95": 9}
@@ -253,23 +254,25 @@ class _Pairs(_Checked):
         self._last = True
 
     def _run(self, data: bytes, at: int) -> int:
-        if self._before and _PLACE.match(data, at):
+        # What comes out of the memo after a string may be the other half of a pair.
+        if self._before and data[at] in _GETS and (len(data) < at + 6 or _END_OF_PAIR.match(data, at)):
             return at
         found = (_LAST_RUN_OF_PAIRS if self._last else _RUN_OF_PAIRS).match(data, at)
         end = found.end() if found else at
-        if end > at:
-            for memo, short, long in _PUTS.findall(data, at, end):
-                if not (memo or short or long):
-                    break
-                if not memo and int.from_bytes(short or long, "little") != self._places:
-                    raise _RefusedError("the pickle numbers things out of their order")
-                self._places += 1
-            self._before = 0
+        if found is None or end == at:
+            return at
+        for memo, short, long in _PUTS.findall(data, at, end):
+            if not (memo or short or long):
+                break
+            if not memo and int.from_bytes(short or long, "little") != self._places:
+                raise _RefusedError("the pickle numbers things out of their order")
+            self._places += 1
+        self._before = int(found.end(1) == end and int.from_bytes(found[1][1:], "little") in self._texts)
         return end
 
     def _after(self, data: bytes, at: int) -> int:
         code = data[at]
-        if code in (0x68, 0x6A):
+        if code in _GETS:
             return self._got(data, at)
         if code == 0x86 and self._before >= 2:
             self._before = 0

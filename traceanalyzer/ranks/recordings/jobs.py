@@ -67,6 +67,16 @@ def jobs(inputs: Sequence[Input], ledger: pa.Table, devices: pa.Table | None = N
 
 
 def _beside_others(inputs: Sequence[Input]) -> set[int]:
-    """Ordinals of evidence of a rank that another file is of too: several witnesses of one rank are no ranks that are there twice."""
-    times = Counter(one.rank for one in inputs if one.rank is not None)
-    return {one.ordinal for one in inputs if one.witness is not None and one.rank is not None and times[one.rank] > 1}
+    """Ordinals of evidence of a rank that a trace, or more evidence of another kind, is of too: several witnesses of one rank are no
+    ranks that are there twice, as two files of one kind are."""
+    times = Counter(one.format for one in inputs)
+    speaks: dict[int, tuple[bool, int, str]] = {}
+    for one in inputs:
+        if one.rank is not None:
+            own = (one.witness is None, times[one.format], one.format)
+            speaks[one.rank] = max(own, speaks.get(one.rank, own))
+    return {
+        one.ordinal
+        for one in inputs
+        if one.witness is not None and one.rank is not None and speaks[one.rank][2] != one.format
+    }

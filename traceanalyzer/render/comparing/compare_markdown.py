@@ -132,11 +132,11 @@ def _findings(problems: Sequence[ProblemChange]) -> list[str]:
 
 
 def _evidence(figures: Sequence[FigureChange]) -> list[str]:
-    """The figures of evidence, which have units of their own."""
+    """The figures of the roofline and of evidence, which have units of their own."""
     rows = [[md.text(one.about), *map(_figures, (one.base, one.new, one.change))] for one in figure_rows(figures)]
     if not rows:
         return []
-    return ["#### Evidence", md.table(("", "BASE", "NEW", "change"), rows, (md.LEFT, *(md.RIGHT,) * 3))]
+    return ["#### Figures", md.table(("", "BASE", "NEW", "change"), rows, (md.LEFT, *(md.RIGHT,) * 3))]
 
 
 def _unchanged(problems: Sequence[ProblemChange]) -> list[str]:

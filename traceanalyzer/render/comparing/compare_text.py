@@ -48,7 +48,7 @@ def render_comparison(comparison: Comparison) -> str:
         lines += _table("OPERATORS", movers(comparison.operators, MOST))
         lines += _table("COLLECTIVES", movers(comparison.collectives, MOST))
     if comparison.figures:
-        lines += ["", "EVIDENCE"]
+        lines += ["", "FIGURES"]
         lines += [
             line for one in comparison.figures for line in wrap(f"{one.about}: {figure_words(one)}", "  ", "    ")
         ]

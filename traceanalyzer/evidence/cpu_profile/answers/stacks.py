@@ -21,7 +21,7 @@ from traceanalyzer.evidence.cpu_profile.reading.frames import (
     is_python,
 )
 from traceanalyzer.intervals import Array
-from traceanalyzer.model.frame_names import read_stack
+from traceanalyzer.model.frame_names import HIDDEN, read_stack
 
 NONE = -1
 Flags = npt.NDArray[np.bool_]
@@ -68,6 +68,11 @@ class Frames:
             [file is not None and _RUNS_SCRIPTS.fullmatch(file) is not None for file in self.file], bool
         )
         self.nameless = np.array([is_nameless(name) for name in self.name], bool)
+        # Of Python's interpreter every function of a script is the same.
+        native = self.is_[NATIVE]
+        self.hidden = np.array(
+            [bool(native[at]) and HIDDEN.fullmatch(name) is not None for at, name in enumerate(self.name)], bool
+        )
         self.waits = np.array(
             [
                 bool(file) and _WAITING.fullmatch(f"{file} {name}") is not None
@@ -151,7 +156,7 @@ class Stacks:
             line[here] = np.where(mine, frames.line[frame], line[up])
             starts[here] = starts[up] | self._begins(frame, above, python[up])
             python[here] = python[up] | frames.python[frame]
-            below = np.where(called[up] != NONE, called[up], frame)
+            below = np.where((called[up] != NONE) | frames.hidden[frame], called[up], frame)
             called[here] = np.where(mine | (own[here] == NONE), NONE, below)
             first[here] = np.where(starts[up], first[up], np.where(starts[here], here, NONE))
             imports = starts[here] & frames.module[frame] & (module[up] == NONE)

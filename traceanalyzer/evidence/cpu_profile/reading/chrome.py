@@ -203,7 +203,7 @@ def _thread_names(text: bytes) -> dict[tuple[Any, Any], str]:
     for match in _META.finditer(text, 0, min(len(text), 1 << 20)):
         try:
             event = msgspec.json.decode(match[0], type=_Named)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             continue
         said = event.args.get("name") if isinstance(event.args, dict) else None
         if event.ph == "M" and event.name == "thread_name" and isinstance(said, str):

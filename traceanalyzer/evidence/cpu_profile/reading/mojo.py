@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from traceanalyzer.evidence.cpu_profile.reading.content import AUSTIN, whole
 from traceanalyzer.evidence.cpu_profile.reading.folded import GARBAGE, Clocks, thread_number, told
 from traceanalyzer.evidence.cpu_profile.reading.frames import frame_of, is_python
@@ -49,6 +51,11 @@ class _Bytes:
         self.at = end + 1
         return found.decode("utf-8", "replace")
 
+    def match(self, pattern: re.Pattern[bytes]) -> tuple[bytes, bytes, bytes] | None:
+        """What the three groups of a pattern match from here on."""
+        found = pattern.match(self._data, self.at)
+        return (found[1], found[2], found[3]) if found else None
+
     @property
     def left(self) -> bool:
         return self.at < len(self._data)
@@ -81,15 +88,52 @@ class _Reading:
         self._stack: list[int] = []
         self._passed: int | None = None
         self._native: set[int] = set()
+        self._heads: dict[bytes, tuple[int, int]] = {}
+        self._stacks: dict[tuple[int, bytes], tuple[int, list[int]]] = {}
         self._task_frames = 0
 
     def read(self) -> None:
         """All events. Raises _CutError where they end too early."""
+        number = rb"[\x80-\xff]*[\x00-\x7f]"
+        head = number * (2 if self._version >= 3 else 1) + rb"[^\x00]*\x00"
+        plain = re.compile(rb"\x02(%b)((?:\x05%b)*)\x09(%b)(?=\x02|\Z)" % (head, number, number), re.DOTALL)
         try:
             while self._bytes.left:
-                self._event(self._bytes.byte())
+                # Nearly all samples are references to frames that are known, and of few different stacks.
+                if not ((found := self._bytes.match(plain)) and self._plain(*found)):
+                    self._event(self._bytes.byte())
         finally:
             self._done()
+
+    def _plain(self, head: bytes, refs: bytes, passed: bytes) -> bool:
+        """Take a sample of frames that are known as a whole; False where one is not."""
+        self._done()
+        thread = self._heads.get(head)
+        if thread is None:
+            data = _Bytes(head)
+            pid = data.number()
+            if self._version >= 3:
+                data.number()
+            thread = self._heads[head] = pid, self._rows.thread(pid, _thread(data.text(), pid), None)
+        pid, number = thread
+        stack = self._stacks.get((pid, refs))
+        if stack is None:
+            data, keys = _Bytes(refs), []
+            while data.left:
+                data.byte()
+                keys.append((pid, data.number()))
+            if not all(key in self._frames for key in keys):
+                return False
+            frames = [self._frames[key] for key in keys]
+            stack = self._stacks[pid, refs] = self._rows.stack(frames) if frames else TOP, frames
+        ns = _Bytes(passed).number() * 1000
+        if not 0 <= ns < 1 << 61:
+            return False
+        node, self._before[number] = stack
+        self._rows.sample(number, self._clock.passed(number, ns), ns, node)
+        self._bytes.at += 2 + len(head) + len(refs) + len(passed)
+        self._pid, self._thread, self._task_frames = pid, number, 0
+        return True
 
     def _done(self) -> None:
         """The sample is whole once its metric was read."""
@@ -142,7 +186,10 @@ class _Reading:
                 data.number()
         name, path = (self._strings.get((self._pid, one), "") for one in (scope, file))
         frame = frame_of(name, path or None, line)
-        self._frames[self._pid, key] = number = self._rows.frame(frame)
+        number = self._rows.frame(frame)
+        if self._frames.get((self._pid, key), number) != number:
+            self._stacks.clear()
+        self._frames[self._pid, key] = number
         if not is_python(frame.file):
             self._native.add(number)
 

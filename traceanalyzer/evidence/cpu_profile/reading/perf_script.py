@@ -40,6 +40,8 @@ def read(source: Source, progress: Progress, rows: Rows) -> About:
         if not line.strip():
             done()
             header = None
+        elif header is not None and (known := frames.get(line)) is not None:
+            stack.append(known)
         elif line[:1] == b"#":
             continue
         elif line[:1] in b" \t" and header is not None and PERF_FRAME.fullmatch(line):

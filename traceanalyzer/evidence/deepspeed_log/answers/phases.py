@@ -62,11 +62,15 @@ def steps_a_line(times: pa.Table, progress: pa.Table) -> int:
 @dataclass(frozen=True)
 class Series:
     """The timers of one file, of one rank: by group and timer, durations in ns a step (a micro-batch in the group micro), in the order
-    of the lines; `steps` are those of steps that have all of MAIN, and `between` the times from the line of one to that of the next."""
+    of the lines; `steps` are those of steps that have all of MAIN, and `between` the times from the line of one to that of the next.
+
+    Where no step is timed as a whole, micro-batches stand for steps (`unit`).
+    """
 
     groups: dict[str, dict[str, Floats]]
     steps: dict[str, Floats]
     between: Floats
+    unit: str = "step"
 
 
 NONE = Series({}, {}, np.zeros(0))
@@ -97,19 +101,22 @@ def _series(times: pa.Table, progress: pa.Table) -> Series:
             kinds = phase[rows]
             _, first = np.unique(kinds, return_index=True)
             found[name] = {str(phases_[kinds[at]]): took[rows[kinds == kinds[at]]] for at in sorted(first.tolist())}
-    step = group == groups.index(STEP) if STEP in groups else np.zeros(len(group), bool)
+    whole_steps = STEP in found
+    one = STEP if whole_steps else MICRO
+    step = group == groups.index(one) if one in groups else np.zeros(len(group), bool)
     sample = times["sample"].to_numpy()
     values = np.full((len(MAIN), int(sample[step].max(initial=-1)) + 1), np.nan)
     moments = np.zeros(0)
     for at, name in enumerate(MAIN):
-        rows = np.flatnonzero(step & (phase == phases_.index(name))) if name in phases_ else np.zeros(0, np.int64)
+        timer = name if whole_steps else f"{name}_microstep"
+        rows = np.flatnonzero(step & (phase == phases_.index(timer))) if timer in phases_ else np.zeros(0, np.int64)
         values[at, sample[rows]] = took[rows]
         if name == "step":
             moments = times["logged"].take(pa.array(rows)).drop_null().to_numpy()
     whole = ~np.isnan(values).any(axis=0)
     steps = {name: values[at, whole] for at, name in enumerate(MAIN)} if whole.any() else {}
     between = np.diff(moments) / apart if np.any(moments % 1_000_000_000) else np.zeros(0)
-    return Series(found, steps, between[between > 0])
+    return Series(found, steps, between[between > 0], "step" if whole_steps else "micro-batch")
 
 
 def phases(deepspeed_series: dict[int, Series]) -> pa.Table:
@@ -120,7 +127,7 @@ def phases(deepspeed_series: dict[int, Series]) -> pa.Table:
 
 def _phases(rank: int, own: Series) -> Iterator[dict[str, object]]:
     total = float(np.median(sum(own.steps.values(), np.zeros(1)))) if own.steps else 0.0
-    order = 0
+    order, whole = 0, STEP if own.unit == "step" else MICRO
     for group, timers in own.groups.items():
         for phase, took in timers.items():
             low, median, high = (float(value) for value in np.quantile(took, (0.1, 0.5, 0.9)))
@@ -132,10 +139,10 @@ def _phases(rank: int, own: Series) -> Iterator[dict[str, object]]:
                 "label": label_of(phase),
                 "samples": len(took),
                 "median": round(median),
-                "low": round(low),
-                "high": round(high),
-                "share": median / total if group == STEP and total else None,
-                "part": group != STEP or phase not in MAIN,
+                "tenth": round(low),
+                "nine_tenths": round(high),
+                "share": median / total if group == whole and total else None,
+                "part": group != whole or phase.removesuffix("_microstep") not in MAIN,
             }
             order += 1
 

@@ -11,9 +11,12 @@ import pyarrow.compute as pc
 
 from traceanalyzer.evidence.deepspeed_log.answers.instruments import traced_steps
 from traceanalyzer.evidence.deepspeed_log.derived_tables import RATES
+from traceanalyzer.units import format_share
 
 PASSES = 3.0
 """An iteration counts as so many forward passes: the backward pass does about twice the work (as DeepSpeed assumes)."""
+BY_PROFILER, ONCE = "by the flops profiler", "the same, each product counted once"
+BY_TIMERS = "over the median step by DeepSpeed's timers"
 PROFILED = "the profiled step, slowed by its own timing"
 Row = dict[str, Any]
 
@@ -24,6 +27,7 @@ def rates(
     deepspeed_progress: pa.Table,
     deepspeed_module_costs: pa.Table,
     step_ledger: pa.Table,
+    roofline: pa.Table,
 ) -> pa.Table:
     """The figures of each rank, those that DeepSpeed prints first."""
     rows: list[Row] = []
@@ -34,8 +38,11 @@ def rates(
         )
         profile = profiles.to_pylist()[-1] if profiles.num_rows else None
         told = progress["tflops"].drop_null().to_numpy()
+        shapes = roofline.filter(pc.equal(roofline["rank"], run["rank"])).to_pylist()
+        work = _work(run, profile, modules) if profile else None
         found = [
             *(_profiled(run, profile, modules, traced_steps(step_ledger, run["rank"])) if profile else ()),
+            *(row for one in shapes for row in _of_shapes(one, work)),
             *(_of_program(float(np.median(told)), len(told)) if len(told) else ()),
         ]
         rows += [{"rank": run["rank"], "order": order, **row} for order, row in enumerate(found)]
@@ -52,43 +59,49 @@ def counted_once(profile: Row, modules: pa.Table) -> float | None:
     return max(told - 2.0 * float(root[0]["macs"] - root[0]["once"]), 0.0)
 
 
+def _work(run: Row, profile: Row, modules: pa.Table) -> float | None:
+    """Operations of a step on one GPU, by what the profiler counts of one micro-batch's forward pass, each product once."""
+    once = counted_once(profile, modules)
+    return None if once is None else (profile["passes"] or PASSES) * once * (run["accumulation"] or 1)
+
+
 def _profiled(run: Row, profile: Row, modules: pa.Table, traced: Row) -> Iterator[Row]:
-    flops, once = profile["flops"], counted_once(profile, modules)
+    flops, once, work = profile["flops"], counted_once(profile, modules), _work(run, profile, modules)
     passes, micro = profile["passes"] or PASSES, run["accumulation"] or 1
     twice = flops is not None and once is not None and once < 0.99 * flops
-    if profile["rate"] is not None:
-        said = "matrix products are counted twice: too high" if twice else PROFILED
-        if micro > 1:
-            said = f"counts one of {micro} micro-batches: too low"
-        yield _row(
-            "by the flops profiler", passes * flops if flops else None, profile["iteration"], said, profile["rate"]
-        )
-    if once is None:
+    said = "matrix products are counted twice: too high" if twice else PROFILED
+    if profile["fwd_rate"] is not None:
+        yield _row("the forward pass, by the flops profiler", flops, profile["fwd"], said, profile["fwd_rate"])
+    if micro > 1 and not twice:
+        said = f"counts one of {micro} micro-batches: too low"
+    if profile["rate"] is not None or (flops is not None and profile["iteration"]):
+        iteration = profile["iteration"]
+        yield _row(BY_PROFILER, passes * flops if flops else None, iteration, said, profile["rate"])
+    if once is None or work is None:
         return
-    work = passes * once * micro
     if twice and profile["iteration"]:
-        yield _row(
-            "the same, each product counted once",
-            passes * once,
-            profile["iteration"],
-            PROFILED,
-        )
+        yield _row(ONCE, passes * once, profile["iteration"], PROFILED)
     if run["total"]:
-        yield _row(
-            "over the median step by DeepSpeed's timers",
-            work,
-            run["total"],
-            "what the run gets with its timers on",
-        )
+        yield _row(BY_TIMERS, work, run["total"], "what the run gets with its timers on")
     if traced["step"]:
         yield _row("over the median step in the trace", work, traced["step"], "with the trace's profiler on")
     if traced["compute"]:
-        yield _row(
-            "over the GPU's compute time in the trace",
-            work,
-            traced["compute"],
-            "how fast kernels are, the optimizer's among them",
+        label = "over the GPU's compute time in the trace"
+        yield _row(label, work, traced["compute"], "how fast kernels are, the optimizer's among them")
+
+
+def _of_shapes(found: Row, work: float | None) -> Iterator[Row]:
+    """What the shapes of the trace's operators say: of a step, and of the kernels of matrix products alone."""
+    steps = max(found["steps"], 1)
+    if found["step_flops"] and found["step_time"] and found["steps"]:
+        flops = found["step_flops"] / steps
+        said = (
+            f"{format_share(flops / work)} of what the profiler's come to" if work else "with the trace's profiler on"
         )
+        yield _row("by shapes of operators, over a step in the trace", flops, round(found["step_time"] / steps), said)
+    if found["flops"] and found["known_time"]:
+        label = "by shapes, over the kernels of matrix products"
+        yield _row(label, float(found["flops"]), found["known_time"], "how fast these kernels are")
 
 
 def _row(label: str, flops: float | None, time: int | None, meaning: str, rate: float | None = None) -> Row:

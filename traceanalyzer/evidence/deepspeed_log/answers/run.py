@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
-from traceanalyzer.evidence.deepspeed_log.answers.phases import MAIN, NONE, Series, of_one_rank
+from traceanalyzer.evidence.deepspeed_log.answers.phases import MAIN, NONE, Series, label_of, of_one_rank
 from traceanalyzer.evidence.deepspeed_log.derived_tables import RUN
-from traceanalyzer.evidence.deepspeed_log.tables import STEP
 from traceanalyzer.units import format_duration
 
 CUMULATIVE_SINCE = (0, 18, 4)
@@ -69,7 +68,7 @@ def run(
                 "accumulation": _number(told.get("gradient_accumulation_steps")) or _reports(profiles),
                 "batch": profile.get("batch") or _number(told.get("train_micro_batch_size_per_gpu")),
                 "steps": len(steps["fwd"]) if steps else 0,
-                **_breakdown(phases),
+                **_breakdown(own),
                 "samples": float(np.median(speeds)) if len(speeds) else None,
                 "between": round(float(np.median(own.between))) if len(own.between) >= LEAST_BETWEEN else None,
                 "timers": bool(phases.num_rows) or told.get("wall_clock_breakdown") == "True",
@@ -94,27 +93,20 @@ def _reports(profiles: pa.Table) -> int | None:
     return alike if alike and alike > 1 else None
 
 
-def _breakdown(phases: pa.Table) -> Row:
+def _breakdown(series: Series) -> Row:
     """Where a step goes, by its medians."""
-    own = {row["phase"]: row for row in phases.to_pylist() if row["group"] == STEP}
-    main = [own[name] for name in MAIN if name in own]
-    if len(main) < len(MAIN):
+    if not series.steps:
         return {"total": None, "phase": None, "label": None, "most": None, "breakdown": None}
-    total = round(main[0]["median"] / main[0]["share"]) if main[0]["share"] else sum(one["median"] for one in main)
-    first, *rest = sorted(main, key=lambda one: -one["median"])
-    others = " and ".join(f"{one['label']} {format_duration(one['median'])}" for one in rest)
-    name = f"{first['label'][:1].upper()}{first['label'][1:]}"
+    medians = {name: round(float(np.median(series.steps[name]))) for name in MAIN}
+    total = round(float(np.median(sum(series.steps.values(), np.zeros(1)))))
+    first, *rest = sorted(MAIN, key=lambda name: -medians[name])
+    others = " and ".join(f"{label_of(name)} {format_duration(medians[name])}" for name in rest)
+    name = label_of(first)
     said = (
-        f"{name} takes {format_duration(first['median'])} of a {format_duration(total)} step, {others}"
-        f" (medians of {first['samples']:,} steps by DeepSpeed's timers)"
+        f"{name[:1].upper()}{name[1:]} takes {format_duration(medians[first])} of a {format_duration(total)} {series.unit}, {others} "
+        f"(medians of {len(series.steps[first]):,} {series.unit}{'es' if series.unit.endswith('h') else 's'} by DeepSpeed's timers)"
     )
-    return {
-        "total": total,
-        "phase": first["phase"],
-        "label": first["label"],
-        "most": first["median"],
-        "breakdown": said,
-    }
+    return {"total": total, "phase": first, "label": name, "most": medians[first], "breakdown": said}
 
 
 def _stage(told: Mapping[str, str], phases: pa.Table, comms: pa.Table, modules: pa.Table) -> tuple[int | None, str]:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Literal
 
 from traceanalyzer.evidence.kernel_counters.reading import csv_pages, text_page
 from traceanalyzer.ingest.bytes.source import Source
 
 REPORT = b"NVR\0"
+PACKAGE = "ncu_report"
 Page = Literal["report", "csv", "text", "log"]
 
 
 def page_of(source: Source) -> Page | None:
-    """What the head shows: a report, a header of CSV, a launch, or at least the profiler's own messages; None for anything else."""
+    """What the head shows: a report, a header of CSV, a launch, or at least the profiler's own messages; None for anything else.
+
+    A report is none without the package that reads it: in a folder it is then passed over.
+    """
     head = source.head
     if head.startswith(REPORT):
-        return "report"
+        return "report" if find_spec(PACKAGE) is not None else None
     log = False
     for line in _lines(head):
         if csv_pages.KERNEL in line and csv_pages.header_of(line):

@@ -14,12 +14,12 @@ from typing import Any
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.kernel_counters.reading.collected import Collected
+from traceanalyzer.evidence.kernel_counters.reading.content import PACKAGE
 from traceanalyzer.evidence.kernel_counters.reading.metrics import meaning
 from traceanalyzer.evidence.kernel_counters.reading.numbers import scale
 from traceanalyzer.evidence.kernel_counters.tables import AXES
 from traceanalyzer.ingest.bytes.source import Source
 
-PACKAGE = "ncu_report"
 MOST_SECONDS = 120
 MOST_MEMORY = 8 << 30
 MOST_OUTPUT = 1 << 30
@@ -27,9 +27,7 @@ CHILD = Path(__file__).with_name("report_child.py")
 
 
 def read_report(source: Source, found: Collected) -> None:
-    """All launches of a report. Raises InputError without the package, and where it fails, takes too long or too much memory."""
-    if find_spec(PACKAGE) is None:
-        raise InputError(f"{source.path}: {_advice(source)}")
+    """All launches of a report. Raises InputError where the package fails, takes too long or too much memory."""
     found.page = "report"
     with ExitStack() as stack:
         place = source.place
@@ -110,10 +108,3 @@ def _export(source: Source) -> str:
     report = shlex.quote(str(source.path))
     table = shlex.quote(source.path.with_suffix(".csv").name)
     return f"print it instead: ncu --import {report} --csv --page raw > {table}"
-
-
-def _advice(source: Source) -> str:
-    return (
-        "a report of Nsight Compute: pip install 'traceanalyzer[ncu]' (NVIDIA's package ncu-report) to read it, "
-        f"or {_export(source)}"
-    )

@@ -116,11 +116,13 @@ def _held_up(came: Array) -> Array:
 def _whatever_the_clock(found: Arrived, at: int) -> Flags:
     """Which collectives a rank holds up even if its clock is ahead by as much as it can be."""
     own = found.who == at
+    late: Flags = own & (found.held_up >= FLOOR_NS)
     if found.measured:
-        return own & (found.held_up >= FLOOR_NS)
+        return late
     came = found.came.copy()
     came[:, at] -= found.blur[at]
-    return own & (found.held_up >= FLOOR_NS) & (came.argmax(axis=1) == at) & (_held_up(came) >= FLOOR_NS)
+    late &= (came.argmax(axis=1) == at) & (_held_up(came) >= FLOOR_NS)
+    return late
 
 
 def _blur(came: Array, over: Array) -> Array:

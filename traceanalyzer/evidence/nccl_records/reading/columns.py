@@ -42,6 +42,22 @@ def time_of(value: Any, wrong: Wrong) -> int | None:
     return whole(value, wrong, 1) if value != 0 else None
 
 
+def wholes(values: list[Any], wrong: Wrong) -> list[int | None]:
+    """As `whole`, of many."""
+    if set(map(type, values)) == {int} and min(values) >= 0 and max(values) <= MOST:
+        return values
+    return [whole(value, wrong) for value in values]
+
+
+def times(values: list[Any], wrong: Wrong) -> list[int | None]:
+    """As `time_of`, of many."""
+    if set(map(type, values)) <= {int, type(None)}:
+        known = [value for value in values if value]
+        if not known or (min(known) > 0 and max(known) <= MOST):
+            return [value or None for value in values]
+    return [time_of(value, wrong) for value in values]
+
+
 def real(value: Any, wrong: Wrong) -> float | None:
     """A finite number that is not negative; else None."""
     if type(value) in (int, float) and isfinite(value) and 0 <= value < MOST:

@@ -16,9 +16,10 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.evidence.nccl_records.reading.columns import MOST, Wrong, clean, table, text, time_of, whole
+from traceanalyzer.evidence.nccl_records.reading.columns import MOST, Wrong, clean, table, text, times, whole, wholes
 from traceanalyzer.evidence.nccl_records.reading.places import Places
 from traceanalyzer.evidence.nccl_records.tables import CALLS, COMPLETED, GROUPS, SCHEDULED, STARTED
 from traceanalyzer.ingest.bytes.pickles import Budget, is_pickle, unpickled
@@ -36,6 +37,7 @@ _DTYPES = (
     (re.compile(r"float|u?int", re.IGNORECASE), 4),
 )
 _MOST_RANKS = 1 << 20
+Pair = tuple[str, str | None]
 
 
 @dataclass
@@ -98,15 +100,15 @@ def _dump(data: dict[Any, Any], budget: Budget, wrong: Wrong) -> Dump:
     budget.spend(listed)
     rows = [entry for entry in listed if type(entry) is dict]
     wrong.count += len(listed) - len(rows)
-    names = {
-        str(id_): name for entry in rows if (name := _group_name(entry)) and (id_ := entry.get("pg_id")) is not None
-    }
+    pairs = _pairs(rows)
+    named = dict.fromkeys(zip([entry.get("pg_id") for entry in rows], pairs, strict=True)) if _plain_ids(rows) else {}
+    names = {str(id_): pair[0] for id_, pair in named if id_ is not None and pair is not None and pair[0] is not None}
     groups = _groups(data, names, budget, wrong)
-    found.calls = _calls(rows, budget, wrong)
+    found.calls = _calls(rows, pairs, budget, wrong)
     called = [name for name in found.calls["group"].unique().to_pylist() if name is not None]
     for name in called:
         groups.setdefault(name, {})
-    described = {name: pair for entry in rows if (pair := _pair(entry)) and (name := pair[0]) is not None}
+    described = {pair[0]: pair for pair in dict.fromkeys(pairs) if pair is not None}
     for name, row in groups.items():
         if row.get("description") is None and name in described:
             row["description"] = described[name][1]
@@ -118,16 +120,33 @@ def _dump(data: dict[Any, Any], budget: Budget, wrong: Wrong) -> Dump:
             for key in ("description", "ranks", "size", "last_enqueued", "last_started", "last_completed")
         },
     )
-    _tell(found, data, rows, groups, wrong)
+    _tell(found, data, rows, pairs, groups, wrong)
     return found
 
 
-def _group_name(entry: dict[str, Any]) -> str | None:
-    pair = _pair(entry)
-    return pair[0] if pair else None
+def _plain_ids(rows: list[dict[str, Any]]) -> bool:
+    return {type(entry.get("pg_id")) for entry in rows} <= {int, type(None)}
 
 
-def _pair(entry: dict[str, Any]) -> tuple[str | None, str | None] | None:
+def _pairs(rows: list[dict[str, Any]]) -> list[Pair | None]:
+    """Name and description of each call's group."""
+    known: dict[Any, Pair | None] = {}
+    found = []
+    for entry in rows:
+        group = entry.get("process_group")
+        if type(group) is list and len(group) == 2:
+            group = tuple(group)
+        try:
+            pair = known[group]
+        except (KeyError, TypeError):
+            pair = _pair(entry)
+            if type(group) is tuple and type(group[0]) is str and type(group[1]) is str:
+                known[group] = pair
+        found.append(pair)
+    return found
+
+
+def _pair(entry: dict[str, Any]) -> Pair | None:
     """Name and description of a call's group: both since version 2.1, the name alone before."""
     found = entry.get("process_group", entry.get("pg_name"))
     if isinstance(found, tuple | list) and len(found) == 2 and type(found[0]) is str and type(found[1]) is str:
@@ -189,72 +208,110 @@ def _ranks(found: Any, budget: Budget, wrong: Wrong) -> list[int] | None:
     return found
 
 
-def _calls(rows: list[dict[str, Any]], budget: Budget, wrong: Wrong) -> pa.Table:
+def _calls(rows: list[dict[str, Any]], pairs: list[Pair | None], budget: Budget, wrong: Wrong) -> pa.Table:
     places, sizes = Places(budget, wrong), _Sizes(budget)
-    columns: dict[str, list[Any]] = {
-        field.name: [] for field in CALLS.schema if field.name not in ("rank", "bus_bandwidth")
-    }
-    put = [columns[name].append for name in columns]
-    for number, entry in enumerate(rows):
-        get = entry.get
-        operation, peer, sent = _operation(get("profiling_name"), get("is_p2p"), wrong)
-        sequence = whole(get("collective_seq_id", get("seq_id")), wrong)
-        p2p = whole(get("p2p_seq_id"), wrong)
-        state = get("state")
-        if state not in _STATES if type(state) is str else True:
+
+    def of(key: str) -> list[Any]:
+        return [entry.get(key) for entry in rows]
+
+    operations = _operations(of("profiling_name"), of("is_p2p"), wrong)
+    sent = [one[2] for one in operations]
+    sequence = wholes([entry.get("collective_seq_id", entry.get("seq_id")) for entry in rows], wrong)
+    p2p = wholes(of("p2p_seq_id"), wrong)
+    given, taken = sizes.all(of("input_sizes")), sizes.all(of("output_sizes"))
+    types = sizes.types(of("input_dtypes"), of("output_dtypes"))
+    completed = times(of("time_discovered_completed_ns"), wrong)
+    state = _states(of("state"), completed, wrong)
+    retired = of("retired")
+    return table(
+        CALLS,
+        {
+            "entry": wholes([entry.get("record_id", number) for number, entry in enumerate(rows)], wrong),
+            "group": [pair and pair[0] for pair in pairs],
+            "sequence": [None if one else number for one, number in zip(sent, sequence, strict=True)],
+            "p2p_sequence": [
+                (own if own is not None else number) if one else None
+                for one, own, number in zip(sent, p2p, sequence, strict=True)
+            ],
+            "operation": [one[0] for one in operations],
+            "peer": [one[1] for one in operations],
+            "dtype": [name for name, _ in types],
+            "sizes": [_shown(one, other) for one, other in zip(given, taken, strict=True)],
+            "in_elements": [elements for _, elements in given],
+            "out_elements": [elements for _, elements in taken],
+            "bytes": [
+                max(one or 0, other or 0) * width if width and not one is other is None else None
+                for (_, one), (_, other), (_, width) in zip(given, taken, types, strict=True)
+            ],
+            "state": state,
+            "created_ns": _created(rows, wrong),
+            "started_ns": times(of("time_discovered_started_ns"), wrong),
+            "completed_ns": completed,
+            "duration": [
+                round(length * 1e6) if isinstance(length, int | float) and 0 <= length < 1e12 else None
+                for length in of("duration_ms")
+            ],
+            "timed_out": [
+                bool(gone) and one is not None and one != COMPLETED for gone, one in zip(retired, state, strict=True)
+            ],
+            "place": [places.of(frames) for frames in of("frames")],
+        },
+    )
+
+
+def _shown(given: tuple[str, int | None], taken: tuple[str, int | None]) -> str | None:
+    return None if given[1] is taken[1] is None else f"{given[0]} -> {taken[0]}"
+
+
+def _created(rows: list[dict[str, Any]], wrong: Wrong) -> list[int | None]:
+    """In nanoseconds; the first versions had microseconds."""
+    found = times([entry.get("time_created_ns") for entry in rows], wrong)
+    if any("time_created_us" in entry for entry in rows):
+        micro = times([entry.get("time_created_us") for entry in rows], wrong)
+        for at, one in enumerate(micro):
+            if found[at] is None and one is not None and one < MOST // 1000:
+                found[at] = one * 1000
+    return found
+
+
+def _states(found: list[Any], completed: list[int | None], wrong: Wrong) -> list[str | None]:
+    """A state that is none of the known ones, or not told, follows from whether a call is complete."""
+    known: list[str | None] = []
+    for state, end in zip(found, completed, strict=True):
+        if type(state) is str and state in _STATES:
+            known.append(state)
+        else:
             wrong.count += state is not None
-            state = None
-        given, taken = sizes.of(get("input_sizes")), sizes.of(get("output_sizes"))
-        dtype, width = sizes.dtype(get("input_dtypes"), get("output_dtypes"))
-        known = [elements for _, elements in (given, taken) if elements is not None]
-        created = time_of(get("time_created_ns"), wrong)
-        if created is None and "time_created_us" in entry:
-            micro = time_of(get("time_created_us"), wrong)
-            created = micro * 1000 if micro is not None and micro < MOST // 1000 else None
-        completed = time_of(get("time_discovered_completed_ns"), wrong)
-        length = get("duration_ms")
-        values = (
-            whole(get("record_id", number), wrong),
-            _group_name(entry),
-            None if sent else sequence,
-            (p2p if p2p is not None else sequence) if sent else None,
-            operation,
-            peer,
-            dtype,
-            f"{given[0]} -> {taken[0]}" if known else None,
-            given[1],
-            taken[1],
-            max(known) * width if known and width else None,
-            state if state is not None else (COMPLETED if completed else None),
-            created,
-            time_of(get("time_discovered_started_ns"), wrong),
-            completed,
-            round(length * 1e6) if isinstance(length, int | float) and 0 <= length < 1e12 else None,
-            bool(get("retired")) and state is not None and state != COMPLETED,
-            places.of(get("frames")),
-        )
-        for add, value in zip(put, values, strict=True):
-            add(value)
-    return table(CALLS, columns)
+            known.append(COMPLETED if end else None)
+    return known
 
 
-def _operation(name: Any, is_p2p: Any, wrong: Wrong) -> tuple[str | None, int | None, bool]:
+Operation = tuple[str | None, int | None, bool]
+
+
+def _operations(names: list[Any], p2p: list[Any], wrong: Wrong) -> list[Operation]:
+    known: dict[tuple[str, bool], Operation] = {}
+    found = []
+    for name, is_p2p in zip(names, p2p, strict=True):
+        if type(name) is not str:
+            found.append(_operation(name, is_p2p, wrong))
+            continue
+        key = (name, is_p2p is True)
+        if (one := known.get(key)) is None:
+            one = known[key] = _operation(name, is_p2p, wrong)
+        found.append(one)
+    return found
+
+
+def _operation(name: Any, is_p2p: Any, wrong: Wrong) -> Operation:
     """What was called, who is on the other side within the group, and whether it is a send or receive."""
     if type(name) is not str:
         wrong.count += name is not None
         return None, None, is_p2p is True
-    if (known := _OPERATIONS.get(name)) is None:
-        own = clean(name.partition(":")[2] or name).strip()
-        word, _, rest = own.partition(" ")
-        found = _PEERS.search(rest)
-        peer = int(found[3]) if found else None
-        known = (word or own, peer, word in P2P)
-        if len(_OPERATIONS) < 1 << 16:
-            _OPERATIONS[name] = known
-    return known[0], known[1], known[2] or (is_p2p is True and known[0] != "coalesced")
-
-
-_OPERATIONS: dict[str, tuple[str, int | None, bool]] = {}
+    word, _, rest = clean(name.partition(":")[2] or name).strip().partition(" ")
+    found = _PEERS.search(rest)
+    peer = int(found[3]) if found else None
+    return word or name[:100], peer, word in P2P or (is_p2p is True and word != "coalesced")
 
 
 class _Sizes:
@@ -264,6 +321,12 @@ class _Sizes:
         self._budget = budget
         self._known: dict[tuple[tuple[int, ...], ...], tuple[str, int | None]] = {}
         self._types: dict[tuple[str, ...], tuple[str | None, int | None]] = {}
+
+    def all(self, found: list[Any]) -> list[tuple[str, int | None]]:
+        return [self.of(shapes) for shapes in found]
+
+    def types(self, given: list[Any], taken: list[Any]) -> list[tuple[str | None, int | None]]:
+        return [self.dtype(one, other) for one, other in zip(given, taken, strict=True)]
 
     def of(self, shapes: Any) -> tuple[str, int | None]:
         """What to show of them, and their elements; None where they are not recorded."""
@@ -315,30 +378,39 @@ def _dtype(names: Iterable[str]) -> tuple[str | None, int | None]:
 
 
 def _tell(
-    found: Dump, data: dict[Any, Any], rows: list[dict[str, Any]], groups: dict[str, dict[str, Any]], wrong: Wrong
+    found: Dump,
+    data: dict[Any, Any],
+    rows: list[dict[str, Any]],
+    pairs: list[Pair | None],
+    groups: dict[str, dict[str, Any]],
+    wrong: Wrong,
 ) -> None:
     """What the content tells of the rank, the job and the ring."""
     whole_job = [row for name, row in groups.items() if row.get("description") == "default_pg" or name == "0"]
     sizes = [row["size"] for row in whole_job if row.get("size")]
     found.world_size = max(sizes) if sizes else None
-    found.member = _member(data, rows, groups, found.world_size, wrong)
-    entries = [number for number in found.calls["entry"].to_pylist() if number is not None]
-    found.lost_beginning = bool(entries) and min(entries) > 0
+    found.member = _member(data, rows, pairs, groups, found.world_size, wrong)
+    first, entries = pc.min(found.calls["entry"]).as_py(), found.calls.num_rows
+    found.lost_beginning = bool(first)
     states = Counter(found.calls["state"].to_pylist())
     enqueued = any((row.get("last_enqueued") or 0) > 0 for row in groups.values())
     # A dump of what is active alone has no completed call, though some were made before.
     found.active_only = not states[COMPLETED] and (found.lost_beginning or (not entries and enqueued))
     if found.active_only:
         found.lost_beginning = True
-    times = [found.calls[name] for name in ("created_ns", "started_ns", "completed_ns")]
-    known = [time for column in times for time in column.drop_null().to_pylist()]
-    found.latest_ns = max(known, default=None)
+    latest = (pc.max(found.calls[name]).as_py() for name in ("created_ns", "started_ns", "completed_ns"))
+    found.latest_ns = max((time for time in latest if time is not None), default=None)
     found.timed = found.calls["started_ns"].null_count < found.calls.num_rows
     found.placed = found.calls["place"].null_count < found.calls.num_rows
 
 
 def _member(
-    data: dict[Any, Any], rows: list[dict[str, Any]], groups: dict[str, dict[str, Any]], world: int | None, wrong: Wrong
+    data: dict[Any, Any],
+    rows: list[dict[str, Any]],
+    pairs: list[Pair | None],
+    groups: dict[str, dict[str, Any]],
+    world: int | None,
+    wrong: Wrong,
 ) -> int | None:
     """The rank of the job: as the dump says it, by its sends and receives, or as the only rank that all of its groups share.
 
@@ -348,16 +420,12 @@ def _member(
     if (said := data.get("rank")) is not None and (number := whole(said, wrong)) is not None:
         told.add(number)
     lists = {name: json.loads(row["ranks"]) for name, row in groups.items() if row.get("ranks")}
-    for entry in rows:
-        name, operation = _group_name(entry), entry.get("profiling_name")
-        if type(operation) is not str or ("->" not in operation and "<-" not in operation) or name not in lists:
-            continue
+    calls = zip(pairs, [entry.get("profiling_name") for entry in rows], strict=True)
+    for pair, operation in dict.fromkeys((pair, name) for pair, name in calls if type(name) is str):
         peers = _PEERS.search(operation)
-        ranks = lists[name]
+        ranks = lists.get(pair[0], []) if pair else []
         if peers and int(peers[1]) < len(ranks):
             told.add(ranks[int(peers[1])])
-            if len(told) > 1:
-                return None
     states = data.get("nccl_comm_state")
     if isinstance(states, dict) and world is not None:
         of_job = [one for one in states.values() if type(one) is dict and whole(one.get("nRanks"), wrong) == world]

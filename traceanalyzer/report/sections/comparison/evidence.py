@@ -15,5 +15,5 @@ def _view(page: ComparisonContext) -> dict[str, Any] | None:
 
 
 SECTION = PageSection(
-    name="evidence", page="comparison", title="Evidence", order=35, view=_view, template="comparison-evidence.html.j2"
+    name="evidence", page="comparison", title="Figures", order=35, view=_view, template="comparison-evidence.html.j2"
 )

@@ -16,7 +16,7 @@ from traceanalyzer.report.sections.glossary import BOUND_BY
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.programs import may_be_python
 from traceanalyzer.result.ranks import Note, notes
-from traceanalyzer.result.roofline import leaves_room
+from traceanalyzer.result.roofline import leaves_room, near_peak_unjudged
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.words.evidence import evidence_words
 from traceanalyzer.result.words.outside import outside_lines
@@ -95,15 +95,17 @@ def _grave(result: Result) -> list[str]:
 def _calm(result: Result, findings: Sequence[FindingView]) -> str:
     looked = sum(rule.outcome in JUDGED for rule in result.rules)
     silent = sum(rule.outcome in (COULD_NOT_JUDGE, ERROR) for rule in result.rules)
+    computes = result.verdict.bound_by == BY_COMPUTE.name
     words = (
         "Nothing worth fixing found."
-        if result.verdict.bound_by == BY_COMPUTE.name and not leaves_room(result.roofline)
+        if computes and not leaves_room(result.roofline)
         else "No rule knows what would save time."
     )
     words += f" {looked} rules looked" + (f"; {silent} could not judge." if silent else ".")
     if any(view.finding.saving.pays for view in findings):
         words += " What little there is to gain is listed below."
-    return words
+    unjudged = near_peak_unjudged(result.roofline) if computes else ""
+    return f"{words} {unjudged}".strip()
 
 
 def _health(result: Result) -> HealthLine:
