@@ -221,6 +221,26 @@ def test_an_outer_operator_counts_where_it_calls_no_other(tables: Any) -> None:
     assert (row["operator"], row["flops"]) == ("aten::linear", LINEAR)
 
 
+def test_values_of_arguments_are_read_where_they_matter(tables: Any) -> None:
+    trace = Program()
+    values = ["", "", "", "0.", "True", "False", ""]
+    name = "aten::_scaled_dot_product_flash_attention"
+    trace.operator(
+        name, [2, 8, 64, 32], [2, 8, 64, 32], [2, 8, 64, 32], within=lambda p: p.kernel(9.0, "flash_fwd_kernel")
+    )
+    trace.events[-1]["args"]["Concrete Inputs"] = values
+    trace.operator("triton_tem_fused_mm_1", [64, 64], within=lambda p: p.kernel(9.0, "triton_tem_fused_mm_1"))
+    trace.events[-1]["args"] |= {"kernel_flop": 1e6, "kernel_num_gb": 0.001}
+    trace.product(9.0)
+    trace.events[-1]["args"]["Concrete Inputs"] = ["", ""]
+    found = tables(trace)
+    flash, compiled, product = found.table("products").to_pylist()
+    assert flash["sizes"].endswith("causal") and flash["flops"] == 4 * 2 * 8 * (64 * 65 // 2) * 32
+    assert (compiled["flops"], compiled["moved"], product["operator"]) == (10**6, 10**6, "aten::mm")
+    told = found.table("host_ranges")["arguments"].to_pylist()
+    assert [one and json.loads(one) for one in told] == [values, {"kernel_flop": 1e6, "kernel_num_gb": 0.001}, None]
+
+
 @pytest.mark.parametrize(
     ("types", "kernel", "precision", "peak"),
     [

@@ -175,3 +175,27 @@ def test_compare_and_check_know_it(tmp_path: Any, capsysbinary: Any) -> None:
     assert "50% instead of" not in out and "40% instead of 50%" in " ".join(out.split())
     for budget, code in (("mfu >= 45%", 0), ("mfu >= 55%", 1), ("tflops >= 400", 0)):
         assert run(capsysbinary, "check", base, "--assert", budget)[0] == code, budget
+
+
+def test_large_figures_are_written_out(found: Any) -> None:
+    program = Program()
+    for _ in range(20):
+        program.operator(
+            "aten::_scaled_mm",
+            [8192, 8192],
+            [8192, 8192],
+            within=lambda p: p.kernel(700.0, "nvjet_sm90_qqtst_128x256_128x4_1x2_h_coopA_NTN"),
+            types="c10::Float8_e4m3fn",
+        )
+    text = " ".join(render_text((analysis := found(program)).result, analysis.sections).split())
+    assert "run at 1,571 TFLOP/s, 79% of the peak of 1,979 TFLOP/s in fp8" in text and "e+" not in text
+
+
+def test_gpus_of_a_job_are_in_one_table(found: Any) -> None:
+    from traceanalyzer.analysis.roofline import _merged
+
+    row = {"operator": "aten::mm", "sizes": "1×1 by 1×1", "precision": "bf16", "kernel": "k", "bound": "compute"}
+    row |= {"intensity": 5.0, "peak": 989.4, "kernel_time": 100, "count": 2, "flops": 7, "roof_share": 0.5}
+    (one,) = _merged([row, {**row, "kernel_time": 300, "roof_share": 0.7}])
+    assert (one["time"], one["count"], one["all"]) == (400, 4, 28) and one["roof"] == pytest.approx(260)
+    assert _merged([{**row, "roof_share": None}])[0]["roof"] is None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from traceanalyzer.columns import frames
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.names import readable_name
+from traceanalyzer.names import capitalized, readable_name
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.roofline import KNOWN, LEAST_NS, MOSTLY, POSSIBLE, WORTH_A_WORD, Rate, Roofline
 from traceanalyzer.result.sections import Block, Grid, Point, Scatter, Section, Unit, Words
@@ -130,8 +129,10 @@ def roofline_sections(result: Result, tables: Tables) -> list[Section]:
     if not result.roofline:
         return []
     gpu = gpu_namer(result.devices)
-    blocks: list[Block] = [Words(_sentence(one, gpu(one.rank, one.device))) for one in result.roofline[:MOST_GPUS]]
-    rows = tables.table("product_stats").to_pylist()
+    blocks: list[Block] = [
+        Words(capitalized(_sentence(one, gpu(one.rank, one.device)))) for one in result.roofline[:MOST_GPUS]
+    ]
+    rows = _merged(tables.table("product_stats").to_pylist())
     if (left := len(result.roofline) - MOST_GPUS) > 0:
         blocks.append(Words(f"{format_count(left)} more GPUs are in the result as JSON."))
     blocks += _plane(rows, result)
@@ -151,7 +152,7 @@ HOW = (
 def _sentence(one: Roofline, gpu: str) -> str:
     """Of one GPU, all that is known."""
     name = f" ({one.gpu})" if one.gpu else ""
-    words = f"{gpu}{name}: matrix products, convolutions and attention run at {one.tflops:,.3g} TFLOP/s"
+    words = f"{gpu}{name}: matrix products, convolutions and attention run at {_three(one.tflops)} TFLOP/s"
     if one.peak_share is not None:
         words += _of_the_peak(one)
     words += f"; they are {format_share(one.matrix_share)} of its compute time."
@@ -163,7 +164,7 @@ def _sentence(one: Roofline, gpu: str) -> str:
     if one.mfu is not None and one.step_tflops is not None:
         unit = "A step" if one.steps else "The window"
         words += (
-            f" {unit} takes {one.step_flops / 1e12:,.4g} TFLOP at {one.step_tflops:,.3g} TFLOP/s: model FLOPs utilization (MFU) "
+            f" {unit} takes {_three(one.step_flops / 1e12)} TFLOP at {_three(one.step_tflops)} TFLOP/s: model FLOPs utilization (MFU) "
             f"{format_share(one.mfu)}."
         )
     return f"{words} Not known: {one.note}." if one.note else words
@@ -179,74 +180,75 @@ def _of_the_peak(one: Roofline) -> str:
     return f", {share} of {peak}" if one.judged_share >= 1 else f"; those of known precision reach {share} of {peak}"
 
 
+_ALIKE = ("operator", "sizes", "precision", "kernel", "bound", "intensity", "peak")
+
+
+def _merged(rows: Sequence[Row]) -> list[Row]:
+    """Those of all GPUs that are alike as one, the longest first: `time`, `count`, operations in `all`, least time `roof`."""
+    sums: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        key = tuple(row[name] for name in _ALIKE)
+        own = sums.setdefault(
+            key, {**dict(zip(_ALIKE, key, strict=True)), "time": 0, "count": 0, "all": 0, "roof": 0.0}
+        )
+        own["time"] += row["kernel_time"]
+        own["count"] += row["count"]
+        own["all"] += row["flops"] * row["count"]
+        own["roof"] = None if row["roof_share"] is None else own["roof"] + row["roof_share"] * row["kernel_time"]
+    return sorted(sums.values(), key=lambda one: (-one["time"], str(one["operator"]), str(one["sizes"])))
+
+
+def _tflops(row: Row) -> float:
+    return float(row["all"] / max(row["time"], 1) / 1e3)
+
+
 def _plane(rows: Sequence[Row], result: Result) -> list[Block]:
-    """The operators whose intensity is known, and the roofs of the first GPU; those of other GPUs than its kind are left out."""
-    first = result.roofline[0]
-    told = [row for row in rows if row["intensity"] and row["tflops"] > 0]
+    """The operators whose intensity is known, under the roofs of their GPU."""
+    told = [row for row in rows if row["intensity"] and row["time"] > 0]
     if not told:
         return []
     points = [
         Point(
             f"{row['operator']} of {row['sizes']} ({row['precision'] or 'precision not told'})",
             row["intensity"],
-            row["tflops"],
-            row["kernel_time"],
+            _tflops(row),
+            row["time"],
         )
         for row in told
     ]
-    return [Scatter("Operators under the roof", "FLOP per byte", "TFLOP/s", points, _roofs(told, first, result))]
+    return [Scatter("Operators under the roof", "FLOP per byte", "TFLOP/s", points, _roofs(told, result))]
 
 
-def _roofs(rows: Sequence[Row], first: Roofline, result: Result) -> list[tuple[str, list[tuple[float, float]]]]:
-    """One a precision; none where GPUs of several kinds are in one plane."""
-    if first.memory_bytes_per_s is None or len({one.gpu for one in result.roofline}) > 1:
+def _roofs(rows: Sequence[Row], result: Result) -> list[tuple[str, list[tuple[float, float]]]]:
+    """One a precision, that with most time first; none where GPUs of several kinds are in one plane."""
+    memory = result.roofline[0].memory_bytes_per_s
+    if memory is None or len({one.gpu for one in result.roofline}) > 1:
         return []
-    per_byte = first.memory_bytes_per_s / 1e12
-    low = min(row["intensity"] for row in rows) / 2
-    time: dict[tuple[str, float], int] = {}
-    for row in rows:
-        if row["precision"] and row["peak"]:
-            key = row["precision"], row["peak"]
-            time[key] = time.get(key, 0) + row["kernel_time"]
+    per_byte = memory / 1e12
+    low, most = (pick(row["intensity"] for row in rows) for pick in (min, max))
     lines = []
-    for precision, peak in sorted(time, key=lambda key: -time[key]):
+    for precision, peak in dict.fromkeys((row["precision"], row["peak"]) for row in rows if row["peak"]):
         ridge = peak / per_byte
-        high = max(ridge * 4, *(row["intensity"] * 2 for row in rows))
-        start = min(low, ridge / 4)
-        lines.append(
-            (
-                f"{precision}: {peak:,.0f} TFLOP/s, memory: {per_byte:.3g} TB/s",
-                [(start, start * per_byte), (ridge, peak), (high, peak)],
-            )
-        )
+        start, end = min(low / 2, ridge / 4), max(most * 2, ridge * 4)
+        name = f"{precision}: {peak:,.0f} TFLOP/s, memory: {per_byte:.3g} TB/s"
+        lines.append((name, [(start, start * per_byte), (ridge, peak), (end, peak)]))
     return lines
 
 
 def _grid(rows: Sequence[Row]) -> Grid:
-    """Of all GPUs together, those with most time."""
-    keys = ("operator", "sizes", "precision", "kernel", "bound")
-    sums: dict[tuple[Any, ...], list[float]] = {}
-    for row in rows:
-        own = sums.setdefault(tuple(row[key] for key in keys), [0, 0, 0.0, 0.0])
-        own[0] += row["kernel_time"]
-        own[1] += row["count"]
-        own[2] += row["flops"] * row["count"]
-        own[3] += math.nan if row["roof_share"] is None else row["roof_share"] * row["kernel_time"]
     cells = [
         [
-            operator,
-            sizes,
-            precision,
-            int(time),
-            int(count),
-            f"{flops / max(time, 1) / 1e3:.3g}",
-            None if math.isnan(roof) else roof / max(time, 1),
-            bound,
-            readable_name(kernel or "", 60),
+            row["operator"],
+            row["sizes"],
+            row["precision"],
+            row["time"],
+            row["count"],
+            _three(_tflops(row)),
+            None if row["roof"] is None else row["roof"] / max(row["time"], 1),
+            row["bound"],
+            readable_name(row["kernel"] or "", 60),
         ]
-        for (operator, sizes, precision, kernel, bound), (time, count, flops, roof) in sorted(
-            sums.items(), key=lambda item: (-item[1][0], str(item[0]))
-        )
+        for row in rows
     ]
     columns: list[tuple[str, Unit]] = [
         ("operator", "text"),
@@ -260,3 +262,8 @@ def _grid(rows: Sequence[Row]) -> Grid:
         ("longest kernel", "text"),
     ]
     return Grid("Operators by time", columns, cells)
+
+
+def _three(value: float) -> str:
+    """A number with three digits, or all of its whole part."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -92,7 +92,7 @@ def lines_chart(levels: Levels, id_: str) -> Chart | None:
         hovermode="x unified",
         showlegend=True,
     )
-    return Chart(id_, levels.title, {None: View(caption, data, drawn)}, size="medium", wide=True)
+    return Chart(id_, levels.title, {None: View(caption, data, drawn)}, wide=True)
 
 
 def _counted(levels: Levels) -> str:

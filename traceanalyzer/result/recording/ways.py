@@ -28,7 +28,7 @@ GIVES = {
     "switches": "when the system ran each thread, which tells waiting from working where nothing else was recorded",
     "page_faults": "faults on managed memory, which say who touched the pages that move",
     "python_stacks": "Python frames, which lead from an idle GPU to a line of code",
-    "shapes": "input shapes and types of operators",
+    "shapes": "input shapes and types of operators, and by them what kernels reach of the GPU's peak",
     "memory": "allocations, with how much was allocated and reserved",
     "counters": "how busy the parts of the GPU were (SMs, tensor cores, memory, PCIe, NVLink), 10,000 times a second",
 }
