@@ -321,8 +321,18 @@ def rules_about(rules: Sequence[Rule], kinds: Iterable[str], alone: bool) -> lis
 
 
 def _is_of_evidence_only(table: str) -> bool:
-    """Whether a table says nothing where no evidence was given: it is read from such a file, or needs a table that is."""
+    """Whether a table says nothing where no evidence was given: it is read from such a file, needs a table that is, or is a kind's own
+    that needs none."""
     if table not in declared():
         return table in owners()
     needed = needs().get(table)
-    return needed is not None and needed.table != table and _is_of_evidence_only(needed.table)
+    if needed is None:
+        return table in _own_tables()
+    source = (needed.events or table) if needed.table == table else needed.table
+    return source != table and _is_of_evidence_only(source)
+
+
+@cache
+def _own_tables() -> frozenset[str]:
+    """The derived tables that kinds of evidence declare."""
+    return frozenset(one.name for kind in kinds_of(EVIDENCE) for one in kind.derived)
