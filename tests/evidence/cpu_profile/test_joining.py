@@ -227,3 +227,20 @@ def test_perf_names_the_thread_alone(tmp_path, run):
     assert own["placed_by"] and own["shift_ns"] is None
     found = run(*given, "--offset", "p.txt=-5s")
     assert found["verdict"]["headline"].startswith("tokenize → merge (data.py) leaves")
+
+
+@pytest.mark.parametrize(
+    "stacks, ends",
+    [
+        ([*BEFORE, *[STARTING] * 5], True),
+        ([*BEFORE, *[STARTING] * 2], False),
+        ([*BEFORE, *[STARTING] * 5, *BEFORE], False),
+        # It was started before: the trace may be of that time.
+        ([*[STARTING] * 5, *BEFORE, *[STARTING] * 5], False),
+        ([*BEFORE, *[STOPPING] * 2, *BEFORE, *[STARTING] * 5], False),
+    ],
+)
+def test_a_profile_that_ends_while_the_profiler_starts(tmp_path, stacks, ends):
+    path = make.write(tmp_path / "p.json", make.speedscope(stacks, PERIOD_US * 1000))
+    _, clock, _ = idle(tmp_path, trace(tmp_path / "t.json"), path)
+    assert clock["ends_in_start"].to_pylist() == [ends]
