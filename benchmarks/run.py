@@ -20,6 +20,7 @@ from benchmarks.deepspeed_logs import deepspeed_logs
 from benchmarks.gpu_logs import gpu_logs
 from benchmarks.growth import growth
 from benchmarks.measure import Cost, measure, ratio
+from benchmarks.nccl_records import nccl_records
 from benchmarks.nsys import nsys
 from benchmarks.page import page
 from benchmarks.ranks import ranks
@@ -87,6 +88,7 @@ def main() -> None:
         nsys(Path(folder))
         ranks(Path(folder))
         snapshots(Path(folder))
+        nccl_records(Path(folder))
         deepspeed_logs(Path(folder))
         counters(Path(folder))
         gpu_logs(Path(folder))

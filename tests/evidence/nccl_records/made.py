@@ -99,11 +99,12 @@ def rounds(count: int = 18, late: float = 0.0, every: float = 10.0, **more: Any)
 
 
 class _Torch:
-    """Pickles as PyTorch's own pickler does: protocol 2, strings numbered once each, integers of 1, 4 or 8 bytes."""
+    """Pickles as PyTorch's own pickler does: protocol 2, strings and frames numbered once each, integers of 1, 4 or 8 bytes."""
 
     def __init__(self) -> None:
         self.out = bytearray(b"\x80\x02")
         self.strings: dict[str, int] = {}
+        self.frames: dict[tuple[str, ...], int] = {}
         self.count = 0
 
     def put(self) -> None:
@@ -112,10 +113,8 @@ class _Torch:
 
     def write(self, value: Any) -> None:
         match value:
-            case None:
-                self.out += b"N"
-            case bool():
-                self.out += b"\x88" if value else b"\x89"
+            case None | True | False:
+                self.out += {None: b"N", True: b"\x88", False: b"\x89"}[value]
             case int():
                 self._int(value)
             case float():
@@ -131,12 +130,20 @@ class _Torch:
                 for one in value:
                     self.write(one)
                 self.out += b"e"
+            case {"filename": _} if (key := tuple(map(str, value.values()))) in self.frames:
+                self._get(self.frames[key])
             case dict():
                 self.out += b"}("
                 for key, one in value.items():
                     self.write(key)
                     self.write(one)
                 self.out += b"u"
+                if "filename" in value:
+                    self.frames[tuple(map(str, value.values()))] = self.count
+                    self.put()
+
+    def _get(self, number: int) -> None:
+        self.out += b"h" + bytes((number,)) if number < 256 else b"j" + struct.pack("<I", number)
 
     def _int(self, value: int) -> None:
         if 0 <= value < 256:
@@ -147,9 +154,8 @@ class _Torch:
             self.out += b"\x8a\x08" + struct.pack("<q", value)
 
     def _text(self, value: str) -> None:
-        number = self.strings.get(value)
-        if number is not None:
-            self.out += b"h" + bytes((number,)) if number < 256 else b"j" + struct.pack("<I", number)
+        if value in self.strings:
+            self._get(self.strings[value])
             return
         data = value.encode()
         self.out += b"X" + struct.pack("<I", len(data)) + data

@@ -25,6 +25,7 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.evidence.nccl_records.answers.compared import Compared, Flags, Group
 from traceanalyzer.intervals import Array
 
+_MOST_NS = 1 << 61
 FLOOR_NS = 100_000
 """Ranks never ask at the same time; what is less than this is nobody's lateness."""
 MOST_TYPICAL = 3
@@ -127,13 +128,11 @@ def _whatever_the_clock(found: Arrived, at: int) -> Flags:
 
 def _blur(came: Array, over: Array) -> Array:
     """How far each rank's clock may be ahead of the others', at most; below 0 where clocks contradict each other."""
-    count = came.shape[1]
-    found = np.full(count, np.iinfo(np.int64).max)
-    for rank in range(count):
-        known = over[:, rank] != NULL
-        others = np.delete(came[known], rank, axis=1)
-        if others.size:
-            found[rank] = int((over[known, rank] - others.max(axis=1)).min())
+    order = np.sort(came, axis=1)
+    # The last of the others: the last of all, and for that one the last but one.
+    others = np.where(came.argmax(axis=1)[:, None] == np.arange(came.shape[1]), order[:, -2:-1], order[:, -1:])
+    most = np.iinfo(np.int64).max
+    found: Array = np.where(over == NULL, most, np.where(over == NULL, 0, over) - others).min(axis=0)
     return found
 
 
@@ -144,7 +143,7 @@ def lateness(all_: Compared, group: Group) -> list[Late]:
         return []
     span = int(found.came.max(axis=1)[-1] - found.came.max(axis=1)[0])
     if found.measured:
-        span = max(span, int(all_.duration[found.at].max(axis=1).sum()))
+        span = max(span, min(int(all_.duration[found.at].max(axis=1).sum(dtype=np.float64)), _MOST_NS))
     first = found.came.min(axis=1)
     rows = []
     for at in range(found.at.shape[1]):
@@ -164,7 +163,7 @@ def lateness(all_: Compared, group: Group) -> list[Late]:
                 rounds=len(late),
                 seen=int(found.seen[late].sum()),
                 typical=typical,
-                lost=int(np.minimum(held, MOST_TYPICAL * typical).sum()),
+                lost=min(int(np.minimum(held, MOST_TYPICAL * typical).sum(dtype=np.float64)), _MOST_NS),
                 behind=int((found.came[:, at] - first)[1:].max()),
                 span=max(span, 1),
                 blur=NULL if found.measured else int(found.blur[at]),
@@ -179,7 +178,8 @@ def lateness(all_: Compared, group: Group) -> list[Late]:
 def _half_of_it(held: Array) -> int:
     """The delay from which on delays make half of their sum: what is as long belongs to it, and a crowd of small ones does not."""
     order = np.sort(held)[::-1]
-    return int(order[np.searchsorted(np.cumsum(order), order.sum() / 2)])
+    sums = np.cumsum(order.astype(np.float64))
+    return int(order[np.searchsorted(sums, sums[-1] / 2)])
 
 
 def _commonest(all_: Compared, column: str, calls: Array) -> str | None:

@@ -9,9 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from traceanalyzer.model.schema import TableSpec
+from traceanalyzer.model.trace import EPOCH_NS
 
 MOST = 1 << 62
-"""Beyond this a number is no time, size or count."""
+"""Beyond this a number is no size or count."""
+FIRST_NS, LAST_NS = EPOCH_NS, 3 * EPOCH_NS
+"""From 2001 to 2065: what lies outside is no moment that was recorded, in nanoseconds since the epoch."""
+MOST_RANKS = 1 << 20
 MOST_TEXT = 4096
 """Characters of a name that is believed."""
 
@@ -38,8 +42,21 @@ def whole(value: Any, wrong: Wrong, least: int = 0) -> int | None:
 
 
 def time_of(value: Any, wrong: Wrong) -> int | None:
-    """A moment in ns; 0 stands for none."""
-    return whole(value, wrong, 1) if value != 0 else None
+    """A moment in ns since the epoch; 0 stands for none."""
+    found = whole(value, wrong, 1) if value != 0 else None
+    if found is None or FIRST_NS <= found <= LAST_NS:
+        return found
+    wrong.count += 1
+    return None
+
+
+def few(value: Any, wrong: Wrong, least: int = 0) -> int | None:
+    """A rank, or a number of them."""
+    found = whole(value, wrong, least)
+    if found is None or found < MOST_RANKS:
+        return found
+    wrong.count += 1
+    return None
 
 
 def wholes(values: list[Any], wrong: Wrong) -> list[int | None]:
@@ -53,7 +70,7 @@ def times(values: list[Any], wrong: Wrong) -> list[int | None]:
     """As `time_of`, of many."""
     if set(map(type, values)) <= {int, type(None)}:
         known = [value for value in values if value]
-        if not known or (min(known) > 0 and max(known) <= MOST):
+        if not known or (min(known) >= FIRST_NS and max(known) <= LAST_NS):
             return [value or None for value in values]
     return [time_of(value, wrong) for value in values]
 

@@ -16,12 +16,13 @@ import msgspec
 import pyarrow as pa
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.evidence.nccl_records.reading.columns import Wrong, real, table, text, time_of, whole
+from traceanalyzer.evidence.nccl_records.reading.columns import Wrong, few, real, table, text, time_of, whole
 from traceanalyzer.evidence.nccl_records.tables import CALLS, COMPLETED, GROUPS
 from traceanalyzer.ingest.bytes.source import Source
 
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _MOST_LINE = 64 << 20
+_LONGEST_US = 10**12
 
 
 class _Trace(msgspec.Struct):
@@ -105,7 +106,6 @@ class _Reader:
         self._decode = msgspec.json.Decoder(_Line).decode
         self._header: Any = None
         self._left = 0
-        self._stamp: int | None = None
 
     def take(self, lines: list[bytes]) -> None:
         for line in lines:
@@ -146,9 +146,8 @@ class _Reader:
             self.hosts.add(host)
         if (pid := whole(metadata.get("pid"), self._wrong, 1)) is not None:
             self.pids.add(pid)
-        self._stamp = whole(metadata.get("dump_timestamp_us"), self._wrong, 1)
-        if self._stamp is not None and self._stamp < 1 << 52:
-            self.found.latest_ns = max(self.found.latest_ns or 0, self._stamp * 1000)
+        if (stamp := self._time(metadata.get("dump_timestamp_us"))) is not None:
+            self.found.latest_ns = max(self.found.latest_ns or 0, stamp)
 
     def _stats(self, one: _Line) -> None:
         stats = one.dump_stats if type(one.dump_stats) is dict else {}
@@ -170,8 +169,8 @@ class _Reader:
         name = text(name, self._wrong)
         if name is not None and name not in self.known:
             described = text(header.get("comm_name"), self._wrong)
-            size = whole(header.get("n_ranks"), self._wrong, 1)
-            rank = whole(header.get("rank"), self._wrong)
+            size = few(header.get("n_ranks"), self._wrong, 1)
+            rank = few(header.get("rank"), self._wrong)
             self.known[name] = (rank, size, described if described != "unknown" else None)
         return name
 
@@ -192,7 +191,7 @@ class _Reader:
             group,
             p2p=whole(perf.p2p_sn, self._wrong),
             operation=perf.p2p,
-            peer=whole(perf.p2p_peer, self._wrong),
+            peer=few(perf.p2p_peer, self._wrong),
             size=whole(perf.p2p_msg_size_bytes, self._wrong),
             took=whole(perf.p2p_exec_time_us, self._wrong),
             rate=real(perf.p2p_busbw_gbs, self._wrong),
@@ -220,7 +219,7 @@ class _Reader:
             None if name is None else _WORDS.sub("_", name).lower(),
             peer,
             size,
-            None if took is None else took * 1000,
+            None if took is None or took > _LONGEST_US else took * 1000,
             rate,
             asked,
             began,
@@ -233,13 +232,16 @@ class _Reader:
         """When it was asked for, began and ended, in ns since the epoch; of a verbose file alone."""
         if type(trace) is not dict:
             return None, None, None
-        asked = time_of(trace.get("coll_start_ts", trace.get("p2p_start_ts")), self._wrong)
+        asked = self._time(trace.get("coll_start_ts", trace.get("p2p_start_ts")))
         channels = trace.get("kernel_events")
         kernels = [one for one in channels if type(one) is dict] if type(channels) is list else []
-        began = [t for one in kernels if (t := time_of(one.get("kernel_start_ts"), self._wrong)) is not None]
-        ended = [t for one in kernels if (t := time_of(one.get("kernel_stop_ts"), self._wrong)) is not None]
-        found = [asked, min(began, default=None), max(ended, default=None)]
-        return tuple(None if t is None or t >= 1 << 52 else t * 1000 for t in found)  # type: ignore[return-value]
+        began = [t for one in kernels if (t := self._time(one.get("kernel_start_ts"))) is not None]
+        ended = [t for one in kernels if (t := self._time(one.get("kernel_stop_ts"))) is not None]
+        return asked, min(began, default=None), max(ended, default=None)
+
+    def _time(self, micro: Any) -> int | None:
+        found = whole(micro, self._wrong, 1) if micro != 0 else None
+        return None if found is None else time_of(found * 1000, self._wrong)
 
     def finish(self) -> Inspected:
         found, rows = self.found, self.rows

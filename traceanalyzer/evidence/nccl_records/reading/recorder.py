@@ -19,7 +19,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.evidence.nccl_records.reading.columns import MOST, Wrong, clean, table, text, times, whole, wholes
+from traceanalyzer.evidence.nccl_records.reading.columns import (
+    MOST,
+    MOST_RANKS,
+    Wrong,
+    clean,
+    few,
+    table,
+    text,
+    time_of,
+    times,
+    whole,
+    wholes,
+)
 from traceanalyzer.evidence.nccl_records.reading.places import Places
 from traceanalyzer.evidence.nccl_records.tables import CALLS, COMPLETED, GROUPS, SCHEDULED, STARTED
 from traceanalyzer.ingest.bytes.pickles import Budget, is_pickle, unpickled
@@ -36,7 +48,6 @@ _DTYPES = (
     (re.compile(r"double|float64|long|u?int64|complex", re.IGNORECASE), 8),
     (re.compile(r"float|u?int", re.IGNORECASE), 4),
 )
-_MOST_RANKS = 1 << 20
 Pair = tuple[str, str | None]
 
 
@@ -202,7 +213,7 @@ def _ranks(found: Any, budget: Budget, wrong: Wrong) -> list[int] | None:
         wrong.count += found is not None and found != []
         return None
     budget.spend(found)
-    if not all(type(rank) is int and 0 <= rank < _MOST_RANKS for rank in found):
+    if not all(type(rank) is int and 0 <= rank < MOST_RANKS for rank in found):
         wrong.count += 1
         return None
     return found
@@ -248,7 +259,7 @@ def _calls(rows: list[dict[str, Any]], pairs: list[Pair | None], budget: Budget,
             "started_ns": times(of("time_discovered_started_ns"), wrong),
             "completed_ns": completed,
             "duration": [
-                round(length * 1e6) if isinstance(length, int | float) and 0 <= length < 1e12 else None
+                round(length * 1e6) if isinstance(length, int | float) and 0 <= length < 1e9 else None
                 for length in of("duration_ms")
             ],
             "timed_out": [
@@ -267,10 +278,10 @@ def _created(rows: list[dict[str, Any]], wrong: Wrong) -> list[int | None]:
     """In nanoseconds; the first versions had microseconds."""
     found = times([entry.get("time_created_ns") for entry in rows], wrong)
     if any("time_created_us" in entry for entry in rows):
-        micro = times([entry.get("time_created_us") for entry in rows], wrong)
-        for at, one in enumerate(micro):
-            if found[at] is None and one is not None and one < MOST // 1000:
-                found[at] = one * 1000
+        for at, entry in enumerate(rows):
+            micro = whole(entry.get("time_created_us"), wrong, 1)
+            if found[at] is None and micro is not None:
+                found[at] = time_of(micro * 1000, wrong)
     return found
 
 
@@ -417,7 +428,7 @@ def _member(
     A process records only the groups that it is a member of. None where these tell nothing, or contradict each other.
     """
     told: set[int] = set()
-    if (said := data.get("rank")) is not None and (number := whole(said, wrong)) is not None:
+    if (said := data.get("rank")) is not None and (number := few(said, wrong)) is not None:
         told.add(number)
     lists = {name: json.loads(row["ranks"]) for name, row in groups.items() if row.get("ranks")}
     calls = zip(pairs, [entry.get("profiling_name") for entry in rows], strict=True)
@@ -429,7 +440,7 @@ def _member(
     states = data.get("nccl_comm_state")
     if isinstance(states, dict) and world is not None:
         of_job = [one for one in states.values() if type(one) is dict and whole(one.get("nRanks"), wrong) == world]
-        told |= {number for one in of_job if (number := whole(one.get("rank"), wrong)) is not None}
+        told |= {number for one in of_job if (number := few(one.get("rank"), wrong)) is not None}
     shared = set.intersection(*map(set, lists.values())) if lists else set()
     if len(shared) == 1:
         told |= shared
