@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +228,37 @@ def test_perf_names_the_thread_alone(tmp_path, run):
     assert own["placed_by"] and own["shift_ns"] is None
     found = run(*given, "--offset", "p.txt=-5s")
     assert found["verdict"]["headline"].startswith("tokenize → merge (data.py) leaves")
+
+
+@pytest.mark.parametrize(
+    "stacks, ends",
+    [
+        ([*BEFORE, *[STARTING] * 5], True),
+        ([*BEFORE, *[STARTING] * 2], False),
+        ([*BEFORE, *[STARTING] * 5, *BEFORE], False),
+        # It was started before: the trace may be of that time.
+        ([*[STARTING] * 5, *BEFORE, *[STARTING] * 5], False),
+        ([*BEFORE, *[STOPPING] * 2, *BEFORE, *[STARTING] * 5], False),
+    ],
+)
+def test_a_profile_that_ends_while_the_profiler_starts(tmp_path, stacks, ends):
+    path = make.write(tmp_path / "p.json", make.speedscope(stacks, PERIOD_US * 1000))
+    _, clock, _ = idle(tmp_path, trace(tmp_path / "t.json"), path)
+    assert clock["ends_in_start"].to_pylist() == [ends]
+
+
+def test_a_stretched_frame_names_little(tmp_path, run):
+    """py-spy leaves a frame open while the thread waits and is not sampled."""
+    own = {"cat": "py-spy", "pid": 100, "tid": 140416, "args": {"filename": "data.py", "line": 17}}
+    times = [*range(0, 40_000, 4000), *range(190_000, 230_000, 4000)]
+    events = []
+    for number, (start, end) in enumerate(pairwise(times)):
+        at = own | {"name": "merge" if number % 2 else "step"}
+        events += [at | {"ph": "B", "ts": start}, at | {"ph": "E", "ts": end}]
+    root = own | {"name": "thread (100): MainThread", "args": {"filename": "", "line": 0}}
+    data = [root | {"ph": "B", "ts": 0}, *events, root | {"ph": "E", "ts": times[-1]}]
+    given = trace(tmp_path / "t.json"), make.write(tmp_path / "p.json", data)
+    found = run(*given, "--offset", "p.json=0ms")
+    # 154 ms on end look like one frame; of these 40 are believed.
+    headline = found["verdict"]["headline"].partition(". ")[0]
+    assert "data.py" not in headline

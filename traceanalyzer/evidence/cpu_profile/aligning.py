@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames as columns
+from traceanalyzer.evidence.cpu_profile.answers.clock import inside
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.tables import Tables
 
@@ -61,7 +61,8 @@ def _stretches(tables: Tables, starts: Array, stops: Array) -> Iterator[tuple[in
     stacks = tables.table("profile_stacks").sort_by("stack")
     frame = columns.ints(stacks, "frame")
     parent = columns.ints(stacks, "parent")
-    starting, stopping = (_within(np.isin(frame, one), parent) for one in (starts, stops))
+    parent = np.where(parent == columns.NULL, -1, parent)
+    starting, stopping = (inside(np.isin(frame, one), parent) for one in (starts, stops))
     samples = tables.table("profile_samples")
     thread, time, weight, stack = (columns.ints(samples, name) for name in ("thread", "time_ns", "weight", "stack"))
     for one in np.unique(thread).tolist():
@@ -76,17 +77,6 @@ def _stretches(tables: Tables, starts: Array, stops: Array) -> Iterator[tuple[in
             before = np.flatnonzero(first[:at] & ~last[:at])
             if len(before) and not last[before[-1] : at].any():
                 yield int(end[before[-1]]), int(time[mine[at]]), period
-
-
-def _within(marked: npt.NDArray[np.bool_], parent: Array) -> npt.NDArray[np.bool_]:
-    """Which stacks have a marked frame anywhere."""
-    found = marked.copy()
-    around = np.where(parent == columns.NULL, -1, parent)
-    while True:
-        more = found | np.append(found, False)[around]
-        if (more == found).all():
-            return found
-        found = more
 
 
 def _span(trace: Tables) -> tuple[int, int] | None:

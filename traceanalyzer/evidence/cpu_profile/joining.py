@@ -12,6 +12,7 @@ from traceanalyzer.columns import frames as columns
 from traceanalyzer.evidence.cpu_profile.answers.paths import frame_labels
 from traceanalyzer.evidence.cpu_profile.answers.stacks import NONE
 from traceanalyzer.evidence.cpu_profile.answers.threads import MAIN, Profile, plain, walked_profiles
+from traceanalyzer.ingest.python_traces import PYSPY
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.schema import CPU_SAMPLES
 from traceanalyzer.model.tables import Tables
@@ -20,6 +21,8 @@ _OWN = ("profile_about", "profile_threads", "profile_frames", "profile_stacks", 
 STEP_NS = 100_000
 """How far apart the samples are that a recording of whole stretches is made into, at most."""
 MOST_SAMPLES = 2_000_000
+REACH = 10
+"""What py-spy's chrome trace shows as one stack for so many times as long as mostly may be a thread that waits somewhere else."""
 
 
 def fits(own: Tables, trace: Tables) -> bool | None:
@@ -51,7 +54,11 @@ def enrich(own: Tables, trace: Tables) -> Mapping[str, pa.Table]:
         mine = np.flatnonzero(thread == number)
         at, of = time[mine], np.where(stack[mine] == columns.NULL, NONE, stack[mine])
         if about["stretches"]:
-            at, of = _sampled(at, weight[mine], of)
+            length = weight[mine]
+            if about["form"] == PYSPY and len(length):
+                # It stretches a frame over all the time in which the thread was idle and not sampled.
+                length = np.minimum(length, REACH * int(np.median(length)))
+            at, of = _sampled(at, length, of)
         some = of != NONE
         parts.append((np.full(int(some.sum()), place[0]), np.full(int(some.sum()), place[1]), at[some], of[some]))
     if not parts:

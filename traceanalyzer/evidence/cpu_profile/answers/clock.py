@@ -7,13 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames as columns
-from traceanalyzer.evidence.cpu_profile.answers.stacks import Frames
+from traceanalyzer.evidence.cpu_profile.answers.stacks import Flags, Frames
 from traceanalyzer.evidence.cpu_profile.derived_tables import CPU_CLOCK
 from traceanalyzer.intervals import Array
 
 _KIND = "cpu_profile"
 _STARTING = ("prepare_trace", "start_trace", "_prepare_profiler", "_enable_profiler")
 """What torch.profiler runs before it records; nothing that it records lies within."""
+_STOPPING, _FILE = "stop_trace", "torch/profiler/profiler.py"
 _TAIL = 3
 
 
@@ -108,30 +109,36 @@ def _stands_for(time: Array, start: Array, end: Array) -> int:
 
 
 def _ends_in_start(frames: pa.Table, stacks: pa.Table, samples: pa.Table) -> bool:
-    """Whether the last samples of a thread lie in the start of torch.profiler, and so before anything that it recorded."""
-    table = Frames(frames)
-    names = np.array(
-        [
-            name.rpartition(".")[2] in _STARTING and (file or "").endswith("profiler.py")
-            for name, file in zip(table.name, table.file, strict=True)
-        ],
-        bool,
-    )
-    if not names.any():
+    """Whether the last samples of a thread lie in the only start of torch.profiler, and so before anything that it recorded.
+
+    Where it was started or stopped before, the trace may be of that time.
+    """
+    names = Frames(frames)
+    of_torch = [
+        name.rpartition(".")[2] if (file or "").endswith(_FILE) else None
+        for name, file in zip(names.name, names.file, strict=True)
+    ]
+    starting = np.array([name in _STARTING for name in of_torch], bool)
+    if not starting.any() or _STOPPING in of_torch:
         return False
     order = stacks.sort_by("stack")
     parent, frame = columns.ints(order, "parent"), columns.ints(order, "frame")
+    within = np.append(inside(starting[frame], np.where(parent == columns.NULL, -1, parent)), False)
     thread, stack = columns.ints(samples, "thread"), columns.ints(samples, "stack")
+    stack = np.where(stack == columns.NULL, -1, stack)
     for one in np.unique(thread).tolist():
-        tail = stack[thread == one][-_TAIL:]
-        if len(tail) == _TAIL and all(_holds(int(at), parent, names[frame]) for at in tail):
+        in_start = within[stack[thread == one]]
+        first = int(in_start.argmax())
+        if in_start[first:].all() and len(in_start) - first >= _TAIL:
             return True
     return False
 
 
-def _holds(stack: int, parent: Array, wanted: np.ndarray) -> bool:
-    while stack >= 0:
-        if wanted[stack]:
-            return True
-        stack = int(parent[stack])
-    return False
+def inside(marked: Flags, parent: Array) -> Flags:
+    """Which stacks have a marked frame anywhere; `parent` is -1 at the top."""
+    found = marked.copy()
+    while True:
+        more = found | np.append(found, False)[parent]
+        if (more == found).all():
+            return found
+        found = more
