@@ -57,7 +57,7 @@ _FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)", re.DOTA
 _TYPED = ("<ipython-input", "<stdin>")
 _CALLED_FROM = " called from "
 _LINE = re.compile(r"(?P<short>[^ ].*:(?P<line>\d{1,9})) \(.*\)", re.DOTALL)
-_TEXT = re.compile(r"(?P<at>[^ ]+:\d+) \((?P<function>.*)\)", re.DOTALL)
+_TEXT = re.compile(r"(?P<at>[^ ]+(?::\d+|\.py)) \((?P<function>.*)\)", re.DOTALL)
 _ADDRESS = re.compile(r"(?: of (?:pybind11_builtins\.\S+|type|module) object)?(?: at 0x[0-9a-fA-F]+)")
 
 
@@ -74,12 +74,14 @@ def is_user_frame(name: str) -> bool:
 
 
 def frame_text(name: str) -> str:
-    """A Python frame as `file:line (function)`; what has no line keeps its name, without addresses."""
+    """A Python frame as `file:line (function)`, with line 0 as `file (function)`; what is none keeps its name, without addresses."""
     parsed = parsed_frame(name)
     if not parsed:
         return _ADDRESS.sub("", name)
     file, line, function = parsed
-    return f"{file.rpartition('/')[2]}:{line} ({function})"
+    short = file.rpartition("/")[2]
+    # Some profilers know no lines.
+    return f"{short}:{line} ({function})" if line != "0" else f"{short} ({function})"
 
 
 def parsed_frame(name: str) -> tuple[str, str, str] | None:
@@ -102,7 +104,8 @@ def place_parts(place: str) -> tuple[str, str | None]:
 
 
 def frame_parts(text: str) -> tuple[str, str] | None:
-    """`file:line` and the function of what `frame_text` wrote; None for anything else, and for a file whose name has spaces."""
+    """`file:line`, or the file, and the function of what `frame_text` wrote; None for anything else, and for a file whose name has
+    spaces."""
     found = _TEXT.fullmatch(text)
     return (found["at"], found["function"]) if found else None
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.model.frame_names import Sampled, read_stack
+from traceanalyzer.model.frame_names import Sampled, read_stack, with_caller
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,20 @@ def test_the_function_that_says_something(stack, ran, caller, own):
 def test_any_text_is_read(stack):
     found = read_stack(stack)
     assert found.caller is None or found.caller != found.ran
+
+
+def test_frames_of_python():
+    main, step, merge = "train.py(50): <module>", "train.py(45): step", "/run/data.py(17): merge"
+    torch = "torch/nn/modules/module.py(1750): _call_impl"
+    read = {
+        (main, step, merge): ("data.py:17 (merge)", None, "data.py:17 (merge)", "step"),
+        (main, step, merge, "/run/data.py(18): <listcomp>"): ("data.py:17 (merge)", None, "data.py:17 (merge)", "step"),
+        (main, step, torch): ("module.py:1750 (_call_impl)", "train.py:45 (step)", "train.py:45 (step)", "<module>"),
+        (main,): ("train.py:50 (<module>)", None, "train.py:50 (<module>)", None),
+        (torch,): ("module.py:1750 (_call_impl)", None, None, None),
+        (main, step, merge, "malloc"): ("data.py:17 (merge)", None, "data.py:17 (merge)", "step"),
+    }
+    for stack, said in read.items():
+        found = read_stack(";".join(stack))
+        assert (found.ran, found.caller, found.own, found.around) == said, stack
+    assert with_caller("data.py:17 (merge)", "step") == "data.py:17 (step → merge)"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from traceanalyzer.names import function_path
-from traceanalyzer.places import frame_text, is_user_frame, parsed_frame
+from traceanalyzer.places import frame_parts, frame_text, is_user_frame, parsed_frame
 
 LONGEST = 100
 
@@ -94,11 +94,13 @@ _FORTRAN = re.compile(r"__(\w+?)_MOD_(\w+)")
 @dataclass(frozen=True)
 class Sampled:
     """`ran` is the function, or what it is a part of; `caller` the program's own function around it, and `own` that, or `ran` where
-    the program consists of it. None where the stack does not tell."""
+    the program consists of it. None where the stack does not tell. Of scripts `around` is the name of the function that calls `own`.
+    """
 
     ran: str | None
     caller: str | None
     own: str | None
+    around: str | None = None
 
 
 @dataclass(frozen=True)
@@ -147,10 +149,18 @@ def _read_python(frames: list[str]) -> Sampled:
     (file, _, function), mine = own[-1]
     if function.endswith(_NAMELESS):
         # A lambda or a comprehension is a part of the function that it stands in.
-        around = (text for (where, _, name), text in reversed(own) if where == file and not name.endswith(_NAMELESS))
-        mine = next(around, mine)
+        inside = (text for (where, _, name), text in reversed(own) if where == file and not name.endswith(_NAMELESS))
+        mine = next(inside, mine)
     ran = frame_text(frames[-1])
-    return Sampled(mine, None, mine) if is_user_frame(frames[-1]) else Sampled(ran, mine, mine)
+    names = (name for (_, _, name), text in reversed(own) if text != mine and not name.endswith(_NAMELESS))
+    around = next((name for name in names if name != (frame_parts(mine) or ("", ""))[1]), None)
+    return Sampled(mine, None, mine, around) if is_user_frame(frames[-1]) else Sampled(ran, mine, mine, around)
+
+
+def with_caller(own: str, around: str) -> str:
+    """`train.py:17 (merge)` as `train.py:17 (tokenize → merge)`."""
+    parts = frame_parts(own)
+    return f"{parts[0]} ({around} → {parts[1]})" if parts else own
 
 
 def _caller(outer: list[_Frame], ran: str | None) -> str | None:

@@ -63,7 +63,7 @@ def test_samples_on_the_clock_name_idle_time(tmp_path, run):
     found = run(trace(tmp_path / "t.json"), profile(tmp_path / "p.json"))
     (own,) = found["evidence"]
     assert (own["clock"], own["shift_ns"]) == ("epoch", 0)
-    assert "merge (data.py:17)" in found["verdict"]["headline"]
+    assert found["verdict"]["headline"].startswith("tokenize → merge (data.py:17) leaves GPU 0 idle ")
     assert found["findings"][0]["rule"] == "HST001"
     assert "CPU samples put" in found["findings"][0]["message"]
 
@@ -163,7 +163,7 @@ def test_whose_it_is():
     theirs = Trace((), {"processes": pa.table({"pid": pa.array([100], pa.int64())})})
     assert fits(tables(100, 7, "a"), theirs) is True
     assert fits(tables(None, 100, "MainThread"), theirs) is True
-    assert fits(tables(None, 100, "loader"), theirs) is None
+    assert fits(tables(None, 100, "python"), theirs) is True
     assert fits(tables(None, 101, "MainThread"), theirs) is None
     assert fits(tables(101, 101, "MainThread"), theirs) is False
     assert fits(tables(None, None, None), theirs) is None
@@ -217,3 +217,13 @@ def test_a_clock_that_is_worse_than_the_pauses_is_not_used(tmp_path, run):
     make.write(given[1], make.speedscope(coarse, 10 * PERIOD_US * 1000))
     (own,) = run(*given)["evidence"]
     assert own["clock"] is None
+
+
+def test_perf_names_the_thread_alone(tmp_path, run):
+    """By default `perf script` prints no process, and its clock is its own."""
+    text = make.perf_script(samples(), PERIOD_US * 1000).replace(" 100/100 ", "    100 ")
+    given = trace(tmp_path / "t.json"), make.write(tmp_path / "p.txt", text)
+    (own,) = run(*given)["evidence"]
+    assert own["placed_by"] and own["shift_ns"] is None
+    found = run(*given, "--offset", "p.txt=-5s")
+    assert found["verdict"]["headline"].startswith("tokenize → merge (data.py) leaves")

@@ -196,6 +196,29 @@ def test_threads_and_processes(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    "name, label",
+    [
+        ("Wall time profile for 100:0:100", "the main thread"),
+        ("Wall time profile for 100:0:7f12ab", "thread 8327851"),
+        ('Thread 0x1F "MainThread"', "the main thread"),
+        ("Thread 12", "thread 12"),
+        ("worker 3", "thread worker 3"),
+        ("", "all threads"),
+    ],
+)
+def test_names_of_profiles(tmp_path, name, label):
+    _, sink = make.read(tmp_path / "x", make.speedscope(name=name))
+    assert [row["label"] for row in make.threads(sink)] == [label]
+
+
+def test_what_austin_makes_of_its_own(tmp_path):
+    _, sink = make.read(
+        tmp_path / "x", make.pprof(count="Wall time", kind="Wall time", unit="\u03bcs", period_ns=10_000)
+    )
+    assert make.threads(sink)[0]["weight"] == 80 * PERIOD
+
+
 def test_units_of_speedscope(tmp_path):
     for unit, scale in (("seconds", 10**9), ("milliseconds", 10**6), ("microseconds", 10**3)):
         _, sink = make.read(tmp_path / "x", make.speedscope(period_ns=2) | {})

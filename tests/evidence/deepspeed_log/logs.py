@@ -21,7 +21,7 @@ NEW, OLD, FIRST = "0.19", "0.9", "0.5"
 """Versions in whose form a report is printed."""
 
 
-def timers(step: int, fwd: float, bwd: float, opt: float, prefix: str = "[Rank 0] ", long: bool = False) -> list[str]:
+def timers(fwd: float, bwd: float, opt: float, prefix: str = "[Rank 0] ", long: bool = False) -> list[str]:
     """The lines of one step, with the names of 0.10 and later or the long ones before."""
     f, b = ("forward", "backward") if long else ("fwd", "bwd")
     inner, reduce = bwd * 0.6, bwd * 0.39
@@ -36,7 +36,7 @@ def many_timers(steps: int = 30, grows: float = 0.0, **how: Any) -> list[str]:
     return [
         line
         for at in range(steps)
-        for line in timers(at, 2 + 0.1 * (at % 3), 10 + 0.2 * (at * 7 % 5), 5 + grows * at + 0.1 * (at * 5 % 4), **how)
+        for line in timers(2 + 0.1 * (at % 3), 10 + 0.2 * (at * 7 % 5), 5 + grows * at + 0.1 * (at * 5 % 4), **how)
     ]
 
 

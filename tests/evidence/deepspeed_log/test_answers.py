@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import traceanalyzer as ta
-from tests.evidence.deepspeed_log.logs import Shape, comms, knows, many_timers, mlp, profile, told, write
+from tests.evidence.deepspeed_log.logs import Shape, comms, knows, many_timers, mlp, profile, timers, told, write
 from traceanalyzer.analysis.parts import parts_of
 from traceanalyzer.config import Config
 from traceanalyzer.evidence.deepspeed_log import KIND
@@ -38,7 +38,7 @@ def test_an_ordinary_profile_has_no_faults(tmp_path: Path) -> None:
     path = write(tmp_path, *profile())
     assert rows(path, "faults") == []
     assert rules(told(path)) == set()
-    assert "TFLOPS by the flops profiler" in told(path).verdict.headline
+    assert "TFLOPS in the step that it profiled" in told(path).verdict.headline
 
 
 def test_a_latency_of_minutes_is_one(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_shard_beside_a_module_of_unknown_shape_is_a_lower_bound(tmp_path: Pat
     model = mlp(sharded=True)
     model.inside["0"].inside["9"] = Shape("MysteryLayer", "size=3", 77)
     result = told(write(tmp_path, *profile(model)))
-    assert "the model has at least 4.20 M by those shapes that are printed" in said(result)
+    assert "the model has at least 4.2 M by those shapes that are printed" in said(result)
 
 
 def test_products_are_counted_once_without_anything_that_tells_otherwise(tmp_path: Path) -> None:
@@ -90,6 +90,13 @@ def test_growth_without_a_comms_logger_has_no_cause(tmp_path: Path) -> None:
     result = told(write(tmp_path, *many_timers(40, grows=0.5)))
     assert "DSP002" in rules(result)
     assert "comms logger" not in said(result)
+
+
+def test_a_curriculum_makes_what_computes_grow_alike(tmp_path: Path) -> None:
+    lines = [line for at in range(60) for line in timers(2 + 0.1 * at, 4 + 0.2 * at, 5 + 0.1 * (at % 3))]
+    result = told(write(tmp_path, *lines))
+    assert [one.severity for one in result.findings if one.rule == "DSP002"] == ["low"]
+    assert "as with longer sequences or larger batches" in said(result)
 
 
 def test_a_few_steps_are_too_few(tmp_path: Path) -> None:
@@ -168,6 +175,12 @@ def test_the_timers_alone_are_low_and_the_comms_logger_medium(tmp_path: Path) ->
     assert [one.severity for one in quiet.findings if one.rule == "DSP001"] == ["low"]
     loud = told(write(tmp_path, *many_timers(), *comms(SHORT)))
     assert [one.severity for one in loud.findings if one.rule == "DSP001"] == ["medium"]
+
+
+def test_two_files_of_one_rank_are_no_rank_that_is_there_twice(tmp_path: Path) -> None:
+    result = told(write(tmp_path, *many_timers()), write(tmp_path, *profile(), name="flops_profile.txt"))
+    assert result.health == []
+    assert [one.rank for one in result.evidence] == [0, 0]
 
 
 def test_figures_for_comparisons(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_progress_of_engines_pipelines_and_megatron(tmp_path: Path) -> None:
         (34, None, 7.799, 4_103_100_000, 112.9),
         (35, None, 3.9, 4_100_000_000, 125.18),
     ]
-    assert "119 TFLOPS by the training program" in told(path).verdict.headline
+    assert "119 TFLOPS (by the training program" in told(path).verdict.headline
 
 
 def test_megatrons_own_timers_are_no_steps_of_deepspeed(tmp_path: Path) -> None:
@@ -253,6 +253,16 @@ def test_megatrons_own_timers_are_no_steps_of_deepspeed(tmp_path: Path) -> None:
     path = write(tmp_path, *[line for one in many_timers(prefix=LOGGER) for line in (one, own)])
     sink, _ = read(path)
     assert {row["group"] for row in sink.rows("deepspeed_times")} == {"step", "micro", "other"}
+    assert "of a 17.6 ms step" in told(path).verdict.headline
+
+
+def test_what_mixtures_of_experts_take_is_read_too(tmp_path: Path) -> None:
+    own = "time (ms) | fwd: 2.10 (fwd_moe: 1.20, 1st_a2a: 0.30, 2nd_a2a: 0.25, top_k: 0.10)"
+    path = write(tmp_path, *[line for one in many_timers(prefix=LOGGER) for line in (one, LOGGER + own)])
+    sink, _ = read(path)
+    assert sink.notes == []
+    others = [row["phase"] for row in sink.rows("deepspeed_times") if row["group"] == "other"]
+    assert set(others) == {"fwd_moe", "1st_a2a", "2nd_a2a", "top_k"}
     assert "of a 17.6 ms step" in told(path).verdict.headline
 
 
@@ -339,6 +349,24 @@ def test_two_ranks_of_a_pipeline_print_sums(tmp_path: Path) -> None:
     assert knows(path)
     headline = told(path).verdict.headline
     assert "The forward pass takes 2 ms of a 3.5 ms step" in headline
+
+
+def test_a_pipeline_without_progress_is_divided_by_what_the_configuration_says(tmp_path: Path) -> None:
+    lines = [
+        'tt1:     "steps_per_print": 10',
+        "tt1: [2024-04-08 07:26:15,657] [INFO] [engine.py:101:__init__] CONFIG: micro_batches=4 micro_batch_size=2",
+    ]
+    for _ in range(20):
+        lines += [line.replace("fwd: 2.0", "fwd: 20.0") for line in many_timers(1, prefix="tt1: [Rank 0] ")]
+        lines += ["tt1: [Rank 0] time (ms) | pipe_send_output: 1.00 | pipe_recv_input: 30.00"]
+    path = write(tmp_path, *lines)
+    assert "The forward pass takes 2 ms of a 3.5 ms step" in told(path).verdict.headline
+    settings = {row["name"]: row["value"] for row in read(path)[0].rows("deepspeed_settings")}
+    assert settings == {
+        "steps_per_print": "10",
+        "gradient_accumulation_steps": "4",
+        "train_micro_batch_size_per_gpu": "2",
+    }
 
 
 def test_a_wide_model_counts_its_parameters_by_shape(tmp_path: Path) -> None:

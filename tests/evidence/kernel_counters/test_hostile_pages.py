@@ -79,7 +79,7 @@ def test_a_packed_page_that_is_cut(tmp_path: Path) -> None:
 def test_values_that_are_no_numbers(tmp_path: Path) -> None:
     rows = [*USUAL[1:], (*USUAL[0][:3], "many")]
     sink, _ = read(write(tmp_path, details(rows)))
-    assert sink.rows("counted_launches")[0]["compute"] is None
+    assert sink.rows("counted_launches")[0]["sm"] is None
     assert any("no numbers" in note[2] for note in sink.notes)
 
 
@@ -190,7 +190,7 @@ def test_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "A GPU",
         "report",
     )
-    assert (rows[0]["compute"], rows[0]["profiled_time"]) == pytest.approx((0.125, 1_234_500))
+    assert (rows[0]["sm"], rows[0]["profiled_time"]) == pytest.approx((0.125, 1_234_500))
     rule = sink.rows("counter_rules")[0]
     assert (rule["name"], rule["kind"], rule["scope"], rule["estimate"]) == (
         "SOLBottleneck",

@@ -29,7 +29,7 @@ def usual(row: dict[str, object]) -> None:
     assert row["function"] == "scale"
     assert (row["pid"], row["device"], row["compute_capability"]) == (7, 0, 9.0)
     assert (row["grid_x"], row["grid_y"], row["block_x"], row["blocks"], row["threads"]) == (24, 2, 128, 48, 128)
-    assert row["compute"] == pytest.approx(0.125)
+    assert row["sm"] == pytest.approx(0.125)
     assert row["memory"] == row["dram"] == pytest.approx(0.8525)
     assert row["profiled_time"] == pytest.approx(1_234_500)
     assert row["dram_rate"] == pytest.approx(2.85e12)
@@ -151,7 +151,7 @@ def test_older_names_and_columns(tmp_path: Path) -> None:
             ("Launch Statistics", "Block Size", "", "128"),
         ]
         row = launch(write(tmp_path, details(rows, without=("Block Size", "Grid Size", "Device", "CC"))))
-        assert (row["compute"], row["memory"], row["dram"]) == pytest.approx((0.125, 0.8525, 0.8525))
+        assert (row["sm"], row["memory"], row["dram"]) == pytest.approx((0.125, 0.8525, 0.8525))
         assert (row["blocks"], row["threads"], row["grid_x"], row["device"]) == (48, 128, None, None)
 
 
@@ -162,7 +162,7 @@ def test_metrics_by_their_own_names(tmp_path: Path) -> None:
     ]
     row = launch(write(tmp_path, details(rows)))
     assert row["profiled_time"] == pytest.approx(1_234_500)
-    assert row["compute"] == pytest.approx(0.125)
+    assert row["sm"] == pytest.approx(0.125)
 
 
 RAW = {
@@ -276,7 +276,7 @@ def test_text_of_2020_and_with_decimal_commas(tmp_path: Path) -> None:
 """
     row = launch(write(tmp_path, text, "page.txt"))
     assert (row["blocks"], row["threads"], row["waves"], row["pid"]) == (48, 128, 2.5, 7)
-    assert (row["compute"], row["memory"], row["profiled_time"]) == pytest.approx((0.125, 0.8525, 1_234_500))
+    assert (row["sm"], row["memory"], row["profiled_time"]) == pytest.approx((0.125, 0.8525, 1_234_500))
 
 
 def test_pages_of_one_run_count_once() -> None:

@@ -273,3 +273,24 @@ def test_ranges_that_pass_for_kernels_are_not_counted(tmp_path):
     row = ("forward", *KERNEL[1:6], "17.395ms", "1870.27%", "17.395ms", "8.698ms", "2")
     (sums,) = _tables(write(tmp_path / "t.txt", table([row, MATMUL]))).table("operator_sums").to_pylist()
     assert (sums["kernels"], sums["top_name"]) == (None, "aten::mm")
+
+
+@pytest.mark.parametrize(
+    "rows, totals, headline",
+    [
+        (
+            [],
+            ("Self CPU time total: 0.000us", "Self CUDA time total: 0.000us"),
+            "take 0 ns of the host; the table has no time of a GPU.",
+        ),
+        ([("9999999999.999s",)], ("Self CPU time total: 99999999999999.0s",), "The profiler's table has no totals."),
+        ([("2.000ms",)], TOTALS, "Work on the GPU takes 500 us; operators and calls take 1 ms of the host"),
+    ],
+    ids=["nothing", "impossible", "a part that is more than the whole"],
+)
+def test_sums_that_cannot_be(tmp_path, rows, totals, headline):
+    times = rows[0][0] if rows else "0.000us"
+    row = tuple(times if cell.endswith("us") else cell for cell in MATMUL)
+    result = ta.analyze(ta.load(write(tmp_path / "t.txt", table([row], totals=totals))))
+    assert headline in result.verdict.headline
+    assert [rule for rule in result.rules if rule.outcome == "error"] == []

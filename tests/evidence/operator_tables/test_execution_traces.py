@@ -23,6 +23,13 @@ ROOT = "[pytorch|profiler|execution_trace|process]"
 
 
 class TestReal:
+    @needs_corpus
+    def test_the_share_of_the_peak_is_that_of_recorded_shapes(self):
+        whole = ta.analyze(ta.load(CORPUS / "extras" / "stack_memory.pt.trace.json.gz")).roofline
+        assert whole and whole[0].flops == 5_754_585_088
+        assert ta.analyze(ta.load([BARE, REAL])).roofline == whole
+        assert not ta.analyze(ta.load(BARE)).roofline
+
     def test_alone(self):
         result = ta.analyze(ta.load(REAL))
         assert result.verdict.headline == (
@@ -151,6 +158,13 @@ class TestDamage:
         sink, _ = read(write(tmp_path / "et.json", text.replace('"aten::mm"', '"a "b"', 1)))
         assert [row["node"] for row in sink.rows("execution_nodes")] == [4, 5, 6, 7, 8]
         assert [(severity, count) for _, severity, _, count in sink.notes] == [("low", 1)]
+
+    def test_of_two_in_one_file_the_first_is_read(self, tmp_path, text):
+        sink, _ = read(write(tmp_path / "et.json", text + "\n" + text))
+        assert len(sink.rows("execution_nodes")) == 6
+        assert [(severity, message[:26]) for _, severity, message, _ in sink.notes] == [
+            ("medium", "the file holds several exe")
+        ]
 
     @pytest.mark.parametrize("nodes", [[], [{}], [3], "x"])
     def test_without_a_node_it_is_refused(self, tmp_path, nodes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.ranges import heaviest
 from traceanalyzer.intervals import Array, Spans, coverage, union
-from traceanalyzer.model.frame_names import Sampled, read_stack
+from traceanalyzer.model.frame_names import Sampled, read_stack, with_caller
 from traceanalyzer.places import place_text
 
 LEAST_SAMPLES = 5
@@ -148,12 +149,29 @@ class StackNames:
         for one in asked[~self._known[asked]].tolist():
             text = self._stacks[one]
             said = Sampled(None, None, None) if text is None else read_stack(text)
-            if said.ran is not None:
-                self._place[one] = self._intern(place_text(said.ran, said.caller, None))
-            if said.own is not None:
-                self._own[one] = self._intern(said.own)
+            ran, caller, own = (self._called(name, said) for name in (said.ran, said.caller, said.own))
+            if ran is not None:
+                self._place[one] = self._intern(place_text(ran, caller, None))
+            if own is not None:
+                self._own[one] = self._intern(own)
         self._known[asked] = True
         return self._place[stack], self._own[stack]
+
+    def _called(self, name: str | None, said: Sampled) -> str | None:
+        """A name; that of the program's own function in a script with the function that calls it, where only one does."""
+        if name is None or name != said.own or said.around is None:
+            return name
+        return name if self._several[name] else with_caller(name, said.around)
+
+    @cached_property
+    def _several(self) -> dict[str, bool]:
+        """Of each of the program's own functions of scripts whether more than one function calls it."""
+        around: dict[str, set[str | None]] = {}
+        for text in self._stacks:
+            said = None if text is None else read_stack(text)
+            if said is not None and said.own is not None:
+                around.setdefault(said.own, set()).add(said.around)
+        return {own: len(callers) > 1 for own, callers in around.items()}
 
 
 class Samples:

@@ -27,12 +27,8 @@ def fits(own: Tables, trace: Tables) -> bool | None:
     threads = own.table("profile_threads")
     theirs = set(trace.table("processes")["pid"].drop_null().to_pylist())
     pids = set(threads["process"].drop_null().to_pylist())
-    # The main thread of a process has its number, on Linux.
-    mains = {
-        row["tid"]
-        for row in threads.to_pylist()
-        if row["name"] == MAIN and row["process"] is None and row["tid"] is not None
-    }
+    # The main thread of a process has its number, on Linux, and no other thread of the system has.
+    mains = {row["tid"] for row in threads.to_pylist() if row["process"] is None and row["tid"] is not None}
     if not theirs or not (pids or mains):
         return None
     if theirs & (pids | mains):
@@ -115,7 +111,7 @@ def _threads(table: pa.Table, trace: Tables) -> dict[int, tuple[int, int]]:
     for row in rows:
         pid = row["process"]
         main = row["name"] == MAIN or (pid is not None and row["tid"] == pid)
-        if pid is None and main and row["tid"] in processes:
+        if pid is None and row["tid"] in processes:
             pid = row["tid"]
         if pid is None and len(processes) == 1:
             (pid,) = processes

@@ -37,8 +37,20 @@ def headline(tables: Tables) -> str | None:
     row = max(judged, key=lambda one: (one["weight"] if len(units) == 1 else one["samples"], -one["rank"]))
     functions = functions_of(tables, row)
     said = shown(row, functions, about[row["rank"]])
-    ends = (clock.get(row["rank"]) or {}).get("ends_in_start")
-    return f"{said}; the profile ends before the trace begins" if ends else said
+    return said + _meets(clock.get(row["rank"]), about[row["rank"]])
+
+
+def _meets(clock: Row | None, about: Row) -> str:
+    """What to add to the sentence of a profile beside a trace where its samples are not of the time that the trace shows."""
+    if clock is None or not clock["beside"]:
+        return ""
+    if clock["ends_in_start"] or _int(clock["gap"]) > 0:
+        return "; the profile ends before the trace begins"
+    if _int(clock["gap"]) < 0:
+        return "; the profile begins after the trace ends"
+    return (
+        "" if clock["on_clock"] and about["timed"] else "; whether that was while the trace was recorded cannot be told"
+    )
 
 
 def functions_of(tables: Tables, thread: Row) -> list[dict[str, object]]:
@@ -110,7 +122,7 @@ def clock_words(about: Row, clock: Row | None, python: bool) -> str:
         )
     if about["timed"]:
         return (
-            "Its times count from its own start, on no clock that the trace has: whether the two overlap cannot be told, and "
+            "Its times are on a clock of its own, which the trace does not have: whether the two overlap cannot be told, and "
             "nothing of the idle time is put down to these samples. `--offset FILE=+1.5s` says what to add to its times; to record one "
             f"that needs none: {record}."
         )

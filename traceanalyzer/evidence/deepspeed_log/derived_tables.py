@@ -106,6 +106,10 @@ GROWTH = TableSpec(
         ns("phase_first", "its length in the first step, on a line of its own"),
         ns("phase_last", "and in the last one"),
         _flag("dominates", "true: it is the longest phase too"),
+        _flag(
+            "alike",
+            "true: forward and backward pass grow alike and the optimizer's step does not, as with longer sequences",
+        ),
         count(
             "visits",
             "by how many calls more a comms logger that sums up all earlier ones looks at in each step; null without such",
@@ -220,7 +224,12 @@ _LOG = (
     *("deepspeed_comms", "deepspeed_comm_calls", "deepspeed_profiles"),
 )
 DERIVED = (
-    Derived("deepspeed_series", f"{_HERE}.phases:series", ("deepspeed_times", "deepspeed_progress"), internal=True),
+    Derived(
+        "deepspeed_series",
+        f"{_HERE}.phases:series",
+        ("deepspeed_times", "deepspeed_progress", "deepspeed_settings"),
+        internal=True,
+    ),
     Derived(
         "deepspeed_phases",
         f"{_HERE}.phases:phases",

@@ -22,7 +22,7 @@ from traceanalyzer.vocabulary.levels import LOW, MEDIUM
 
 PRODUCER = "DeepSpeed log"
 _PROGRESS = re.compile(r"step=\d|SamplesPerSec=|iter time \(s\): |elapsed time per iteration|comm op: ")
-_SETTING = re.compile(r"DeepSpeed info: version=| ZeRO stage \d| \.{2,} |\"\w+\"\s*:")
+_SETTING = re.compile(r"DeepSpeed info: version=|CONFIG: micro_batches=| ZeRO stage \d| \.{2,} |\"\w+\"\s*:")
 _MOST_RANKS = 1 << 20
 
 

@@ -48,10 +48,13 @@ def headline(tables: Tables) -> str | None:
         if run["breakdown"]:
             return str(run["breakdown"])
     rates = {row["label"]: row["tflops"] for row in _table(tables, "rates") if row["tflops"]}
-    for label in (ONCE, BY_PROFILER, *rates):
+    told = "DeepSpeed's flops profiler gives one GPU {:.4g} TFLOPS in the step that it profiled"
+    for label, words in ((ONCE, f"{told}, each product counted once"), (BY_PROFILER, told)):
         if label in rates:
-            by = f" ({label})" if label.startswith("the") else f" {label}"
-            return f"A GPU computes at {rates[label]:.4g} TFLOPS{by}"
+            return words.format(rates[label])
+    if rates:
+        label, tflops = next(iter(rates.items()))
+        return f"One GPU computes at {tflops:.4g} TFLOPS ({label})"
     for run in _table(tables, "run"):
         if run["samples"]:
             return f"DeepSpeed's log gives {run['samples']:,.4g} samples a second (median), and no times of phases"

@@ -125,8 +125,13 @@ def _grid(rows: Sequence[Row], names: Mapping[Key, str]) -> Grid:
     return Grid(
         "Each GPU under load",
         columns,
-        [[names[row["rank"], row["device"]], *(row[name] for _, name in shown)] for row in rows],
+        [[names[row["rank"], row["device"]], *(_cell(row[name], unit) for (_, unit), name in shown)] for row in rows],
     )
+
+
+def _cell(value: Any, unit: Unit) -> Any:
+    """Clocks and power without the digits that nobody needs."""
+    return round(value) if unit == "count" and value is not None else value
 
 
 def _together(rows: Sequence[Row]) -> list[list[Row]]:

@@ -19,7 +19,7 @@ def advice(tables: Tables) -> Iterator[Setting]:
     def has(*names: str) -> bool:
         return all(launches[name].null_count < launches.num_rows for name in names)
 
-    if not has("compute", "memory"):
+    if not has("sm", "memory"):
         yield Setting(
             "throughputs of the multiprocessors and of memory",
             "ncu --section SpeedOfLight (or --set basic)",

@@ -30,7 +30,7 @@ _COLUMNS: tuple[tuple[tuple[str, Unit], str], ...] = (
     (("Exposed time", "ns"), "exposed"),
     (("Limiter", "text"), "limited_by"),
     (("Of peak", "share"), "used"),
-    (("Multiprocessors", "share"), "compute"),
+    (("Multiprocessors", "share"), "sm"),
     (("Memory", "share"), "memory"),
     (("Occupancy", "share"), "occupancy"),
     (("Largest of ncu's own rules", "text"), "rule"),

@@ -30,7 +30,7 @@ def _text(name: str, doc: str) -> Column:
 RANK = Column("rank", pa.int32(), None, "rank of the job, or the file's ordinal when the rank is unknown")
 COUNTERS = (
     Column("profiled_time", pa.float64(), "ns", "how long the kernel took under the profiler"),
-    _share("compute", "throughput of the multiprocessors (Compute (SM) Throughput)"),
+    _share("sm", "throughput of the multiprocessors (Compute (SM) Throughput)"),
     _share("memory", "throughput of the memory system (Memory Throughput)"),
     _share("dram", "throughput of device memory"),
     _share("l2", "throughput of the L2 cache"),

@@ -160,6 +160,9 @@ def _say(sink: Sink, found: Nodes) -> None:
         sink.health(NOT_ALL_READ, MEDIUM, message)
     if found.lost:
         sink.health(NOT_ALL_READ, LOW, "nodes of the execution trace are damaged, and left out", found.lost)
+    if found.more:
+        message = "the file holds several execution traces, one after the other: only the first is read"
+        sink.health(NOT_ALL_READ, MEDIUM, message)
     if found.mended:
         message = "numbers of the execution trace are no JSON (nan, inf), and count as absent"
         sink.health(NOT_ALL_READ, LOW, message, found.mended)

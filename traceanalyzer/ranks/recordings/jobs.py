@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from traceanalyzer.columns.frames import Key
+from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.recordings import job_health
 from traceanalyzer.ranks.recordings.recordings import (
@@ -67,16 +68,22 @@ def jobs(inputs: Sequence[Input], ledger: pa.Table, devices: pa.Table | None = N
 
 
 def _beside_others(inputs: Sequence[Input]) -> set[int]:
-    """Ordinals of evidence of a rank that a trace, or more evidence of another kind, is of too: several witnesses of one rank are no
-    ranks that are there twice, as two files of one kind are."""
+    """Ordinals of evidence of a rank that a trace, or other evidence, is of too: several witnesses of one rank are no ranks that are
+    there twice. Two files of one kind are, unless a rank may have several of that kind."""
     times = Counter(one.format for one in inputs)
     speaks: dict[int, tuple[bool, int, str]] = {}
     for one in inputs:
         if one.rank is not None:
             own = (one.witness is None, times[one.format], one.format)
             speaks[one.rank] = max(own, speaks.get(one.rank, own))
-    return {
-        one.ordinal
-        for one in inputs
-        if one.witness is not None and one.rank is not None and speaks[one.rank][2] != one.format
-    }
+    several = {kind.name for kind in kinds_of(EVIDENCE) if getattr(kind, "several", False)}
+    spoken: set[int] = set()
+    beside = set()
+    for one in inputs:
+        if one.witness is None or one.rank is None:
+            continue
+        if speaks[one.rank][2] != one.format or (one.format in several and one.rank in spoken):
+            beside.add(one.ordinal)
+        else:
+            spoken.add(one.rank)
+    return beside

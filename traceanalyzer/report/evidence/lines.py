@@ -74,7 +74,8 @@ def lines_chart(levels: Levels, id_: str) -> Chart | None:
     data += stretches_below(levels.spans, at, (bottom + BELOW * tall) / unit, (int(times[0]), int(times[-1])))
     tops = np.fmax.reduce(values, axis=0)
     data += marked_moments(levels.marks, at, times, np.nan_to_num(tops, nan=low), ABOVE * tall / unit, unit)
-    caption = f"From {write(low)} to {write(high)}{_counted(levels)}."
+    reach_words = f"At {write(low)}" if write(low) == write(high) else f"From {write(low)} to {write(high)}"
+    caption = f"{reach_words}{_counted(levels)}."
     if len(names) > len(far):
         caption += f" Of {format_count(len(names))} lines those {len(far)} that are furthest from the others are drawn."
     if len(times) > len(shown):
@@ -91,7 +92,7 @@ def lines_chart(levels: Levels, id_: str) -> Chart | None:
         hovermode="x unified",
         showlegend=True,
     )
-    return Chart(id_, levels.title, {None: View(caption, data, drawn)}, size="medium", wide=True)
+    return Chart(id_, levels.title, {None: View(caption, data, drawn)}, wide=True)
 
 
 def _counted(levels: Levels) -> str:

@@ -25,9 +25,9 @@ _NS = {
     "seconds": 10**9,
     "s": 10**9,
 }
-_OF_TIME = ("wall", "wall-time", "wall_time", "cpu", "cpu-time", "cpu_time", "on-cpu", "time", "process_cpu")
+_OF_TIME = ("wall", "wall-time", "cpu", "cpu-time", "on-cpu", "time", "process-cpu", "full-time")
 """What the values are called that tell how long a stack ran; of several the first."""
-_OF_COUNTS = ("samples", "sample", "wall-samples", "cpu-samples", "cpu_samples", "count", "")
+_OF_COUNTS = ("samples", "sample", "wall-samples", "cpu-samples", "count", "")
 _WHEN = ("end_timestamp_ns", "timestamp_ns", "timestamp", "time_ns", "timestamp_unix_nano", "timestamp_ms", "time")
 _TID = ("thread native id", "thread id", "thread_id", "tid", "native_thread_id", "thread.id", "os thread id")
 _NAME = ("thread name", "thread_name", "thread.name", "thread")
@@ -113,7 +113,7 @@ def read(source: Source, progress: Progress, rows: Rows) -> About:
 
 def _taken(source: Source, profile: _Profile) -> tuple[int, int | None]:
     """Which of a sample's values counts time, and how many ns its unit has; None for a number of samples."""
-    named = [(profile.text(kind), profile.text(unit)) for kind, unit in profile.types]
+    named = [(_plain(profile.text(kind)), _plain(profile.text(unit))) for kind, unit in profile.types]
     for name in _OF_TIME:
         for at, (kind, unit) in enumerate(named):
             if kind == name and unit in _NS:
@@ -122,8 +122,13 @@ def _taken(source: Source, profile: _Profile) -> tuple[int, int | None]:
         for at, (kind, unit) in enumerate(named):
             if kind == name and unit in ("count", "", "samples"):
                 return at, None
-    of = ", ".join(re.sub(r"[^\w ./-]", "?", kind)[:40] for kind, _ in named) or "nothing"
+    of = ", ".join(re.sub(r"[^\w ./-]", "?", profile.text(kind))[:40] for kind, _ in profile.types) or "nothing"
     raise InputError(f"{source.path}: a pprof profile of {of}, not of the CPU's time; record one of the CPU")
+
+
+def _plain(kind: str) -> str:
+    """ "Wall time" and "wall_time" as "wall-time", and a micro as u."""
+    return re.sub(r"[\s_]+", "-", kind.strip().lower().replace("\u00b5", "u").replace("\u03bc", "u"))
 
 
 class _Samples:

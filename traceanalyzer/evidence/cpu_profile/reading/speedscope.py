@@ -11,6 +11,7 @@ import numpy as np
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.cpu_profile.reading.content import SPEEDSCOPE, whole_json
+from traceanalyzer.evidence.cpu_profile.reading.folded import thread_number
 from traceanalyzer.evidence.cpu_profile.reading.frames import frame_of
 from traceanalyzer.evidence.cpu_profile.reading.rows import TOP, About, Rows
 from traceanalyzer.ingest.bytes.source import Source
@@ -25,9 +26,12 @@ _CHUNK = 8 << 20
 _NUMBERS = bytes.maketrans(b"[],\t\r\n", b"      ")
 _PLAIN = b"[],0123456789 \t\r\n"
 _THREAD = re.compile(
-    r"(?:process (?P<pid>\d+)\s*)?(?:\(?thread (?:\d+:)?(?P<tid>\d+)\)?\s*)?(?:\"(?P<quoted>.*)\"|(?P<name>.*?))\s*",
+    r"(?:process (?P<pid>\d+)\s*)?"
+    r"(?:\(?thread (?:\d+:)?(?P<tid>0x[0-9a-fA-F]{1,16}|\d+)\)?\s*)?(?:\"(?P<quoted>.*)\"|(?P<name>.*?))\s*",
     re.IGNORECASE | re.DOTALL,
 )
+
+_AUSTIN = re.compile(r".* for (?P<pid>\d+):(?:\d+:)?(?P<tid>[0-9a-fA-F]+)")
 
 
 class _Frame(msgspec.Struct):
@@ -107,9 +111,7 @@ class _Reading:
 
     def read(self, profile: _Profile) -> int | None:
         """Add its samples; its first moment in ns where it has times."""
-        found = _THREAD.fullmatch(_text(profile.name))
-        pid, tid, name = (found["pid"], found["tid"], found["quoted"] or found["name"]) if found else (None, None, None)
-        thread = self._rows.thread(int(pid) if pid else None, int(tid) if tid else None, name)
+        thread = self._rows.thread(*_thread(_text(profile.name)))
         start = self._ns(profile.startValue)
         if profile.type == "sampled":
             return self._sampled(profile, thread, start)
@@ -206,6 +208,18 @@ class _Reading:
         if at != node:
             self._about.skip("the end of a frame before those inside of it")
         return self._rows.around(at)
+
+
+def _thread(name: str) -> tuple[int | None, int | None, str | None]:
+    """Process, thread and name, as profilers write them into the name of a profile."""
+    if found := _AUSTIN.fullmatch(name):
+        pid = int(found["pid"])
+        return pid, thread_number(found["tid"], pid), None
+    if (found := _THREAD.fullmatch(name)) is None:
+        return None, None, None
+    tid = found["tid"]
+    number = int(tid, 16 if tid.startswith("0x") else 10) if tid else None
+    return int(found["pid"]) if found["pid"] else None, number, found["quoted"] or found["name"]
 
 
 def _lists(text: bytes) -> Iterator[tuple[Array, Array]]:

@@ -47,10 +47,10 @@ def faults(
 
 
 def scaled(value: float, unit: str = "") -> str:
-    """A number of operations or parameters with two decimals and a prefix of a thousand, as DeepSpeed prints it."""
+    """A number of operations or parameters rounded to two decimals and with a prefix of a thousand, as DeepSpeed prints it."""
     for size, prefix in ((1e12, "T"), (1e9, "B" if unit == "params" else "G"), (1e6, "M"), (1e3, "K")):
         if abs(value) >= size:
-            return f"{value / size:.2f} {prefix}"
+            return f"{round(value / size, 2):g} {prefix}"
     return f"{value:g}"
 
 

@@ -26,6 +26,8 @@ WARM_UP = 3
 MANY = 50
 """Waits for events in a step of a trace that no program makes of itself."""
 EVENT_WAITS = ("cudaEventSynchronize", "hipEventSynchronize")
+MORE, ALIKE = 1.1, 0.25
+"""A phase that is so many times as long has grown; two grow alike whose growth differs by less than this part."""
 Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
 
@@ -78,7 +80,13 @@ def _row(found: dict[str, Floats], run: Row) -> Row:
         "phase_first": round(parts[most].first),
         "phase_last": round(parts[most].last),
         "dominates": most == run["phase"],
+        "alike": _is_of_work(*(parts[name].last / max(parts[name].first, 1.0) for name in MAIN)),
     }
+
+
+def _is_of_work(forward: float, backward: float, optimizer: float) -> bool:
+    """Whether phases grow, to so many times their first length, as those of a step that has more to compute: the optimizer has not."""
+    return min(forward, backward) > MORE and abs(forward / backward - 1) < ALIKE and optimizer < MORE
 
 
 def calls_a_step(comms: pa.Table, steps: int) -> dict[str, float]:

@@ -26,6 +26,10 @@ LABELS = {
     "optimizer_gradients": "preparing gradients for the optimizer",
     "optimizer_allgather": "gathering updated parameters",
     "init_optimizer_state": "making the optimizer's state",
+    "fwd_moe": "mixtures of experts in the forward pass",
+    "1st_a2a": "sending tokens to their experts",
+    "2nd_a2a": "sending them back",
+    "top_k": "choosing experts",
     "batch_input": "loading the batch",
     "pipe_send_output": "sending activations to the next stage",
     "pipe_send_grad": "sending gradients to the previous stage",
@@ -50,13 +54,17 @@ def of_one_rank(times: pa.Table) -> pa.Table:
     return times if named["min"] == named["max"] else times.filter(pc.equal(times["log_rank"], named["min"]))
 
 
-def steps_a_line(times: pa.Table, progress: pa.Table) -> int:
+def steps_a_line(times: pa.Table, progress: pa.Table, settings: pa.Table) -> int:
     """How many steps a line of a step is the sum of: a pipeline's engine prints now and then what it counted since. 1 for others."""
     if not frames.equals(times, "group", PIPE).any():
         return 1
     told = np.unique(progress.filter(progress["iteration"].is_valid())["step"].drop_null().to_numpy())
     apart = np.diff(told)
-    return int(np.median(apart)) if len(apart) else 1
+    if len(apart):
+        return int(np.median(apart))
+    values = dict(zip(settings["name"].to_pylist(), settings["value"].to_pylist(), strict=True))
+    set_to = values.get("steps_per_print", "")
+    return int(set_to) if set_to.isdigit() and 0 < len(set_to) < 10 and int(set_to) else 1
 
 
 @dataclass(frozen=True)
@@ -76,10 +84,15 @@ class Series:
 NONE = Series({}, {}, np.zeros(0))
 
 
-def series(deepspeed_times: pa.Table, deepspeed_progress: pa.Table) -> dict[int, Series]:
+def series(deepspeed_times: pa.Table, deepspeed_progress: pa.Table, deepspeed_settings: pa.Table) -> dict[int, Series]:
     """By rank of the tables."""
-    own, progress = (dict(_by_rank(table)) for table in (deepspeed_times, deepspeed_progress))
-    return {rank: _series(table, progress.get(rank, deepspeed_progress[:0])) for rank, table in own.items()}
+    own, progress, settings = (
+        dict(_by_rank(table)) for table in (deepspeed_times, deepspeed_progress, deepspeed_settings)
+    )
+    none = deepspeed_progress[:0], deepspeed_settings[:0]
+    return {
+        rank: _series(table, progress.get(rank, none[0]), settings.get(rank, none[1])) for rank, table in own.items()
+    }
 
 
 def _by_rank(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
@@ -88,8 +101,8 @@ def _by_rank(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         yield rank, table if len(ranks) == 1 else table.filter(pc.equal(table["rank"], rank))
 
 
-def _series(times: pa.Table, progress: pa.Table) -> Series:
-    apart = steps_a_line(times, progress)
+def _series(times: pa.Table, progress: pa.Table, settings: pa.Table) -> Series:
+    apart = steps_a_line(times, progress, settings)
     times = of_one_rank(times).sort_by([("line", "ascending")])
     group, groups = frames.codes(times, "group")
     phase, phases_ = frames.codes(times, "phase")

@@ -71,14 +71,19 @@ def run(
                 **_breakdown(own),
                 "samples": float(np.median(speeds)) if len(speeds) else None,
                 "between": round(float(np.median(own.between))) if len(own.between) >= LEAST_BETWEEN else None,
-                "timers": bool(phases.num_rows) or told.get("wall_clock_breakdown") == "True",
-                "comms": bool(comms.num_rows or calls.num_rows) or told.get("comms_logger_enabled") == "True",
+                "timers": bool(phases.num_rows) or _is_on(told.get("wall_clock_breakdown")),
+                "comms": bool(comms.num_rows or calls.num_rows) or _is_on(told.get("comms_logger_enabled")),
                 "profiler": bool(profiles.num_rows),
                 "cumulative": cumulative,
                 "why_cumulative": why,
             }
         )
     return pa.Table.from_pylist(rows, RUN.schema)
+
+
+def _is_on(text: str | None) -> bool:
+    """Whether a setting is true, as Python or JSON prints it."""
+    return text is not None and text.lower() == "true"
 
 
 def _number(text: str | None) -> int | None:
@@ -113,7 +118,7 @@ def _stage(told: Mapping[str, str], phases: pa.Table, comms: pa.Table, modules: 
     """The ZeRO stage and what told it: the configuration, else what only one stage does."""
     if (stage := _number(told.get("zero_optimization_stage"))) is not None and stage <= 3:
         return stage, f"ZeRO-{stage} (its configuration says so)" if stage else "no ZeRO (its configuration says so)"
-    if told.get("zero_enabled") == "False":
+    if (told.get("zero_enabled") or "").lower() == "false":
         return 0, "no ZeRO (its configuration says so)"
     names = set(phases["phase"].to_pylist())
     ops = set(comms["op"].to_pylist())

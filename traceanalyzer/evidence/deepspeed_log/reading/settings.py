@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 _DOTTED = re.compile(r"\s(\w{3,60}) \.{2,40} (.{1,4000})$")
 _VERSION = re.compile(r"DeepSpeed info: version=([\w.+-]{1,40})")
+_PIPELINE = re.compile(r"CONFIG: micro_batches=(\d{1,9}) micro_batch_size=(\d{1,9})")
 _CREATING = re.compile(r"Creating \S{1,40} ZeRO stage (\d) optimizer")
 _STAGE = re.compile(r"(?:<?ZeroStageEnum\.)?(\w+)")
 _IN_CONFIG = re.compile(r"[\"' ]stage[\"']?\s*[=:]\s*(?:<ZeroStageEnum\.\w+: )?(\d)")
@@ -44,7 +45,10 @@ class Settings:
             self.values[name] = value
 
     def _told(self, line: str) -> Iterator[tuple[str, str]]:
-        if found := _VERSION.search(line):
+        if found := _PIPELINE.search(line):
+            yield "gradient_accumulation_steps", found[1]
+            yield "train_micro_batch_size_per_gpu", found[2]
+        elif found := _VERSION.search(line):
             yield "version", found[1]
         elif found := _CREATING.search(line):
             yield STAGE, found[1]

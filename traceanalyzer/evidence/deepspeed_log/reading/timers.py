@@ -11,7 +11,9 @@ from traceanalyzer.evidence.deepspeed_log.reading.quantities import NUMBER, mill
 from traceanalyzer.evidence.deepspeed_log.tables import MICRO, OPTIMIZER, OTHER, PIPE, STEP
 
 MARK = "time (ms) | "
-_NAME = re.compile(r"[A-Za-z][\w .()/-]{0,60}")
+_NAME = re.compile(r"\w[\w ./-]{0,60}")
+_OF_EXPERTS = re.compile(rf"(?:fwd|forward): {NUMBER} \(([^()]{{1,400}})\)\s*")
+"""What is printed of mixtures of experts beside the forward pass, which the line of the step has too."""
 _LONG = (("forward", "fwd"), ("backward", "bwd"))
 """Timers before DeepSpeed 0.10, and how they are called since."""
 _CALL = re.compile(
@@ -40,7 +42,8 @@ class Timers:
         """The timers of a line, as rows of `deepspeed_times` without the rank."""
         head, _, tail = line.partition(MARK)
         phases, times = [], []
-        for part in tail.split(" | "):
+        experts = _OF_EXPERTS.fullmatch(tail) if tail.endswith(")") else None
+        for part in experts[1].split(", ") if experts else tail.split(" | "):
             name, _, value = part.rpartition(":")
             phase, took = _phase(name), milliseconds(value)
             if took is None or phase is None:

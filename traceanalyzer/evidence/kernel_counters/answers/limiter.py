@@ -63,7 +63,7 @@ class Limit:
 
 def limit_of(profile: Profile) -> Limit:
     """The limit of one kernel with one grid and block."""
-    computing, memory = profile["compute"], profile["memory"]
+    computing, memory = profile["sm"], profile["memory"]
     if computing is None or memory is None:
         return _by_some(computing, memory, profile)
     used = max(computing, memory)

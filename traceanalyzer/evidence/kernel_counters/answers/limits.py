@@ -14,7 +14,7 @@ from traceanalyzer.evidence.kernel_counters.answers.matching import Match, Match
 from traceanalyzer.evidence.kernel_counters.derived_tables import KERNEL_LIMITS, LIMITED_KERNELS
 
 _KEPT = (
-    *("grid", "block", "blocks", "compute", "memory", "dram", "occupancy", "occupancy_limit", "dram_rate", "dram_peak"),
+    *("grid", "block", "blocks", "sm", "memory", "dram", "occupancy", "occupancy_limit", "dram_rate", "dram_peak"),
     *("flop_rate", "flop_peak", "flop_kind", "gpu_name", "rule", "estimate", "bottleneck"),
 )
 

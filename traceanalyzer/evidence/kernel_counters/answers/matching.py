@@ -31,8 +31,28 @@ _COMMON = frozenset(
         "cuda",
         "templates",
         "c10",
+        "ul",
     }
 )
+_NUMBER = re.compile(r"(?:\([\w ]+\))?(-?\d+)(?:u?l{0,2})>?")
+_PLACEHOLDER = re.compile(r"T\d+")
+_TYPES = frozenset(
+    {
+        "float",
+        "double",
+        "Half",
+        "BFloat16",
+        "half",
+        "__half",
+        "__nv_bfloat16",
+        "half_t",
+        "bfloat16_t",
+        "tfloat32_t",
+        "bool",
+    }
+)
+MOST = 0.7
+"""Of the words that a profile's name has among its template arguments, so many are in the trace's, which prints more."""
 SURE = 0.05
 """By so much more of its words a name must be like another than the next one, to be told from it."""
 
@@ -68,8 +88,8 @@ def kernel_matches(kernel_profiles: pa.Table, kernels: pa.Table) -> Matches:
             if gpu[0] != profile["rank"]:
                 continue
             alike = [group for group in by_function.get(profile["function"], ()) if _fits(profile, group)]
-            if alike:
-                found.of.setdefault(number, []).append(_match(gpu, profile, alike))
+            if alike and (match := _match(gpu, profile, alike)) is not None:
+                found.of.setdefault(number, []).append(match)
     return found
 
 
@@ -108,13 +128,45 @@ def _fits(profile: dict[str, object], group: _Group) -> bool:
     return block is None or group.block is None or block == group.block
 
 
-def _match(gpu: frames.Key, profile: dict[str, object], alike: list[_Group]) -> Match:
-    names = sorted({group.name for group in alike})
-    name = names[0] if len(names) == 1 else _likest(str(profile["name"]), names)
+def _match(gpu: frames.Key, profile: dict[str, object], alike: list[_Group]) -> Match | None:
+    known = str(profile["name"])
+    names = sorted({group.name for group in alike if _may_be(known, group.name)})
+    if not names:
+        return None
+    name = names[0] if len(names) == 1 else _likest(known, names)
     if name is None:
-        return Match(gpu, np.empty(0, np.int64), None, sum(len(group.rows) for group in alike))
+        return Match(gpu, np.empty(0, np.int64), None, sum(len(one.rows) for one in alike if one.name in names))
     rows = np.concatenate([group.rows for group in alike if group.name == name])
     return Match(gpu, np.sort(rows), name)
+
+
+def _may_be(name: str, other: str) -> bool:
+    """Whether two names of one function may be of one instance of its template: the numbers that its arguments begin with are the same,
+    the types too, and most of what else is named in them. A name without arguments may be any."""
+    if name == other or "<" not in name or "<" not in other:
+        return True
+    if _leading(name) != _leading(other):
+        return False
+    named, there = {word for word in _words(name) if not word.isdigit()} - _function_words(name), _words(other)
+    if not named & _TYPES <= there:
+        return False
+    return not named or len(named & there) >= MOST * len(named)
+
+
+def _leading(name: str) -> list[str]:
+    """The numbers that the first template arguments are."""
+    _, _, arguments = name.partition("<")
+    found = []
+    for argument in arguments.split(","):
+        number = _NUMBER.fullmatch(argument.strip())
+        if number is None:
+            break
+        found.append(number[1])
+    return found
+
+
+def _function_words(name: str) -> set[str]:
+    return set(_WORD.findall(name.partition("<")[0]))
 
 
 def _likest(name: str, names: list[str]) -> str | None:
@@ -136,4 +188,5 @@ def _likeness(one: str, other: str) -> float:
 @lru_cache(maxsize=8192)
 def _words(name: str) -> frozenset[str]:
     """Of template arguments: parameters are printed as T1 or as what they are."""
-    return frozenset(_WORD.findall(_PARAMETERS.sub("", name))) - _COMMON
+    words = frozenset(_WORD.findall(_PARAMETERS.sub("", name))) - _COMMON
+    return frozenset(word for word in words if not _PLACEHOLDER.fullmatch(word))

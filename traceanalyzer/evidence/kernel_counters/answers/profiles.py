@@ -24,6 +24,7 @@ _ESTIMATES = {
     "CPIStall": "stall_estimate",
 }
 _BOTTLENECK = "SOLBottleneck"
+_ACCESS = ("UncoalescedGlobalAccess", "UncoalescedSharedAccess", "SharedMemoryConflicts", "MemoryCacheAccessPattern")
 # What these estimate is not of what limits the kernel: a memory may be compressed or not, whoever waits for it.
 _BESIDES = ("MemoryL2Compression", "SOLFPRoofline", "WorkloadImbalance")
 
@@ -136,6 +137,9 @@ def _ruled(rules: list[dict[str, Any]]) -> dict[str, Any]:
             found["bottleneck"] = rule["message"]
     for name, column in _ESTIMATES.items():
         found[column] = max(_estimates(rules, name), default=None)
+    access = max(((estimate, name) for name in _ACCESS for estimate in _estimates(rules, name)), default=None)
+    if access is not None:
+        found["access_estimate"], found["access"] = access
     named = [
         rule
         for rule in rules

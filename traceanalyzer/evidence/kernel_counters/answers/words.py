@@ -41,6 +41,14 @@ LIMITERS = {
 """By limiter, for tables."""
 _RATES = ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "KB/s"), (1.0, "B/s"))
 _FLOPS = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"), (1.0, "FLOP/s"))
+MUCH = 0.2
+"""An estimate of less is one of several that ncu gives for most kernels."""
+_ACCESS = {
+    "UncoalescedGlobalAccess": "accesses to global memory are not coalesced",
+    "UncoalescedSharedAccess": "accesses to shared memory conflict",
+    "SharedMemoryConflicts": "accesses to shared memory conflict",
+    "MemoryCacheAccessPattern": "of each sector that moves, few bytes are used",
+}
 _STALLS = {
     "long_scoreboard": "results of L1TEX (memory)",
     "short_scoreboard": "results of shared memory or special functions",
@@ -98,7 +106,9 @@ def what(profile: Profile, limit: Limit, name: str) -> str:
     if told in PIPES or told == "pipe":
         return f"{kernel} is compute-bound: {_computing(profile, limit)}{_near(limit)}"
     if told == "balanced":
-        both = f"the multiprocessors at {percent(profile['compute'])} and memory at {percent(profile['memory'])} of their peaks"
+        both = (
+            f"the multiprocessors at {percent(profile['sm'])} and memory at {percent(profile['memory'])} of their peaks"
+        )
         if limit.at_least:
             both = f"both at {_used(limit)} of their peaks"
         return f"{kernel} is limited by computing and memory alike, {both}"
@@ -116,7 +126,16 @@ def _memory(profile: Profile, limit: Limit) -> str:
     mostly = "" if limit.near_roof else "mostly "
     moved = f" ({rate(profile['dram_rate'])})" if limit.limiter == "dram" and profile["dram_rate"] else ""
     advice = ": fuse it with its neighbours or move fewer bytes" if limit.near_roof else ""
+    advice = _access(profile) or advice
     return f"{mostly}{UNITS[limit.limiter]}-bound at {_used(limit)} of peak{moved}{advice}"
+
+
+def _access(profile: Profile) -> str:
+    """How memory is accessed, where Nsight Compute's rules estimate much of it."""
+    estimate = profile["access_estimate"]
+    if estimate is None or estimate < MUCH:
+        return ""
+    return f": {_ACCESS[profile['access']]} (ncu's rule {profile['access']} estimates {percent(estimate)})"
 
 
 def _near(limit: Limit) -> str:
@@ -179,13 +198,11 @@ def _contention(profile: Profile, limit: Limit) -> str:
 
 
 def _latency(profile: Profile, limit: Limit) -> str:
-    return f"latency-bound: {_all_low(profile)}{_waits_for(profile)}"
+    return f"latency-bound: {_all_low(profile)}{_waits_for(profile)}{_access(profile).replace(':', ';', 1)}"
 
 
 def _all_low(profile: Profile) -> str:
-    known = [
-        value for value in (profile["compute"], profile["memory"], profile["l2"], profile["dram"]) if value is not None
-    ]
+    known = [value for value in (profile["sm"], profile["memory"], profile["l2"], profile["dram"]) if value is not None]
     most = max(known, default=0.0) if profile["memory"] is not None else 1.0
     below = next((step for step in (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5) if most < step), 0.6)
     return f"SM, L2 and DRAM all stay below {percent(below)} of peak"

@@ -15,7 +15,7 @@ _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
 RAW: Mapping[str, tuple[str, ...]] = {
     "profiled_time": ("gpu__time_duration.sum", "gpu__time_duration.avg", "gpu__time_duration.max"),
-    "compute": ("sm__throughput" + _ELAPSED,),
+    "sm": ("sm__throughput" + _ELAPSED,),
     "memory": ("gpu__compute_memory_throughput" + _ELAPSED,),
     "dram": (
         "gpu__dram_throughput" + _ELAPSED,
@@ -49,7 +49,7 @@ RAW: Mapping[str, tuple[str, ...]] = {
     "waves": ("launch__waves_per_multiprocessor",),
     "sms": ("launch__sm_count", "device__attribute_multiprocessor_count"),
     "registers": ("launch__registers_per_thread",),
-    "spills": ("derived__local_spilling_requests", "smsp__inst_executed_op_local.sum"),
+    "spills": ("derived__local_spilling_requests",),
     "sm_clock": (
         "smsp__cycles_elapsed.avg.per_second",
         "gpc__cycles_elapsed.avg.per_second",
@@ -89,7 +89,7 @@ _SOL = "speed of light"
 _DETAILS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     # column, a part of the section's name, names
     ("profiled_time", "", ("Duration",)),
-    ("compute", _SOL, ("Compute (SM) Throughput", "Compute (SM) [%]", "SM [%]", "SOL SM")),
+    ("sm", _SOL, ("Compute (SM) Throughput", "Compute (SM) [%]", "SM [%]", "SOL SM")),
     ("memory", _SOL, ("Memory Throughput", "Memory [%]", "SOL Memory")),
     ("dram", _SOL, ("DRAM Throughput", "SOL DRAM", "SOL FB", "DRAM [%]")),
     ("l2", _SOL, ("L2 Cache Throughput", "SOL L2 Cache", "SOL L2", "L2 Cache [%]")),

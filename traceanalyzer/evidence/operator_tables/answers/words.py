@@ -12,6 +12,8 @@ Row = Mapping[str, Any]
 NO_OVERLAP = "sums do not tell what overlaps, so how long the {gpu} was idle could not be judged"
 NO_TIMES = "an execution trace holds no times; give the Kineto trace of the same run beside it"
 MUCH_WAITING = 0.2
+ROUNDED = 1.01
+"""Times are rounded; a part that is larger still than the whole contradicts it, and nothing is said of it."""
 _GPUS = ("CUDA", "XPU", "HIP", "MPS")
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -28,7 +30,7 @@ def headline(tables: Tables) -> str | None:
 def of_sums(row: Row) -> str:
     """A sentence without its stop on what takes the time of one profile."""
     gpu = gpu_word(row["device_name"])
-    host = row["host_total"] and format_duration(row["host_total"])
+    host = None if row["host_total"] is None else format_duration(row["host_total"])
     which = (
         f" of the first of {format_count(row['profiles'])} profiles"
         if row["profiles"] > 1 and row["profile"] == 0
@@ -40,7 +42,7 @@ def of_sums(row: Row) -> str:
         return f"Operators and calls{which} take {host} of the host; the table has no time of a GPU"
     device = format_duration(row["device_total"])
     first = f"Work on the {gpu}{which} takes {device}"
-    if row["top_name"]:
+    if row["top_name"] and row["top_time"] <= ROUNDED * row["device_total"]:
         share = format_share(row["top_time"] / row["device_total"])
         verb = "starts" if row["top_starts"] else "takes"
         first += f", of which {row['top_name']} {verb} most ({format_duration(row['top_time'])}, {share})"
@@ -50,7 +52,7 @@ def of_sums(row: Row) -> str:
 
 def _waiting(row: Row) -> str:
     """How much of the host's time are waits for the device, where that is much."""
-    share = (row["sync_time"] or 0) / row["host_total"]
+    share = (row["sync_time"] or 0) / max(row["host_total"], 1)
     return f", {format_share(share)} of that in {row['sync_name']}" if share >= MUCH_WAITING else ""
 
 

@@ -23,7 +23,8 @@ _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9}
 _SIZES = {unit: float(1 << 10 * power) for power, unit in enumerate(("b", "kb", "mb", "gb", "tb"))}
 _FLOPS = re.compile(r"total ([kmgtpe]?)flops")
 _THOUSANDS = {letter: 1000.0**power for power, letter in enumerate(("", "k", "m", "g", "t", "p", "e"))}
-_MOST = float(1 << 62)
+_MOST = float(1 << 53)
+"""More ns or bytes are a wrong number; sums of what is less stay in 64 bits."""
 _TIME = r"^(?P<number>-?[0-9]+(?:\.[0-9]+)?) ?(?P<unit>ns|us|µs|μs|ms|s)$"
 _SIZE = r"^(?P<number>-?[0-9]+(?:\.[0-9]+)?) ?(?P<unit>[bB]|[kmgtKMGT][bB])$"
 _STEP = "ProfilerStep"
@@ -65,7 +66,7 @@ def device_of(columns: Sequence[str]) -> str | None:
 
 def time_of(text: str) -> int | None:
     """A time as the totals below a table are written, in ns; None for anything else."""
-    found = re.fullmatch(r"(-?[0-9]{1,18}(?:\.[0-9]+)?) ?(ns|us|µs|μs|ms|s)", text)
+    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]+)?) ?(ns|us|µs|μs|ms|s)", text)
     return round(float(found[1]) * _TIMES[found[2]]) if found and float(found[1]) * _TIMES[found[2]] < _MOST else None
 
 
@@ -131,7 +132,7 @@ class _Cells:
 
 
 def _whole(texts: pa.Array) -> pa.Array:
-    good = pc.match_substring_regex(texts, r"^[0-9]{1,18}$")
+    good = pc.match_substring_regex(texts, r"^[0-9]{1,15}$")
     return pc.if_else(good, texts, None).cast(pa.int64())
 
 

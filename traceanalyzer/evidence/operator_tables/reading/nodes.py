@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import msgspec
@@ -62,7 +62,8 @@ class _Head(msgspec.Struct):
 
 @dataclass
 class Nodes:
-    """What was read. `lost` nodes could not be, `mended` numbers were no JSON, `cut` says that the end is missing."""
+    """What was read. `lost` nodes could not be, `mended` numbers were no JSON, `cut` says that the end is missing, `more` that another
+    execution trace follows, whose ids are others'."""
 
     schema: str
     pid: int | None
@@ -70,6 +71,7 @@ class Nodes:
     lost: int = 0
     mended: int = 0
     cut: bool = False
+    more: bool = False
 
 
 _document = msgspec.json.Decoder(_Document, strict=False)
@@ -77,6 +79,7 @@ _node = msgspec.json.Decoder(Node, strict=False)
 _BARE = re.compile(rb"(?<=[\[,:])(\s*)(?:-?(?:nan|NaN|inf|Infinity)|N/A)(?=\s*[\],}])")
 # Attributes of a node have a name and a type; a node has a name and an id, in either order.
 _STARTS = re.compile(rb'\{\s*(?:"id"\s*:\s*\d+\s*,\s*"name"|"name"\s*:\s*"(?:[^"\\]|\\.)*"\s*,\s*"id")\s*:')
+_BEGIN = re.compile(rb'\{\s*"schema"\s*:\s*"1\.')
 _SCHEMA = re.compile(rb'"schema"\s*:\s*"([^"]{1,64})"')
 _PID = re.compile(rb'"pid"\s*:\s*"?(\d{1,18})')
 
@@ -119,6 +122,8 @@ def _attempts(text: bytes) -> Iterator[tuple[int, bytes]]:
 def _pieces(text: bytes) -> Nodes:
     """Node by node: those that are damaged are lost, and what follows is not."""
     text, mended = _BARE.subn(rb"\1null", text)
+    another = next(islice(_BEGIN.finditer(text), 1, None), None)
+    text = text[: another.start()] if another else text
     schema, pid = _SCHEMA.search(text[:4096]), _PID.search(text[:4096])
     found = Nodes(schema[1].decode("utf-8", "replace") if schema else "", int(pid[1]) if pid else None, mended=mended)
     starts = [one.start() for one in _STARTS.finditer(text)]
@@ -128,6 +133,7 @@ def _pieces(text: bytes) -> Nodes:
             found.lost += 1
         else:
             found.nodes.append(node)
+    found.more = another is not None
     found.cut = re.search(rb"\]\s*,?\s*(?:\"finish_ts\"[^}]*)?\}\s*$", text[-256:]) is None
     return found
 
