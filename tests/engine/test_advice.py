@@ -14,8 +14,8 @@ from traceanalyzer.engine.rules.rule import Rule
 
 RULES = load_rules()
 OF_PYTHON = {rule.id for rule in RULES if rule.id.startswith("OPR")} | {"LCH002", "HST004"}
-OF_PYTHON |= {rule.id for rule in RULES if rule.source.startswith("snapshot_")}
-"""Rules that only operators of PyTorch, its memory snapshots, or Python itself, can make fire."""
+OF_PYTHON |= {rule.id for rule in RULES if rule.source.startswith(("snapshot_", "deepspeed_"))}
+"""Rules that only operators of PyTorch, its memory snapshots, DeepSpeed, or Python itself, can make fire."""
 PYTHON = re.compile(
     r"\bPython\b|NumPy|DataLoader|\bgc\.|torch|\.item\(\)|\.cpu\(\)|pip install|\bjax\b|\bJAX\b|\bjnp\b|model\(|\.py\b|DDP|FSDP|PyTorch"
 )

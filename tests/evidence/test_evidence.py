@@ -11,6 +11,7 @@ import pytest
 from tests.support.kineto import KinetoTrace
 from tests.support.strangers import START_NS, Program, install, kernel_table, power_log
 from traceanalyzer.evidence.placing import Whereabouts, contradiction, marks_shared, place, why_not
+from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +172,8 @@ def test_two_logs_are_compared(cli):
 
 def test_help_lists_the_kinds_that_are_installed(cli):
     said = " ".join(cli.run("doctor", "--help").stdout.split())
-    assert "Formats: kernel_csv, kineto, nsys; evidence beside traces: memory_snapshot, power_log." in said
+    kinds = ", ".join(sorted([*(kind.name for kind in kinds_of(EVIDENCE)), "power_log"]))
+    assert f"Formats: kernel_csv, kineto, nsys; evidence beside traces: {kinds}." in said
 
 
 def test_budgets_on_its_figures(cli):

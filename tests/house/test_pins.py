@@ -29,8 +29,9 @@ def test_what_the_package_needs_is_pinned(needed):
 
 
 def test_what_the_package_imports_is_declared():
-    extra = PROJECT["project"]["optional-dependencies"]["cluster"]
-    declared = {Requirement(needed).name for needed in [*PROJECT["project"]["dependencies"], *extra]}
+    optional = PROJECT["project"]["optional-dependencies"]
+    needed = [*PROJECT["project"]["dependencies"], *optional["cluster"], *optional["ncu"]]
+    declared = {Requirement(one).name for one in needed}
     names = {found for name in declared for found in (name, name.replace("-", "_"), name.partition(".")[0])}
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "traceanalyzer").rglob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
