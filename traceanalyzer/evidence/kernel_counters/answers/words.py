@@ -102,7 +102,7 @@ def what(profile: Profile, limit: Limit, name: str) -> str:
     if told in MEMORIES:
         return f"{kernel} is {_memory(profile, limit)}"
     if told == "tensor":
-        return f"{kernel} is tensor-core-bound at {_used(limit)} of peak{_work(profile)}{_near(limit)}"
+        return f"{kernel} is tensor-core-bound at {_used(limit)} of peak{_at_clock(profile)}{_work(profile)}{_near(limit)}"
     if told in PIPES or told == "pipe":
         return f"{kernel} is compute-bound: {_computing(profile, limit)}{_near(limit)}"
     if told == "balanced":
@@ -144,6 +144,11 @@ def _near(limit: Limit) -> str:
 
 def _work(profile: Profile) -> str:
     return f" ({flops(profile['flop_rate'])})" if profile["flop_rate"] else ""
+
+
+def _at_clock(profile: Profile) -> str:
+    """The clock that its peak is of, which is often below the one that a vendor's peak is stated at."""
+    return f" at its {profile['sm_clock'] / 1e9:.2f} GHz" if profile["sm_clock"] else ""
 
 
 def _computing(profile: Profile, limit: Limit) -> str:
