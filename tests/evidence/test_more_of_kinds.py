@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.evidence.test_evidence import Cli, rules, trace
+from tests.support.evidence_folder import assemble
 from tests.support.strangers import install, power_log
 from traceanalyzer.evidence.placing import Whereabouts, place, places
 
@@ -112,3 +113,18 @@ def test_what_it_shows_is_said_where_nothing_was_found(made):
     assert cli.result("trace.json", "power.log")["verdict"]["headline"].endswith(" The GPU drew what it may.")
     power_log(cli.folder / "power.log", "rank=0", watts=90)
     assert "what it may" not in cli.result("trace.json", "power.log")["verdict"]["headline"]
+
+
+def test_what_is_judged_alone_has_no_time_on_the_clock_of_a_trace(made):
+    cli = made("")
+    assemble(cli.folder / "run", "memory_snapshot")
+    found = cli.result("run")
+    (memory,) = (one for one in found["evidence"] if one["kind"] == "memory_snapshot")
+    (growth,) = (one for one in found["findings"] if one["rule"] == "MEM005")
+    assert memory["placed_by"] is None and growth["evidence"]
+    assert {(one["start_ns"], one["end_ns"]) for one in growth["evidence"]} == {(0, 0)}
+    code, _, err = cli.told("export", "run", "--format", "perfetto", "-o", "both.json")
+    assert code == 0 and "MEM005" not in (cli.folder / "both.json").read_text(), err
+    (snapshot,) = (cli.folder / "run").glob("*.snapshot.*")
+    (growth,) = (one for one in cli.result(snapshot)["findings"] if one["rule"] == "MEM005")
+    assert all(one["end_ns"] for one in growth["evidence"])

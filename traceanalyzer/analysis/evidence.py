@@ -29,7 +29,7 @@ from traceanalyzer.model.trace import EPOCH_NS, Input
 from traceanalyzer.result.captures.capture import Value
 from traceanalyzer.result.document import EvidenceInfo, Finding
 from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
-from traceanalyzer.vocabulary.levels import LOW
+from traceanalyzer.vocabulary.levels import INFO
 from traceanalyzer.workers import map_parts
 
 _TIMED = ("gpu_ops", "api_calls", "host_ranges")
@@ -177,7 +177,7 @@ def _health(notes: Sequence[tuple[str, str]]) -> pa.Table:
     rows = [
         {
             "code": RANKS_IN_DOUBT,
-            "severity": LOW,
+            "severity": INFO,
             "message": f"{path}: could not be told whose it is, so it is judged alone: {note}",
             "count": 1,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -140,7 +140,7 @@ def job_result(
         devices=[_device(ranks, *row) for row in _by_gpu(ledger, join.shared)],
         recordings=_recordings(ranks, tables),
         steps=_steps(ranks, tables.table("step_ledger"), ledger, unprofiled),
-        findings=[_with_job_ranks(ranks, _in_words_of(traits, recorded, finding)) for finding in findings],
+        findings=[_with_job_ranks(ranks, _in_words_of(traits, recorded, finding), aside) for finding in findings],
         rules=_in_order(outcomes, rules, settings),
         settings=settings,
         job=job_of(tables, join, ranks),
@@ -293,8 +293,9 @@ def _in_words_of(traits: frozenset[str], recorded: frozenset[str], finding: Find
     return replace(finding, recommend=fitting(finding.recommend, traits, recorded))
 
 
-def _with_job_ranks(ranks: dict[int, int | None], finding: Finding) -> Finding:
-    """The engine knows the tables' ranks; the result shows the job's, or null."""
+def _with_job_ranks(ranks: dict[int, int | None], finding: Finding, aside: Collection[int]) -> Finding:
+    """The engine knows the tables' ranks; the result shows the job's, or null. What files tell that are `aside`, judged alone though
+    there are traces, has no time on the clock of any of these."""
 
     def job(rank: int | None) -> int | None:
         return None if rank is None else ranks[rank]
@@ -302,5 +303,8 @@ def _with_job_ranks(ranks: dict[int, int | None], finding: Finding) -> Finding:
     return replace(
         finding,
         scope=Scope(job(finding.scope.rank), finding.scope.device),
-        evidence=[Evidence(job(e.rank), e.device, e.start_ns, e.end_ns, e.label) for e in finding.evidence],
+        evidence=[
+            Evidence(job(e.rank), e.device, *((0, 0) if e.rank in aside else (e.start_ns, e.end_ns)), e.label)
+            for e in finding.evidence
+        ],
     )

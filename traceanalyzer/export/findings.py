@@ -22,7 +22,7 @@ def write_findings(result: Result, zero_of: Callable[[Evidence], int | None], nu
     process = numbers.process(PROCESS)
     for rule in dict.fromkeys(finding.rule for finding in result.findings):
         own = [finding for finding in result.findings if finding.rule == rule]
-        every = [(finding, one, zero_of(one)) for finding in own for one in finding.evidence]
+        every = [(finding, one, zero_of(one)) for finding in own for one in finding.evidence if one.has_time]
         items = [(finding, one, zero) for finding, one, zero in every if zero is not None]
         starts = np.array([one.start_ns - zero for _, one, zero in items], np.int64)
         ends = np.maximum(np.array([one.end_ns - zero for _, one, zero in items], np.int64), starts)

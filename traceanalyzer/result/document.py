@@ -227,11 +227,17 @@ class Saving:
 
 @dataclass(frozen=True)
 class Evidence:
+    """One piece of evidence of a finding. From 0 to 0 is one that has no time on the clock of a trace."""
+
     rank: int | None
     device: int | None
     start_ns: int
     end_ns: int
     label: str
+
+    @property
+    def has_time(self) -> bool:
+        return self.start_ns != 0 or self.end_ns != 0
 
 
 @dataclass(frozen=True)

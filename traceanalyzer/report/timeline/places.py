@@ -38,7 +38,9 @@ class Places:
         self._spans = rank_spans(groups)
 
     def find(self, evidence: Evidence) -> Place | None:
-        """None when no lanes show that GPU, or when it cannot be told which of them do."""
+        """None when it has no time, when no lanes show that GPU, or when it cannot be told which of them do."""
+        if not evidence.has_time:
+            return None
         fits = [
             number
             for number, group in enumerate(self._groups)

@@ -102,7 +102,9 @@ def what(profile: Profile, limit: Limit, name: str) -> str:
     if told in MEMORIES:
         return f"{kernel} is {_memory(profile, limit)}"
     if told == "tensor":
-        return f"{kernel} is tensor-core-bound at {_used(limit)} of peak{_at_clock(profile)}{_work(profile)}{_near(limit)}"
+        return (
+            f"{kernel} is tensor-core-bound at {_used(limit)} of peak{_at_clock(profile)}{_work(profile)}{_near(limit)}"
+        )
     if told in PIPES or told == "pipe":
         return f"{kernel} is compute-bound: {_computing(profile, limit)}{_near(limit)}"
     if told == "balanced":
