@@ -40,6 +40,7 @@ from traceanalyzer.ingest.formats.kineto.text import splitter
 from traceanalyzer.ingest.rows import external_sort
 from traceanalyzer.ingest.rows.order import KEYS, key_columns
 from traceanalyzer.ingest.storing import ingest_to_store
+from traceanalyzer.model.schema import EVENT_TABLES
 
 GENERATED = {"every kind": json.dumps({**AROUND, "traceEvents": every_kind()}).encode()} | {
     f"random {seed}": random_run(seed).text().encode() for seed in range(6)
@@ -235,7 +236,7 @@ def with_ids(trace: ta.Trace, pid: Callable[[int], int], tid: Callable[[int], in
 
     tables = {}
     for name, table in trace.tables.items():
-        known = {"process": pid, "pid": pid, "thread": tid}
+        known = {"process": pid, "pid": pid, "thread": tid} if name in EVENT_TABLES else {}
         columns = {c: renamed(table, c, of) for c, of in known.items() if c in table.column_names}
         tables[name] = pa.table({c: columns.get(c, table[c]) for c in table.column_names}, schema=table.schema)
     tables["threads"] = tables["threads"].sort_by([("process", "ascending"), ("thread", "ascending")])
