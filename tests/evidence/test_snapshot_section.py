@@ -32,7 +32,7 @@ def analysis(*paths: Path, config: Config | None = None) -> Analysis:
 
 
 def section_of(found: Analysis) -> Section:
-    (section,) = found.sections
+    (section,) = (one for one in found.sections if one.name.startswith("memory"))
     return section
 
 
