@@ -4,7 +4,31 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from traceanalyzer.model.schema import Column
+from traceanalyzer.model.schema import NAME, Column
+
+
+def text(name: str, doc: str) -> Column:
+    return Column(name, NAME, None, doc)
+
+
+def flag(name: str, doc: str) -> Column:
+    return Column(name, pa.bool_(), None, doc)
+
+
+def share(name: str, doc: str) -> Column:
+    return Column(name, pa.float64(), "share", doc)
+
+
+def number(name: str, doc: str) -> Column:
+    return Column(name, pa.float64(), None, doc)
+
+
+def whole(name: str, doc: str) -> Column:
+    return Column(name, pa.int64(), None, doc)
+
+
+def size(name: str, doc: str) -> Column:
+    return Column(name, pa.int64(), "bytes", doc)
 
 
 def ns(name: str, doc: str) -> Column:

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from traceanalyzer.derive.columns import RANK, count, ns
+from traceanalyzer.derive.columns import RANK, count, flag, ns, number, share, text
 from traceanalyzer.model.derived import Derived, Needs
-from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.model.schema import Column, TableSpec
 
 _HERE = "traceanalyzer.evidence.deepspeed_log.answers"
 _NO_TIMERS = Needs("deepspeed_times", "no log with DeepSpeed's timers was given")
 _NO_COMMS = "no log with a summary of DeepSpeed's comms logger was given"
 _NO_PROFILE = Needs("deepspeed_profiles", "no report of DeepSpeed's flops profiler was given")
-
-
-def _text(name: str, doc: str) -> Column:
-    return Column(name, NAME, None, doc)
-
-
-def _flag(name: str, doc: str) -> Column:
-    return Column(name, pa.bool_(), None, doc)
-
-
-def _share(name: str, doc: str) -> Column:
-    return Column(name, pa.float64(), "share", doc)
-
-
-def _real(name: str, doc: str) -> Column:
-    return Column(name, pa.float64(), None, doc)
 
 
 PHASES = TableSpec(
@@ -36,15 +20,15 @@ PHASES = TableSpec(
     (
         RANK,
         count("order", "0-based place: as DeepSpeed prints them"),
-        _text("group", "which timers are printed together: step, micro, optimizer, pipe or other"),
-        _text("phase", "the timer, as DeepSpeed calls it"),
-        _text("label", "what it times, in words"),
+        text("group", "which timers are printed together: step, micro, optimizer, pipe or other"),
+        text("phase", "the timer, as DeepSpeed calls it"),
+        text("label", "what it times, in words"),
         count("samples", "lines"),
         ns("median", "median of one step (of one micro-batch in the group micro)"),
         ns("tenth", "a tenth of the lines have less"),
         ns("nine_tenths", "a tenth have more"),
-        _share("share", "median, as a share of the median of all of a step; null outside of the group step"),
-        _flag("part", "true: its time is in that of another timer too"),
+        share("share", "median, as a share of the median of all of a step; null outside of the group step"),
+        flag("part", "true: its time is in that of another timer too"),
     ),
 )
 
@@ -65,28 +49,28 @@ RUN = TableSpec(
     "what DeepSpeed's log tells of a run as a whole",
     (
         RANK,
-        _text("version", "of DeepSpeed; null when the log does not say"),
+        text("version", "of DeepSpeed; null when the log does not say"),
         Column("stage", pa.int64(), None, "ZeRO stage, 0 for none; null when not told for certain"),
-        _text("zero", "the stage in words, and what told it"),
+        text("zero", "the stage in words, and what told it"),
         count("world_size", "ranks; null when not told"),
         count("accumulation", "micro-batches of a step; null when not told"),
         count("batch", "samples of a micro-batch on one GPU; null when not told"),
         count("steps", "steps that have timers"),
         ns("total", "median of a step: forward, backward and the optimizer's step; null without"),
-        _text("phase", "the timer that most of it goes to"),
-        _text("label", "that in words"),
+        text("phase", "the timer that most of it goes to"),
+        text("label", "that in words"),
         ns("most", "median of that one"),
-        _real("samples", "median of the samples a second that it prints; null without"),
+        number("samples", "median of the samples a second that it prints; null without"),
         ns("between", "median time from one line of a step to the next; null where lines have no time"),
-        _flag("timers", "true: wall_clock_breakdown was on"),
-        _flag("comms", "true: the comms logger was on"),
-        _flag("profiler", "true: the flops profiler reported"),
-        _flag(
+        flag("timers", "true: wall_clock_breakdown was on"),
+        flag("comms", "true: the comms logger was on"),
+        flag("profiler", "true: the flops profiler reported"),
+        flag(
             "cumulative",
             "true: each latency of the comms logger holds those of all earlier calls; false: it does not; null: not told",
         ),
-        _text("why_cumulative", "what tells that"),
-        _text("breakdown", "where a step goes, as a sentence without its stop; null without timers"),
+        text("why_cumulative", "what tells that"),
+        text("breakdown", "where a step goes, as a sentence without its stop; null without timers"),
     ),
 )
 
@@ -99,14 +83,14 @@ GROWTH = TableSpec(
         ns("total", "median of a step"),
         ns("first", "length of the first step, on a robust line through all"),
         ns("last", "length of the last one on it"),
-        _share("chance", "probability of so clear a trend among steps in no order"),
-        _flag("steady", "true: both halves of the run rise"),
-        _text("label", "the phase that grows most, in words"),
+        share("chance", "probability of so clear a trend among steps in no order"),
+        flag("steady", "true: both halves of the run rise"),
+        text("label", "the phase that grows most, in words"),
         ns("median", "median of it"),
         ns("phase_first", "its length in the first step, on a line of its own"),
         ns("phase_last", "and in the last one"),
-        _flag("dominates", "true: it is the longest phase too"),
-        _flag(
+        flag("dominates", "true: it is the longest phase too"),
+        flag(
             "alike",
             "true: forward and backward pass grow alike and the optimizer's step does not, as with longer sequences",
         ),
@@ -115,7 +99,7 @@ GROWTH = TableSpec(
             "by how many calls more a comms logger that sums up all earlier ones looks at in each step; null without such",
         ),
         ns("visit", "by how much a step gets longer for each of these; null without"),
-        _text("seen", "what the trace beside shows of that; null without"),
+        text("seen", "what the trace beside shows of that; null without"),
     ),
 )
 
@@ -124,19 +108,19 @@ INSTRUMENTS = TableSpec(
     "what DeepSpeed's own measuring does to a run",
     (
         RANK,
-        _flag("timers", "true: wall_clock_breakdown was on"),
-        _flag("comms", "true: the comms logger was on, which waits for the GPU after each collective"),
-        _flag("profiler", "true: the flops profiler was on, which waits for the GPU around each module of one step"),
+        flag("timers", "true: wall_clock_breakdown was on"),
+        flag("comms", "true: the comms logger was on, which waits for the GPU after each collective"),
+        flag("profiler", "true: the flops profiler was on, which waits for the GPU around each module of one step"),
         count("collectives", "collectives of a step that the comms logger waits for; null when not told"),
         ns("step", "median of a step by the timers, else in the trace; null without"),
-        _text("breakdown", "where a step goes, as in deepspeed_run"),
+        text("breakdown", "where a step goes, as in deepspeed_run"),
         count("waits", "calls a step, in the trace beside, by which the host waits for the GPU; null without a trace"),
         ns("waiting", "time of a step that they take on the host; null without a trace"),
         count("looks", "of these, waits for single events, which cost a call each"),
         ns("traced_step", "median step in the trace beside; null without"),
-        _share("busy", "share of a step in the trace in which the GPU is busy; null without"),
+        share("busy", "share of a step in the trace in which the GPU is busy; null without"),
         ns("compute", "of a step in the trace, in which the GPU computes; null without"),
-        _text("words", "what that comes to, as a sentence without its stop"),
+        text("words", "what that comes to, as a sentence without its stop"),
     ),
 )
 
@@ -146,12 +130,12 @@ FAULTS = TableSpec(
     (
         RANK,
         count("order", "0-based place"),
-        _text("fault", "clock, shard, twice, micro-batch, cumulative or contradicted"),
-        _text("figure", "the figure"),
-        _text("said", "what DeepSpeed says"),
-        _text("right", "what is right, as far as that can be told; null otherwise"),
-        _text("words", "that as a sentence without its stop"),
-        _text("why", "what makes it so, as a sentence without its stop"),
+        text("fault", "clock, shard, twice, micro-batch, cumulative or contradicted"),
+        text("figure", "the figure"),
+        text("said", "what DeepSpeed says"),
+        text("right", "what is right, as far as that can be told; null otherwise"),
+        text("words", "that as a sentence without its stop"),
+        text("why", "what makes it so, as a sentence without its stop"),
     ),
 )
 
@@ -161,11 +145,11 @@ RATES = TableSpec(
     (
         RANK,
         count("order", "0-based place"),
-        _text("label", "what is divided by what"),
-        _real("flops", "floating-point operations; null where only the rate is told"),
+        text("label", "what is divided by what"),
+        number("flops", "floating-point operations; null where only the rate is told"),
         ns("time", "by which they are divided; null where only the rate is told"),
-        _real("tflops", "TFLOPS"),
-        _text("meaning", "what to take it for"),
+        number("tflops", "TFLOPS"),
+        text("meaning", "what to take it for"),
     ),
 )
 
@@ -175,18 +159,18 @@ COLLECTIVES = TableSpec(
     (
         RANK,
         count("order", "0-based place: what steps do first, then by total"),
-        _text("op", "operation"),
+        text("op", "operation"),
         Column("bytes", pa.int64(), "bytes", "size of a message"),
         count("calls", "calls"),
         ns("average", "mean latency that it says"),
         ns("total", "latency of all calls that it says"),
         ns("straggler", "of it waiting for late ranks, by its straggler column; null without"),
-        _flag("inside", "true: it is of steps, and not of the start of a run"),
-        _flag("summed", "true: each latency holds those of all earlier calls"),
+        flag("inside", "true: it is of steps, and not of the start of a run"),
+        flag("summed", "true: each latency holds those of all earlier calls"),
         count("traced", "kernels in the trace beside of that operation and size; null where none is told apart"),
         ns("traced_median", "median of them"),
         ns("traced_most", "longest of them"),
-        _text("meaning", "what to take the latency for"),
+        text("meaning", "what to take the latency for"),
     ),
 )
 
@@ -198,10 +182,10 @@ MODULE_COSTS = TableSpec(
         count("order", "0-based place in the tree"),
         Column("parent", pa.int64(), None, "order of its parent; null for the root"),
         count("depth", "0 for the root"),
-        _text("path", "names from the root's child on; empty for the root"),
-        _text("class", "its class"),
+        text("path", "names from the root's child on; empty for the root"),
+        text("class", "its class"),
         count("repeat", "modules that one line stands for"),
-        _real("seconds", "its latency as it is printed"),
+        number("seconds", "its latency as it is printed"),
         count("params", "parameters that are printed"),
         count(
             "shaped",
@@ -209,13 +193,13 @@ MODULE_COSTS = TableSpec(
         ),
         count("macs", "multiply-accumulate operations of a forward pass that are printed"),
         count("once", "the same with what is counted twice counted once"),
-        _real(
+        number(
             "flops",
             "floating-point operations: its rate times its latency; null without, and where the latency cannot be",
         ),
         ns("latency", "of its forward pass; null where it cannot be"),
-        _flag("twice", "true: its matrix product is counted twice"),
-        _flag("sharded", "true: it has fewer parameters than its shape"),
+        flag("twice", "true: its matrix product is counted twice"),
+        flag("sharded", "true: it has fewer parameters than its shape"),
     ),
 )
 

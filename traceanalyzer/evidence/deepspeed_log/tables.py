@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.derive.columns import ns, number, text
+from traceanalyzer.model.schema import Column, TableSpec
 from traceanalyzer.units import Unit
 
 
@@ -16,23 +17,11 @@ def _whole(name: str, doc: str, unit: Unit | None = "count") -> Column:
     return Column(name, pa.int64(), unit, doc)
 
 
-def _ns(name: str, doc: str) -> Column:
-    return Column(name, pa.int64(), "ns", doc)
-
-
-def _real(name: str, doc: str) -> Column:
-    return Column(name, pa.float64(), None, doc)
-
-
-def _text(name: str, doc: str) -> Column:
-    return Column(name, NAME, None, doc)
-
-
 def _line() -> tuple[Column, ...]:
     return (
         _whole("line", "0-based line of the file"),
         Column("log_rank", pa.int32(), None, "rank that the line says it is of; null when it says none"),
-        _ns("logged", "when it was logged, on the log's own clock, whose zone is not known; null without a time"),
+        ns("logged", "when it was logged, on the log's own clock, whose zone is not known; null without a time"),
     )
 
 
@@ -45,10 +34,10 @@ TIMES = TableSpec(
     (
         _rank(),
         *_line(),
-        _text("group", "which timers are printed together: step, micro, optimizer, pipe or other"),
+        text("group", "which timers are printed together: step, micro, optimizer, pipe or other"),
         _whole("sample", "0-based number of the line among those of its group and rank"),
-        _text("phase", "the timer, in the names of DeepSpeed 0.10 and later: fwd, bwd, step, ..."),
-        _ns("duration", "what it counted"),
+        text("phase", "the timer, in the names of DeepSpeed 0.10 and later: fwd, bwd, step, ..."),
+        ns("duration", "what it counted"),
     ),
 )
 
@@ -60,16 +49,16 @@ PROGRESS = TableSpec(
         *_line(),
         _whole("step", "step of the optimizer that it is about"),
         _whole("skipped", "steps skipped so far; null when it does not say"),
-        _real("samples_per_second", "samples a second, of the last step where it says that; null without"),
-        _ns("iteration", "length of an iteration; null when it does not say"),
-        _real("tflops", "TFLOPS of a GPU, as the training program works them out; null without"),
+        number("samples_per_second", "samples a second, of the last step where it says that; null without"),
+        ns("iteration", "length of an iteration; null when it does not say"),
+        number("tflops", "TFLOPS of a GPU, as the training program works them out; null without"),
     ),
 )
 
 SETTINGS = TableSpec(
     "deepspeed_settings",
     "one setting that the log tells",
-    (_rank(), _text("name", "its name in DeepSpeed's configuration"), _text("value", "its value")),
+    (_rank(), text("name", "its name in DeepSpeed's configuration"), text("value", "its value")),
 )
 
 COMMS = TableSpec(
@@ -78,15 +67,15 @@ COMMS = TableSpec(
     (
         _rank(),
         _whole("summary", "0-based number of the summary in the file"),
-        _text("op", "operation, as torch.distributed calls it"),
+        text("op", "operation, as torch.distributed calls it"),
         Column("bytes", pa.int64(), "bytes", "size of the message, as the rounded figure gives it"),
         _whole("calls", "calls"),
-        _ns("total", "latency of all of them"),
-        _ns("average", "mean latency without the tenth at either end"),
-        _real("throughput", "tput_avg in Gbit/s"),
-        _real("bus_bandwidth", "busbw_avg in Gbit/s"),
-        _ns("transfer", "with the straggler column: latency on the rank that waits least; null without"),
-        _ns(
+        ns("total", "latency of all of them"),
+        ns("average", "mean latency without the tenth at either end"),
+        number("throughput", "tput_avg in Gbit/s"),
+        number("bus_bandwidth", "busbw_avg in Gbit/s"),
+        ns("transfer", "with the straggler column: latency on the rank that waits least; null without"),
+        ns(
             "straggler",
             "with the straggler column: latency beyond that, as this rank waits for late ones; null without",
         ),
@@ -99,9 +88,9 @@ CALLS = TableSpec(
     (
         _rank(),
         *_line(),
-        _text("op", "operation, as torch.distributed calls it"),
+        text("op", "operation, as torch.distributed calls it"),
         Column("bytes", pa.int64(), "bytes", "size of the message, as the rounded figure gives it"),
-        _ns("duration", "the latency that it says"),
+        ns("duration", "the latency that it says"),
     ),
 )
 
@@ -118,15 +107,15 @@ PROFILES = TableSpec(
         _whole("batch", "samples of a micro-batch on one GPU"),
         _whole("params", "parameters that it counts on one GPU"),
         _whole("macs", "multiply-accumulate operations of a forward pass on one GPU"),
-        _real("flops", "floating-point operations of a forward pass on one GPU"),
-        _ns("fwd", "latency of the forward pass"),
-        _ns("bwd", "latency of the backward pass"),
-        _ns("step", "latency of the optimizer's step"),
-        _ns("iteration", "their sum"),
-        _real("fwd_rate", "FLOPS of the forward pass"),
-        _real("rate", "FLOPS of all of it"),
-        _real("passes", "forward passes that one iteration counts as, 3 without recomputation"),
-        _real("samples_per_second", "samples a second"),
+        number("flops", "floating-point operations of a forward pass on one GPU"),
+        ns("fwd", "latency of the forward pass"),
+        ns("bwd", "latency of the backward pass"),
+        ns("step", "latency of the optimizer's step"),
+        ns("iteration", "their sum"),
+        number("fwd_rate", "FLOPS of the forward pass"),
+        number("rate", "FLOPS of all of it"),
+        number("passes", "forward passes that one iteration counts as, 3 without recomputation"),
+        number("samples_per_second", "samples a second"),
         Column("engine", pa.bool_(), None, "DeepSpeed's engine wrote it, which does so on rank 0 alone"),
     ),
 )
@@ -140,16 +129,16 @@ MODULES = TableSpec(
         _whole("order", "0-based place in the tree, parents before children"),
         _whole("parent", "order of the parent; null for the root", None),
         _whole("depth", "0 for the root"),
-        _text("name", "its name in its parent; that of its class for the root"),
-        _text("path", "names from the root's child on, joined by dots; empty for the root"),
-        _text("class", "its class"),
+        text("name", "its name in its parent; that of its class for the root"),
+        text("path", "names from the root's child on, joined by dots; empty for the root"),
+        text("class", "its class"),
         _whole("repeat", "modules that one line stands for"),
         _whole("params", "parameters"),
         _whole("macs", "multiply-accumulate operations of a forward pass"),
-        _ns("latency", "time of its forward pass on the host, with the GPU waited for at both ends; null without"),
-        _real("latency_seconds", "the same in seconds, as it is printed"),
-        _real("rate", "FLOPS"),
-        _text("shape", "what PyTorch prints of the module itself: in_features=..., ..."),
+        ns("latency", "time of its forward pass on the host, with the GPU waited for at both ends; null without"),
+        number("latency_seconds", "the same in seconds, as it is printed"),
+        number("rate", "FLOPS"),
+        text("shape", "what PyTorch prints of the module itself: in_features=..., ..."),
     ),
 )
 

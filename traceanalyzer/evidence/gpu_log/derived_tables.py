@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
+from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, flag, ns, number, share, size, text
 from traceanalyzer.model.derived import Derived, Needs
-from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.model.schema import Column, TableSpec
 
 _HERE = "traceanalyzer.evidence.gpu_log.answers"
 _JUDGED = "judged_gpus"
-
-
-def _share(name: str, doc: str) -> Column:
-    return Column(name, pa.float64(), "share", doc)
-
-
-def _number(name: str, doc: str) -> Column:
-    return Column(name, pa.float64(), None, doc)
-
-
-def _text(name: str, doc: str) -> Column:
-    return Column(name, NAME, None, doc)
-
-
-def _flag(name: str, doc: str) -> Column:
-    return Column(name, pa.bool_(), None, doc)
-
-
-def _bytes(name: str, doc: str) -> Column:
-    return Column(name, pa.int64(), "bytes", doc)
 
 
 GPU_LOAD = TableSpec(
@@ -40,57 +20,55 @@ GPU_LOAD = TableSpec(
         DEVICE,
         *SPAN,
         Column("gpu", pa.int32(), None, "its index in its machine, as the log counts; null when not recorded"),
-        _text("model", "marketing name; null when not recorded"),
-        _text("log", "name of the log that is judged"),
-        _text("tool", "what wrote that"),
-        _text(
-            "others", "names of other logs of the same GPU, of which only what that one lacks is taken; null without"
-        ),
-        _text("told_by", "what told which GPU of the log it is; null for a log that is beside no trace"),
-        _text("unjudged", "why nothing can be judged; null where it can"),
-        _flag("beside", "true: beside a trace"),
-        _flag("on_clock", "true: on the clock of the rank's trace"),
-        _flag("timed", "false: the log has no times"),
-        _flag("unused", "true: never under load, while other GPUs of the same log were"),
-        _flag("reasons_known", "true: the log says why clocks are below the highest"),
-        _flag("clocks_known", "true: the log says the clock of the multiprocessors"),
+        text("model", "marketing name; null when not recorded"),
+        text("log", "name of the log that is judged"),
+        text("tool", "what wrote that"),
+        text("others", "names of other logs of the same GPU, of which only what that one lacks is taken; null without"),
+        text("told_by", "what told which GPU of the log it is; null for a log that is beside no trace"),
+        text("unjudged", "why nothing can be judged; null where it can"),
+        flag("beside", "true: beside a trace"),
+        flag("on_clock", "true: on the clock of the rank's trace"),
+        flag("timed", "false: the log has no times"),
+        flag("unused", "true: never under load, while other GPUs of the same log were"),
+        flag("reasons_known", "true: the log says why clocks are below the highest"),
+        flag("clocks_known", "true: the log says the clock of the multiprocessors"),
         count("samples", "samples of this GPU"),
         count(
             "load_samples", "of these, those under load that are judged: kernels ran in a tenth of their time or more"
         ),
         count("trace_samples", "of these, those within the trace's window of this GPU; null where clocks do not meet"),
         ns("interval", "usual time from one sample to the next"),
-        _share("utilization", "time in which kernels ran, the mean over the load with its pauses"),
-        _share("utilization_middle", "the same, the median"),
-        _share("utilization_whole", "the same over the whole log, the mean"),
-        _bytes("memory_used", "most memory in use meanwhile"),
-        _bytes("memory_total", "memory of the device; null when not recorded"),
-        _share("memory_share", "one of the other"),
-        _number("temperature", "median temperature under load in degrees Celsius"),
-        _number("temperature_most", "highest temperature under load"),
-        _number("power", "median power under load in W"),
-        _number("power_limit", "limit of power in W"),
-        _number("power_limit_default", "limit that the GPU has unless another is set, in W"),
-        _number("clock", "median clock of the multiprocessors under load in MHz"),
-        _number("clock_least", "lowest of these"),
-        _number(
+        share("utilization", "time in which kernels ran, the mean over the load with its pauses"),
+        share("utilization_middle", "the same, the median"),
+        share("utilization_whole", "the same over the whole log, the mean"),
+        size("memory_used", "most memory in use meanwhile"),
+        size("memory_total", "memory of the device; null when not recorded"),
+        share("memory_share", "one of the other"),
+        number("temperature", "median temperature under load in degrees Celsius"),
+        number("temperature_most", "highest temperature under load"),
+        number("power", "median power under load in W"),
+        number("power_limit", "limit of power in W"),
+        number("power_limit_default", "limit that the GPU has unless another is set, in W"),
+        number("clock", "median clock of the multiprocessors under load in MHz"),
+        number("clock_least", "lowest of these"),
+        number(
             "clock_max", "the highest that this clock can be or, where the log does not say, that it was in the log"
         ),
-        _flag("clock_max_told", "true: the log says the highest clock"),
-        _share("clock_share", "median clock, of the highest"),
-        _share(
+        flag("clock_max_told", "true: the log says the highest clock"),
+        share("clock_share", "median clock, of the highest"),
+        share(
             "by_power",
             "samples under load in which the software power cap holds clocks down (0x4); null without reasons",
         ),
-        _share("by_heat", "the same of thermal slowdown (0x20 of the driver, 0x40 of the hardware)"),
-        _share("by_brake", "the same of the power brake of the hardware (0x80), which the power supply asks for"),
-        _share("by_slowdown", "the same of a slowdown of the hardware that says no more (0x8)"),
-        _share("by_setting", "the same of clocks that are set (0x2, 0x100) or kept alike on several GPUs (0x10)"),
-        _share("by_nothing", "samples under load in which nothing holds clocks down"),
-        _share("faults", "samples under load with heat, the power brake or another slowdown of the hardware"),
-        _number("fault_clock", "median clock in these, in MHz"),
-        _number("fault_temperature", "highest temperature in these"),
-        _share("faster", "how much less time work that is bound by the clock would take at the highest clock"),
+        share("by_heat", "the same of thermal slowdown (0x20 of the driver, 0x40 of the hardware)"),
+        share("by_brake", "the same of the power brake of the hardware (0x80), which the power supply asks for"),
+        share("by_slowdown", "the same of a slowdown of the hardware that says no more (0x8)"),
+        share("by_setting", "the same of clocks that are set (0x2, 0x100) or kept alike on several GPUs (0x10)"),
+        share("by_nothing", "samples under load in which nothing holds clocks down"),
+        share("faults", "samples under load with heat, the power brake or another slowdown of the hardware"),
+        number("fault_clock", "median clock in these, in MHz"),
+        number("fault_temperature", "highest temperature in these"),
+        share("faster", "how much less time work that is bound by the clock would take at the highest clock"),
         ns("step", "time of a step of the trace; null without steps, or on another clock"),
         ns(
             "step_saving",
@@ -99,36 +77,36 @@ GPU_LOAD = TableSpec(
         Column(
             "processes", pa.int64(), "count", "most processes on the GPU at once under load; null when not recorded"
         ),
-        _share("several", "samples under load with two processes or more"),
+        share("several", "samples under load with two processes or more"),
         count("process_samples", "samples under load that say how many processes there are"),
         count("ours", "processes of the trace on this GPU; null for a log that is beside no trace"),
         count(
             "foreign_judged", "samples before which nothing of the trace ran on the GPU for as long as use is a mean of"
         ),
         count("foreign_samples", "of these, samples with a use of a fifth or more"),
-        _share("foreign_use", "mean use in these"),
+        share("foreign_use", "mean use in these"),
         count(
             "slow_kernels",
             "kernels that take five times the median of their like or more, and half a millisecond longer",
         ),
         ns("slow_time", "what these take longer in all"),
-        _number("slow_ratio", "how many times as long, the median of these"),
+        number("slow_ratio", "how many times as long, the median of these"),
         count("link_samples", "samples under load that say how the PCIe link runs"),
-        _number("link_gen", "generation of PCIe under load, the median"),
-        _number("link_gen_max", "the highest it can be or, where the log does not say, that it was in the log"),
-        _flag("link_gen_told", "true: the log says the highest"),
-        _share("link_gen_below", "samples under load in which it is below that"),
-        _number("link_width", "lanes of PCIe under load, the median"),
-        _number("link_width_max", "the most there can be or, where the log does not say, that there were"),
-        _flag("link_width_told", "true: the log says the most"),
-        _share("link_width_below", "samples under load in which there are fewer"),
-        _text("said_processes", "how many processes use it, in words before the name of the GPU"),
-        _text("said_power", "how the power cap holds clocks down, in words after the name of the GPU"),
-        _text("said_fault", "how heat or the hardware does"),
-        _text("said_other", "how low clocks are, where neither power nor heat holds them down"),
-        _text("said_cost", "what that may cost, as a sentence"),
-        _text("said_link", "how the link runs, in words after the name of the GPU"),
-        _text("said_load", "how the GPU did under load, in words after its name"),
+        number("link_gen", "generation of PCIe under load, the median"),
+        number("link_gen_max", "the highest it can be or, where the log does not say, that it was in the log"),
+        flag("link_gen_told", "true: the log says the highest"),
+        share("link_gen_below", "samples under load in which it is below that"),
+        number("link_width", "lanes of PCIe under load, the median"),
+        number("link_width_max", "the most there can be or, where the log does not say, that there were"),
+        flag("link_width_told", "true: the log says the most"),
+        share("link_width_below", "samples under load in which there are fewer"),
+        text("said_processes", "how many processes use it, in words before the name of the GPU"),
+        text("said_power", "how the power cap holds clocks down, in words after the name of the GPU"),
+        text("said_fault", "how heat or the hardware does"),
+        text("said_other", "how low clocks are, where neither power nor heat holds them down"),
+        text("said_cost", "what that may cost, as a sentence"),
+        text("said_link", "how the link runs, in words after the name of the GPU"),
+        text("said_load", "how the GPU did under load, in words after its name"),
     ),
 )
 
@@ -139,13 +117,13 @@ LINES = TableSpec(
         RANK,
         DEVICE,
         ns("time_ns", "when it was sampled"),
-        _number("sm_clock", "clock of the multiprocessors in MHz"),
-        _number("mem_clock", "clock of the memory in MHz"),
-        _number("power", "power in W"),
-        _number("power_limit", "limit of power in W"),
-        _number("temperature", "temperature in degrees Celsius"),
-        _share("utilization", "time before in which kernels ran"),
-        _bytes("memory_used", "memory in use"),
+        number("sm_clock", "clock of the multiprocessors in MHz"),
+        number("mem_clock", "clock of the memory in MHz"),
+        number("power", "power in W"),
+        number("power_limit", "limit of power in W"),
+        number("temperature", "temperature in degrees Celsius"),
+        share("utilization", "time before in which kernels ran"),
+        size("memory_used", "memory in use"),
     ),
 )
 

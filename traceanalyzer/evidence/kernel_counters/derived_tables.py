@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, count, ns
+from traceanalyzer.derive.columns import DEVICE, PROCESS, RANK, SPAN, STREAM, count, ns, share, text
 from traceanalyzer.evidence.kernel_counters.tables import COUNTERS, WORDS
 from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.schema import NAME, Column, TableSpec
@@ -12,29 +12,21 @@ from traceanalyzer.model.schema import NAME, Column, TableSpec
 _HERE = "traceanalyzer.evidence.kernel_counters.answers"
 
 
-def _share(name: str, doc: str) -> Column:
-    return Column(name, pa.float64(), "share", doc)
-
-
-def _text(name: str, doc: str) -> Column:
-    return Column(name, NAME, None, doc)
-
-
 _LIMIT = (
-    _text("name", "kernel name: the trace's where it was matched, else as Nsight Compute prints it"),
-    _text(
+    text("name", "kernel name: the trace's where it was matched, else as Nsight Compute prints it"),
+    text(
         "limiter",
         "what limits it: dram, l2 or l1 (bandwidth of memory), tensor, fp32, fp64, fp16 or pipe (computing), balanced (both), grid "
         "(too few blocks), tail (a partial last wave), occupancy, contention (warps wait for the same addresses), latency, or unknown",
     ),
-    _text("what", "the same as a sentence about the kernel, with its figures"),
-    _share(
+    text("what", "the same as a sentence about the kernel, with its figures"),
+    share(
         "used", "of the resource that limits it, or, where none does, of that which is used most: how much of its peak"
     ),
     Column("near_roof", pa.bool_(), None, "that is 80% or more"),
-    _share("gain", "of its time, what removing the limit would be expected to save"),
-    _share("least_gain", "the least of it"),
-    _share("most_gain", "the most of it: what is left of the resource that is used most"),
+    share("gain", "of its time, what removing the limit would be expected to save"),
+    share("least_gain", "the least of it"),
+    share("most_gain", "the most of it: what is left of the resource that is used most"),
 )
 
 KERNEL_PROFILES = TableSpec(
@@ -44,28 +36,28 @@ KERNEL_PROFILES = TableSpec(
     (
         RANK,
         DEVICE,
-        _text("name", "kernel name as printed"),
-        _text("function", "its function"),
-        _text("grid", "its grid, such as 2 × 66; null when not printed"),
-        _text("block", "its block"),
+        text("name", "kernel name as printed"),
+        text("function", "its function"),
+        text("grid", "its grid, such as 2 × 66; null when not printed"),
+        text("block", "its block"),
         count("blocks", "blocks of its grid; null when not printed"),
         count("threads", "threads of a block"),
         count("launches", "launches that were profiled"),
         Column("compute_capability", pa.float64(), None, "of the GPU, such as 9.0"),
         *COUNTERS,
         *WORDS,
-        _text(
+        text(
             "rule",
             "of Nsight Compute's own rules, the one with the largest estimate for the kernel as a whole; else its bottleneck",
         ),
-        _text("rule_says", "what it says"),
-        _share("estimate", "speedup that it estimates; null without"),
-        _text("bottleneck", "what its rule SOLBottleneck says; null when not on the pages"),
-        _text("access", "of its rules about how memory is accessed, the one with the largest estimate; null without"),
-        _share("access_estimate", "speedup that this estimates"),
-        _share("tail_estimate", "speedup that its rule LaunchConfiguration estimates"),
-        _share("occupancy_estimate", "that of TheoreticalOccupancy"),
-        _share("stall_estimate", "that of CPIStall"),
+        text("rule_says", "what it says"),
+        share("estimate", "speedup that it estimates; null without"),
+        text("bottleneck", "what its rule SOLBottleneck says; null when not on the pages"),
+        text("access", "of its rules about how memory is accessed, the one with the largest estimate; null without"),
+        share("access_estimate", "speedup that this estimates"),
+        share("tail_estimate", "speedup that its rule LaunchConfiguration estimates"),
+        share("occupancy_estimate", "that of TheoreticalOccupancy"),
+        share("stall_estimate", "that of CPIStall"),
     ),
 )
 
@@ -76,34 +68,34 @@ KERNEL_LIMITS = TableSpec(
         RANK,
         DEVICE,
         *_LIMIT,
-        _text("grid", "its grid, such as 2 × 66; null when not printed"),
-        _text("block", "its block"),
+        text("grid", "its grid, such as 2 × 66; null when not printed"),
+        text("block", "its block"),
         count("blocks", "blocks of its grid"),
         count("profiled", "launches that were profiled"),
         count("matched", "launches of the trace that these stand for; null without a trace, 0 where it holds none"),
         ns("time", "sum of their durations in the trace"),
         ns("exposed", "of it, time in which no other kernel ran on the GPU"),
-        _share("share", "that over the exposed time of all compute kernels of the GPU"),
+        share("share", "that over the exposed time of all compute kernels of the GPU"),
         Column(
             "weight",
             pa.float64(),
             None,
             "exposed time in ns; without a trace that under the profiler, which tells kernels apart and no more",
         ),
-        _share("sm", "throughput of the multiprocessors, of peak"),
-        _share("memory", "throughput of the memory system, of peak"),
-        _share("dram", "throughput of device memory, of peak"),
-        _share("occupancy", "achieved occupancy"),
-        _share("occupancy_limit", "theoretical occupancy"),
+        share("sm", "throughput of the multiprocessors, of peak"),
+        share("memory", "throughput of the memory system, of peak"),
+        share("dram", "throughput of device memory, of peak"),
+        share("occupancy", "achieved occupancy"),
+        share("occupancy_limit", "theoretical occupancy"),
         Column("dram_rate", pa.float64(), None, "bytes a second from and to device memory"),
         Column("dram_peak", pa.float64(), None, "the most of it"),
         Column("flop_rate", pa.float64(), None, "floating-point operations a second"),
         Column("flop_peak", pa.float64(), None, "the most of it"),
-        _text("flop_kind", "what they are: FP32, FP64, FP16 or tensor"),
-        _text("gpu_name", "name of the GPU that was profiled"),
-        _text("rule", "Nsight Compute's own rule that estimates most"),
-        _share("estimate", "speedup that it estimates; null without"),
-        _text("bottleneck", "what its rule SOLBottleneck says"),
+        text("flop_kind", "what they are: FP32, FP64, FP16 or tensor"),
+        text("gpu_name", "name of the GPU that was profiled"),
+        text("rule", "Nsight Compute's own rule that estimates most"),
+        share("estimate", "speedup that it estimates; null without"),
+        text("bottleneck", "what its rule SOLBottleneck says"),
         count(
             "shared",
             "launches of the trace of the same function, grid and block that are of several kernels, so that none is matched",
@@ -124,11 +116,11 @@ LIMITED_KERNELS = TableSpec(
         ns("alone", "time in which no other kernel ran on the GPU"),
         Column("weight", pa.float64(), None, "that in ns; without a trace the time under the profiler"),
         Column("traced", pa.bool_(), None, "whether it is a launch of a trace"),
-        _text(
+        text(
             "occupancy_by",
             "what limits the occupancy: registers, shared memory, block size, ...; null when not printed",
         ),
-        _text("waits", "what warps wait for, as a sentence; null where unknown or of no matter"),
+        text("waits", "what warps wait for, as a sentence; null where unknown or of no matter"),
         Column("contended_by", NAME, None, "what they contend for: atomics or host; null when not counted"),
     ),
 )

@@ -6,38 +6,22 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
+from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, flag, ns, share, size, text
 from traceanalyzer.derive.ledger.tables import GAP_SAMPLE, GAPS
 from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.needs import NO_GPU_WORK, NO_MEMORY
-from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.model.schema import Column, TableSpec
 
 _HERE = "traceanalyzer.evidence.memory_snapshot.answers"
 _HISTORIES = "memory_histories"
 
 
-def _bytes(name: str, doc: str) -> Column:
-    return Column(name, pa.int64(), "bytes", doc)
-
-
-def _share(name: str, doc: str) -> Column:
-    return Column(name, pa.float64(), "share", doc)
-
-
-def _text(name: str, doc: str) -> Column:
-    return Column(name, NAME, None, doc)
-
-
-def _flag(name: str, doc: str) -> Column:
-    return Column(name, pa.bool_(), None, doc)
-
-
-PLACE = _text("place", "innermost line of the user's own code that asked for it, or why none is known")
-WHAT = _text(
+PLACE = text("place", "innermost line of the user's own code that asked for it, or why none is known")
+WHAT = text(
     "what", "parameters, optimizer state, activations or backward, where the stack makes it plain; null elsewhere"
 )
-METHOD = _text("method", "how its steps were found: annotation, trace or repetition; null without any")
+METHOD = text("method", "how its steps were found: annotation, trace or repetition; null without any")
 
 SNAPSHOT_MEMORY = TableSpec(
     "snapshot_memory",
@@ -49,26 +33,26 @@ SNAPSHOT_MEMORY = TableSpec(
         METHOD,
         count("steps", "steps in the recorded history"),
         ns("step_time", "median length of these on the host; null without any"),
-        _bytes("peak_allocated", "most that was in use in the recorded history"),
-        _bytes("steady", "in use between steps, the median of those after the first; null without steps"),
-        _bytes("allocated", "in use at the snapshot"),
-        _bytes("peak_reserved", "most that was taken from the driver"),
-        _bytes("reserved", "taken from the driver at the snapshot"),
-        _bytes("capacity", "memory of the device; null when not recorded"),
-        _bytes(
+        size("peak_allocated", "most that was in use in the recorded history"),
+        size("steady", "in use between steps, the median of those after the first; null without steps"),
+        size("allocated", "in use at the snapshot"),
+        size("peak_reserved", "most that was taken from the driver"),
+        size("reserved", "taken from the driver at the snapshot"),
+        size("capacity", "memory of the device; null when not recorded"),
+        size(
             "growth",
             "by how much more is in use after each step than after the one before, the median; null without steps",
         ),
-        _flag("rising", "true: more is in use after every step"),
-        _flag("flat", "true: as much is in use after each step but the first, within a hundredth of the peak"),
-        _flag("growing", "true: each step takes more from the driver, though the level between steps is flat"),
-        _flag("recorded", "true: a history was recorded; without one the peak is what is in use at the snapshot"),
-        _flag("whole", "true: the recorded history has the beginning of the program"),
-        _flag("placed", "true: stacks were recorded"),
-        _bytes("optimizer", "optimizer state in use between steps"),
-        _bytes("parameters", "parameters in use between steps"),
-        _text("lead", "what is to be said of it: the first words of a sentence, before the name of the GPU"),
-        _text("rest", "and the words after it"),
+        flag("rising", "true: more is in use after every step"),
+        flag("flat", "true: as much is in use after each step but the first, within a hundredth of the peak"),
+        flag("growing", "true: each step takes more from the driver, though the level between steps is flat"),
+        flag("recorded", "true: a history was recorded; without one the peak is what is in use at the snapshot"),
+        flag("whole", "true: the recorded history has the beginning of the program"),
+        flag("placed", "true: stacks were recorded"),
+        size("optimizer", "optimizer state in use between steps"),
+        size("parameters", "parameters in use between steps"),
+        text("lead", "what is to be said of it: the first words of a sentence, before the name of the GPU"),
+        text("rest", "and the words after it"),
     ),
 )
 
@@ -82,13 +66,13 @@ SNAPSHOT_OWNERS = TableSpec(
         count("order", "0-based place by bytes at the peak"),
         PLACE,
         WHAT,
-        _bytes("peak_bytes", "in use at the peak"),
+        size("peak_bytes", "in use at the peak"),
         count("peak_blocks", "blocks of it"),
-        _share("share", "of all that is in use at the peak"),
-        _bytes("steady_bytes", "in use between steps, at the end of the last one; null without steps"),
-        _bytes("end_bytes", "in use at the snapshot"),
+        share("share", "of all that is in use at the peak"),
+        size("steady_bytes", "in use between steps, at the end of the last one; null without steps"),
+        size("end_bytes", "in use at the snapshot"),
         count("end_blocks", "blocks of it"),
-        _text(
+        text(
             "alike",
             "of what has no Python frame: whose blocks in use at the peak are exactly as large as most of it; null for none",
         ),
@@ -103,19 +87,19 @@ SNAPSHOT_MOMENTS = TableSpec(
         DEVICE,
         *SPAN,
         count("order", "0-based place by bytes"),
-        _bytes("peak", "most that was in use"),
-        _bytes("steady", "in use between steps; null without steps"),
+        size("peak", "most that was in use"),
+        size("steady", "in use between steps; null without steps"),
         ns("step_time", "median length of a step; null without any"),
-        _text("places", "where they were allocated"),
+        text("places", "where they were allocated"),
         count("blocks", "blocks"),
-        _bytes("size", "of one of them"),
-        _bytes("bytes", "of all of them"),
+        size("size", "of one of them"),
+        size("bytes", "of all of them"),
         count("unplaced", "of these blocks, those without a Python frame"),
-        _text("doubled", "whose block is exactly half as large and was there first, as of a cast to twice the width"),
-        _bytes("half", "its size"),
-        _text("twice", "the same in words"),
-        _flag("loss", "true: one was allocated in a loss"),
-        _flag("gather", "true: one was allocated to gather from other ranks"),
+        text("doubled", "whose block is exactly half as large and was there first, as of a cast to twice the width"),
+        size("half", "its size"),
+        text("twice", "the same in words"),
+        flag("loss", "true: one was allocated in a loss"),
+        flag("gather", "true: one was allocated to gather from other ranks"),
     ),
 )
 
@@ -126,25 +110,25 @@ SNAPSHOT_OOMS = TableSpec(
         RANK,
         DEVICE,
         *SPAN,
-        _bytes("asked", "what was asked for"),
+        size("asked", "what was asked for"),
         PLACE,
-        _bytes("device_free", "what the driver said was free; null when not recorded"),
-        _bytes("allocated", "in use then"),
-        _bytes("reserved", "taken from the driver then"),
-        _bytes("unused", "reserved but not in use"),
-        _bytes("largest_free", "largest piece of that; null when not known"),
-        _flag(
+        size("device_free", "what the driver said was free; null when not recorded"),
+        size("allocated", "in use then"),
+        size("reserved", "taken from the driver then"),
+        size("unused", "reserved but not in use"),
+        size("largest_free", "largest piece of that; null when not known"),
+        flag(
             "fragmented",
             "true: what was reserved but not in use, together with what the driver had, was as much as was asked for",
         ),
-        _text("free", "what was left, in words"),
-        _text("owner", "who held most then"),
-        _bytes("owner_bytes", "how much that was"),
-        _bytes("given_back", "what the allocator gave back to the driver just before it failed"),
-        _flag("limited", "true: the driver had as much free as was asked for, so that something else set a limit"),
-        _flag("ended", "true: nothing was allocated after it"),
-        _text("fit", "whether it would have fitted without fragmentation, as a sentence"),
-        _flag("last", "true: none came after it"),
+        text("free", "what was left, in words"),
+        text("owner", "who held most then"),
+        size("owner_bytes", "how much that was"),
+        size("given_back", "what the allocator gave back to the driver just before it failed"),
+        flag("limited", "true: the driver had as much free as was asked for, so that something else set a limit"),
+        flag("ended", "true: nothing was allocated after it"),
+        text("fit", "whether it would have fitted without fragmentation, as a sentence"),
+        flag("last", "true: none came after it"),
         count("times", "such requests in a row, with nothing allocated between them; the row tells of the last"),
     ),
 )
@@ -162,12 +146,12 @@ SNAPSHOT_TRAFFIC = TableSpec(
         count("settled_freed", "of those, the ones that gave memory back; null likewise"),
         count("settled_steps", "steps after the first; null without any"),
         count("busy_steps", "of these steps those with such a call"),
-        _bytes("bytes", "got from the driver in all"),
+        size("bytes", "got from the driver in all"),
         ns(
             "idle",
             "idle time of the GPU spent on memory, in parts most of which such a call takes; null without a trace of it",
         ),
-        _text("waits", "that of all places together, in words; null where there is none"),
+        text("waits", "that of all places together, in words; null where there is none"),
     ),
 )
 
@@ -179,9 +163,9 @@ SNAPSHOT_LEVELS = TableSpec(
         DEVICE,
         count("series", "0-based number of the owner, the largest at the peak first"),
         ns("time_ns", "the moment"),
-        _text("label", "the owner; the last are all others together"),
-        _bytes("bytes", "in use from then on"),
-        _bytes("reserved", "taken from the driver then, by all"),
+        text("label", "the owner; the last are all others together"),
+        size("bytes", "in use from then on"),
+        size("reserved", "taken from the driver then, by all"),
     ),
 )
 
@@ -192,8 +176,8 @@ SNAPSHOT_LANES = TableSpec(
         RANK,
         DEVICE,
         ns("time_ns", "the moment"),
-        _bytes("allocated", "in use from then on"),
-        _bytes("reserved", "taken from the driver from then on"),
+        size("allocated", "in use from then on"),
+        size("reserved", "taken from the driver from then on"),
     ),
 )
 
@@ -210,7 +194,7 @@ SNAPSHOT_PATHS = TableSpec(
         RANK,
         DEVICE,
         Column("path", pa.list_(pa.string()), None, "frames from the outermost to the innermost"),
-        _bytes("bytes", "in use at the peak"),
+        size("bytes", "in use at the peak"),
         count("blocks", "blocks of it"),
     ),
 )
@@ -220,19 +204,17 @@ DEVICE_MEMORY = TableSpec(
     "the memory of one GPU as a snapshot or else the trace tells it; the span is the moment when most of it was in use",
     (
         *MEMORY_STATS.columns,
-        _flag("snapshot", "true: as a memory snapshot tells it"),
-        _bytes("whole_segments", "of a snapshot: at its end, reserved segments of which nothing is in use"),
-        _bytes("pieces", "of a snapshot: at its end, unused pieces of segments that are in use"),
-        _bytes("largest_free", "of a snapshot: largest unused piece at its end"),
-        _bytes(
-            "private", "of a snapshot: unused at its end in private pools, as of CUDA graphs; not counted as unused"
-        ),
-        _bytes("grows", "of a snapshot: how much more each step takes from the driver, though the level is flat"),
+        flag("snapshot", "true: as a memory snapshot tells it"),
+        size("whole_segments", "of a snapshot: at its end, reserved segments of which nothing is in use"),
+        size("pieces", "of a snapshot: at its end, unused pieces of segments that are in use"),
+        size("largest_free", "of a snapshot: largest unused piece at its end"),
+        size("private", "of a snapshot: unused at its end in private pools, as of CUDA graphs; not counted as unused"),
+        size("grows", "of a snapshot: how much more each step takes from the driver, though the level is flat"),
         count("grown_steps", "in so many steps in a row"),
-        _flag("expandable", "of a snapshot: whether expandable segments were in use"),
-        _text("place", "of a snapshot: whose allocations took most from the driver after the first step"),
-        _text("lies", "of a snapshot: where unused memory lies, in words"),
-        _text(
+        flag("expandable", "of a snapshot: whether expandable segments were in use"),
+        text("place", "of a snapshot: whose allocations took most from the driver after the first step"),
+        text("lies", "of a snapshot: where unused memory lies, in words"),
+        text(
             "growing",
             "of a snapshot: how reserved memory grows though the level is flat, in words; null where it does not",
         ),
@@ -244,11 +226,11 @@ STEP_MEMORY = TableSpec(
     "one step of the host and the memory of one GPU that it left in use, as a snapshot or else the trace tells it",
     (
         *MEMORY_GROWTH.columns,
-        _flag("snapshot", "true: as a memory snapshot tells it"),
-        _bytes("owned", "of a snapshot: by how much more is in use of what was allocated at this place"),
+        flag("snapshot", "true: as a memory snapshot tells it"),
+        size("owned", "of a snapshot: by how much more is in use of what was allocated at this place"),
         count("held", "of a snapshot: blocks of this place that are in use at the end"),
-        _flag("stepwise", "false: no steps are known; the recorded history was cut into pieces of as many allocations"),
-        _flag("lasting", "of a snapshot: whether what this place holds grows up to the end and never shrinks"),
+        flag("stepwise", "false: no steps are known; the recorded history was cut into pieces of as many allocations"),
+        flag("lasting", "of a snapshot: whether what this place holds grows up to the end and never shrinks"),
     ),
 )
 
@@ -257,7 +239,7 @@ MEMORY_GAPS = TableSpec(
     "one part of an idle stretch of a GPU in which the host allocates or frees memory: the rows of gaps with that cause",
     (
         *GAPS.columns,
-        _text(
+        text(
             "asked_by",
             "of a snapshot on the same clock: the line of the user's own code whose allocations made the call of the driver that takes "
             "most of this part; null where none is known",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from traceanalyzer.derive.columns import ns, size, whole
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 ALLOCATED, PENDING, FREED = "active_allocated", "active_pending_free", "freed"
@@ -19,18 +20,6 @@ def _rank() -> Column:
 
 def _device() -> Column:
     return Column("device", pa.int32(), None, "index of the GPU within its process")
-
-
-def _time(name: str, doc: str) -> Column:
-    return Column(name, pa.int64(), "ns", doc)
-
-
-def _bytes(name: str, doc: str) -> Column:
-    return Column(name, pa.int64(), "bytes", doc)
-
-
-def _entry(name: str, doc: str) -> Column:
-    return Column(name, pa.int64(), None, doc)
 
 
 def _stack() -> tuple[Column, Column]:
@@ -52,20 +41,18 @@ BLOCKS = TableSpec(
         _rank(),
         _device(),
         Column("address", pa.uint64(), None, "address of its first byte"),
-        _bytes("bytes", "what it took of its segment: what was asked for, rounded up as the allocator rounds"),
-        _bytes("requested_bytes", "what was asked for"),
+        size("bytes", "what it took of its segment: what was asked for, rounded up as the allocator rounds"),
+        size("requested_bytes", "what was asked for"),
         Column("stream", pa.int64(), None, "stream that it was allocated on"),
-        _time(
-            "start_ns", "when it was handed out; null for a block from before the recorded history (or without times)"
-        ),
-        _time("end_ns", "when it could be used again; null for a block that was not free at the snapshot"),
-        _time(
+        ns("start_ns", "when it was handed out; null for a block from before the recorded history (or without times)"),
+        ns("end_ns", "when it could be used again; null for a block that was not free at the snapshot"),
+        ns(
             "free_requested_ns",
             "when the program gave it up, which streams that still used it may delay; null: it did not",
         ),
-        _entry("start_entry", "entry of the history that handed it out; null as start_ns is"),
-        _entry("end_entry", "entry of the history that made it free; null as end_ns is"),
-        _entry(
+        whole("start_entry", "entry of the history that handed it out; null as start_ns is"),
+        whole("end_entry", "entry of the history that made it free; null as end_ns is"),
+        whole(
             "free_requested_entry",
             "entry of the history that gave it up: from then on it is active, not allocated; -1: before the history; null: it was not",
         ),
@@ -92,13 +79,13 @@ SEGMENTS = TableSpec(
         _rank(),
         _device(),
         Column("address", pa.uint64(), None, "address of its first byte"),
-        _bytes("bytes", "its size"),
-        _bytes("allocated_bytes", "in blocks that the program held at the snapshot; null for a segment given back"),
-        _bytes("active_bytes", "the same and those given up that a stream still used; null as above"),
-        _bytes(
+        size("bytes", "its size"),
+        size("allocated_bytes", "in blocks that the program held at the snapshot; null for a segment given back"),
+        size("active_bytes", "the same and those given up that a stream still used; null as above"),
+        size(
             "requested_bytes", "what was asked for by the blocks of active_bytes; null as above, or when not recorded"
         ),
-        _bytes("largest_free_bytes", "its largest free block at the snapshot, 0 without one; null as above"),
+        size("largest_free_bytes", "its largest free block at the snapshot, 0 without one; null as above"),
         Column("stream", pa.int64(), None, "stream that its blocks are for"),
         Column("kind", NAME, None, "small (for blocks up to 1 MiB) or large; null when not recorded"),
         Column(
@@ -108,10 +95,10 @@ SEGMENTS = TableSpec(
             "private pool that it belongs to, as in the snapshot (0:1); null for the allocator's own",
         ),
         Column("expandable", pa.bool_(), None, "true: its memory is mapped piece by piece (expandable_segments)"),
-        _time("start_ns", "when it was got, or first mapped; null when before the recorded history"),
-        _time("end_ns", "when it was given back; null for a segment held at the snapshot"),
-        _entry("start_entry", "entry of the history as of start_ns"),
-        _entry("end_entry", "entry of the history as of end_ns"),
+        ns("start_ns", "when it was got, or first mapped; null when before the recorded history"),
+        ns("end_ns", "when it was given back; null for a segment held at the snapshot"),
+        whole("start_entry", "entry of the history as of start_ns"),
+        whole("end_entry", "entry of the history as of end_ns"),
         *_stack(),
     ),
 )
@@ -136,8 +123,8 @@ EVENTS = TableSpec(
     (
         _rank(),
         _device(),
-        _time("time_ns", "when it happened"),
-        _entry("entry", "entry of the history"),
+        ns("time_ns", "when it happened"),
+        whole("entry", "entry of the history"),
         Column(
             "kind",
             NAME,
@@ -145,9 +132,9 @@ EVENTS = TableSpec(
             "segment_alloc, segment_free, segment_map, segment_unmap, oom, snapshot, or another as recorded",
         ),
         Column("address", pa.uint64(), None, "address of the segment or of the piece mapped; null for others"),
-        _bytes("bytes", "size of the segment or piece; of an oom, what was asked for"),
+        size("bytes", "size of the segment or piece; of an oom, what was asked for"),
         Column("stream", pa.int64(), None, "stream that it was for; null when not recorded"),
-        _bytes("device_free_bytes", "of an oom: what the driver said was free; null for others"),
+        size("device_free_bytes", "of an oom: what the driver said was free; null for others"),
         *_stack(),
     ),
 )
@@ -159,8 +146,8 @@ ANNOTATIONS = TableSpec(
         _rank(),
         _device(),
         Column("name", NAME, None, "name as recorded"),
-        _time("start_ns", "when it began; null when only its end is recorded"),
-        _time("end_ns", "when it ended; null when only its beginning is recorded"),
+        ns("start_ns", "when it began; null when only its end is recorded"),
+        ns("end_ns", "when it ended; null when only its beginning is recorded"),
     ),
 )
 
@@ -170,26 +157,24 @@ TOTALS = TableSpec(
     (
         _rank(),
         _device(),
-        _bytes("allocated_bytes", "in blocks that the program held (torch.cuda.memory_allocated)"),
-        _bytes("reserved_bytes", "in segments got from the driver (torch.cuda.memory_reserved)"),
-        _bytes("active_bytes", "allocated, and given up but still used by a stream"),
-        _bytes("requested_bytes", "what was asked for by the blocks of active_bytes; null when not recorded"),
-        _bytes(
+        size("allocated_bytes", "in blocks that the program held (torch.cuda.memory_allocated)"),
+        size("reserved_bytes", "in segments got from the driver (torch.cuda.memory_reserved)"),
+        size("active_bytes", "allocated, and given up but still used by a stream"),
+        size("requested_bytes", "what was asked for by the blocks of active_bytes; null when not recorded"),
+        size(
             "inactive_split_bytes",
             "free blocks in segments that are only partly free, which cannot be given back (0 for expandable segments)",
         ),
-        _bytes("allocated_start_bytes", "allocated when the recorded history begins; null without a history"),
-        _bytes("reserved_start_bytes", "reserved when the recorded history begins; null without a history"),
-        _bytes("allocated_peak_bytes", "the most allocated in the recorded history; null without one"),
-        _bytes("requested_peak_bytes", "the most asked for at once in the recorded history; null without one"),
-        _bytes("active_peak_bytes", "the most active in the recorded history; null without one"),
-        _bytes("reserved_peak_bytes", "the most reserved in the recorded history; null without one"),
-        _time(
-            "peak_ns", "when allocated_peak_bytes was first reached; null when at its beginning, or without a history"
-        ),
-        _entry("peak_entry", "entry of the history as of peak_ns"),
-        _time("start_ns", "first event of the recorded history; null without one"),
-        _time("end_ns", "last event of the recorded history; null without one"),
+        size("allocated_start_bytes", "allocated when the recorded history begins; null without a history"),
+        size("reserved_start_bytes", "reserved when the recorded history begins; null without a history"),
+        size("allocated_peak_bytes", "the most allocated in the recorded history; null without one"),
+        size("requested_peak_bytes", "the most asked for at once in the recorded history; null without one"),
+        size("active_peak_bytes", "the most active in the recorded history; null without one"),
+        size("reserved_peak_bytes", "the most reserved in the recorded history; null without one"),
+        ns("peak_ns", "when allocated_peak_bytes was first reached; null when at its beginning, or without a history"),
+        whole("peak_entry", "entry of the history as of peak_ns"),
+        ns("start_ns", "first event of the recorded history; null without one"),
+        ns("end_ns", "last event of the recorded history; null without one"),
         Column("entries", pa.int64(), "count", "events in the recorded history; 0 without one"),
         Column(
             "lost_beginning",
@@ -199,7 +184,7 @@ TOTALS = TableSpec(
             "so that a higher peak may lie before it; null without one",
         ),
         Column("born_before", pa.int64(), "count", "blocks from before the recorded history; null without one"),
-        _bytes("max_split_bytes", "blocks larger than this are never split; null: all may be"),
+        size("max_split_bytes", "blocks larger than this are never split; null: all may be"),
         Column("settings", pa.string(), None, "the allocator's settings as recorded (JSON); null when not recorded"),
     ),
 )

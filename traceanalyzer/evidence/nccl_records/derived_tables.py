@@ -4,41 +4,25 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from traceanalyzer.derive.columns import RANK, count, ns
+from traceanalyzer.derive.columns import RANK, count, flag, ns, share, text, whole
 from traceanalyzer.evidence.nccl_records.tables import CALLS, DUMPS, GROUPS, LINKS
 from traceanalyzer.model.derived import Derived, Needs
-from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.model.schema import Column, TableSpec
 
 _HERE = "traceanalyzer.evidence.nccl_records.answers"
 _NO_CALLS = "no records of NCCL's collectives were given"
 
 
-def _text(name: str, doc: str) -> Column:
-    return Column(name, NAME, None, doc)
-
-
-def _flag(name: str, doc: str) -> Column:
-    return Column(name, pa.bool_(), None, doc)
-
-
-def _share(name: str, doc: str) -> Column:
-    return Column(name, pa.float64(), "share", doc)
-
-
-def _number(name: str, doc: str) -> Column:
-    return Column(name, pa.int64(), None, doc)
-
-
 RANK_CALLS = TableSpec(
     "nccl_rank_calls",
     "as nccl_calls, with times since the epoch",
-    (*CALLS.columns, _flag("inside", "true: while the trace beside it was recorded; null without one on its clock")),
+    (*CALLS.columns, flag("inside", "true: while the trace beside it was recorded; null without one on its clock")),
 )
 RANK_GROUPS = TableSpec("nccl_rank_groups", "as nccl_groups", GROUPS.columns)
 RANK_DUMPS = TableSpec("nccl_rank_dumps", "as nccl_dumps, with times since the epoch", DUMPS.columns)
 RANK_LINKS = TableSpec("nccl_rank_links", "as nccl_link_tests", LINKS.columns)
 
-_GROUP = _text("group", "the process group, in words; null where the job has no other")
+_GROUP = text("group", "the process group, in words; null where the job has no other")
 
 MISSING = TableSpec(
     "nccl_missing",
@@ -47,13 +31,13 @@ MISSING = TableSpec(
         RANK,
         count("order", "0-based number of the row"),
         _GROUP,
-        _number("sequence", "number of that call in its group; null for a send or receive"),
-        _text("lead", "who is missing, in words"),
-        _text("rest", "who waits where, and how far the missing ranks had come, in words"),
+        whole("sequence", "number of that call in its group; null for a send or receive"),
+        text("lead", "who is missing, in words"),
+        text("rest", "who waits where, and how far the missing ranks had come, in words"),
         ns("age", "how long the first of them had waited at least, as far as times in the records tell; null without"),
-        _flag("timed_out", "true: the watchdog gave the call up"),
-        _flag("certain", "true: they had waited far longer than these ranks are ever apart, or it timed out"),
-        _text("more", "how long they had waited, or that it is not told, as a sentence"),
+        flag("timed_out", "true: the watchdog gave the call up"),
+        flag("certain", "true: they had waited far longer than these ranks are ever apart, or it timed out"),
+        text("more", "how long they had waited, or that it is not told, as a sentence"),
         count("missing", "ranks that are missing"),
     ),
 )
@@ -65,13 +49,13 @@ MISMATCHES = TableSpec(
         RANK,
         count("order", "0-based number of the row"),
         _GROUP,
-        _number("sequence", "its number in the group"),
-        _text("kind", "operation, element type or size: in what they differ"),
-        _text("lead", "which collective it is and who does what, in words"),
-        _text("more", "where each called it, whether it is complete and how many follow, in sentences"),
+        whole("sequence", "its number in the group"),
+        text("kind", "operation, element type or size: in what they differ"),
+        text("lead", "which collective it is and who does what, in words"),
+        text("more", "where each called it, whether it is complete and how many follow, in sentences"),
         count("parts", "different things that are done"),
         count("later", "collectives of the group after it in which ranks differ as well"),
-        _flag("pending", "true: on some rank it is not complete"),
+        flag("pending", "true: on some rank it is not complete"),
     ),
 )
 
@@ -82,9 +66,9 @@ LATENESS = TableSpec(
         RANK,
         _GROUP,
         count("order", "0-based number of the row"),
-        _text("lead", "who is late, in words"),
-        _text("how", "how often and by how much, in words"),
-        _text("more", "what else is to be said of it, in sentences"),
+        text("lead", "who is late, in words"),
+        text("how", "how often and by how much, in words"),
+        text("more", "what else is to be said of it, in sentences"),
         count("collectives", "collectives that were compared"),
         count("last", "of these, the ones that it came last to"),
         count(
@@ -98,15 +82,15 @@ LATENESS = TableSpec(
         ns("lost", "all of them together, each at most three times that"),
         ns("behind", "most that its call came after the first of the others"),
         ns("span", "time that these collectives take"),
-        _share("share", "lost of the span"),
-        _share("of_all", "lost of that of all ranks of the group"),
+        share("share", "lost of the span"),
+        share("of_all", "lost of that of all ranks of the group"),
         ns(
             "blur",
             "how far its clock may be off, as far as calls and completions of all ranks tell; null when measured",
         ),
-        _flag("measured", "true: by how long each rank was in the collective, which no clock blurs"),
-        _text("operation", "the collective that it comes late to most"),
-        _text("place", "where it calls it; null when not recorded"),
+        flag("measured", "true: by how long each rank was in the collective, which no clock blurs"),
+        text("operation", "the collective that it comes late to most"),
+        text("place", "where it calls it; null when not recorded"),
     ),
 )
 
@@ -116,17 +100,17 @@ RANKS = TableSpec(
     (
         RANK,
         _GROUP,
-        _text("who", "the rank, in words"),
+        text("who", "the rank, in words"),
         count("calls", "collectives, sends and receives in its records"),
-        _number("first", "number of the first collective in them"),
-        _number("last", "number of the last collective in them"),
-        _text("operation", "that collective"),
+        whole("first", "number of the first collective in them"),
+        whole("last", "number of the last collective in them"),
+        text("operation", "that collective"),
         count("completed", "collectives that are complete"),
-        _text("waiting", "what it waits for, in words; null for nothing"),
-        _text("place", "where it called that; null when not recorded"),
+        text("waiting", "what it waits for, in words; null for nothing"),
+        text("place", "where it called that; null when not recorded"),
         ns("typical", "how late it comes, where it does; null where it does not"),
         count("rounds", "to so many collectives"),
-        _text("why_not", "why it is not judged; null where it is"),
+        text("why_not", "why it is not judged; null where it is"),
     ),
 )
 
@@ -136,16 +120,16 @@ GROUP_STATS = TableSpec(
     (
         RANK,
         _GROUP,
-        _text("name", "its name"),
-        _text("ranks", "its ranks, in words; null when not recorded"),
+        text("name", "its name"),
+        text("ranks", "its ranks, in words; null when not recorded"),
         count("size", "how many these are; null when not recorded"),
         count("given", "of these, the ones whose records are here"),
         count("judged", "of these, the ones that are compared"),
         count("collectives", "collectives that all of them recorded"),
-        _text("absent", "ranks whose records are not here, in words; null for none"),
-        _text("kinds", "collectives by how often, in words"),
-        _text("clocks", "what their clocks are, in words; null when there is nothing to say"),
-        _text("why_not", "why the group is not judged; null where it is"),
+        text("absent", "ranks whose records are not here, in words; null for none"),
+        text("kinds", "collectives by how often, in words"),
+        text("clocks", "what their clocks are, in words; null when there is nothing to say"),
+        text("why_not", "why the group is not judged; null where it is"),
     ),
 )
 
@@ -156,7 +140,7 @@ ARRIVALS = TableSpec(
         RANK,
         _GROUP,
         count("series", "0-based number of the rank in its group"),
-        _text("who", "the rank, in words"),
+        text("who", "the rank, in words"),
         ns("time_ns", "when the last rank came to it"),
         ns("behind", "how much later than the first this one came"),
     ),
@@ -167,14 +151,14 @@ LINK_SHARES = TableSpec(
     "messages of one size, and what nccl-tests reached between the same number of GPUs",
     (
         RANK,
-        _text("operation", "collective"),
+        text("operation", "collective"),
         count("gpus", "ranks"),
         Column("bytes", pa.int64(), "bytes", "size"),
         count("calls", "how many"),
         Column("bus_bandwidth", pa.float64(), None, "GB/s that they reach, the median; null where none is known"),
         Column("reference", pa.float64(), None, "GB/s that nccl-tests reached at this size"),
-        _share("share", "of the reference"),
-        _text("source", "where the former is from"),
+        share("share", "of the reference"),
+        text("source", "where the former is from"),
     ),
 )
 

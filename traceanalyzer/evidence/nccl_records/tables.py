@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.derive.columns import flag, text
+from traceanalyzer.model.schema import Column, TableSpec
+from traceanalyzer.units import Unit
 
 COMPLETED, STARTED, SCHEDULED = "completed", "started", "scheduled"
 RECORDER, INSPECTOR, LINK_TEST = "flight recorder", "NCCL Inspector", "nccl-tests"
@@ -17,16 +19,8 @@ def _rank() -> Column:
     return Column("rank", pa.int32(), None, "rank of the job, or the file's ordinal when the rank is unknown")
 
 
-def _text(name: str, doc: str) -> Column:
-    return Column(name, NAME, None, doc)
-
-
-def _number(name: str, doc: str, unit: str | None = None) -> Column:
-    return Column(name, pa.int64(), unit, doc)  # type: ignore[arg-type]
-
-
-def _flag(name: str, doc: str) -> Column:
-    return Column(name, pa.bool_(), None, doc)
+def _number(name: str, doc: str, unit: Unit | None = None) -> Column:
+    return Column(name, pa.int64(), unit, doc)
 
 
 CALLS = TableSpec(
@@ -35,19 +29,19 @@ CALLS = TableSpec(
     (
         _rank(),
         _number("entry", "0-based number of the record; where numbers are missing, records were lost"),
-        _text("group", "name of the process group or communicator"),
+        text("group", "name of the process group or communicator"),
         _number("sequence", "number of the collective in its group; null for sends and receives"),
         _number("p2p_sequence", "number of the send or receive in its group; null for collectives"),
-        _text("operation", "all_reduce, _all_gather_base, send, ..., as recorded"),
+        text("operation", "all_reduce, _all_gather_base, send, ..., as recorded"),
         Column("peer", pa.int32(), None, "rank in the group on the other side of a send or receive; null for others"),
-        _text("dtype", "element type, as recorded"),
-        _text("sizes", "shapes of what goes in -> shapes of what comes out; null when not recorded"),
+        text("dtype", "element type, as recorded"),
+        text("sizes", "shapes of what goes in -> shapes of what comes out; null when not recorded"),
         _number("in_elements", "elements that go in; null when not recorded", "count"),
         _number("out_elements", "elements that come out; null when not recorded", "count"),
         _number(
             "bytes", "size of the message: the larger of what goes in and what comes out; null if unknown", "bytes"
         ),
-        _text("state", "scheduled, started or completed; null when not recorded"),
+        text("state", "scheduled, started or completed; null when not recorded"),
         _number("created_ns", "when the program asked for it; null when not recorded", "ns"),
         _number("started_ns", "when it was found to have started on the GPU; null when not recorded", "ns"),
         _number(
@@ -55,8 +49,8 @@ CALLS = TableSpec(
         ),
         _number("duration", "how long it ran on the GPU; null when not recorded", "ns"),
         Column("bus_bandwidth", pa.float64(), None, "GB/s over the busiest link, as recorded; null when not recorded"),
-        _flag("timed_out", "true: the watchdog gave it up before it was complete"),
-        _text("place", "innermost frame of the user's own code, as file:line (function); null when not recorded"),
+        flag("timed_out", "true: the watchdog gave it up before it was complete"),
+        text("place", "innermost frame of the user's own code, as file:line (function); null when not recorded"),
     ),
 )
 
@@ -65,8 +59,8 @@ GROUPS = TableSpec(
     "one process group that a rank is a member of, as the record describes it",
     (
         _rank(),
-        _text("group", "its name"),
-        _text("description", "what the program calls it; null when not recorded"),
+        text("group", "its name"),
+        text("description", "what the program calls it; null when not recorded"),
         Column("ranks", pa.string(), None, "ranks of the job in it (JSON); null when not recorded"),
         Column("size", pa.int32(), "count", "ranks in it; null when not recorded"),
         _number("last_enqueued", "number of the last call that was enqueued, as recorded; null when not"),
@@ -82,13 +76,13 @@ DUMPS = TableSpec(
     "one file of NCCL's records",
     (
         _rank(),
-        _text("source", "flight recorder, NCCL Inspector or nccl-tests"),
+        text("source", "flight recorder, NCCL Inspector or nccl-tests"),
         Column("version", pa.string(), None, "version of the format; null when not recorded"),
         Column("member", pa.int32(), None, "rank of the job that its content tells; null when it tells none"),
         Column("world_size", pa.int32(), "count", "ranks of the job; null when not recorded"),
         _number("entries", "calls in it", "count"),
-        _flag("lost_beginning", "true: its first calls are not the first that the rank made"),
-        _flag("active_only", "true: it may leave out what was completed"),
+        flag("lost_beginning", "true: its first calls are not the first that the rank made"),
+        flag("active_only", "true: it may leave out what was completed"),
         _number("latest_ns", "latest time in it: it was not written before; null without times", "ns"),
     ),
 )
@@ -98,11 +92,11 @@ LINKS = TableSpec(
     "one measurement of nccl-tests: how fast a collective of one size can be between these GPUs",
     (
         _rank(),
-        _text("operation", "all_reduce, all_gather, ...; null when not told"),
+        text("operation", "all_reduce, all_gather, ...; null when not told"),
         Column("gpus", pa.int32(), "count", "ranks that took part; null when not told"),
         _number("bytes", "size of the message", "bytes"),
-        _text("dtype", "element type, as recorded"),
-        _flag("in_place", "true: in place"),
+        text("dtype", "element type, as recorded"),
+        flag("in_place", "true: in place"),
         _number("duration", "mean time of one", "ns"),
         Column("algorithm_bandwidth", pa.float64(), None, "size over time in GB/s"),
         Column("bus_bandwidth", pa.float64(), None, "the same over the busiest link, in GB/s"),

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from traceanalyzer.derive.columns import RANK, count, ns
+from traceanalyzer.derive.columns import RANK, count, flag, ns, number, share, text
 from traceanalyzer.evidence.operator_tables.tables import file_column
 from traceanalyzer.model.derived import Derived, Needs
-from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.model.schema import Column, TableSpec
 
 _HERE = "traceanalyzer.evidence.operator_tables.answers"
-
-
-def _share(name: str, doc: str) -> Column:
-    return Column(name, pa.float64(), "share", doc)
-
-
-def _text(name: str, doc: str) -> Column:
-    return Column(name, NAME, None, doc)
-
-
-def _flag(name: str, doc: str) -> Column:
-    return Column(name, pa.bool_(), None, doc)
-
-
-def _rate(name: str, doc: str) -> Column:
-    return Column(name, pa.float64(), None, doc)
 
 
 PROFILE = count("profile", "0-based place of the profile among those that the file has tables of")
@@ -38,14 +22,14 @@ OPERATOR_SUMS = TableSpec(
         file_column(),
         PROFILE,
         count("profiles", "profiles that the file has tables of"),
-        _text("device_name", "what the device is called: CUDA, XPU, ...; null without columns of one"),
-        _flag("alone", "true: beside no trace, so that nothing tells more"),
+        text("device_name", "what the device is called: CUDA, XPU, ...; null without columns of one"),
+        flag("alone", "true: beside no trace, so that nothing tells more"),
         ns("host_total", "time of operators and calls on the host, of all threads together; null when not said"),
         ns("device_total", "time of the device's work, of all streams together; null when not said"),
         count("steps", "steps of the profiler; null when not marked, or not among the rows"),
         count("rows", "names in the tables"),
-        _flag("whole", "true: the kernels listed make up the whole time of the device"),
-        _flag("host_whole", "true: what is listed of the host makes up its whole time"),
+        flag("whole", "true: the kernels listed make up the whole time of the device"),
+        flag("host_whole", "true: what is listed of the host makes up its whole time"),
         count("kernels", "kernels that are listed; null when the table lists operators only"),
         ns("kernel_time", "their time"),
         ns("kernel_mean", "mean length of a kernel; null without"),
@@ -56,13 +40,13 @@ OPERATOR_SUMS = TableSpec(
         ns("launch_mean", "mean length of such a call; null without"),
         count("syncs", "calls in which the host waits for the device; null when none is among the rows"),
         ns("sync_time", "time on the host of these"),
-        _text("sync_name", "the one of these that takes longest"),
+        text("sync_name", "the one of these that takes longest"),
         Column("flops", pa.float64(), "count", "floating-point operations that PyTorch counts; null when it did not"),
-        _text("device_word", "what the device is called in a sentence"),
-        _text("kernel_words", "kernel_mean in words; null without"),
-        _text("top_name", "operator whose work takes most of the device, or kernel that takes more"),
+        text("device_word", "what the device is called in a sentence"),
+        text("kernel_words", "kernel_mean in words; null without"),
+        text("top_name", "operator whose work takes most of the device, or kernel that takes more"),
         ns("top_time", "that work's time"),
-        _flag("top_starts", "true: it is an operator, which starts that work"),
+        flag("top_starts", "true: it is an operator, which starts that work"),
         count("top_calls", "calls of it"),
     ),
 )
@@ -79,17 +63,17 @@ OPERATOR_ROWS = TableSpec(
         file_column(),
         PROFILE,
         count("order", "0-based place"),
-        _text("list", "device (its own events), operators (what starts them) or host"),
-        _text("name", "name as in the table"),
-        _text("class", "as in operator_averages"),
+        text("list", "device (its own events), operators (what starts them) or host"),
+        text("name", "name as in the table"),
+        text("class", "as in operator_averages"),
         count("calls", "calls"),
         ns("self_host", "time on the host without what it calls"),
         ns("self_device", "time of the device's work that it started itself"),
-        _share("share", "of the time of the device, or of the host"),
+        share("share", "of the time of the device, or of the host"),
         Column("flops", pa.float64(), "count", "floating-point operations of all calls; null without"),
-        _rate("rate", "floating-point operations a second of the device's time; null without"),
+        number("rate", "floating-point operations a second of the device's time; null without"),
         Column("memory", pa.int64(), "bytes", "device memory allocated less freed; null when not recorded"),
-        _text("shapes", "input shapes; null when not told apart"),
+        text("shapes", "input shapes; null when not told apart"),
     ),
 )
 
@@ -99,8 +83,8 @@ EXECUTION_SUMMARY = TableSpec(
     (
         RANK,
         file_column(),
-        _text("schema", "version of its schema"),
-        _flag("alone", "true: beside no trace"),
+        text("schema", "version of its schema"),
+        flag("alone", "true: beside no trace"),
         count("operators", "operators and functions of the backward pass"),
         count("ranges", "ranges that the program marks"),
         count("names", "different operators"),
@@ -122,12 +106,12 @@ EXECUTION_OPERATORS = TableSpec(
         RANK,
         file_column(),
         count("order", "0-based place, by floating-point operations, then by calls"),
-        _text("name", "operator"),
-        _text("shapes", "input shapes; null when not recorded"),
-        _text("dtypes", "input types"),
+        text("name", "operator"),
+        text("shapes", "input shapes; null when not recorded"),
+        text("dtypes", "input types"),
         count("calls", "how often"),
         Column("flops", pa.float64(), "count", "floating-point operations of all; null when the inputs do not tell"),
-        _text("sizes", "what is multiplied, in words"),
+        text("sizes", "what is multiplied, in words"),
     ),
 )
 
@@ -138,10 +122,10 @@ EXECUTION_COLLECTIVES = TableSpec(
         RANK,
         file_column(),
         count("order", "0-based place, by elements"),
-        _text("name", "collective"),
-        _text("group", "process group"),
+        text("name", "collective"),
+        text("group", "process group"),
         count("group_size", "ranks of it"),
-        _text("dtype", "type of the elements"),
+        text("dtype", "type of the elements"),
         count("elements", "elements of one"),
         count("calls", "how often"),
     ),

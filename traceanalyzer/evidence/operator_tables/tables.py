@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from traceanalyzer.derive.columns import count, ns, size
 from traceanalyzer.model.schema import NAME, Column, TableSpec
 
 OP_SCOPES = (0, 1)
@@ -19,18 +20,6 @@ def rank_column() -> Column:
 
 def file_column() -> Column:
     return Column("file", pa.int64(), None, "number of the file, of its content")
-
-
-def _time(name: str, doc: str) -> Column:
-    return Column(name, pa.int64(), "ns", doc)
-
-
-def _bytes(name: str, doc: str) -> Column:
-    return Column(name, pa.int64(), "bytes", doc)
-
-
-def _count(name: str, doc: str) -> Column:
-    return Column(name, pa.int64(), "count", doc)
 
 
 def _table() -> Column:
@@ -46,17 +35,15 @@ AVERAGES = TableSpec(
         _table(),
         Column("position", pa.int64(), None, "0-based place of the row in its table"),
         Column("name", NAME, None, "operator, call, range or kernel; ends in ... or .. where the table cut it short"),
-        _count("calls", "calls of it"),
-        _time("self_host", "time on the host without what it calls; null when there is no such column"),
-        _time("host_total", "time on the host; null as above"),
-        _time(
-            "self_device", "time of the device's work that it started itself, or of the device's event; null as above"
-        ),
-        _time("device_total", "time of the device's work that it and what it calls started; null as above"),
-        _bytes("host_memory", "host memory allocated less freed; null as above"),
-        _bytes("self_host_memory", "the same without what it calls"),
-        _bytes("device_memory", "device memory allocated less freed; null as above"),
-        _bytes("self_device_memory", "the same without what it calls"),
+        count("calls", "calls of it"),
+        ns("self_host", "time on the host without what it calls; null when there is no such column"),
+        ns("host_total", "time on the host; null as above"),
+        ns("self_device", "time of the device's work that it started itself, or of the device's event; null as above"),
+        ns("device_total", "time of the device's work that it and what it calls started; null as above"),
+        size("host_memory", "host memory allocated less freed; null as above"),
+        size("self_host_memory", "the same without what it calls"),
+        size("device_memory", "device memory allocated less freed; null as above"),
+        size("self_device_memory", "the same without what it calls"),
         Column(
             "flops", pa.float64(), "count", "floating-point operations of all calls, as PyTorch counts; null without"
         ),
@@ -83,9 +70,9 @@ TOTALS = TableSpec(
         Column(
             "device", NAME, None, "what the table calls the device: CUDA, XPU, ...; null without columns of a device"
         ),
-        _count("rows", "rows of it"),
-        _time("host_total", "time of all on the host, each once; null when not said"),
-        _time("device_total", "time of all work of the device; null when not said"),
+        count("rows", "rows of it"),
+        ns("host_total", "time of all on the host, each once; null when not said"),
+        ns("device_total", "time of all work of the device; null when not said"),
         Column("by_shape", pa.bool_(), None, "true: a row for each name and input shapes"),
         Column("by_place", pa.bool_(), None, "true: a row for each name and stack"),
     ),
@@ -124,8 +111,8 @@ TRACES = TableSpec(
         file_column(),
         Column("schema", pa.string(), None, "version of its schema"),
         Column("pid", pa.int64(), None, "process of the operating system; null when not said"),
-        _count("nodes", "nodes that were read"),
-        _count("threads", "threads among them"),
+        count("nodes", "nodes that were read"),
+        count("threads", "threads among them"),
     ),
 )
 
