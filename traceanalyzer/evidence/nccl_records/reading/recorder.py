@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import msgspec
@@ -20,7 +19,6 @@ import pyarrow.compute as pc
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.nccl_records.reading.columns import (
-    MOST,
     MOST_RANKS,
     Wrong,
     clean,
@@ -33,6 +31,7 @@ from traceanalyzer.evidence.nccl_records.reading.columns import (
     wholes,
 )
 from traceanalyzer.evidence.nccl_records.reading.places import Places
+from traceanalyzer.evidence.nccl_records.reading.sizes import Sizes
 from traceanalyzer.evidence.nccl_records.tables import CALLS, COMPLETED, GROUPS, SCHEDULED, STARTED
 from traceanalyzer.ingest.bytes.pickles import Budget, is_pickle, unpickled
 from traceanalyzer.ingest.bytes.source import Source
@@ -40,14 +39,6 @@ from traceanalyzer.ingest.bytes.source import Source
 P2P = frozenset({"send", "recv"})
 _STATES = frozenset({SCHEDULED, STARTED, COMPLETED})
 _PEERS = re.compile(r"(\d{1,9})\s*(->|<-)\s*(\d{1,9})")
-_DTYPES = (
-    (re.compile(r"float8|e4m3|e5m2|e8m0|bool|byte|char|u?int8|bits8|^q", re.IGNORECASE), 1),
-    (re.compile(r"bfloat16|float16|half|short|u?int16", re.IGNORECASE), 2),
-    (re.compile(r"complexdouble", re.IGNORECASE), 16),
-    (re.compile(r"complexhalf", re.IGNORECASE), 4),
-    (re.compile(r"double|float64|long|u?int64|complex", re.IGNORECASE), 8),
-    (re.compile(r"float|u?int", re.IGNORECASE), 4),
-)
 Pair = tuple[str, str | None]
 
 
@@ -220,7 +211,7 @@ def _ranks(found: Any, budget: Budget, wrong: Wrong) -> list[int] | None:
 
 
 def _calls(rows: list[dict[str, Any]], pairs: list[Pair | None], budget: Budget, wrong: Wrong) -> pa.Table:
-    places, sizes = Places(budget, wrong), _Sizes(budget)
+    places, sizes = Places(budget, wrong), Sizes(budget)
 
     def of(key: str) -> list[Any]:
         return [entry.get(key) for entry in rows]
@@ -323,69 +314,6 @@ def _operation(name: Any, is_p2p: Any, wrong: Wrong) -> Operation:
     found = _PEERS.search(rest)
     peer = int(found[3]) if found else None
     return word or name[:100], peer, word in P2P or (is_p2p is True and word != "coalesced")
-
-
-class _Sizes:
-    """Shapes of tensors as text and in elements; each different list is worked out once."""
-
-    def __init__(self, budget: Budget) -> None:
-        self._budget = budget
-        self._known: dict[tuple[tuple[int, ...], ...], tuple[str, int | None]] = {}
-        self._types: dict[tuple[str, ...], tuple[str | None, int | None]] = {}
-
-    def all(self, found: list[Any]) -> list[tuple[str, int | None]]:
-        return [self.of(shapes) for shapes in found]
-
-    def types(self, given: list[Any], taken: list[Any]) -> list[tuple[str | None, int | None]]:
-        return [self.dtype(one, other) for one, other in zip(given, taken, strict=True)]
-
-    def of(self, shapes: Any) -> tuple[str, int | None]:
-        """What to show of them, and their elements; None where they are not recorded."""
-        if type(shapes) is not list:
-            return "?", None
-        self._budget.spend(shapes)
-        for shape in shapes:
-            if type(shape) is not list:
-                return "?", None
-            self._budget.spend(shape)
-        key = tuple([tuple(shape) for shape in shapes])
-        try:
-            found = self._known.get(key)
-        except TypeError:
-            return "?", None
-        if found is None:
-            found = self._known[key] = self._new(shapes)
-        return found
-
-    def _new(self, shapes: list[Any]) -> tuple[str, int | None]:
-        total = 0
-        for shape in shapes:
-            if not all(type(size) is int and 0 <= size < MOST for size in shape):
-                return "?", None
-            total += prod(shape)
-        several = [*map(str, shapes[:4]), *(["..."] if len(shapes) > 4 else [])]
-        shown = several[0] if len(shapes) == 1 else f"[{', '.join(several)}]"
-        return clean(shown), total if total < MOST >> 4 else None
-
-    def dtype(self, given: Any, taken: Any) -> tuple[str | None, int | None]:
-        """The one type of all tensors and its bytes; None where they are of several or not recorded."""
-        names = []
-        for one in (given, taken):
-            if type(one) is list:
-                self._budget.spend(one)
-                names += [name for name in one if type(name) is str]
-        key = tuple(names)
-        if key not in self._types:
-            self._types[key] = _dtype(key)
-        return self._types[key]
-
-
-def _dtype(names: Iterable[str]) -> tuple[str | None, int | None]:
-    different = list(dict.fromkeys(names))
-    if len(different) != 1:
-        return (clean(", ".join(different)) or None, None)
-    name = clean(different[0])
-    return name, next((size for pattern, size in _DTYPES if pattern.search(name)), None)
 
 
 def _tell(
