@@ -107,6 +107,11 @@ GPU_LOAD = TableSpec(
         text("said_cost", "what that may cost, as a sentence"),
         text("said_link", "how the link runs, in words after the name of the GPU"),
         text("said_load", "how the GPU did under load, in words after its name"),
+        text("said_clock", "its clock and power under load, in words behind 'with'; null where the log has neither"),
+        share(
+            "traced",
+            "part of the trace's window in which its work ran on the GPU; null for a log that is beside no trace",
+        ),
     ),
 )
 

@@ -14,6 +14,8 @@ USED, FULL_MEMORY = 0.8, 0.9
 """A GPU is well used from this use on, and its memory nearly full from this part of it on."""
 STANDS_OUT = 0.15
 """A GPU stands out whose mean use is so far from the median of all, or whose clock is by so much lower."""
+OTHER_USE = 0.1
+"""Use that differs by more from the trace's is not said beside it."""
 _NAMED = 2
 Row = dict[str, Any]
 
@@ -41,7 +43,18 @@ def _of_one(row: Row) -> str | None:
         return None
     if row["unjudged"]:
         return f"The log of {gpu_name(row)} tells nothing of its load: {row['unjudged']}"
+    if disagrees(row):
+        return f"{gpu_name(row)} runs with {row['said_clock']}" if row["said_clock"] else None
     return f"{gpu_name(row)} {row['said_load']}"
+
+
+def disagrees(row: Row) -> bool:
+    """Whether the log's use is another than what the trace has of the GPU: it is of any process, and of other times."""
+    return (
+        row["traced"] is not None
+        and row["utilization"] is not None
+        and abs(row["utilization"] - row["traced"]) > OTHER_USE
+    )
 
 
 def _count(working: int, all_: int) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Array, Key
 from traceanalyzer.evidence.gpu_log.answers.words import ENOUGH
-from traceanalyzer.evidence.gpu_log.scorecard import FULL_MEMORY, USED, standing_out
+from traceanalyzer.evidence.gpu_log.scorecard import FULL_MEMORY, USED, disagrees, standing_out
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.sections import Block, Grid, Levels, Mark, Section, Unit, Words
@@ -95,6 +95,9 @@ def _scores(row: Row, name: str) -> Iterator[str]:
             else f"less than the {format_share(USED)} of one that is well used"
         )
         yield f"{name} is busy {format_share(use)} of the time while it has work: {well}."
+        if disagrees(row):
+            own = f"The trace's own work takes {format_share(row['traced'])} of its window"
+            yield f"{own}: the log's use is of any process, and of other times too."
     share = row["memory_share"]
     if share is not None:
         room = "which leaves room" if share < FULL_MEMORY else "which is nearly full"

@@ -120,6 +120,7 @@ def _row(one: Judged, log: Log, ledger: Mapping[str, Any] | None, foreign: Forei
         "timed": log.timed,
         "samples": len(log.time),
         "load_samples": count,
+        "traced": ledger["busy"] / ledger["duration"] if ledger is not None and ledger["duration"] else None,
         "trace_samples": int((load & (log.time >= one.window[0]) & (log.time < one.window[1])).sum())
         if inside and one.window
         else None,

@@ -26,6 +26,7 @@ def sentences(row: Row) -> dict[str, str | None]:
         "said_cost": cost_words(row),
         "said_link": link_words(row),
         "said_load": load_words(row),
+        "said_clock": _clock_or_power(row),
     }
 
 
@@ -155,16 +156,16 @@ def load_words(row: Row) -> str:
     return ", ".join([used, *_more(row)])
 
 
-def _more(row: Row) -> Iterator[str]:
+def _clock_or_power(row: Row) -> str | None:
     clock = clock_words(row)
-    if clock is not None:
-        held = (
-            " with the software power cap, which is normal"
-            if (row["by_power"] or 0) >= HELD and not lowered(row)
-            else ""
-        )
-        yield f"its SM clock at {clock}{power_at(row)}{held}"
-    elif row["power"] is not None:
-        yield f"power{power_at(row)}"
+    if clock is None:
+        return None if row["power"] is None else f"power{power_at(row)}"
+    normal = (row["by_power"] or 0) >= HELD and not lowered(row)
+    return f"its SM clock at {clock}{power_at(row)}{' with the software power cap, which is normal' if normal else ''}"
+
+
+def _more(row: Row) -> Iterator[str]:
+    if (clock := _clock_or_power(row)) is not None:
+        yield clock
     if row["memory_share"] is not None:
         yield f"{format_share(row['memory_share'])} of its memory in use ({format_bytes(row['memory_used'])})"
