@@ -389,8 +389,9 @@ class TestXla:
         ]
 
 
-def test_frames_of_viztracer(read):
+def test_frames_of_viztracer_beside_kernels(read):
     events = [
+        at("X", 0, "dot", 0, 7, cat="kernel", dur=1, args={"device": 0, "stream": 7}),
         named("process", "MainProcess", 9),
         at("X", 0, "f (/a/b.py:12)", 9, 9, cat="FEE", dur=5),
         at("X", 1, "len", 9, 9, cat="FEE", dur=1),
