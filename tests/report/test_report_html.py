@@ -145,8 +145,13 @@ def test_a_finding_on_many_gpus_is_one_card() -> None:
 
 def test_a_duration_is_said_once() -> None:
     label = EvidenceView("297\N{NO-BREAK SPACE}ms idle", "", None)
-    assert _evidence_view("297 ms idle", "297 ms", None) == label
-    assert _evidence_view("a copy", "297 ms", None).duration == "a stretch of 297 ms"
+    idle, copy, kind = (
+        Evidence(0, 0, 0, end, said)
+        for end, said in ((297_000_000, "297 ms idle"), (297_000_000, "a copy"), (0, "a kind"))
+    )
+    assert _evidence_view(idle, None) == label
+    assert _evidence_view(copy, None).duration == "a stretch of 297 ms"
+    assert _evidence_view(kind, None).duration == ""
 
 
 def test_a_tiny_share_is_not_zero() -> None:

@@ -197,3 +197,11 @@ def test_packed_logs_are_read_too(tmp_path):
     path = tmp_path / "gpu.csv.gz"
     path.write_bytes(gzip.compress(logs.smi(logs.rows(**hot(0))).encode()))
     assert ta.analyze(ta.load(path)).findings[0].rule == "PWR001"
+
+
+@pytest.mark.parametrize("busy, fully", [(0.98, True), (0.6, False)])
+def test_use_is_not_said_where_the_trace_has_another(tmp_path, busy, fully):
+    log = write(tmp_path, "gpu.csv", logs.smi(logs.rows()))
+    result = result_of(trace(tmp_path / "trace.json", busy=busy), log)
+    assert ("fully used" in result.verdict.headline) == fully
+    assert fully or "runs with its SM clock at" in result.verdict.headline
