@@ -116,8 +116,8 @@ def test_a_saved_baseline_of_strangers(capsysbinary, tmp_path, nasty):
 
 
 def test_text_leaves_for_the_terminal_in_one_place():
-    """Nothing prints, echoes or writes to a standard stream but the module for it, results as bytes in `cli.common`, and a process of its
-    own whose output is a file."""
+    """Nothing prints, echoes or writes to a standard stream but the module for it, results as bytes in `cli.common`, and a process of
+    its own whose output is a file."""
     allowed = {"terminal.py": {"write"}, "cli/commands.py": {"echo"}, "cli/common.py": {"Console"}}
     allowed["evidence/kernel_counters/reading/report_child.py"] = {"write"}
     for file in sorted(PACKAGE.rglob("*.py")):
