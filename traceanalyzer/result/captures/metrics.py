@@ -24,7 +24,7 @@ from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOS
 class Figure:
     """The unit of a figure and what it is, in words that follow its name."""
 
-    unit: Unit | None
+    unit: Unit
     about: str
 
 
