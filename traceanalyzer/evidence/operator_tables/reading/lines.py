@@ -35,10 +35,12 @@ def tables_in(lines: Iterable[str]) -> Iterator[Lines]:
     before = ""
     for text in lines:
         line = _COLOUR.sub("", text) if "\x1b" in text else text
-        if "of Calls" in line and (found := HEADER.search(line)):
+        header = HEADER.search(line) if "of Calls" in line else None
+        columns = _GAP.split(line[header.start() :].strip()) if header else []
+        if header and any(map(_is_calls, columns)):
             if reader:
                 yield reader.table
-            reader = _Reader(line.rstrip(), found.start(), before)
+            reader = _Reader(columns, line[: header.start()].rstrip(), before)
         elif reader and reader.is_over(line):
             yield reader.table
             reader = None
@@ -47,19 +49,24 @@ def tables_in(lines: Iterable[str]) -> Iterator[Lines]:
         yield reader.table
 
 
+def _is_calls(column: str) -> bool:
+    return column.lower().endswith("of calls")
+
+
 class _Reader:
-    def __init__(self, header: str, start: int, before: str) -> None:
-        self.table = Lines(_GAP.split(header[start:].strip()))
-        lead = header[:start].rstrip()
+    """Reads below a header with these columns, one of which counts calls; `lead` stands before them, `before` in the line above."""
+
+    def __init__(self, columns: list[str], lead: str, before: str) -> None:
+        self.table = Lines(columns)
         # Each line of a log may begin with a time, a rank or a comment's mark: the same in length, and but for digits.
         self._prefix = re.compile(re.sub(r"\d", r"\\d", re.escape(lead))) if lead else None
         self._cut = len(lead)
         self._spans = _spans(self._own(before))
         self._rules = 0
         self._after = 0
-        columns = [name.lower() for name in self.table.columns]
-        self._calls = next(at for at, name in enumerate(columns) if name.endswith("of calls"))
-        self._sources = columns.index("source location") if "source location" in columns else None
+        self._calls = next(at for at, name in enumerate(columns) if _is_calls(name))
+        names = [name.lower() for name in columns]
+        self._sources = names.index("source location") if "source location" in names else None
 
     def is_over(self, line: str) -> bool:
         """Take one line; whether it lies behind the table."""
