@@ -33,6 +33,7 @@ _FIXED = (
     "pcie_gen_max",
     "pcie_width_max",
 )
+_DAY_NS = 86_400_000_000_000
 _STALE_NS = 5_000_000_000
 _NEAR_NS = 2_000_000_000
 WHICH = "the log holds several GPUs, and nothing tells which of them the trace is of: neither ids, numbers nor load"
@@ -57,10 +58,10 @@ class Log:
 
     @property
     def interval(self) -> int:
-        """Usual time from one sample to the next, in ns; 0 of fewer than two."""
+        """Usual time from one sample to the next, in ns and at most a day; 0 of fewer than two."""
         apart = np.diff(self.time)
         apart = apart[apart > 0]
-        return int(np.median(apart)) if len(apart) else 0
+        return min(int(np.median(apart)), _DAY_NS) if len(apart) else 0
 
     def of(self, name: str) -> Floats:
         return self.measured.get(name, np.full(len(self.time), np.nan))
