@@ -128,3 +128,14 @@ def test_what_is_judged_alone_has_no_time_on_the_clock_of_a_trace(made):
     (snapshot,) = (cli.folder / "run").glob("*.snapshot.*")
     (growth,) = (one for one in cli.result(snapshot)["findings"] if one["rule"] == "MEM005")
     assert all(one["end_ns"] for one in growth["evidence"])
+
+
+def test_what_was_met_in_a_file_beside_a_trace_is_no_fault_of_the_trace(made):
+    cli = made("")
+    trace(cli.folder / "trace.json", 0)
+    log = power_log(cli.folder / "power.log", "rank=0", watts=500)
+    log.write_text(log.read_text() + "cut\n")
+    found = cli.result("trace.json", "power.log")
+    (note,) = (one for one in found["health"] if "power log" in one["message"])
+    assert (note["code"], note["severity"]) == ("TRC001", "info")
+    assert "TRC001" not in rules(found)

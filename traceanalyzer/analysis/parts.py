@@ -22,7 +22,7 @@ from traceanalyzer.model.stores.parts import Part as Files
 from traceanalyzer.model.stores.store import Edition, read_part
 from traceanalyzer.model.trace import Input, Trace
 from traceanalyzer.urls import Place
-from traceanalyzer.vocabulary.levels import INFO, LOW
+from traceanalyzer.vocabulary.levels import INFO
 
 
 class Part(Protocol):
@@ -151,11 +151,10 @@ def _placed(rows: pa.Table, ordinal: int, shift: int) -> pa.Table:
 
 
 def _notes(health: pa.Table, ordinal: int) -> pa.Table:
-    """What was met in a file of evidence: it takes nothing from what its trace tells."""
+    """What was met in a file of evidence: it takes nothing from what its trace tells, and is no fault of how that was recorded."""
     health = _placed(health, ordinal, 0)
     at = health.schema.get_field_index("severity")
-    mild = pc.if_else(pc.equal(health["severity"], INFO), INFO, LOW)
-    return health.set_column(at, health.schema.field(at), mild)
+    return health.set_column(at, health.schema.field(at), pa.repeat(INFO, health.num_rows))
 
 
 def parts_of(trace: Trace) -> list[MemoryPart]:
