@@ -138,6 +138,10 @@ class WhatIf:
         least, most = left(MOST_EXTENT), left(LEAST_EXTENT)
         return Unprofiled(now // steps, left(1.0), round(least * (1 - NOISE)), round(most * (1 + NOISE)))
 
+    def believes(self, key: frames.Key) -> bool:
+        """Whether the timeline of a GPU can be played again truly."""
+        return self._believed(key) is not None
+
     def _recorded(self, key: frames.Key) -> Spans | None:
         if key not in self._recording:
             self._recording[key] = self._cost.of(self._timelines[key].threads)
