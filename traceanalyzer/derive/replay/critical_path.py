@@ -14,9 +14,9 @@ from traceanalyzer.derive.replay.chains import chains
 from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, path_parts
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
 from traceanalyzer.derive.replay.tables import CRITICAL_PATH, PATH_LINKS, PATH_STAYS
-from traceanalyzer.derive.replay.whatif import WhatIf
-from traceanalyzer.intervals import Array, Spans, union
-from traceanalyzer.vocabulary.lines import BUSY_LINES
+from traceanalyzer.derive.replay.whatif import WhatIf, held, ran_in
+from traceanalyzer.intervals import Array, Spans, join, union
+from traceanalyzer.vocabulary.lines import BUSY_LINES, EXPOSED_MEMCPY
 
 WHERE = ("gpu", "host", "launch")
 MOST_LINKS = 100
@@ -123,7 +123,9 @@ def _links(key: frames.Key, path: pa.Table, stays: pa.Table, timeline: Timeline 
         now = _time(timeline, NOTHING, marks)
         for at, (ns, _, rows) in enumerate(links[:MOST_SHORTENED]):
             if ns >= least:
-                gains[at] = int(np.clip(now - _time(timeline, _without(path.take(pa.array(rows))), marks), 0, ns))
+                gains[at] = int(
+                    np.clip(now - _time(timeline, _without(path.take(pa.array(rows)), timeline), marks), 0, ns)
+                )
     return frames.build(
         PATH_LINKS,
         {
@@ -142,8 +144,8 @@ def _step_count(stays: pa.Table) -> int:
     return stays.num_rows - stays["step"].null_count or NULL
 
 
-def _without(path: pa.Table) -> Change:
-    """A link taken out wherever it lies on the path."""
+def _without(path: pa.Table, timeline: Timeline) -> Change:
+    """A link taken out wherever it lies on the path; copies with the time for which they held up the calls that started them."""
     spans = frames.ints(path, "start_ns"), frames.ints(path, "end_ns")
     gpu, host, launch = (frames.equals(path, "where", where) for where in WHERE)
     busy = frames.equals(path, "kind", *BUSY_LINES)
@@ -151,7 +153,9 @@ def _without(path: pa.Table) -> Change:
     def of(rows: frames.Flags) -> Spans:
         return union(spans[0][rows], spans[1][rows])
 
-    return Change(host=of(host | launch), work=of(gpu & busy), pauses=of(gpu & ~busy | launch))
+    work = of(gpu & busy)
+    copies = ran_in(timeline, of(frames.equals(path, "kind", EXPOSED_MEMCPY.name)))
+    return Change(host=join(of(host | launch), held(timeline, copies)), work=work, pauses=of(gpu & ~busy | launch))
 
 
 def _time(timeline: Timeline, change: Change, marks: Array) -> int:
