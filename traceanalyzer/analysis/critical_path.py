@@ -8,7 +8,7 @@ from typing import Any
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.result.critical_path import CriticalPath, PathKind, PathLink
 
-MOST_LINKS = 30
+MOST_LINKS = 100
 """So many links are listed."""
 
 
@@ -37,4 +37,6 @@ def critical_path_of(tables: Tables, ranks: Mapping[int, int | None], gpus: int)
 
 
 def _link(row: Mapping[str, Any], ranks: Mapping[int, int | None]) -> PathLink:
-    return PathLink(ranks[row["rank"]], row["device"], row["kind"], row["name"], row["duration"], row["gain"])
+    return PathLink(
+        ranks[row["rank"]], row["device"], row["kind"], row["name"], row["duration"], row["gain"], row["deviation"]
+    )

@@ -11,8 +11,9 @@ class PathLink:
 
     `kind` is a line of the ledger or, for what a GPU waits for, its cause without "idle."; or `transfer`, a collective from its last
     arrival to its end, which is on no single GPU (`rank` and `device` null). `name` is null where nothing tells one, or for all others
-    of a kind together. `ns` is their length in all steps. `gain_ns` is how much shorter all steps together would be without them, until
-    the next path takes over; null where that was not played again.
+    of a kind together. `ns` is their length in all steps, `deviation_ns` the standard deviation of that from step to step (null for a
+    single one). `gain_ns` is how much shorter all steps together would be without them, until the next path takes over; null where
+    that was not played again.
     """
 
     rank: int | None
@@ -21,6 +22,7 @@ class PathLink:
     name: str | None
     ns: int
     gain_ns: int | None = None
+    deviation_ns: int | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -135,9 +135,20 @@ def _links(key: frames.Key, path: pa.Table, stays: pa.Table, timeline: Timeline 
             "name": frames.names(np.array([one[1] for _, one, _ in links]), names),
             "duration": np.array([ns for ns, _, _ in links]),
             "gain": pa.array(gains, pa.int64()),
+            "deviation": _deviations(path, stays, [rows for _, _, rows in links]),
             "steps": frames.numbers(np.full(len(links), _step_count(stays))),
         },
     )
+
+
+def _deviations(path: pa.Table, stays: pa.Table, links: Sequence[Array]) -> pa.Array:
+    """How much each link differs from step to step, in ns."""
+    ends, count = frames.ints(stays, "end_ns"), stays.num_rows
+    if count < 2:
+        return pa.nulls(len(links), pa.int64())
+    step, length = np.searchsorted(ends, frames.ints(path, "end_ns")), frames.duration(path)
+    sums = (np.bincount(step[rows], length[rows], count) for rows in links)
+    return pa.array([round(float(one.std(ddof=1))) for one in sums], pa.int64())
 
 
 def _step_count(stays: pa.Table) -> int:

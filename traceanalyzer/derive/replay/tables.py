@@ -63,6 +63,7 @@ PATH_LINKS = TableSpec(
         *CRITICAL_PATH.columns[6:],
         ns("duration", "their length"),
         ns("gain", "how much sooner the last step would end without them; null where that was not replayed"),
+        ns("deviation", "standard deviation of their length from step to step; null for a single one"),
         count("steps", "steps in which they lie or might; null where that is the whole window"),
     ),
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from traceanalyzer.names import readable_name
+from traceanalyzer.names import comparable_name, readable_name
 from traceanalyzer.result.critical_path import CriticalPath, PathLink
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.words.gpu_names import gpu_namer
@@ -12,6 +13,8 @@ from traceanalyzer.units import format_count, format_duration, format_share
 from traceanalyzer.vocabulary.lines import cause_words
 
 LONGEST = 60
+_LINE = re.compile(r"(\.\w+):\d+ \(")
+"""What names a line in "train.py:12 (step)"."""
 LEAST = 0.02
 """A link below this share of the step sets little of it."""
 KIND_WORDS = {
@@ -25,7 +28,7 @@ KIND_WORDS = {
     "unattributed": "idle without a launch record",
     "host_untraced": "host time in no recorded call or range",
     "memory_management": "allocating and freeing memory",
-    "synchronization": "the host going on after it waited for the GPU",
+    "synchronization": "after waiting for the GPU",
     "input": "waiting for input",
     "profiler": "the profiler itself",
 }
@@ -68,16 +71,12 @@ def path_rows(result: Result, most: int) -> list[PathRow]:
     path = result.critical_path
     if path is None or not path.ns:
         return []
-    shown = [link for link in path.links if link.ns >= LEAST * path.ns][:most]
-    several = len({(one.rank, one.device) for one in path.kinds if one.device is not None}) > 1
-    namer = gpu_namer(result.devices)
     rows = []
-    for link in shown:
-        who = f"{namer(link.rank, link.device)}: " if several and link.device is not None else ""
+    for link in [link for link in path.links if link.ns >= LEAST * path.ns][:most]:
         rows.append(
             PathRow(
                 link,
-                f"{who}{link_words(link.kind, link.name)}",
+                f"{_whose(result, link)}{link_words(link.kind, link.name)}",
                 per_step(path, link.ns),
                 link.ns / path.ns,
                 None if link.gain_ns is None else per_step(path, link.gain_ns),
@@ -85,6 +84,24 @@ def path_rows(result: Result, most: int) -> list[PathRow]:
             )
         )
     return rows
+
+
+def comparable_link(result: Result, link: PathLink) -> str:
+    """What a link is in any run of a program: names without what changes from build to build, and no numbers of lines."""
+    name = None if link.name is None else _LINE.sub(r"\1 (", comparable_name(link.name))
+    return f"{_whose(result, link)}{link_words(link.kind, name)}"
+
+
+def _whose(result: Result, link: PathLink) -> str:
+    """ "rank 3: " where several GPUs have a part in the path."""
+    path = result.critical_path
+    if (
+        path is None
+        or link.device is None
+        or len({(one.rank, one.device) for one in path.kinds if one.device is not None}) < 2
+    ):
+        return ""
+    return f"{gpu_namer(result.devices)(link.rank, link.device)}: "
 
 
 def link_words(kind: str, name: str | None) -> str:
