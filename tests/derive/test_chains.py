@@ -12,9 +12,9 @@ import traceanalyzer as ta
 from tests.derive.test_replay import TRACES, US, random_timelines, timeline
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
-from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, Pieces, chains
+from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, Ends, Line, Pieces, chains
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
-from traceanalyzer.intervals import Spans, complement, union
+from traceanalyzer.intervals import Array, Spans, complement, union
 
 
 def rows(pieces: Pieces) -> list[tuple[int, int, int]]:
@@ -27,8 +27,13 @@ def rows(pieces: Pieces) -> list[tuple[int, int, int]]:
     ]
 
 
+def followed(timeline: Timeline, start: Array, end: Array) -> Pieces:
+    line = Line.of(timeline)
+    return chains(line, Ends.at(line, start, end))[0]
+
+
 def whole(line: Timeline) -> Pieces:
-    return chains(line, np.array([line.origin]), line.reach[-1:])
+    return followed(line, np.array([line.origin]), line.reach[-1:])
 
 
 def test_launches_one_after_another_are_a_chain_of_the_host() -> None:
@@ -49,8 +54,8 @@ def test_a_queue_that_is_full_is_a_chain_of_the_gpu() -> None:
 
 def test_a_stay_that_ends_with_a_launch_begins_on_the_host() -> None:
     line = timeline([(0, 5, 105), (110, 115, 125)], [(20, 106)])
-    assert rows(chains(line, np.array([0]), np.array([108 * US]))) == [(GPU, 0, 105), (HOST, 105, 108)]
-    assert rows(chains(line, np.array([0]), np.array([115 * US]))) == [
+    assert rows(followed(line, np.array([0]), np.array([108 * US]))) == [(GPU, 0, 105), (HOST, 105, 108)]
+    assert rows(followed(line, np.array([0]), np.array([115 * US]))) == [
         (GPU, 0, 105),
         (HOST, 105, 110),
         (LAUNCH, 110, 115),
@@ -65,7 +70,7 @@ def test_chains_tile_what_they_are_asked_of_and_are_bound_everywhere(
     first, last = line.origin, int(line.reach[-1])
     pairs = data.draw(st.lists(st.tuples(st.integers(first, last), st.integers(first, last)), max_size=5))
     start, end = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))
-    pieces = chains(line, start, end)
+    pieces = followed(line, start, end)
     for stay, (low, high) in enumerate(pairs):
         own = pieces.stay == stay
         begin, until = pieces.start[own], pieces.end[own]

@@ -9,17 +9,57 @@ end of its last wait, and from there along the GPU again: the path of greatest w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
+from traceanalyzer.columns.frames import Flags
 from traceanalyzer.derive.replay.replay import Timeline
 from traceanalyzer.intervals import Array
 
 NONE = -1
+"""No operation, no event."""
 GPU, HOST, LAUNCH = range(3)
 """Where a piece of a chain lies: operations and pauses of the GPU; what the host did; or the idle GPU's time from a launch call to its
 operation's start."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What chains run along: one GPU's operations in order, and the host that feeds them. Times in ns.
+
+    An operation begins at `begin`, and it and those before it are done at `reach`; the GPU was free for it at `free`. `late`: it waited
+    for the host's `call`. `join` is the event from elsewhere (by number, `NONE` without one) that the GPU was not free before. The
+    host's waits end at `until`, ascending, each with the operation `wait_op` or, where that is `NONE`, the event `wait_join`.
+    """
+
+    begin: Array
+    free: Array
+    reach: Array
+    call: Array
+    late: Flags
+    join: Array
+    until: Array
+    wait_op: Array
+    wait_join: Array
+
+    @classmethod
+    def of(cls, timeline: Timeline) -> Line:
+        """The line of a GPU that waits for no other."""
+        none = np.full(len(timeline.start), NONE)
+        op = np.sort(timeline.wait_op)
+        return cls(
+            np.maximum(timeline.start, timeline.before),
+            timeline.before,
+            timeline.reach,
+            timeline.call,
+            timeline.late,
+            none,
+            timeline.reach[op],
+            op,
+            np.full(len(op), NONE),
+        )
 
 
 @dataclass(frozen=True)
@@ -27,7 +67,7 @@ class Pieces:
     """Pieces of chains, sorted by (stay, start); those of one stay tile it. Times in ns.
 
     `stay` is the position of the stay, `where` one of GPU, HOST and LAUNCH. `op` is the position of the last operation of a piece on
-    the GPU, of any other that of the operation that is launched.
+    the GPU, of a LAUNCH that of the operation that is launched.
     """
 
     stay: Array
@@ -36,49 +76,85 @@ class Pieces:
     where: Array
     op: Array
 
+    @classmethod
+    def joined(cls, parts: Sequence[Pieces]) -> Pieces:
+        columns = [np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)]
+        order = np.lexsort((columns[1], columns[0]))
+        return cls(*(column[order] for column in columns))
 
-def chains(timeline: Timeline, start: Array, end: Array) -> Pieces:
-    """The chains that set `end`, each back to its `start`. Stays may overlap and come in any order; empty ones have no pieces.
+
+@dataclass(frozen=True)
+class Ends:
+    """Where stays end, and so where their chains begin: `on` is GPU at the operation `op` or before it, HOST, or LAUNCH in the pause
+    before `op`, which came late. `stay` numbers them; a chain is not followed further back than to `least`."""
+
+    stay: Array
+    least: Array
+    time: Array
+    op: Array
+    on: Array
+
+    @classmethod
+    def at(cls, line: Line, least: Array, time: Array) -> Ends:
+        """Where the line was at these times; stays that are empty are left out."""
+        # The operation that runs then or has just ended, else the one after the pause: at the window's end and beyond it, the last.
+        op = np.minimum(np.searchsorted(line.reach, time), len(line.reach) - 1)
+        pause = time <= line.begin[op]
+        on = np.where(pause & line.late[op], LAUNCH, GPU)
+        # Before an operation that waited for something else the GPU was at the one before.
+        op = np.where(pause & ~line.late[op], np.maximum(op - 1, 0), op)
+        some = np.flatnonzero(time > least)
+        return cls(some, *(column[some] for column in (least, time, op, on)))
+
+
+def chains(line: Line, ends: Ends) -> tuple[Pieces, Array, Array]:
+    """The chains that set the ends of stays, each back to its least time or to an event from elsewhere; that event (`NONE` without
+    one) and the time at which it was, by stay.
 
     All stays are followed at once: as many rounds as the longest chain has changes from the GPU to the host.
     """
-    late = np.where(timeline.late, np.arange(len(timeline.late)), NONE)
-    last_late = np.maximum.accumulate(late)
-    ended = np.sort(timeline.wait_op)
-    until = timeline.reach[ended]
-    found: list[tuple[Array, ...]] = []
+    bound = (line.late | (line.join != NONE)).nonzero()[0]
+    stops = np.append(bound, NONE)
+    found = [Pieces(*(np.empty(0, np.int64) for _ in fields(Pieces)))]
+    stay, least, time, op, on = ends.stay, ends.least, ends.time, ends.op, ends.on
+    count = int(stay.max(initial=-1)) + 1
+    came, since = np.full(count, NONE), np.zeros(count, np.int64)
+    since[stay] = least
 
-    def piece(stay: Array, low: Array, high: Array, where: int, op: Array) -> None:
-        low = np.maximum(low, start[stay])
-        some = high > low
-        found.append((stay[some], low[some], high[some], np.full(int(some.sum()), where), op[some]))
+    def piece(rows: Flags, low: Array, high: Array, where: int, op: Array) -> None:
+        some = rows & (high > low)
+        found.append(Pieces(stay[some], low[some], high[some], np.full(int(some.sum()), where), op[some]))
 
-    stay = np.flatnonzero(end > start)
-    time = end[stay]
-    # The operation that runs then or has just ended, else the one after the pause: at the window's end and beyond it, the last.
-    op = np.minimum(np.searchsorted(timeline.reach, time), len(timeline.reach) - 1)
-    begin = np.maximum(timeline.start, timeline.before)
-    waiting = (time <= begin[op]) & timeline.late[op]
     while len(stay):
-        # On the GPU, back to the last operation that came late; or in the pause before such a one.
-        at = np.where(waiting, op, last_late[np.where((time <= begin[op]) & ~waiting, np.maximum(op - 1, 0), op)])
-        none = at == NONE
-        began = np.where(none, np.minimum(start[stay], time), np.minimum(begin[at], time))
-        piece(stay, began, time, GPU, op)
-        stay, began, at = (column[~none] for column in (stay, began, at))
-        on = began > start[stay]
-        stay, began, at = stay[on], began[on], at[on]
-        # Over the launch to the host, and along that to the end of its last wait, for an operation before this one.
-        called = np.minimum(timeline.call[at], began)
-        idle = np.maximum(called, np.minimum(timeline.before[at], began))
-        piece(stay, idle, began, LAUNCH, at)
-        wait = np.minimum(np.searchsorted(until, called, side="right"), np.searchsorted(ended, at)) - 1
+        # On the GPU, back to the last operation that waited for the host or for something from elsewhere.
+        gpu = on == GPU
+        at = np.where(gpu, stops[np.searchsorted(bound, op, side="right") - 1], op)
+        start = gpu & (at == NONE)
+        late = ~start & line.late[at] & (on != HOST)
+        joined = ~start & ~late & (on != HOST)
+        free, begin = np.minimum(line.free[at], time), np.minimum(line.begin[at], time)
+        reached = np.maximum(np.where(start, least, np.where(joined, free, begin)), least)
+        piece(gpu, reached, time, GPU, op)
+        time = np.where(gpu, reached, time)
+        # Over the launch to the host, and along that to the end of its last wait.
+        called = np.where(late, np.minimum(line.call[at], time), time)
+        idle = np.maximum(np.where(late, np.maximum(called, free), time), least)
+        piece(late, idle, time, LAUNCH, at)
+        by_host = late | (on == HOST)
+        wait = np.searchsorted(line.until, called, side="right") - 1
+        ended = np.append(line.until, 0)[wait]
         none = wait < 0
-        before = np.where(none, start[stay], np.append(until, 0)[wait])
-        piece(stay, before, idle, HOST, at)
-        on = ~none & (before > start[stay])
-        stay, time, op = stay[on], before[on], np.append(ended, 0)[wait][on]
-        waiting = np.zeros(len(stay), bool)
-    columns = [np.concatenate([one[at] for one in found] or [np.empty(0, np.int64)]) for at in range(5)]
-    order = np.lexsort((columns[1], columns[0]))
-    return Pieces(*(column[order] for column in columns))
+        back = np.where(by_host, np.maximum(np.where(none, least, ended), least), time)
+        piece(by_host, back, idle, HOST, at)
+        time = back
+        event = np.where(joined, line.join[at], np.where(by_host & ~none, np.append(line.wait_join, NONE)[wait], NONE))
+        over = (event != NONE) & (time > least)
+        came[stay[over]], since[stay[over]] = event[over], time[over]
+        # A wait ends with an operation before the one that follows it.
+        op = np.minimum(np.append(line.wait_op, NONE)[wait], at - 1)
+        go = by_host & ~none & (event == NONE) & (time > least) & (op >= 0)
+        first = by_host & ~none & (event == NONE) & (time > least) & (op < 0)
+        piece(first, least, time, HOST, at)
+        stay, least, time, op = (column[go] for column in (stay, least, time, op))
+        on = np.full(len(stay), GPU)
+    return Pieces.joined(found), came, since

@@ -10,7 +10,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host
-from traceanalyzer.derive.replay.chains import chains
+from traceanalyzer.derive.replay.chains import Ends, Line, chains
 from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, path_parts
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
 from traceanalyzer.derive.replay.tables import CRITICAL_PATH, PATH_LINKS, PATH_STAYS
@@ -73,7 +73,8 @@ def critical_path(
         names = NameList()
         gpu = GpuTimes(ops[key], intervals[key], idle[key], names)
         start, end, step = (frames.ints(stays, column) for column in ("start_ns", "end_ns", "step"))
-        pieces = chains(timelines[key], start, end)
+        line = Line.of(timelines[key])
+        pieces, _, _ = chains(line, Ends.at(line, start, end))
         parts = path_parts(pieces, timelines[key], gpu, calls[key], host, names)
         found.append(
             frames.build(
