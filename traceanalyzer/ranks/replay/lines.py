@@ -287,5 +287,6 @@ def _table(key: frames.Key, origin: int, events: _Events, parts: _Parts, issues:
         | {"met": of(parts.end - parts.transfer - origin, ~mark), "transfer": of(parts.transfer, ~mark)}
         | {"free": pa.array(np.append(parts.free, False)[part])}
         | {"host_time": frames.numbers(np.where(kind == _RETURN, events.value, NULL))}
-        | {"step": frames.numbers(np.where(mark, events.value, NULL)), "time": events.time - origin},
+        | {"step": frames.numbers(np.where(mark, events.value, NULL)), "time": events.time - origin}
+        | {"origin": np.full(len(kind), origin)},
     )

@@ -19,19 +19,25 @@ from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, MARK, RETURN
 
 KINDS = (ISSUE, JOIN, RETURN, MARK)
-_ISSUE, _JOIN, _RETURN, _MARK = range(4)
+ISSUES, JOINS, RETURNS, MARKS = range(4)
+"""Their places in it, which stand for them in arrays."""
 
 
 @dataclass(frozen=True)
 class Lines:
     """The events of all lines, in the order of each; one value an event, ns, `NEVER` for what cannot be.
 
-    `first` is where each line's events begin, and at last their number. `work` are (n, 3, 3) matrices; `meeting` numbers collectives,
+    `first` is where each line's events begin, and at last their number; `rank`, `device` and `origin`
+    are of the lines. `work` are (n, 3, 3) matrices; `meeting` numbers collectives,
     -1 for marks; `follows` is the row of the issue that an issue or mark follows, and `part` that of the issue whose part a join or
     return is for, -1 without one. The rest is as in `line_events`.
     """
 
+    rank: Array
+    device: Array
+    origin: Array
     first: Array
+    line: Array
     kind: Array
     work: Array
     meeting: Array
@@ -44,6 +50,7 @@ class Lines:
     transfer: Array
     free: Flags
     host_time: Array
+    instance: Array
     step: Array
     time: Array
 
@@ -53,12 +60,12 @@ class Lines:
         rank, device = (frames.ints(table, c) for c in ("rank", "device"))
         first = np.flatnonzero(np.diff(rank, prepend=NULL) | np.diff(device, prepend=NULL))
         code, names = frames.codes(table, "kind")
-        kind = np.array([KINDS.index(name) if name in KINDS else _MARK for name in names], np.int64)[code]
+        kind = np.array([KINDS.index(name) if name in KINDS else MARKS for name in names], np.int64)[code]
         instance, behind = frames.ints(table, "instance"), frames.ints(table, "behind")
         row = np.arange(len(kind))
         line = np.searchsorted(first, row, side="right")
         own = frames.dense(line, instance)
-        issue = np.flatnonzero(kind == _ISSUE)
+        issue = np.flatnonzero(kind == ISSUES)
         of = np.full(int(own.max(initial=0)) + 1, -1, np.int64)
         of[own[issue]] = issue
         meeting = np.where(instance == NULL, -1, frames.dense(instance))
@@ -67,15 +74,18 @@ class Lines:
         }
         work = table["work"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, 3, 3)
         return cls(
+            rank[first],
+            device[first],
+            frames.ints(table, "origin")[first],
             np.append(first, len(kind)),
+            line - 1,
             kind,
             work,
             meeting,
             np.where(behind == NULL, -1, row - behind),
-            np.where(kind == _MARK, -1, of[own]),
+            np.where(kind == MARKS, -1, of[own]),
             free=frames.flags(table, "free"),
-            step=frames.ints(table, "step"),
-            time=frames.ints(table, "time"),
+            **{c: frames.ints(table, c) for c in ("instance", "step", "time")},
             **{c: np.where(values == NULL, NEVER, values) for c, values in numbers.items()},
         )
 
@@ -87,13 +97,13 @@ class Lines:
 class Played:
     """What happens when a job is played, ns from the start of each line's window.
 
-    `time` is when each event happens, for an issue when the part could begin; `done` is when the part of an issue ends. `state` is the
+    `time` is when each event happens, for an issue when the part could begin; `ends` is when the part of an issue ends. `state` is the
     line's after each event, `before` the same as its work alone makes it. `delay` is that of each meeting, `NEVER` of one that nobody
     waits for, and `last` the row of the issue that made it, -1 without one.
     """
 
     time: Array
-    done: Array
+    ends: Array
     state: Array
     before: Array
     delay: Array
@@ -115,16 +125,15 @@ class _Play:
     def __init__(self, lines: Lines, absent: Flags | None, hidden: Flags | None) -> None:
         count, n = len(lines), len(lines.kind)
         meetings = int(lines.meeting.max(initial=-1)) + 1
-        line = np.repeat(np.arange(count), np.diff(lines.first))
         self._lines = lines
-        self._counts = lines.kind == _ISSUE
+        self._counts = lines.kind == ISSUES
         if absent is not None:
-            self._counts &= ~absent[line]
+            self._counts &= ~absent[lines.line]
         self._hidden = np.zeros(n, bool) if hidden is None else hidden
         self._full = np.where(lines.met == NEVER, 0, lines.met) + np.where(lines.transfer == NEVER, 0, lines.transfer)
         # The part that each event needs, and the meeting that has to be whole before the event can happen; the last one always is.
         self._needs = np.where(lines.part >= 0, lines.part, lines.follows)
-        self._needs = np.where(lines.kind == _ISSUE, lines.follows, self._needs)
+        self._needs = np.where(lines.kind == ISSUES, lines.follows, self._needs)
         asks = (self._needs >= 0) & ~self._hidden & ~lines.free[self._needs]
         self._asked = np.where(asks, lines.meeting[self._needs], -1)
         self._missing = np.append(np.bincount(lines.meeting[self._counts], minlength=meetings), 0)
@@ -143,7 +152,8 @@ class _Play:
             self._happen(ready, at[ready])
             at[ready] += 1
             turn = turn[at[turn] < stop[turn]]
-        return Played(self._time, self._done, self._state, self._before, self._delay, self._last)
+        every = np.where(self._lines.kind == ISSUES, np.arange(len(self._time)), -1)
+        return Played(self._time, self._ends(every), self._state, self._before, self._delay, self._last)
 
     def _happen(self, line: Array, event: Array) -> None:
         """One event on each of some lines."""
@@ -153,14 +163,14 @@ class _Play:
         moved = moved.copy()
         end = self._ends(self._needs[event])
         kind = lines.kind[event]
-        join, back = (kind == _JOIN) & ~self._hidden[event], kind == _RETURN
+        join, back = (kind == JOINS) & ~self._hidden[event], kind == RETURNS
         moved[join, 2] = np.maximum(moved[join, 2], end[join])
         moved[back, 1] = np.maximum(moved[back, 1], end[back] - lines.host_time[event[back]])
         self._state[event] = self._now[line] = moved
         begin = np.maximum(moved[:, 0] + lines.by_host[event], moved[:, 2] + np.maximum(lines.after_gpu[event], 0))
         begin = np.maximum(begin, end + np.maximum(lines.after_other[event], 0))
-        reached = np.where(back, end, np.where(kind == _MARK, np.maximum(moved[:, 2], end), moved[:, 2]))
-        issue = kind == _ISSUE
+        reached = np.where(back, end, np.where(kind == MARKS, np.maximum(moved[:, 2], end), moved[:, 2]))
+        issue = kind == ISSUES
         self._time[event] = np.where(issue, begin, reached)
         self._issue(event[issue], begin[issue])
 

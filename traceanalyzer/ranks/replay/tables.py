@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from traceanalyzer.derive.columns import DEVICE, RANK, count, flag, ns, text, whole
+from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, flag, ns, text, whole
 from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.schema import Column, TableSpec
 
@@ -41,6 +41,19 @@ LINE_EVENTS = TableSpec(
         ns("host_time", "of a return, the host's own time then; null for others"),
         whole("step", "of a mark, index of the step that ends; null at the end of the window, and for others"),
         ns("time", "when it happened, as it was"),
+        ns("origin", "start of the window"),
+    ),
+)
+
+STAYS = TableSpec(
+    "stays",
+    "one link of the chain that sets how long a step takes, from its end backwards: a stay on a GPU's line, or a transfer to it",
+    (
+        whole("step", "index of the step; null for the whole window, of a job without two steps"),
+        RANK,
+        DEVICE,
+        *SPAN,
+        whole("instance", "number of the collective whose transfer it is; null for a stay"),
     ),
 )
 
