@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.analysis.critical_path import critical_path_of
 from traceanalyzer.analysis.evidence import headlines, rules_about
 from traceanalyzer.analysis.examine import Examination, about_the_job
 from traceanalyzer.analysis.job import job_of
@@ -148,6 +149,7 @@ def job_result(
         verdict=judge(_once_each(found_splits, ledger, join, ranks), hidden=_hidden(health)),
         evidence=list(evidence),
         roofline=rooflines(tables, ranks, shared),
+        critical_path=critical_path_of(tables, ranks, len(ledger)),
     )
     if evidence and not result.inputs:
         said = headlines((one.kind for one in evidence), rules, result.findings, tables)
