@@ -64,12 +64,13 @@ def waiting(result: Result, job: Job) -> str | None:
         return "Which rank waits for which is not told: too little of their communication could be matched."
     if share < HARDLY_WAITING and not job.at_least:
         return f"Ranks hardly wait for one another: {format_share(share)} of the GPUs' time."
+    if share < HARDLY_WAITING:
+        hardly = f"{format_share(share)} of the GPUs' time"
+        return f"The recorded ranks hardly wait for one another, {hardly}; for the others they may."
     least = "at least " if job.at_least else ""
     sentence = f"Ranks wait for late ones {least}{format_share(share)} of the GPUs' time"
     if job.at_least:
         sentence += " (waiting for ranks that were not recorded is not in it)"
-    if share < HARDLY_WAITING:
-        return f"{sentence}."
     if late_ranks(result):
         return f"{sentence}."
     return f"{sentence}; none stands out: {len(job.late_ranks)} GPUs are late in turn."
