@@ -65,7 +65,14 @@ LATE = (
 MATCHES = TableSpec(
     "matches",
     "one communication kernel, in the order of `communication`: what only its counterparts on all ranks tell of it",
-    (RANK, DEVICE, *(column for column in MATCH if not column.name.startswith("exposed_")), *LATE, _SKEW, _LATE_EXPOSED),
+    (
+        RANK,
+        DEVICE,
+        *(column for column in MATCH if not column.name.startswith("exposed_")),
+        *LATE,
+        _SKEW,
+        _LATE_EXPOSED,
+    ),
 )
 
 LATE_WINDOWS = TableSpec(
@@ -104,7 +111,10 @@ COMMUNICATION = TableSpec(
         Column("in_bytes", pa.int64(), "bytes", "what this rank puts in; null when not told"),
         Column("out_bytes", pa.int64(), "bytes", "what this rank gets out; null when not told"),
         Column("step", pa.int64(), None, "index of the step that launched it; null outside steps"),
-        ns("call_start_ns", "when the host began the call for it, of calls in a loop when the one before ended; null when not recorded"),
+        ns(
+            "call_start_ns",
+            "when the host began the call for it or, in a loop, ended the one before; null when not recorded",
+        ),
         ns("call_end_ns", "when that call returned"),
         Column(
             "parallelism",
