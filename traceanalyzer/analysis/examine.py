@@ -98,6 +98,7 @@ def examine(
 ) -> Examination:
     """`rules` are those of `rules_for`, read again without them; `also` names tables that are wanted beside the usual ones."""
     catalog = part.catalog(config)
+    of_job = {one.name for one in declared().values() if one.of_job}
     catalog.share(brief.portions)
     # The survey has found the kernels; a part that is read again need not look for them again.
     catalog.give({"communication_kernels": brief.kernels, "matches": brief.matches, "late_windows": brief.late_windows})
@@ -117,7 +118,8 @@ def examine(
             *(catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")),
             catalog.table("other_threads"),
         ),
-        tables={name: catalog.table(name) for name in (*small_tables(), *also)},
+        # What says something of all ranks together is made where all are.
+        tables={name: catalog.table(name) for name in (*small_tables(), *(one for one in also if one not in of_job))},
         unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),
         first_sentences=engine.first_sentences,
     )

@@ -13,9 +13,11 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input, file_names, rank_names
 from traceanalyzer.ranks.collectives.recorded import shares
+from traceanalyzer.ranks.waits.loads import ALL_TO_ALL, UNEVEN, even_waits, loads
 from traceanalyzer.ranks.waits.pipelines import bubbles, pipeline
-from traceanalyzer.ranks.waits.reasons import late_reasons, rows_of
+from traceanalyzer.ranks.waits.reasons import MUCH_LONGER, gpus_of, late_reasons, rows_of
 from traceanalyzer.ranks.waits.tables import COLLECTIVE_WAITS
+from traceanalyzer.vocabulary.lines import COMPUTE
 
 DOUBLINGS = 10
 """Blame is followed from a rank that waited itself to the one it waited for, over a thousand ranks if need be."""
@@ -71,8 +73,9 @@ def collective_waits(
         | {f"late_{c}": values for c, values in late.items()}
         | {f"late_{c}": pc.coalesce(blamed[c], matches[f"late_{c}"]) for c in ("start_ns", "end_ns")}
         | {c: matches[c] for c in ("imbalance", "score")}
-        | {"end_ns": start + wait, "late": late_rank_names(late, inputs), "sooner": _sooner(communication)}
+        | {"end_ns": start + wait, "late": late_rank_names(late, inputs)}
         | {"late_line": blamed["line"], **reasons}
+        | _sooner(communication, extra_work, gpu, reasons["late_cause"])
         | {"bubble": pa.array(bubble)}
         | {c: frames.numbers(np.full(len(start), getattr(stages, c))) for c in ("stages", "micro_batches")}
         | {"schedule": pa.array([stages.schedule] * len(start), pa.string())}
@@ -106,7 +109,18 @@ def late_rank_names(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -
     return pa.array([called[pair] for pair in pairs], pa.string())
 
 
-def _sooner(communication: pa.Table) -> Array:
+def _sooner(communication: pa.Table, extra_work: pa.Table, late: list[Array], cause: pa.Array) -> dict[str, pa.Array]:
+    """The columns `sooner`, `load` and `shared`."""
+    load = loads(communication)
+    longer = extra_work["longer"].take(rows_of(gpus_of(extra_work), late)).to_numpy()
+    computes = pc.equal(cause, COMPUTE.name).fill_null(False).to_numpy(zero_copy_only=False)
+    exchanged = frames.equals(communication, "kind", ALL_TO_ALL)
+    shared = computes & ((load >= UNEVEN) | (longer >= MUCH_LONGER) | exchanged)
+    sooner = np.where(shared, even_waits(communication), _without_the_last(communication))
+    return {"sooner": pa.array(sooner), "load": pa.array(load, from_pandas=True), "shared": pa.array(shared)}
+
+
+def _without_the_last(communication: pa.Table) -> Array:
     """The part of each exposed wait that was for the last rank alone: the least wait of those that came before it."""
     instance, wait = frames.ints(communication, "instance"), frames.ints(communication, "exposed_wait")
     order = np.lexsort((wait, frames.ints(communication, "wait"), instance))
