@@ -36,7 +36,7 @@ def small_tables() -> tuple[str, ...]:
 @dataclass(frozen=True)
 class Examination:
     """What there is to say of one part, its ranks as the tables number them. `claimed` is of `splits.claim_sums`, `culprits` as in
-    CULPRITS, `tables` by name: the small ones that what is said of the whole job is made of. `unit_claims` is empty unless units of
+    CULPRITS, `tables` by name: the small ones that what is said of the whole job is made of, those with rows. `unit_claims` is empty unless units of
     work were asked for."""
 
     input: Input
@@ -117,7 +117,7 @@ def examine(
             *(catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")),
             catalog.table("other_threads"),
         ),
-        tables={name: catalog.table(name) for name in (*small_tables(), *also)},
+        tables={name: own for name in (*small_tables(), *also) if (own := catalog.table(name)).num_rows},
         unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),
         first_sentences=engine.first_sentences,
     )
