@@ -1,0 +1,70 @@
+"""The lines of a job: what of each GPU's timeline the others have a part in."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, flag, ns, text, whole
+from traceanalyzer.model.derived import Derived
+from traceanalyzer.model.schema import Column, TableSpec
+
+ISSUE, JOIN, RETURN, MARK = "issue", "join", "return", "mark"
+"""Kinds of events: the line hands over its part of a collective; its GPU goes on only when that part is done; its host does; a time
+that is asked for, the end of a step or of the window."""
+
+LINE_EVENTS = TableSpec(
+    "line_events",
+    "one event of a GPU's line, in the order of the line; times count from the start of its window",
+    (
+        RANK,
+        DEVICE,
+        text("kind", "issue, join, return or mark"),
+        whole("instance", "number of the collective, as in `communication`; null for a mark"),
+        Column(
+            "work",
+            pa.list_(pa.int64(), 9),
+            "ns",
+            "max-plus matrix, row by row, of what lies between the event before and this one: from (the host's delay, its delay behind "
+            "the waits met so far, the GPU's reach) to the same",
+        ),
+        ns("by_host", "of an issue, when the launch makes it arrive, without delay of the host; null without a launch"),
+        ns("after_gpu", "of an issue, the pause after what the GPU did before; of a join, 0"),
+        count(
+            "behind",
+            "of an issue, how many rows before it the issue lies that it follows on its stream; of a mark, "
+            "the issue whose part must be done; null without one",
+        ),
+        ns("after_other", "the pause after that"),
+        ns("met", "when the last rank arrived, as it was; null for a mark"),
+        ns("transfer", "from then to the end of this rank's part; null for a mark"),
+        flag("free", "a part that ends when it has been sent, whether others have arrived or not"),
+        ns("host_time", "of a return, the host's own time then; null for others"),
+        whole("step", "of a mark, index of the step that ends; null at the end of the window, and for others"),
+        ns("time", "when it happened, as it was"),
+        ns("origin", "start of the window"),
+    ),
+)
+
+STAYS = TableSpec(
+    "stays",
+    "one link of the chain that sets how long a step takes, from its end backwards: a stay on a GPU's line, or a transfer to it",
+    (
+        whole("step", "index of the step; null for the whole window, of a job without two steps"),
+        RANK,
+        DEVICE,
+        *SPAN,
+        whole("instance", "number of the collective whose transfer it is; null for a stay"),
+    ),
+)
+
+DERIVED = (
+    Derived(
+        "line_events",
+        "traceanalyzer.ranks.replay.lines:line_events",
+        ("timelines", "ledger_ops", "communication", "step_stats"),
+        LINE_EVENTS,
+        empty_without="communication",
+        small=True,
+        internal=True,
+    ),
+)
