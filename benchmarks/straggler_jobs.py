@@ -11,7 +11,8 @@ import io
 import json
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.replay.replay import NEVER
-from traceanalyzer.ranks.replay import tables
+from traceanalyzer.ranks.replay.play import ISSUES as ISSUE
+from traceanalyzer.ranks.replay.play import JOINS as JOIN
 from traceanalyzer.ranks.replay.play import KINDS, Lines, play
+from traceanalyzer.ranks.replay.play import MARKS as MARK
+from traceanalyzer.ranks.replay.tables import LINE_EVENTS
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Texts = npt.NDArray[np.str_]
 COMPUTE = -1
-ISSUE, JOIN, MARK = (KINDS.index(kind) for kind in (tables.ISSUE, tables.JOIN, tables.MARK))
 # Kinds that take the middle and not the mean of their like: all that communicates, or is called so.
 LIKE_COMMUNICATION = ("send", "recv", "all-gather", "reduce-scatter", "all-reduce", "clip-main-grad")
 # What ends longer than this before the last one came is taken to have no transfer.
@@ -42,8 +46,10 @@ _TIED, _CLIP = "embedding-grads-all-reduce", "optimizer-clip-main-grad"
 
 @dataclass(frozen=True)
 class Operations:
-    """What was recorded, one value an operation, by (step, rank, stage, kind, number); times in ns from the start of the step. `rank` is
-    that of the data parallelism, `worker` the job's."""
+    """What was recorded, one value an operation, by (step, rank, stage, kind, number); times in ns from the start of the step.
+
+    `rank` is that of the data parallelism, `worker` the job's.
+    """
 
     step: Ints
     rank: Ints
@@ -78,38 +84,40 @@ class Plan:
         """The number of the step of each MARK, counted from 0."""
         return np.unique(self.step[self.kind == MARK], return_inverse=True)[1]
 
+    @cached_property
+    def _lines(self) -> Lines:
+        """Without what differs from one question to the other."""
+        count = len(self.line)
+        held = self.kind != MARK
+        told = {
+            "rank": self.line,
+            "device": np.zeros(count, np.int64),
+            "kind": frames.names(self.kind, KINDS),
+            "instance": frames.numbers(self.meeting),
+            "behind": frames.numbers(np.where(self.behind == NULL, NULL, np.arange(count) - self.behind)),
+            # Times of the step, which all of its lines share: what they tell each other of a collective is when its last part is there.
+            "met": pa.array(np.zeros(count, np.int64), mask=~held),
+            "origin": np.zeros(count, np.int64),
+            "time": np.zeros(count, np.int64),
+            "free": np.zeros(count, bool),
+            "work": pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(9 * count, np.int64)), 9),
+        }
+        missing = {column.name: pa.nulls(count, column.type) for column in LINE_EVENTS.columns}
+        return Lines.of(frames.build(LINE_EVENTS, missing | told))
+
     def ends(self, duration: Ints, transfer: Ints, pause: Ints) -> Ints:
         """When each MARK is reached, ns from the start of its step, where each operation takes `duration` or, communication, `transfer`
         from when its last part is there, after a pause of the host."""
-        issue = self.kind == ISSUE
         done = np.append(0, np.cumsum((duration + pause)[self.computed]))[self.before]
         # The GPU alone: a line here has no host that could come late.
         work = np.full((len(done), 3, 3), NEVER)
         work[:, 0, 0] = work[:, 1, 1] = 0
         work[:, 2, 2] = np.diff(done, prepend=0)
-        first = np.flatnonzero(np.diff(self.line, prepend=-1, append=-1))
-        part = np.full(len(duration), -1)
-        part[self.row[issue]] = np.flatnonzero(issue)
-        held, never, zero = np.where(issue, pause[self.row], NEVER), np.full(len(done), NEVER), np.zeros(len(done), np.int64)
-        lines = Lines(
-            first=first,
-            kind=self.kind,
-            work=work,
-            meeting=np.where(self.kind == MARK, -1, self.meeting),
-            follows=np.where(issue & (self.behind != NULL), self.behind, -1),
-            part=np.where(self.kind == JOIN, part[self.row], -1),
-            by_host=never,
-            after_gpu=held,
-            after_other=held,
-            met=zero,
-            transfer=np.where(self.kind == MARK, NEVER, transfer[self.row]),
-            free=zero.astype(bool),
-            host_time=never,
-            step=self.step,
-            time=zero,
-        )
-        played = play(lines)
-        assert played is not None
+        held = np.where(self.kind == ISSUE, pause[self.row], 0)
+        took = np.where(self.kind == MARK, NEVER, transfer[self.row])
+        played = play(replace(self._lines, work=work, transfer=took, after_gpu=held, after_other=held))
+        if played is None:
+            raise ValueError("workers that wait for each other in a circle")
         return played.time[self.kind == MARK]
 
 
@@ -156,45 +164,60 @@ def read_job(read: Callable[[str], bytes], name: str) -> tuple[Operations, dict[
 
 
 def planned(operations: Operations) -> Plan:
-    """Raises ValueError where workers of one stage do not all do the same operations."""
+    """Raises ValueError where workers of one stage do not all do the same operations, or others than those of the three jobs."""
     steps, step = np.unique(operations.step, return_inverse=True)
     ranks, stages = int(operations.rank.max()) + 1, int(operations.stage.max()) + 1
-    count = len(steps) * ranks
-    shift = step * ranks + operations.rank
+    of_step = np.repeat(steps, ranks)
+    order = np.lexsort((step * ranks + operations.rank, operations.stage))
     scopes: dict[tuple[str, int, int], int] = {}
-    parts: list[tuple[Ints, ...]] = []
-    events = computed = 0
+    parts: list[Plan] = []
     for stage in range(stages):
-        of_stage = np.flatnonzero(operations.stage == stage)
-        rows = of_stage[np.argsort(shift[of_stage], kind="stable")].reshape(count, -1)
-        names = list(zip(operations.kind[rows[0]].tolist(), operations.number[rows[0]].tolist(), strict=True))
-        if (operations.kind[rows] != operations.kind[rows[0]]).any() or (np.diff(operations.number[rows], axis=0)).any():
-            raise ValueError(f"stage {stage}: not all workers do the same")
-        worker = _worker(operations, rows[0])
-        what = np.array([one for one, _, _ in worker.items])
-        place = {name: at for at, name in enumerate(names)}
-        if sorted(worker.operations) != sorted(names):
-            raise ValueError(f"stage {stage}: other operations than in the three public jobs")
-        row = np.stack([rows[:, place.get((kind, number), 0)] for _, kind, number in worker.items], axis=1)
-        is_event = what != COMPUTE
-        where = np.cumsum(is_event) - 1
-        line = np.arange(count)[:, None]
-        behind = np.array(worker.behind)[is_event]
-        behind = np.where(behind == NULL, NULL, where[np.maximum(behind, 0)] + events + line * is_event.sum())
-        meets = [_scope(kind, number, stage) for one, kind, number in worker.items if one != COMPUTE]
-        number = np.array([scopes.setdefault(one[0], len(scopes)) for one in meets])
-        all_ranks = np.array([one[1] for one in meets])
-        meeting = number * count + np.where(all_ranks, line - line % ranks, line)
-        meeting = np.where(what[is_event] == MARK, NULL, meeting)
-        before = np.cumsum(~is_event)[is_event] + computed + line * (~is_event).sum()
-        spread = np.broadcast_to(what[is_event], meeting.shape)
-        lines = np.broadcast_to(line + stage * count, meeting.shape)
-        told = (lines, spread, meeting, behind, row[:, is_event], before, np.broadcast_to(steps[line // ranks], meeting.shape))
-        parts.append(tuple(one.reshape(-1) for one in (*told, row[:, ~is_event])))
-        events += meeting.size
-        computed += count * int((~is_event).sum())
-    line, kind, meeting, behind, row, before, at, rows = (np.concatenate(one) for one in zip(*parts, strict=True))
-    return Plan(line, kind, _numbered(meeting), behind, row, rows, before, at)
+        rows = order[operations.stage[order] == stage].reshape(len(of_step), -1)
+        parts.append(_of_stage(operations, rows, ranks, of_step, scopes))
+    events, computed = (np.cumsum([0, *(len(getattr(one, name)) for one in parts)]) for name in ("kind", "computed"))
+    columns = {one.name: np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Plan)}
+    place = np.repeat(np.arange(stages), np.diff(events))
+    behind = np.where(columns["behind"] == NULL, NULL, columns["behind"] + events[place])
+    return Plan(
+        **columns
+        | {"line": columns["line"] + place * len(of_step), "before": columns["before"] + computed[place]}
+        | {"behind": behind, "meeting": _numbered(columns["meeting"])}
+    )
+
+
+def _of_stage(
+    operations: Operations, rows: Ints, ranks: int, of_step: Ints, scopes: dict[tuple[str, int, int], int]
+) -> Plan:
+    """The lines of one stage, whose operations are `rows`, a row for each of the workers; `scopes` numbers what of a step meets."""
+    kinds, numbers = operations.kind[rows], operations.number[rows]
+    if (kinds != kinds[0]).any() or (numbers != numbers[0]).any():
+        raise ValueError("not all workers of a stage do the same")
+    place = {name: at for at, name in enumerate(zip(kinds[0].tolist(), numbers[0].tolist(), strict=True))}
+    worker = _worker(operations, rows[0])
+    if sorted(worker.operations) != sorted(place):
+        raise ValueError("other operations than those of the three public jobs")
+    what = np.array([one for one, _, _ in worker.items])
+    row = rows[:, [place.get((kind, number), 0) for _, kind, number in worker.items]]
+    own = what != COMPUTE
+    stage = int(operations.stage[rows[0, 0]])
+    meets = [_scope(kind, number, stage) for one, kind, number in worker.items if one != COMPUTE]
+    scope = np.array([scopes.setdefault(one, len(scopes)) for one, _ in meets])
+    line = np.arange(len(rows))[:, None]
+    # A meeting of all ranks goes by the number of the first of them.
+    meeting = scope * len(rows) + np.where([every for _, every in meets], line - line % ranks, line)
+    behind = np.array(worker.behind)[own]
+    behind = np.where(behind == NULL, NULL, (np.cumsum(own) - 1)[np.maximum(behind, 0)] + line * own.sum())
+    columns = {
+        "line": line,
+        "kind": what[own],
+        "meeting": np.where(what[own] == MARK, NULL, meeting),
+        "behind": behind,
+        "row": row[:, own],
+        "before": np.cumsum(~own)[own] + line * (~own).sum(),
+        "step": of_step[:, None],
+    }
+    flat = {name: np.broadcast_to(one, meeting.shape).reshape(-1) for name, one in columns.items()}
+    return Plan(**flat, computed=row[:, ~own].reshape(-1))
 
 
 def _worker(operations: Operations, rows: Ints) -> _Worker:
@@ -203,7 +226,10 @@ def _worker(operations: Operations, rows: Ints) -> _Worker:
     names = set(zip(kinds.tolist(), numbers.tolist(), strict=True))
     computed = np.flatnonzero(np.char.endswith(kinds, "-compute"))
     computed = computed[np.lexsort((kinds[computed], numbers[computed], operations.start[rows][computed]))]
-    order = [(kind.split("-")[0], number) for kind, number in zip(kinds[computed].tolist(), numbers[computed].tolist(), strict=True)]
+    order = [
+        (kind.split("-")[0], number)
+        for kind, number in zip(kinds[computed].tolist(), numbers[computed].tolist(), strict=True)
+    ]
     turn = next(at for at, (direction, _) in enumerate(order) if direction == "backward")
     worker = _Worker()
 

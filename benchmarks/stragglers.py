@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.measure import ratio
+from benchmarks.measure import percent
 from benchmarks.straggler_jobs import (
     LIKE_COMMUNICATION,
     Bools,
@@ -34,8 +34,8 @@ from benchmarks.straggler_jobs import (
 )
 
 JOBS = ("AR", "SE", "ST")
-# Percent: their median step without pauses beside the recorded one, as their results say.
-REPLAY_ERROR = {"AR": 0.5525, "SE": 0.4797, "ST": 1.8858}
+MOST_APART = 2.0
+"""Percent that the slowdowns may lie from theirs."""
 _WORST_PERCENT = 3
 Reals = npt.NDArray[np.float64]
 
@@ -93,9 +93,7 @@ class Job:
     def only(self, kept: Bools) -> float:
         """Their S_x: the step with what is `kept` as recorded and the rest ideal, to the ideal one."""
         duration, transfer = self.ideal
-        own = self.steps(
-            np.where(kept, self.operations.duration, duration), np.where(kept, self.transfer, transfer)
-        )
+        own = self.steps(np.where(kept, self.operations.duration, duration), np.where(kept, self.transfer, transfer))
         return float(own.mean() / self.without_stragglers.mean())
 
     def recovered(self, mended: Bools) -> float:
@@ -129,17 +127,24 @@ def stragglers(repository: Path) -> None:
         shares = {"Mw": _worst(job, score), "Ms": stage == stage.max()}
         for share, mended in shares.items():
             found, told = job.recovered(mended), json.loads(read(f"data/{share.lower()}-{name}.json"))[share]
-            ratio(f"{share} {found:.4f}, theirs {told:.4f}: apart", abs(found - told), 0.02)
+            percent(f"{share} {found:.4f}, theirs {told:.4f}: apart", 100 * abs(found - told), MOST_APART)
 
 
 def _steps(job: Job, theirs: Mapping[str, Any]) -> None:
-    error = 100 * np.median(1 - job.played / job.recorded)
-    ratio(f"replay error in %, theirs {REPLAY_ERROR[job.name]:.2f}", abs(error), REPLAY_ERROR[job.name])
-    as_recorded = 100 * np.median(np.abs(1 - job.played_as_recorded / job.recorded))
-    ratio("the same with the pauses as recorded", as_recorded, 1.0)
-    slowdown = job.played.mean() / job.without_stragglers.mean()
-    told = theirs["blocking_slowdown"]
-    ratio(f"slowdown S {slowdown:.4f}, theirs {told:.4f}: apart in %", 100 * abs(slowdown / told - 1), 2.0)
+    told, played = (np.array([*theirs[f"step_t_{name}"].values()]) for name in ("base", "nodelay"))
+    most = round(100 * abs(np.median(1 - played / told)), 2)
+    percent("replay error without pauses of the host, theirs at most", _error(job.played, job.recorded), most)
+    percent("replay error with the pauses as recorded", _error(job.played_as_recorded, job.recorded), 1.0)
+    _beside("slowdown S", job.played.mean() / job.without_stragglers.mean(), theirs["blocking_slowdown"])
+
+
+def _error(played: Ints, recorded: Ints) -> float:
+    """Of the median step, in percent."""
+    return float(100 * abs(np.median(1 - played / recorded)))
+
+
+def _beside(label: str, found: float, told: float) -> None:
+    percent(f"{label} {found:.4f}, theirs {told:.4f}: apart", 100 * abs(found / told - 1), MOST_APART)
 
 
 def _slowdowns(job: Job, theirs: Mapping[str, Any]) -> tuple[Reals, Reals]:
@@ -153,7 +158,7 @@ def _slowdowns(job: Job, theirs: Mapping[str, Any]) -> tuple[Reals, Reals]:
         apart = max(abs(found[key] / told[key] - 1) for key in told)
         missed = "" if ours == their else "  MISSED"
         print(f"  worst {by}: {ours}, {found[ours]:.4f}; theirs {their}, {told[their]:.4f}{missed}")
-        ratio(f"slowdown by {by}: furthest apart in %", 100 * apart, 2.0)
+        percent(f"slowdown by {by}, furthest apart", 100 * apart, MOST_APART)
         if by != "optype":
             numbers[by] = np.array([found[str(key)] for key in range(len(found))])
     return numbers["dp_rank"], numbers["stage"]

@@ -36,8 +36,8 @@ def small_tables() -> tuple[str, ...]:
 @dataclass(frozen=True)
 class Examination:
     """What there is to say of one part, its ranks as the tables number them. `claimed` is of `splits.claim_sums`, `culprits` as in
-    CULPRITS, `tables` by name: the small ones that what is said of the whole job is made of, those with rows. `unit_claims` is empty unless units of
-    work were asked for."""
+    CULPRITS, `tables` by name: the small ones that what is said of the whole job is made of, without those that have no rows.
+    `unit_claims` is empty unless units of work were asked for."""
 
     input: Input
     findings: list[Finding]
