@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.analysis.critical_path import critical_path_of
 from traceanalyzer.analysis.evidence import headlines, rules_about
 from traceanalyzer.analysis.examine import Examination, about_the_job, small_tables
 from traceanalyzer.analysis.job import job_of
@@ -67,7 +68,7 @@ Unprofiled = dict[frames.Key, dict[str, int]]
 def run_job_rules(parts: Sequence[Examination], tables: Catalog, config: Config, rules: Sequence[Rule]) -> EngineResult:
     """Those of the rules that are about the whole job; `tables` as of `job_tables`."""
     about = [rule for rule in rules if about_the_job(rule)]
-    return run_rules(about, tables, _describe(parts), config.disable, "waited_intervals")
+    return run_rules(about, tables, _describe(parts), config.disable, "stall_intervals")
 
 
 def _describe(parts: Sequence[Examination]) -> Describe:
@@ -150,6 +151,7 @@ def job_result(
         verdict=judge(_once_each(found_splits, ledger, join, ranks), hidden=_hidden(health)),
         evidence=list(evidence),
         roofline=rooflines(tables, ranks, shared),
+        critical_path=critical_path_of(tables, ranks, len(ledger)),
     )
     if evidence and not result.inputs:
         said = headlines((one.kind for one in evidence), rules, result.findings, tables)

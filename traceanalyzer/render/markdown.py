@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from traceanalyzer.render.critical_path import path_block
 from traceanalyzer.render.findings import alike, gain, group_by_rule, proofs, silent_rules
 from traceanalyzer.render.ledgers import Gpus, gpus_of, ledgers_side_by_side, spread_rows
 from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clip_blocks, code, details, marked, table, text
@@ -32,7 +33,8 @@ MOST_EVIDENCE = 4
 
 
 def render_markdown(result: Result, sections: Sequence[Section] = (), limit: int = LIMIT) -> str:
-    """Headline, health, ledger, findings, job, other evidence and the rules that could not judge, in at most `limit` bytes of UTF-8."""
+    """Headline, health, ledger, findings, job, critical path, other evidence and the rules that could not judge, in at most `limit`
+    bytes of UTF-8."""
     blocks = [
         f"### {text(result.verdict.headline)}",
         _about(result),
@@ -49,7 +51,9 @@ def render_markdown(result: Result, sections: Sequence[Section] = (), limit: int
     elif result.devices:
         blocks.append("No finding that gives anything.")
     others = _others([group for group in groups if group not in paying])
-    return clip_blocks([*blocks, *_job(result), *others, *section_blocks(sections), *_rules(result)], limit)
+    return clip_blocks(
+        [*blocks, *_job(result), *path_block(result), *others, *section_blocks(sections), *_rules(result)], limit
+    )
 
 
 def _about(result: Result) -> str:

@@ -113,7 +113,7 @@ class Timeline:
         start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
         reach = np.maximum.accumulate(end)
         before = np.concatenate(([origin], reach[:-1]))
-        own, threads = _led(launches)
+        own, threads = led(launches)
         at = call_of(frames.ints(ops, "row"), own)
         call, back = (frames.ints_at(own, column, at) for column in ("start_ns", "end_ns"))
 
@@ -192,7 +192,7 @@ def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.
     return {key: Timeline.of(ops, calls[key], host, window[key]) for key, ops in frames.split(ledger_ops)}
 
 
-def _led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
+def led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
     """The launches of the process that has most of them, and its launching threads."""
     if not launches.num_rows:
         return launches, []

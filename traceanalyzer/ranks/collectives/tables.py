@@ -17,7 +17,12 @@ MATCH = (
     Column("certainty", NAME, None, "medium: matched by size and by clocks; low: by clocks alone; null unmatched"),
     ns("transfer", "shortest duration over the ranks: what the transfer itself takes; null unmatched"),
     ns("wait", "the rest of the duration: waiting for the last rank to arrive; null unmatched"),
+    ns(
+        "call_wait",
+        "part of the wait in which the last rank's host was at the call for it, one of many small ones in a step; null unmatched",
+    ),
     ns("exposed_wait", "part of the wait that no compute covers; null unmatched"),
+    ns("exposed_call_wait", "that of the part in which the last rank's host was at the call"),
     ns(
         "spread",
         "between the first and the last rank's end after aligning the clocks; null unmatched, and for a send that was buffered",
@@ -60,7 +65,7 @@ LATE = (
 MATCHES = TableSpec(
     "matches",
     "one communication kernel, in the order of `communication`: what only its counterparts on all ranks tell of it",
-    (RANK, DEVICE, *(column for column in MATCH if column.name != "exposed_wait"), *LATE, _SKEW, _LATE_EXPOSED),
+    (RANK, DEVICE, *(column for column in MATCH if not column.name.startswith("exposed_")), *LATE, _SKEW, _LATE_EXPOSED),
 )
 
 LATE_WINDOWS = TableSpec(
@@ -99,6 +104,8 @@ COMMUNICATION = TableSpec(
         Column("in_bytes", pa.int64(), "bytes", "what this rank puts in; null when not told"),
         Column("out_bytes", pa.int64(), "bytes", "what this rank gets out; null when not told"),
         Column("step", pa.int64(), None, "index of the step that launched it; null outside steps"),
+        ns("call_start_ns", "when the host began the call for it, of calls in a loop when the one before ended; null when not recorded"),
+        ns("call_end_ns", "when that call returned"),
         Column(
             "parallelism",
             NAME,
