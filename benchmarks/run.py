@@ -20,6 +20,7 @@ from benchmarks.cpu_profiles import cpu_profiles
 from benchmarks.deepspeed_logs import deepspeed_logs
 from benchmarks.gpu_logs import gpu_logs
 from benchmarks.growth import growth
+from benchmarks.job_replay import job_replay
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nccl_records import nccl_records
 from benchmarks.nsys import nsys
@@ -89,6 +90,7 @@ def main() -> None:
         kineto(Path(folder))
         nsys(Path(folder))
         ranks(Path(folder))
+        job_replay()
         snapshots(Path(folder))
         nccl_records(Path(folder))
         deepspeed_logs(Path(folder))
