@@ -58,7 +58,7 @@ def communication(
 ) -> pa.Table:
     """Every communication kernel on the ledger, in the order of gpu_ops, with what its counterparts on other ranks tell."""
     kernels = communication_kernels
-    matched = matches["instance"].is_valid().to_numpy()
+    matched = matches["wait"].is_valid().to_numpy()
     start = frames.ints(kernels, "start_ns")
     wait, transfer = (np.where(matched, frames.ints(matches, c), 0) for c in ("wait", "transfer"))
     likely = likely_waits(kernels, np.where(matched, transfer, NULL))
@@ -164,7 +164,10 @@ def communication_kernels(
         | {c: kernels[c] for c in columns}
         | {c: pa.array(told.texts[c], from_pandas=True) for c in TEXTS}
         | {c: frames.numbers(told.numbers[c]) for c in NUMBERS}
-        | {f"call_{c}": frames.numbers(spans) for c, spans in zip(("start_ns", "end_ns"), call_spans(calls, host_ranges, callers), strict=True)}
+        | {
+            f"call_{c}": frames.numbers(spans)
+            for c, spans in zip(("start_ns", "end_ns"), call_spans(calls, host_ranges, callers), strict=True)
+        }
         | {"step": frames.numbers(step), "one_queue": one_queue(kernels, ledger_ops, launches, api_calls)}
         | _placed(ledger_ops, busy),
     )

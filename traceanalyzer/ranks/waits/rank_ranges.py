@@ -86,7 +86,9 @@ def rank_ranges(
     return frames.stack(
         RANK_RANGES,
         [
-            _of_gpu(key, ops, tiles[key], _Ranges(host_ranges, code, names, wanted, framed, callers), launches, host_steps)
+            _of_gpu(
+                key, ops, tiles[key], _Ranges(host_ranges, code, names, wanted, framed, callers), launches, host_steps
+            )
             for key, ops in frames.split(ledger_ops)
         ],
     )
@@ -122,7 +124,10 @@ def _of_gpu(
         known, rank, process, thread, called = (c[counted] for c in (known, rank, process, thread, called))
     table, count = ranges.table, len(ranges.names)
     threads = frames.dense(
-        *(np.concatenate((frames.ints(table, c), own)) for c, own in (("rank", rank), ("process", process), ("thread", thread)))
+        *(
+            np.concatenate((frames.ints(table, c), own))
+            for c, own in (("rank", rank), ("process", process), ("thread", thread))
+        )
     )
     mine = ranges.wanted & np.isin(threads[: table.num_rows], threads[table.num_rows :])
     rows = np.flatnonzero(mine)

@@ -88,7 +88,11 @@ def _ranges(
             (
                 one
                 for one in ranges.get((rank, device, TIME_OF.get(line or "")), ())
-                if (one.more >= least if least is not None else one.more * max(one.steps, 1) >= MOST_OF_IT * late[rank, device])
+                if (
+                    one.more >= least
+                    if least is not None
+                    else one.more * max(one.steps, 1) >= MOST_OF_IT * late[rank, device]
+                )
             ),
             None,
         )

@@ -150,6 +150,12 @@ COLLECTIVE_WAITS = TableSpec(
         count("micro_batches", "micro-batches a step of that pipeline; null when not told"),
         Column("schedule", NAME, None, "both in words; null when not told"),
         ns("job_window", "windows of all GPUs that communicate, added up"),
+        Column(
+            "job_matched",
+            pa.float64(),
+            None,
+            "share of the communication time that all ranks recorded whose parts on them were found; null without any",
+        ),
     ),
 )
 

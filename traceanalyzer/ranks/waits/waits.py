@@ -12,8 +12,9 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input, file_names, rank_names
+from traceanalyzer.ranks.collectives.recorded import shares
 from traceanalyzer.ranks.waits.pipelines import bubbles, pipeline
-from traceanalyzer.ranks.waits.reasons import gpus_of, late_reasons, rows_of
+from traceanalyzer.ranks.waits.reasons import late_reasons, rows_of
 from traceanalyzer.ranks.waits.tables import COLLECTIVE_WAITS
 
 DOUBLINGS = 10
@@ -54,6 +55,7 @@ def collective_waits(
         "parallelism",
         "instance",
         "ranks",
+        "missing",
         "certainty",
         "wait",
         "exposed_wait",
@@ -74,7 +76,8 @@ def collective_waits(
         | {"bubble": pa.array(bubble)}
         | {c: frames.numbers(np.full(len(start), getattr(stages, c))) for c in ("stages", "micro_batches")}
         | {"schedule": pa.array([stages.schedule] * len(start), pa.string())}
-        | {"job_window": np.full(len(start), _windows(ledger, communication))},
+        | {"job_window": np.full(len(start), _windows(ledger, communication))}
+        | {"job_matched": pa.array([shares(communication)[0]] * len(start), pa.float64())},
     )
 
 
@@ -107,7 +110,7 @@ def _sooner(communication: pa.Table) -> Array:
     """The part of each exposed wait that was for the last rank alone: the least wait of those that came before it."""
     instance, wait = frames.ints(communication, "instance"), frames.ints(communication, "exposed_wait")
     order = np.lexsort((wait, frames.ints(communication, "wait"), instance))
-    order = order[instance[order] != NULL]
+    order = order[wait[order] != NULL]
     sooner = np.zeros(len(instance), np.int64)
     if not len(order):
         return sooner
