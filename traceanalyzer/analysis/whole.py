@@ -68,7 +68,7 @@ Unprofiled = dict[frames.Key, dict[str, int]]
 def run_job_rules(parts: Sequence[Examination], tables: Catalog, config: Config, rules: Sequence[Rule]) -> EngineResult:
     """Those of the rules that are about the whole job; `tables` as of `job_tables`."""
     about = [rule for rule in rules if about_the_job(rule)]
-    return run_rules(about, tables, _describe(parts), config.disable, "stall_intervals")
+    return run_rules(about, tables, _describe(parts), config.disable, "stall_intervals", tables.value("job_replay"))
 
 
 def _describe(parts: Sequence[Examination]) -> Describe:
