@@ -135,7 +135,8 @@ class _Line:
     """The operations of a GPU that are no parts, by start.
 
     Each is done at `reach`, adds `own` after a pause of `lead`, and its launch makes it arrive (`NEVER` without one). `call` is the
-    launch; `joins` is the part that filled the pause before it, -1 without one. `latency`: from a launch to its operation, as usual.
+    launch; `joins` is the part that filled the pause before it, -1 without one, and `late` that its launch ended that pause. `latency`:
+    from a launch to its operation, as usual.
     """
 
     reach: Array
@@ -144,6 +145,7 @@ class _Line:
     own: Array
     arrival: Array
     joins: Array
+    late: Flags
     latency: int
 
     @classmethod
@@ -167,17 +169,22 @@ class _Line:
         lead = np.where(late, np.minimum(begin - waited, HANDOVER_NS), begin - waited)
         needed = np.where(blocked, was, np.where(late, latency, np.minimum(latency, usual)))
         arrival = np.where(call == NULL, NEVER, arrival - was + needed)
-        return cls(reach, call, lead, reach - begin, arrival, joins, usual)
+        return cls(reach, call, lead, reach - begin, arrival, joins, late, usual)
 
 
 @dataclass(frozen=True)
 class _Issues:
-    """How each part began: after so many operations of the line (`place`), and after what; times in ns, `NEVER` where it cannot be."""
+    """How each part began: after so many operations of the line (`place`), and after what; times in ns, `NEVER` where it cannot be.
+
+    `bound` is what it began after: 0 what the GPU did before, which was over at `gpu`, 1 the part before on its stream, 2 its launch.
+    """
 
     place: Array
     by_host: Array
     after_gpu: Array
     after_other: Array
+    bound: Array
+    gpu: Array
 
     @classmethod
     def of(cls, line: _Line, parts: _Parts, timeline: Timeline, pace: Pace) -> _Issues:
@@ -209,6 +216,8 @@ class _Issues:
             np.where(call == NULL, NEVER, arrival - was + latency),
             np.where(bound == 0, rooms[0], 0),
             np.where(bound == 1, rooms[1], 0),
+            bound,
+            gpu,
         )
 
 
