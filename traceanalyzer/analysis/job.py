@@ -21,17 +21,19 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
     if users < 2 and not communication.num_rows:
         return None
     # Only jobs that communicate pay for what this imports.
+    from traceanalyzer.ranks.collectives.recorded import shares
     from traceanalyzer.ranks.waits.side_by_side import collective_stats, late_ranks, step_matrix
 
     names, rows = step_matrix(tables.table("step_ledger"), tables.table("waited_intervals"))
     collectives, left, left_exposed = collective_stats(communication)
+    matched, outside, untold = shares(communication)
     return Job(
         world_size=join.jobs.world_size,
         ranks=sorted({rank for rank in ranks.values() if rank is not None}),
         missing_ranks=list(join.jobs.missing),
         doubled_ranks=list(join.jobs.doubled),
         gpu_count=gpus,
-        matched_share=_matched_share(communication),
+        matched_share=matched,
         parallelism=_parallelism(communication),
         clocks=_clocks(join.offsets, ranks),
         steps=StepMatrix(names, [RankSteps(**_with_job_rank(row, ranks)) for row in rows]),
@@ -39,13 +41,10 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
         collectives=[CollectiveStats(**row) for row in collectives],
         collectives_left=left,
         collectives_left_exposed_ns=left_exposed,
+        outside_share=outside,
+        untold_share=untold,
+        at_least=bool((frames.ints(communication, "missing") > 0).any()),
     )
-
-
-def _matched_share(communication: pa.Table) -> float | None:
-    time = frames.duration(communication)
-    matched = communication["instance"].is_valid().to_numpy()
-    return round(float(time[matched].sum() / time.sum()), 6) if time.sum() else None
 
 
 def _parallelism(communication: pa.Table) -> list[Parallelism]:

@@ -85,7 +85,7 @@ class GroupRun:
             message=_sentence(program.message(rows)) + self._accounted(spans, wanted, recoverable),
             scope=self._scope(rows) or scope,
             metrics=metrics,
-            saving=self._saving(rows, recoverable, window, gpus),
+            saving=self._saving(rows, wanted, recoverable, window, gpus),
             evidence=evidence(rule.source, rows, program.order_by, rule.limit),
             recommend=[step for when, step in program.recommend if when is None or when(rows).as_py()],
             references=list(rule.references),
@@ -162,7 +162,9 @@ class GroupRun:
             lowered.append(f"lowered because this condition of the rule holds: {saving.less_sure_when}")
         return CONFIDENCES[max(0, CONFIDENCES.index(most) - len(lowered))], reasons + lowered
 
-    def _saving(self, rows: TableRows, recoverable: int, window: int, gpus: list[tuple[int, int]]) -> Saving:
+    def _saving(
+        self, rows: TableRows, wanted: int, recoverable: int, window: int, gpus: list[tuple[int, int]]
+    ) -> Saving:
         if not self.rule.saving and self.rule.category != "health":
             return Saving(None, None, None, None)
         # What is paid once is no cost of a step.
@@ -177,7 +179,9 @@ class GroupRun:
             gpu_count=max(len(gpus), 1),
             predicted_speedup_range=self._range(rows, recoverable, window),
         )
-        return self._with_job_prediction(rows, saving, gpus) if self.program.sooner and recoverable else saving
+        if not self.program.sooner or not recoverable:
+            return saving
+        return self._with_job_prediction(rows, saving, recoverable / max(wanted, 1), gpus)
 
     def _range(self, rows: TableRows, recoverable: int, window: int) -> tuple[float, float] | None:
         """The speedups if the rule's estimate came to its least and to its most."""
@@ -196,20 +200,21 @@ class GroupRun:
         sums = pa.table({**keys, "value": values}).group_by([*keys]).aggregate([("value", "sum")])
         return [total or 0 for total in sums["value_sum"].to_pylist()]
 
-    def _with_job_prediction(self, rows: TableRows, saving: Saving, gpus: list[tuple[int, int]]) -> Saving:
+    def _with_job_prediction(self, rows: TableRows, saving: Saving, part: float, gpus: list[tuple[int, int]]) -> Saving:
         """How much faster the whole job would be: its longest window, and a typical step of it, shorter by the same share.
 
+        Of what others already account for, nothing would be gone: `part` is what is left of the estimate.
         Where nothing would be gone the saving stays as it is, with what the rule says to that.
         """
         assert self.program.sooner and self.rule.saving
         run = max(self.windows.duration(*gpu) for gpu in gpus)
-        gain = min(max(self._by_gpu(rows, self.program.sooner)), run - 1)
+        gain = min(round(part * max(self._by_gpu(rows, self.program.sooner))), run - 1)
         if gain <= 0:
             return saving
         steps = [step for gpu in gpus if (step := self.windows.value(*gpu, "step_time").as_py())]
         step = round(median(steps)) if steps else None
         speedup = round(run / (run - gain), 6)
-        condition = self.rule.saving.sooner_if
+        condition = self.program.sooner_if(rows) if self.program.sooner_if else None
         if condition and saving.speedup_ceiling and speedup > saving.speedup_ceiling:
             # All ranks are done sooner, and what they waited is only what those that came in time lost.
             spared = gain * len(gpus) - (saving.recoverable_ns or 0)

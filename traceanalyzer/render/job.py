@@ -66,7 +66,7 @@ def _cells(one: CollectiveStats) -> tuple[str, ...]:
         format_count(one.count),
         "-" if one.median_transfer_ns is None else format_duration(one.median_transfer_ns),
         bandwidth_words(one, one.bus_bandwidth) or "-",
-        "-" if one.wait_ns is None else format_duration(one.wait_ns),
+        "-" if one.wait_ns is None else ("≥ " if one.at_least else "") + format_duration(one.wait_ns),
     )
 
 

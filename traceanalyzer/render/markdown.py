@@ -11,7 +11,7 @@ from traceanalyzer.render.ledgers import Gpus, gpus_of, ledgers_side_by_side, sp
 from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clip_blocks, code, details, marked, table, text
 from traceanalyzer.render.sections import section_blocks
 from traceanalyzer.result.document import Finding, Result, Steps
-from traceanalyzer.result.gpus import ledger_lines
+from traceanalyzer.result.gpus import parted_lines
 from traceanalyzer.result.ranks import notes, rank_list
 from traceanalyzer.result.sections import Section
 from traceanalyzer.result.settings import settings_sentence
@@ -114,7 +114,7 @@ def _one_gpu(result: Result) -> str:
     device = result.devices[0]
     name = device_name(device) + (f" ({device.name})" if device.name else "")
     rows = []
-    for line, ns in ledger_lines(device).items():
+    for line, ns in parted_lines(device).items():
         if ns:
             share = ns / device.window_ns if device.window_ns else 0
             rows.append([text(line_words(line)), format_duration(ns), format_share(share), "█" * round(share * BAR)])

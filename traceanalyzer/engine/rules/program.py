@@ -39,6 +39,7 @@ class Program:
     estimate: tuple[Expression, Expression] | None
     less_sure: Expression | None
     sooner: Expression | None
+    sooner_if: Message | None
     message: Message | None
     recommend: tuple[tuple[Expression | None, dict[str, str]], ...]
 
@@ -133,6 +134,7 @@ class _RuleCompiler:
         if rule.saving and (rule.saving.least is None) != (rule.saving.most is None):
             self.complain(("saving",), "'least' and 'most' come together")
         sooner = self._time("sooner", "how much sooner", row_of_group)
+        supposed = rule.saving.sooner_if if rule.saving else None
         scope = {
             key: expression
             for key, text in rule.scope.items()
@@ -169,6 +171,7 @@ class _RuleCompiler:
             estimate=(least, most) if least and most else None,
             less_sure=less_sure,
             sooner=sooner,
+            sooner_if=self._compiled(compile_message, ("saving", "sooner_if"), supposed, group) if supposed else None,
             message=message,
             recommend=tuple(recommend),
         )

@@ -101,7 +101,7 @@ SAVING = {
         "for rules about the whole job, which cannot be replayed: the time of a row that would be gone; the GPU that has most of it "
         "tells how much sooner the job would be done"
     ),
-    "sooner_if": _text("what that supposes, as the beginning of a sentence"),
+    "sooner_if": _text("what that supposes, as the beginning of a sentence; a template as `message` is"),
 }
 SCOPE = {
     "rank": _expression("a rank as the tables number it, or none"),

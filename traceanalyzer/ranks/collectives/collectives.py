@@ -14,8 +14,9 @@ synchronizing ones give, or as recorded, and where their parts end together they
 A kernel that holds several sends and receives is part of several pairs, message by message; it counts as part of the one that it waits
 longest in, and only where all of them are found.
 
-Where a rank of the group is missing, nothing is told, because waiting for it looks like transfer; in a trace that does not say how
-large its groups are, the wait is a lower bound.
+Where a rank of the group was not recorded at all, waiting for it looks like transfer. The wait for the last of those that are here is a
+lower bound then, as it is in a trace that does not say how large its groups are. A collective that lies outside the recording of a rank
+that is there is left alone.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import EPOCH_NS, Input
+from traceanalyzer.ranks.collectives import recorded
 from traceanalyzer.ranks.collectives.alignment import Line, by_order, by_sequence
 from traceanalyzer.ranks.collectives.collective_names import ROOTED, SAME_SIZE, SYNCHRONIZING
 from traceanalyzer.ranks.collectives.instances import ENDS_NS, ENDS_SHARE, Matches, Parts, instances
@@ -68,8 +70,14 @@ def _chains(kernels: pa.Table, row: Array, pair: frames.Flags, one: Array, other
     return frames.dense(*(np.where(column == NULL, -2, column) for column in columns))
 
 
-def match(kernels: pa.Table, inputs: Sequence[Input]) -> Matches:
-    """Match the rows of `communication_kernels`. Ranks without a common clock are matched within their own files only."""
+def match(
+    kernels: pa.Table, inputs: Sequence[Input], windows: pa.Table | None = None, *, incomplete: bool = False
+) -> Matches:
+    """Match the rows of `communication_kernels`. Ranks without a common clock are matched within their own files only.
+
+    `windows` as of that table bound what was recorded; without it the collectives do. `incomplete`: match those of groups of which
+    ranks are missing as well.
+    """
     ends, own = absolute_ends(kernels, inputs)
     lane, sent = lanes(kernels), messages(kernels)
     synchronizing = frames.equals(kernels, "kind", *SYNCHRONIZING)
@@ -100,13 +108,26 @@ def match(kernels: pa.Table, inputs: Sequence[Input]) -> Matches:
         sends=sends,
         receives=paired & ~sends,
     )
-    parts = parts.take(np.lexsort((frames.ints(kernels, "start_ns")[row], parts.lane, parts.chain)))
+    order = np.lexsort((frames.ints(kernels, "start_ns")[row], parts.lane, parts.chain))
+    parts, sender, receiver = parts.take(order), sender[order], receiver[order]
     matching = _Matching(parts, int(lane.max(initial=-1)) + 1)
     matching.run()
     parts = replace(parts, place=matching.place, end=matching.end)
     clock = matching.clocks.offsets()[lane]
     domain, apart = matching.clocks.component[lane], matching.apart[lane]
-    return instances(parts, clock, domain, apart)
+    found = instances(parts, clock, domain, apart, incomplete=incomplete)
+    there = {one.ordinal for one in inputs} | {one.rank for one in inputs if one.rank is not None}
+    gone = recorded.absent(kernels, parts, sender, receiver, there)
+    # From a rank's clock to that of the parts.
+    shift = ends - frames.ints(kernels, "end_ns") - ends.min(initial=0)
+    own_clock = shift[np.unique(lane, return_index=True)[1]]
+    low, high = (
+        matching.clocks.read(np.arange(len(edge)), edge + own_clock) for edge in recorded.edges(kernels, windows, lane)
+    )
+    end = matching.clocks.read(parts.lane, matching.recorded)
+    outside = np.full(len(lane), len(low) < 2)
+    outside[parts.row[recorded.outside(parts, low, high, end, gone)]] = True
+    return replace(found, outside=outside & (found.instance == NULL))
 
 
 def _sizes(kernels: pa.Table, sent: Messages) -> Array:
@@ -140,7 +161,7 @@ class _Matching:
         self.clocks = LaneClocks(count)
         self.apart = np.full(count, NULL)
         self.place, self.end = np.full(len(parts), NULL), parts.end.copy()
-        self._recorded = parts.end
+        self.recorded = parts.end
         self._lane, self._sequence, self._duration = parts.lane, parts.sequence, parts.duration
         self._together, self._receives = parts.together, parts.receives
         self._chains = list(_groups(parts))
@@ -157,7 +178,7 @@ class _Matching:
 
     def _align(self, parts: list[slice], together: bool) -> list[tuple[slice, slice]]:
         """Match the lanes of a chain with the one that has most of it; return those of which several shifts fit."""
-        reference = max(parts, key=lambda rows: (rows.stop - rows.start, -int(self._recorded[rows.start])))
+        reference = max(parts, key=lambda rows: (rows.stop - rows.start, -int(self.recorded[rows.start])))
         numbered = all(_distinct(self._sequence[rows]) for rows in parts)
         self.place[reference] = (
             -self._sequence[reference] if numbered else np.arange(reference.stop - reference.start - 1, -1, -1)
@@ -172,7 +193,7 @@ class _Matching:
         ours, theirs = int(self._lane[rows.start]), int(self._lane[reference.start])
         known = self.clocks.between(theirs, ours)
         told = known or Line()
-        there, ends = self._recorded[reference], self._recorded[rows] - told.at(self._recorded[rows])
+        there, ends = self.recorded[reference], self.recorded[rows] - told.at(self.recorded[rows])
         allowed = ENDS_NS + ENDS_SHARE * min(float(np.median(self._duration[r])) for r in (reference, rows))
         if numbered:
             fit = by_sequence((self._sequence[reference], there), (self._sequence[rows], ends), allowed, not together)
@@ -194,7 +215,7 @@ class _Matching:
         clock = told + fit.clock
         if known is None:
             self.clocks.join(theirs, ours, clock)
-        self.end[rows] = self._recorded[rows] - clock.at(self._recorded[rows])
+        self.end[rows] = self.recorded[rows] - clock.at(self.recorded[rows])
         back = np.arange(rows.stop - rows.start - 1, -1, -1)
         self.place[rows] = -self._sequence[rows] if numbered else back + fit.shift
         return True

@@ -32,6 +32,7 @@ from traceanalyzer.derive.replay.replay import (
     stretches,
 )
 from traceanalyzer.intervals import Array
+from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
 from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, LINE_EVENTS, MARK, RETURN
 
 KINDS = (ISSUE, JOIN, RETURN, MARK)
@@ -64,6 +65,7 @@ class _Parts:
     instance: Array
     transfer: Array
     free: Flags
+    pair: Flags
     previous: Array
 
     def __len__(self) -> int:
@@ -78,7 +80,8 @@ class _Parts:
         stream = frames.dense(*(frames.ints(kernels, c)[matched] for c in ("process", "stream")))
         free = frames.ints(kernels, "spread")[matched] == NULL
         free &= frames.equals(kernels, "kind", "send")[matched]
-        return cls(place[matched], start, end, instance[matched], transfer[matched], free, _previous(stream))
+        pair = frames.equals(kernels, "kind", *POINT_TO_POINT)[matched]
+        return cls(place[matched], start, end, instance[matched], transfer[matched], free, pair, _previous(stream))
 
 
 def _previous(stream: Array) -> Array:
@@ -294,7 +297,7 @@ def _table(key: frames.Key, origin: int, events: _Events, parts: _Parts, issues:
         | {"by_host": of(issues.by_host, issue), "after_gpu": of(issues.after_gpu, issue)}
         | {"behind": frames.numbers(behind), "after_other": of(issues.after_other, issue)}
         | {"met": of(parts.end - parts.transfer - origin, ~mark), "transfer": of(parts.transfer, ~mark)}
-        | {"free": pa.array(np.append(parts.free, False)[part])}
+        | {"free": pa.array(np.append(parts.free, False)[part]), "pair": pa.array(np.append(parts.pair, False)[part])}
         | {"host_time": frames.numbers(np.where(kind == _RETURN, events.value, NULL))}
         | {"step": frames.numbers(np.where(mark, events.value, NULL)), "time": events.time - origin}
         | {"origin": np.full(len(kind), origin)},

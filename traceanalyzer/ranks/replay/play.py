@@ -49,6 +49,7 @@ class Lines:
     met: Array
     transfer: Array
     free: Flags
+    pair: Flags
     host_time: Array
     instance: Array
     step: Array
@@ -85,6 +86,7 @@ class Lines:
             np.where(behind == NULL, -1, row - behind),
             np.where(kind == MARKS, -1, of[own]),
             free=frames.flags(table, "free"),
+            pair=frames.flags(table, "pair"),
             **{c: frames.ints(table, c) for c in ("instance", "step", "time")},
             **{c: np.where(values == NULL, NEVER, values) for c, values in numbers.items()},
         )
@@ -110,19 +112,21 @@ class Played:
     last: Array
 
 
-def play(lines: Lines, *, absent: Flags | None = None, hidden: Flags | None = None) -> Played | None:
+def play(
+    lines: Lines, *, absent: Flags | None = None, hidden: Flags | None = None, balanced: bool = False
+) -> Played | None:
     """Play all lines; None where they wait for each other in a circle, which no program can have done.
 
     Nobody waits for a line that is `absent` (one value a line), and lines do not wait for the parts whose joins are `hidden` (one value
-    an event).
+    an event). `balanced`: a collective happens at the mean of the times at which its parts are issued, as if all ranks had equal work.
     """
-    return _Play(lines, absent, hidden).run()
+    return _Play(lines, absent, hidden, balanced).run()
 
 
 class _Play:
     """Every line goes on event by event, all that can at once; one that needs a collective waits until its last part is issued."""
 
-    def __init__(self, lines: Lines, absent: Flags | None, hidden: Flags | None) -> None:
+    def __init__(self, lines: Lines, absent: Flags | None, hidden: Flags | None, balanced: bool) -> None:
         count, n = len(lines), len(lines.kind)
         meetings = int(lines.meeting.max(initial=-1)) + 1
         self._lines = lines
@@ -137,6 +141,13 @@ class _Play:
         asks = (self._needs >= 0) & ~self._hidden & ~lines.free[self._needs]
         self._asked = np.where(asks, lines.meeting[self._needs], -1)
         self._missing = np.append(np.bincount(lines.meeting[self._counts], minlength=meetings), 0)
+        self._even = np.zeros(meetings, bool)
+        if balanced:
+            self._even[lines.meeting[self._counts & ~lines.pair]] = True
+        self._parts = np.maximum(self._missing[:-1], 1)
+        self._sum = np.zeros(meetings, np.int64)
+        # Of each line the even meeting that it came to last, and how much later than it did: it goes on as if it had come with others.
+        self._met, self._came = np.full(count, -1, np.int64), np.zeros(count, np.int64)
         self._delay, self._last = np.full(meetings, NEVER), np.full(meetings, -1, np.int64)
         self._time, self._done = np.full(n, NEVER), np.full(n, NEVER)
         self._state, self._before = np.full((n, 3), NEVER), np.full((n, 3), NEVER)
@@ -146,7 +157,7 @@ class _Play:
         at, stop = self._lines.first[:-1].copy(), self._lines.first[1:]
         turn = np.flatnonzero(at < stop)
         while len(turn):
-            ready = turn[self._missing[self._asked[at[turn]]] == 0]
+            ready = turn[(self._missing[self._asked[at[turn]]] == 0) & (self._missing[self._met[turn]] == 0)]
             if not len(ready):
                 return None
             self._happen(ready, at[ready])
@@ -158,6 +169,9 @@ class _Play:
     def _happen(self, line: Array, event: Array) -> None:
         """One event on each of some lines."""
         lines = self._lines
+        even = self._met[line] >= 0
+        self._now[line[even]] += (self._delay[self._met[line[even]]] - self._came[line[even]])[:, None]
+        self._met[line] = -1
         moved = np.maximum((lines.work[event] + self._now[line][:, None, :]).max(axis=2), NEVER)
         self._before[event] = moved
         moved = moved.copy()
@@ -190,7 +204,13 @@ class _Play:
         event, later = event[counted], later[counted]
         meeting = lines.meeting[event]
         np.subtract.at(self._missing, meeting, 1)
-        more = later > self._delay[meeting]
+        np.add.at(self._sum, meeting, later)
+        line = lines.line[event][self._even[meeting]]
+        self._met[line], self._came[line] = meeting[self._even[meeting]], later[self._even[meeting]]
+        even = meeting[self._even[meeting] & (self._missing[meeting] == 0)]
+        more = ~self._even[meeting] & (later > self._delay[meeting])
+        event, later, meeting = event[more], later[more], meeting[more]
         np.maximum.at(self._delay, meeting, later)
-        latest = more & (self._delay[meeting] == later)
+        self._delay[even] = self._sum[even] // self._parts[even]
+        latest = self._delay[meeting] == later
         self._last[meeting[latest]] = event[latest]

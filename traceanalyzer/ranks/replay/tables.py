@@ -39,6 +39,7 @@ LINE_EVENTS = TableSpec(
         ns("met", "when the last rank arrived, as it was; null for a mark"),
         ns("transfer", "from then to the end of this rank's part; null for a mark"),
         flag("free", "a part that ends when it has been sent, whether others have arrived or not"),
+        flag("pair", "a part of a send or receive; what else there is, all ranks of a group have"),
         ns("host_time", "of a return, the host's own time then; null for others"),
         whole("step", "of a mark, index of the step that ends; null at the end of the window, and for others"),
         ns("time", "when it happened, as it was"),
@@ -141,4 +142,5 @@ DERIVED = (
         small=True,
         internal=True,
     ),
+    Derived("job_replay", "traceanalyzer.ranks.replay.what_if:JobReplay", ("line_events",)),
 )
