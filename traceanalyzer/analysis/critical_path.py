@@ -20,7 +20,11 @@ def critical_path_of(tables: Tables, ranks: Mapping[int, int | None], gpus: int)
     tables'."""
     job = tables.table("job_path")
     if job.num_rows:
-        links, steps = _of_job(job, ranks)
+        gains = {
+            (row["rank"], row["device"], row["kind"], row["name"]): row["gain"]
+            for row in tables.table("path_gains").to_pylist()
+        }
+        links, steps = _of_job(job, ranks, gains)
     elif gpus == 1:
         rows = tables.table("path_links").to_pylist()
         links = [
@@ -58,8 +62,11 @@ def _path(links: list[PathLink], steps: int) -> CriticalPath:
     )
 
 
-def _of_job(path: pa.Table, ranks: Mapping[int, int | None]) -> tuple[list[PathLink], int]:
-    """The links over all ranks, those with most time first, and how many steps they are of. A transfer is on no single GPU."""
+def _of_job(
+    path: pa.Table, ranks: Mapping[int, int | None], gains: Mapping[tuple[int | None, int | None, str, str | None], int]
+) -> tuple[list[PathLink], int]:
+    """The links over all ranks, those with most time first, and how many steps they are of. A transfer is on no single GPU. `gains` are
+    what is gained without them, per step."""
     step = frames.ints(path, "step")
     numbers, at = np.unique(step, return_inverse=True)
     length = frames.duration(path)
@@ -69,13 +76,16 @@ def _of_job(path: pa.Table, ranks: Mapping[int, int | None]) -> tuple[list[PathL
     links = []
     for (of_rank, of_device, of_kind, of_name), rows in frames.together(rank, device, kind, name):
         sums = np.bincount(at[rows], length[rows], len(numbers))
+        gpu = (None, None) if of_rank == frames.NULL else (of_rank, of_device)
+        gain = gains.get((*gpu, kinds[of_kind] or "", names[of_name]))
         links.append(
             PathLink(
-                rank=None if of_rank == frames.NULL else ranks[of_rank],
-                device=None if of_device == frames.NULL else of_device,
+                rank=None if gpu[0] is None else ranks[gpu[0]],
+                device=gpu[1],
                 kind=kinds[of_kind] or "",
                 name=names[of_name],
                 ns=int(length[rows].sum()),
+                gain_ns=None if gain is None else gain * len(numbers),
                 deviation_ns=round(float(sums.std(ddof=1))) if len(numbers) > 1 else None,
             )
         )

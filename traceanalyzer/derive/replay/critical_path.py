@@ -130,7 +130,7 @@ def _links(key: frames.Key, path: pa.Table, stays: pa.Table, timeline: Timeline 
         for at, (ns, _, rows) in enumerate(links[:MOST_SHORTENED]):
             if ns >= least:
                 gains[at] = int(
-                    np.clip(now - _time(timeline, _without(path.take(pa.array(rows)), timeline), marks), 0, ns)
+                    np.clip(now - _time(timeline, without_link(path.take(pa.array(rows)), timeline), marks), 0, ns)
                 )
     return frames.build(
         PATH_LINKS,
@@ -161,7 +161,7 @@ def _step_count(stays: pa.Table) -> int:
     return stays.num_rows - stays["step"].null_count or NULL
 
 
-def _without(path: pa.Table, timeline: Timeline) -> Change:
+def without_link(path: pa.Table, timeline: Timeline) -> Change:
     """A link taken out wherever it lies on the path; copies with the time for which they held up the calls that started them."""
     spans = frames.ints(path, "start_ns"), frames.ints(path, "end_ns")
     gpu, host, launch = (frames.equals(path, "where", where) for where in WHERE)

@@ -7,7 +7,7 @@ all together tell which of them are on the path (`job_path`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,26 +19,29 @@ from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.replay import chains as runs
 from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, NONE, Ends, Pieces, chains
-from traceanalyzer.derive.replay.critical_path import WHERE
+from traceanalyzer.derive.replay.critical_path import MOST_SHORTENED, WHERE, WORTH_SHORTENING, without_link
 from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, PathParts, path_parts
 from traceanalyzer.derive.replay.replay import NOTHING, Timeline
 from traceanalyzer.intervals import Array
-from traceanalyzer.ranks.replay.lines import _Issues, _latest, _Line, _Parts
-from traceanalyzer.ranks.replay.tables import PATH_HOPS, PATH_PIECES
+from traceanalyzer.ranks.replay.lines import _Issues, _latest, _Line, _Parts, events_of
+from traceanalyzer.ranks.replay.tables import PATH_HOPS, PATH_PIECES, SHORTER_LINES
 from traceanalyzer.vocabulary.lines import DEPENDENCY
 
 MOST_PIECES = 4_000
 """Of a line with more pieces those that lie close together are put together by kind and name."""
+MOST_EVENTS = 20_000
+"""So many events of a line without some link are told, of all of its links together."""
 QUANTA = 1_000
 """So many stretches of the window within which that is done."""
 
 
 @dataclass(frozen=True)
 class LinePaths:
-    """`hops` as of `path_hops`, `pieces` as of `path_pieces`."""
+    """`hops` as of `path_hops`, `pieces` as of `path_pieces`, `shorter` as of `shorter_lines`."""
 
     hops: pa.Table
     pieces: pa.Table
+    shorter: pa.Table
 
 
 def line_paths(
@@ -54,6 +57,7 @@ def line_paths(
     tables = (ledger_ops, communication, step_stats, gaps, launches)
     ops, kernels, steps, idle, calls = (frames.by_device(table) for table in tables)
     hops, pieces = [], []
+    shorter: list[pa.Table] = []
     for key, timeline in timelines.items():
         line = _Followed.of(timeline, ops[key], kernels[key], steps[key])
         if line is None:
@@ -61,10 +65,13 @@ def line_paths(
         names = NameList()
         own = ops[key].filter(pa.array(line.own[: ops[key].num_rows]))
         gpu = GpuTimes(own, Busy.of(own), idle[key], names, DEPENDENCY.cause)
-        parts = _coarse(path_parts(line.pieces, gpu, calls[key], host, names), timeline.length)
+        parts = path_parts(line.pieces, gpu, calls[key], host, names)
         hops.append(line.hops(key))
-        pieces.append(_table(key, parts, names))
-    return LinePaths(frames.stack(PATH_HOPS, hops), frames.stack(PATH_PIECES, pieces))
+        pieces.append(_table(key, _coarse(parts, timeline.length), names))
+        shorter += _shorter(key, timeline, _table(key, parts, names), ops[key], kernels[key], steps[key])
+    return LinePaths(
+        frames.stack(PATH_HOPS, hops), frames.stack(PATH_PIECES, pieces), frames.stack(SHORTER_LINES, shorter)
+    )
 
 
 def path_hops(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
@@ -75,6 +82,33 @@ def path_hops(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
 def path_pieces(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
     """What the chains are made of; `communication` has rows."""
     return line_paths.pieces
+
+
+def shorter_lines(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
+    """The lines without the largest links of their chains; `communication` has rows."""
+    return line_paths.shorter
+
+
+def _shorter(
+    key: frames.Key, timeline: Timeline, path: pa.Table, ops: pa.Table, kernels: pa.Table, steps: pa.Table
+) -> Iterator[pa.Table]:
+    """The events of a line without each of the links that have most time."""
+    done = frames.ints(steps, "done_ns")
+    least = WORTH_SHORTENING * (int(done[-1] - done[0]) if len(done) else timeline.length)
+    kind, name = (frames.codes(path, column)[0] for column in ("kind", "name"))
+    length = frames.duration(path)
+    links = [(int(length[rows].sum()), rows) for _, rows in frames.together(kind, name)]
+    links = sorted((link for link in links if link[0] >= least), key=lambda link: -link[0])[:MOST_SHORTENED]
+    told = 0
+    for number, (_, rows) in enumerate(links):
+        own = path.take(pa.array(rows))
+        events = events_of(key, timeline, ops, kernels, steps, without_link(own, timeline))
+        told += events.num_rows
+        if told > MOST_EVENTS:
+            return
+        columns = {c: events[c] for c in SHORTER_LINES.schema.names if c in events.schema.names}
+        of_link = {c: own[c].take(pa.array(np.zeros(events.num_rows, np.int64))) for c in ("kind", "name")}
+        yield frames.build(SHORTER_LINES, {**columns, **of_link, "link": np.full(events.num_rows, number)})
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,33 @@ PATH_PIECES = TableSpec(
     (RANK, DEVICE, whole("hop", "number of the chain on its line"), *SPAN, *CRITICAL_PATH.columns[5:]),
 )
 
+SHORTER_LINES = TableSpec(
+    "shorter_lines",
+    "one event of a GPU's line without some link of its chains, in the order of `line_events`: what of it differs",
+    (
+        RANK,
+        DEVICE,
+        whole("link", "number of the link on its line"),
+        *CRITICAL_PATH.columns[6:],
+        *(
+            column
+            for column in LINE_EVENTS.columns
+            if column.name in ("work", "by_host", "after_gpu", "after_other", "host_time")
+        ),
+    ),
+)
+
+PATH_GAINS = TableSpec(
+    "path_gains",
+    "a link of the job's critical path that was taken out of the job played again",
+    (
+        Column("rank", pa.int32(), None, "rank of its line; null for transfers"),
+        Column("device", pa.int32(), None, "device of its line; null for transfers"),
+        *CRITICAL_PATH.columns[6:],
+        ns("gain", "how much shorter a step would be"),
+    ),
+)
+
 JOB_PATH = TableSpec(
     "job_path",
     "one stretch of the chain over all ranks that sets the length of a step; those of one step add up to it; on the clock of its rank",
@@ -123,6 +150,24 @@ DERIVED = (
         empty_without="communication",
         small=True,
         internal=True,
+    ),
+    Derived(
+        "shorter_lines",
+        "traceanalyzer.ranks.replay.line_paths:shorter_lines",
+        ("line_paths", "communication"),
+        SHORTER_LINES,
+        empty_without="communication",
+        small=True,
+        internal=True,
+    ),
+    Derived(
+        "path_gains",
+        "traceanalyzer.ranks.replay.path_gains:path_gains",
+        ("job_path", "shorter_lines", "job_replay"),
+        PATH_GAINS,
+        empty_without="job_path",
+        internal=True,
+        of_job=True,
     ),
     Derived(
         "job_path",

@@ -27,11 +27,11 @@ ROWS = 1
 
 def path_lanes(source: Source, ranks: Collection[int]) -> dict[Key, Lane]:
     """By (rank, device) the stretches of the path of these ranks; they say whose they are where the path goes over several GPUs."""
-    table = source.table("job_path")
-    if table is None:
-        gpus = source.table("ledger")
+    table, gpus = source.table("job_path"), source.table("ledger")
+    several = gpus is not None and gpus.num_rows > 1
+    if table is None and not several:
         # Of several GPUs nobody knows who waited for whom.
-        table = None if gpus is None or gpus.num_rows > 1 else source.table("critical_path")
+        table = source.table("critical_path")
     if table is not None:
         table = table.filter(pc.is_in(table["rank"], pa.array(sorted(ranks), pa.int32())))
     if table is None or not table.num_rows:
@@ -42,7 +42,7 @@ def path_lanes(source: Source, ranks: Collection[int]) -> dict[Key, Lane]:
     colour = np.array([_colour(one) for one in kinds], np.uint8)[kind]
     lanes: dict[Key, Lane] = {}
     for key, rows in by_gpu:
-        who = (source.rank_name(key[0]) or f"GPU {key[1]}") if len(by_gpu) > 1 else None
+        who = (source.rank_name(key[0]) or f"GPU {key[1]}") if several else None
         pairs, at = np.unique(np.stack([kind[rows], name[rows]]), axis=1, return_inverse=True)
         ids = []
         for of, one in pairs.T.tolist():
@@ -61,10 +61,10 @@ def _colour(kind: str) -> int:
 
 
 def path_on_top(groups: Sequence[Group]) -> list[Group]:
-    """What to put above all groups, which are on one clock: the one lane of a path in which several GPUs have a part. Theirs are taken
-    from them."""
+    """What to put above all groups, which are on one clock, where there are several GPUs: the one lane of the path over all of them.
+    Theirs are taken from them."""
     owners = [group for group in groups if any(lane.label == LABEL for lane in group.lanes)]
-    if len(owners) < 2:
+    if not owners or sum(group.device is not None for group in groups) < 2:
         return []
     rows = [row for group in owners for lane in group.lanes if lane.label == LABEL for row in lane.rows]
     joined = [row for row in rows if isinstance(row, Slices)]
