@@ -69,6 +69,10 @@ class JobReplay:
         less = np.where(lines.transfer == NEVER, NEVER, np.rint(lines.transfer * share).astype(np.int64))
         return self._predicted(play(replace(lines, transfer=less)))
 
+    def predicted(self, lines: Lines) -> JobPrediction | None:
+        """With these lines in place of its own."""
+        return self._predicted(play(lines))
+
     @cached_property
     def step_ns(self) -> int | None:
         """A step of the job as it was recorded, the mean from end to end; None without two steps."""
