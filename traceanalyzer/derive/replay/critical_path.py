@@ -74,7 +74,7 @@ def critical_path(
         gpu = GpuTimes(ops[key], busy[key], idle[key], names, UNATTRIBUTED.cause)
         start, end, step = (frames.ints(stays, column) for column in ("start_ns", "end_ns", "step"))
         line = Line.of(timelines[key])
-        pieces, _, _ = chains(line, Ends.at(line, start, end))
+        pieces = chains(line, Ends.at(line, start, end)).pieces
         parts = path_parts(pieces, gpu, calls[key], host, names)
         found.append(
             frames.build(

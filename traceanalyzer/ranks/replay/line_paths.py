@@ -114,8 +114,8 @@ def _shorter(
 @dataclass(frozen=True)
 class _Followed:
     """The chains of one line: first those that end with the issue of the parts `issued`, then those that end with the steps `step`, at
-    `done`. `came` is the part whose end they come from, `NONE` without one, and `since` when that was. `own` are the operations that
-    are no parts."""
+    `done`. `came` is the part whose end they come from, `meets` the chain as which they go on (`NONE` without one), and `since` when
+    that was. `own` are the operations that are no parts."""
 
     parts: _Parts
     own: frames.Flags
@@ -125,6 +125,7 @@ class _Followed:
     pieces: Pieces
     came: Array
     since: Array
+    meets: Array
 
     @classmethod
     def of(cls, timeline: Timeline, ops: pa.Table, kernels: pa.Table, steps: pa.Table) -> _Followed | None:
@@ -177,12 +178,11 @@ class _Followed:
         at = np.concatenate((np.where(bound == 2, place, place - 1), last))
         time = np.concatenate((free, done))
         go = ~known & (time > timeline.origin) & ((at >= 0) | (on == HOST))
-        found, from_part, at_time = chains(along, Ends(stay[go], origin[go], time[go], at[go], on[go]))
-        rest = np.zeros(len(stay), bool)
-        rest[: len(from_part)] = go[: len(from_part)]
-        came[rest], since[rest] = from_part[rest[: len(from_part)]], at_time[rest[: len(from_part)]]
-        pieces = Pieces.joined([found, *(_some(one) for one in (first, tail))])
-        return cls(parts, own, issued, step, done, pieces, came, since)
+        found = chains(along, Ends(stay[go], origin[go], time[go], at[go], on[go]), once=True)
+        rest, meets = np.flatnonzero(go), np.full(len(stay), NONE)
+        came[rest], since[rest], meets[rest] = found.came[rest], found.since[rest], found.meets[rest]
+        pieces = Pieces.joined([found.pieces, *(_some(one) for one in (first, tail))])
+        return cls(parts, own, issued, step, done, pieces, came, since, meets)
 
     def hops(self, key: frames.Key) -> pa.Table:
         count, n = len(self.issued), len(self.came)
@@ -203,6 +203,7 @@ class _Followed:
                 "step": frames.numbers(step),
                 "start_ns": self.since,
                 "end_ns": np.concatenate((self.parts.start[self.issued], self.done)),
+                "meets": frames.numbers(np.where(self.meets == NONE, NULL, self.meets)),
                 "source": of_source(self.parts.instance),
                 "source_transfer": of_source(self.parts.transfer),
                 "source_free": pa.array(np.append(self.parts.free, False)[self.came]),
