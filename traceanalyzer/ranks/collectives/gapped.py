@@ -134,7 +134,7 @@ def _fits(reference: Series, part: Series, shifts: Array, same_size: bool, noise
     took = reference.duration[at]
     allowed = allowed_apart(np.minimum(took, part.duration), np.maximum(took, part.duration), np.ones_like(there))
     if noise is not None:
-        wait = WAIT_SHARE * np.abs(took - part.duration)
+        wait = WAIT_SHARE * np.maximum(took, part.duration)
         allowed = np.minimum(allowed, max(NOISES * noise, LEAST_NS) + wait)
     fits: Flags = there & (np.abs(part.end - reference.end[at]) <= allowed)
     for ours, theirs, must in (
