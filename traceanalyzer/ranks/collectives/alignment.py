@@ -112,7 +112,7 @@ def by_order(
     usable &= (tried.agree > 0) if pinned else (tried.typical <= allowed)
     if not pinned:
         usable &= (tried.common >= MANY) | (tried.beyond <= FEW_ALIKE_NS) | (np.abs(tried.offset) <= SAME_NS)
-        usable &= (np.abs(tried.offset) <= CLEAR * HOSTS_NS) | (tried.scatter <= FEW_ALIKE_NS)
+        usable &= (np.abs(tried.offset) <= HOSTS_NS) | (tried.typical <= FEW_ALIKE_NS)
     if not usable.any():
         at = int(np.argmin(np.where(tried.common >= least, tried.scatter, np.inf)))
         if tried.common[at] < least:
