@@ -19,7 +19,8 @@ MATCH = (
     ns("wait", "the rest of the duration: waiting for the last rank to arrive; null unmatched"),
     ns(
         "call_wait",
-        "part of the wait in which the last rank's host was at the call for it, one of many small ones in a step; null unmatched",
+        "part of the wait in which the last rank's host was at the call for it, one of many in a step that take longer than what they "
+        "ask for; null unmatched",
     ),
     ns("exposed_wait", "part of the wait that no compute covers; null unmatched"),
     ns("exposed_call_wait", "that of the part in which the last rank's host was at the call"),
@@ -115,7 +116,7 @@ COMMUNICATION = TableSpec(
             "call_start_ns",
             "when the host began the call for it or, in a loop, ended the one before; null when not recorded",
         ),
-        ns("call_end_ns", "when that call returned"),
+        ns("call", "from there until that call returned"),
         Column(
             "parallelism",
             NAME,
