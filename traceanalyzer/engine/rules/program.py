@@ -38,6 +38,7 @@ class Program:
     recoverable: Expression | None
     estimate: tuple[Expression, Expression] | None
     less_sure: Expression | None
+    replay: Expression | None
     sooner: Expression | None
     sooner_if: Message | None
     message: Message | None
@@ -133,6 +134,10 @@ class _RuleCompiler:
         least, most = self._time("least", "the least", group), self._time("most", "the most", group)
         if rule.saving and (rule.saving.least is None) != (rule.saving.most is None):
             self.complain(("saving",), "'least' and 'most' come together")
+        how = rule.saving.replay if rule.saving else None
+        replay = self._expression(("saving", "replay"), how, group)
+        if replay and replay.kind.type != "text":
+            self.complain(("saving", "replay"), f"how the job is played again is a text, but this is {replay.kind}")
         sooner = self._time("sooner", "how much sooner", row_of_group)
         supposed = rule.saving.sooner_if if rule.saving else None
         scope = {
@@ -170,6 +175,7 @@ class _RuleCompiler:
             recoverable=recoverable,
             estimate=(least, most) if least and most else None,
             less_sure=less_sure,
+            replay=replay,
             sooner=sooner,
             sooner_if=self._compiled(compile_message, ("saving", "sooner_if"), supposed, group) if supposed else None,
             message=message,

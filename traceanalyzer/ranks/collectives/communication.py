@@ -58,7 +58,7 @@ def communication(
 ) -> pa.Table:
     """Every communication kernel on the ledger, in the order of gpu_ops, with what its counterparts on other ranks tell."""
     kernels = communication_kernels
-    matched = matches["instance"].is_valid().to_numpy()
+    matched = matches["wait"].is_valid().to_numpy()
     start = frames.ints(kernels, "start_ns")
     wait, transfer = (np.where(matched, frames.ints(matches, c), 0) for c in ("wait", "transfer"))
     likely = likely_waits(kernels, np.where(matched, transfer, NULL))

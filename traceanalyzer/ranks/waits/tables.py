@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
+from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, flag, ns, text
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
 from traceanalyzer.model.derived import Derived, Fill, Sample
 from traceanalyzer.model.needs import NO_COMMUNICATION
@@ -169,6 +169,22 @@ COLLECTIVE_WAITS = TableSpec(
         count("micro_batches", "micro-batches a step of that pipeline; null when not told"),
         Column("schedule", NAME, None, "both in words; null when not told"),
         ns("job_window", "windows of all GPUs that communicate, added up"),
+        Column(
+            "job_matched",
+            pa.float64(),
+            None,
+            "share of the communication time that all ranks recorded whose parts on them were found; null without any",
+        ),
+        text(
+            "pattern",
+            "persistent: its last rank is late in step after step; rare: the step has far more waiting than others; jitter: now one "
+            "rank is late and now another, as chance has it; null when that is not told, and for bubbles",
+        ),
+        text(
+            "uneven_stages",
+            "who computes how much, in words, where most of a pipeline's waiting is for one stage; null elsewhere",
+        ),
+        flag("interleaved", "ranks of the pipeline have several stages each; null when not told"),
     ),
 )
 
@@ -228,7 +244,7 @@ DERIVED = (
         "traceanalyzer.ranks.waits.waits:collective_waits",
         (
             *("communication", "matches", "late_work", "late_names", "extra_work", "extra_ranges", "excess"),
-            *("ledger", "inputs"),
+            *("ledger", "step_ledger", "waited_intervals", "inputs"),
         ),
         COLLECTIVE_WAITS,
         NO_COMMUNICATION,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from traceanalyzer.names import capitalized
 from traceanalyzer.report.tables.table import Column, DataTable, left_out
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpus import steps_of_gpus
+from traceanalyzer.result.gpus import lines_side_by_side, steps_of_gpus
 from traceanalyzer.result.words.gpu_names import gpu_namer
-from traceanalyzer.vocabulary.lines import COMPUTE
+from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, PARTS
 
 _OF_WINDOW = "as a share of the GPU's window, first GPU operation to last"
 
@@ -27,6 +28,12 @@ def gpus(result: Result, most: int, names: Sequence[str] | None = None) -> DataT
         shares = [round(ns / window, 6) for ns, window in zip(times, windows, strict=True)]
         return Column(title, "share", f"{about}, {_OF_WINDOW}", shares)
 
+    lines = lines_side_by_side(devices)[:most]
+    parts = [
+        share(part.words, capitalized(part.meaning), [one[part.name] for one in lines])
+        for part in PARTS[EXPOSED_COMMUNICATION.name]
+        if lines and part.name in lines[0]
+    ]
     columns = (
         Column("GPU", "text", "Rank of the job, or number of the GPU", names[:most]),
         Column("window", "duration", "From its first GPU operation to its last", [d.window_ns for d in first]),
@@ -34,6 +41,7 @@ def gpus(result: Result, most: int, names: Sequence[str] | None = None) -> DataT
         share(
             "exposed communication", "Communication that no compute hid", [d.exposed_communication_ns for d in first]
         ),
+        *parts,
         share(
             "exposed copies",
             "Copies and memsets that nothing else hid",
@@ -62,7 +70,7 @@ def collectives(result: Result, most: int) -> DataTable | None:
     every = sorted(job.collectives, key=lambda one: -one.exposed_ns)
     first, count = every[:most], len(every) + job.collectives_left
     rest_ns = sum(one.exposed_ns for one in every[most:]) + job.collectives_left_exposed_ns
-    unmatched = [one.wait_ns is None for one in first]
+    unmatched = [one.wait_ns is None or one.at_least for one in first]
 
     def rate(title: str, about: str, values: list[float | None]) -> Column:
         rounded = [None if value is None else round(value, 3) for value in values]
@@ -92,8 +100,10 @@ def collectives(result: Result, most: int) -> DataTable | None:
         Column(
             "waiting",
             "duration",
-            "Time spent waiting for the last rank, over all GPUs, hidden by computation or not",
+            "Time spent waiting for the last rank, over all GPUs, hidden by computation or not; a lower bound (≥) where ranks were not "
+            "recorded",
             [one.wait_ns for one in first],
+            at_least=[one.at_least for one in first],
         ),
         Column(
             "exposed",
