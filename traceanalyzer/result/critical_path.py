@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+TRANSFER = "transfer"
+"""The kind of what lies between GPUs."""
+
 
 @dataclass(frozen=True)
 class PathLink:

@@ -107,6 +107,9 @@ class Device:
 
     A GPU that several files used at the same time is one, idle when none of them uses it: `rank` and `device` are those of the first,
     `users` is how many there are, and `ranks` are theirs as far as they are known.
+
+    `exposed_wait_ns` + `exposed_transfer_ns` = `exposed_communication_ns`, exactly: how much of it is waiting for another rank. Both
+    are null where that is not told of most of it, as of one rank alone; what has no counterpart on other ranks counts as transfer.
     """
 
     rank: int | None
@@ -127,6 +130,8 @@ class Device:
     kernel_count: int
     users: int = 1
     ranks: list[int] = field(default_factory=list)
+    exposed_wait_ns: int | None = None
+    exposed_transfer_ns: int | None = None
 
     @property
     def used_by(self) -> set[int]:

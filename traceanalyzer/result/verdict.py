@@ -17,6 +17,7 @@ from traceanalyzer.vocabulary.losses import (
     BY_COMMUNICATION,
     BY_COMPUTE,
     BY_HOST,
+    BY_IMBALANCE,
     BY_MPI,
     CAUSES,
     FAMILIES,
@@ -303,7 +304,7 @@ def _of_the_job(split: Split) -> str | None:
     if called >= SOME * waited:
         # What changes most for all of them comes first.
         sentence = f"{said}; {within(sentence)}" if sentence else said
-    largest = CAUSES[name].bound in (BY_COMMUNICATION, BY_MPI) and split.share(waited) >= WORTH_A_SENTENCE
+    largest = CAUSES[name].bound in (BY_COMMUNICATION, BY_IMBALANCE, BY_MPI) and split.share(waited) >= WORTH_A_SENTENCE
     least = MOST * ns if split.explained > waited / MOST else SOME * ns
     idle = 0 if CAUSES[name].idle else split.main_loss(idle=True)[1]
     return sentence if largest and waited >= max(least, NEARLY * idle) else None

@@ -66,15 +66,14 @@ class Line:
 class Pieces:
     """Pieces of chains, sorted by (stay, start); those of one stay tile it. Times in ns.
 
-    `stay` is the position of the stay, `where` one of GPU, HOST and LAUNCH. `op` is the position of the last operation of a piece on
-    the GPU, of a LAUNCH that of the operation that is launched.
+    `stay` is the number of the stay, `where` one of GPU, HOST and LAUNCH, `call` the time of the call of a LAUNCH.
     """
 
     stay: Array
     start: Array
     end: Array
     where: Array
-    op: Array
+    call: Array
 
     @classmethod
     def joined(cls, parts: Sequence[Pieces]) -> Pieces:
@@ -121,9 +120,9 @@ def chains(line: Line, ends: Ends) -> tuple[Pieces, Array, Array]:
     came, since = np.full(count, NONE), np.zeros(count, np.int64)
     since[stay] = least
 
-    def piece(rows: Flags, low: Array, high: Array, where: int, op: Array) -> None:
+    def piece(rows: Flags, low: Array, high: Array, where: int) -> None:
         some = rows & (high > low)
-        found.append(Pieces(stay[some], low[some], high[some], np.full(int(some.sum()), where), op[some]))
+        found.append(Pieces(stay[some], low[some], high[some], np.full(int(some.sum()), where), called[some]))
 
     while len(stay):
         # On the GPU, back to the last operation that waited for the host or for something from elsewhere.
@@ -134,18 +133,18 @@ def chains(line: Line, ends: Ends) -> tuple[Pieces, Array, Array]:
         joined = ~start & ~late & (on != HOST)
         free, begin = np.minimum(line.free[at], time), np.minimum(line.begin[at], time)
         reached = np.maximum(np.where(start, least, np.where(joined, free, begin)), least)
-        piece(gpu, reached, time, GPU, op)
-        time = np.where(gpu, reached, time)
+        upto, time = time, np.where(gpu, reached, time)
         # Over the launch to the host, and along that to the end of its last wait.
         called = np.where(late, np.minimum(line.call[at], time), time)
+        piece(gpu, reached, upto, GPU)
         idle = np.maximum(np.where(late, np.maximum(called, free), time), least)
-        piece(late, idle, time, LAUNCH, at)
+        piece(late, idle, time, LAUNCH)
         by_host = late | (on == HOST)
         wait = np.searchsorted(line.until, called, side="right") - 1
         ended = np.append(line.until, 0)[wait]
         none = wait < 0
         back = np.where(by_host, np.maximum(np.where(none, least, ended), least), time)
-        piece(by_host, back, idle, HOST, at)
+        piece(by_host, back, idle, HOST)
         time = back
         event = np.where(joined, line.join[at], np.where(by_host & ~none, np.append(line.wait_join, NONE)[wait], NONE))
         over = (event != NONE) & (time > least)
@@ -154,7 +153,7 @@ def chains(line: Line, ends: Ends) -> tuple[Pieces, Array, Array]:
         op = np.minimum(np.append(line.wait_op, NONE)[wait], at - 1)
         go = by_host & ~none & (event == NONE) & (time > least) & (op >= 0)
         first = by_host & ~none & (event == NONE) & (time > least) & (op < 0)
-        piece(first, least, time, HOST, at)
+        piece(first, least, time, HOST)
         stay, least, time, op = (column[go] for column in (stay, least, time, op))
         on = np.full(len(stay), GPU)
     return Pieces.joined(found), came, since

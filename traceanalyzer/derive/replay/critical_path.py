@@ -10,13 +10,14 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host
+from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.replay.chains import Ends, Line, chains
 from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, path_parts
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
 from traceanalyzer.derive.replay.tables import CRITICAL_PATH, PATH_LINKS, PATH_STAYS
 from traceanalyzer.derive.replay.whatif import WhatIf, held, ran_in
 from traceanalyzer.intervals import Array, Spans, join, union
-from traceanalyzer.vocabulary.lines import BUSY_LINES, EXPOSED_MEMCPY
+from traceanalyzer.vocabulary.lines import BUSY_LINES, EXPOSED_MEMCPY, UNATTRIBUTED
 
 WHERE = ("gpu", "host", "launch")
 MOST_LINKS = 100
@@ -27,15 +28,19 @@ WORTH_SHORTENING = 0.02
 """A link with less than this share of the steps is not worth it."""
 
 
-def path_stays(step_stats: pa.Table, windows: pa.Table) -> pa.Table:
+def path_stays(step_stats: pa.Table, windows: pa.Table, communication: pa.Table) -> pa.Table:
     """Where the critical path of each GPU lies that waits for no other: from the end of each step to that of the next, on itself.
 
-    Without two steps it is the window.
+    Without two steps it is the window. GPUs with parts of matched collectives have none of their own.
     """
+    matched = communication.filter(communication["instance"].is_valid())
+    joined = {(rank, device) for (rank, device), _ in frames.groups(matched)}
     steps = frames.by_device(step_stats)
     found = []
     for row in windows.to_pylist():
         key = row["rank"], row["device"]
+        if key in joined:
+            continue
         done, step = frames.ints(steps[key], "done_ns"), frames.ints(steps[key], "index")
         if not len(done) or done[-1] == done[0]:
             done, step = np.array([row["start_ns"], row["end_ns"]]), np.array([NULL, NULL])
@@ -59,23 +64,23 @@ def critical_path(
     path_stays: pa.Table,
     timelines: Mapping[frames.Key, Timeline],
     ledger_ops: pa.Table,
-    ledger_intervals: pa.Table,
+    busy: Mapping[frames.Key, Busy],
     gaps: pa.Table,
     launches: pa.Table,
     host: Host,
 ) -> pa.Table:
     """The stretches of the critical path, sorted by (rank, device, start); those of one stay tile it."""
-    ops, intervals, idle, calls = (frames.by_device(table) for table in (ledger_ops, ledger_intervals, gaps, launches))
+    ops, idle, calls = (frames.by_device(table) for table in (ledger_ops, gaps, launches))
     found = []
     for key, stays in frames.split(path_stays):
         if key not in timelines:
             continue
         names = NameList()
-        gpu = GpuTimes(ops[key], intervals[key], idle[key], names)
+        gpu = GpuTimes(ops[key], busy[key], idle[key], names, UNATTRIBUTED.cause)
         start, end, step = (frames.ints(stays, column) for column in ("start_ns", "end_ns", "step"))
         line = Line.of(timelines[key])
         pieces, _, _ = chains(line, Ends.at(line, start, end))
-        parts = path_parts(pieces, timelines[key], gpu, calls[key], host, names)
+        parts = path_parts(pieces, gpu, calls[key], host, names)
         found.append(
             frames.build(
                 CRITICAL_PATH,
@@ -125,7 +130,7 @@ def _links(key: frames.Key, path: pa.Table, stays: pa.Table, timeline: Timeline 
         for at, (ns, _, rows) in enumerate(links[:MOST_SHORTENED]):
             if ns >= least:
                 gains[at] = int(
-                    np.clip(now - _time(timeline, _without(path.take(pa.array(rows)), timeline), marks), 0, ns)
+                    np.clip(now - _time(timeline, without_link(path.take(pa.array(rows)), timeline), marks), 0, ns)
                 )
     return frames.build(
         PATH_LINKS,
@@ -156,7 +161,7 @@ def _step_count(stays: pa.Table) -> int:
     return stays.num_rows - stays["step"].null_count or NULL
 
 
-def _without(path: pa.Table, timeline: Timeline) -> Change:
+def without_link(path: pa.Table, timeline: Timeline) -> Change:
     """A link taken out wherever it lies on the path; copies with the time for which they held up the calls that started them."""
     spans = frames.ints(path, "start_ns"), frames.ints(path, "end_ns")
     gpu, host, launch = (frames.equals(path, "where", where) for where in WHERE)

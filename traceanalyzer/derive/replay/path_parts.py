@@ -12,10 +12,10 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host import activity_times
 from traceanalyzer.derive.host.host import Host
-from traceanalyzer.derive.ledger.busy import by_line
+from traceanalyzer.derive.ledger.busy import Busy, by_line
 from traceanalyzer.derive.ledger.gaps import Parts, host_parts, named_parts
 from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, Pieces
-from traceanalyzer.derive.replay.replay import Timeline, led
+from traceanalyzer.derive.replay.replay import led
 from traceanalyzer.intervals import Array, complement, overlaps, union
 from traceanalyzer.vocabulary.lines import (
     DEPENDENCY,
@@ -123,10 +123,13 @@ class Tiles:
 class GpuTimes:
     """What one GPU did, to be asked of any time: its ledger lines, the operations behind them, and the causes of its pauses."""
 
-    def __init__(self, ops: pa.Table, intervals: pa.Table, gaps: pa.Table, names: NameList) -> None:
-        line, lines = frames.codes(intervals, "line")
-        kind = np.array([NONE if text is None else KIND[cause_of_line(text)] for text in lines])[line]
-        self._lines = Tiles.of(frames.ints(intervals, "start_ns"), frames.ints(intervals, "end_ns"), kind)
+    def __init__(self, ops: pa.Table, busy: Busy, gaps: pa.Table, names: NameList, untold: str) -> None:
+        """`busy` is of the operations; `untold` is the kind of a pause that is none of the `gaps`."""
+        lines = [(KIND[line], *spans) for line, spans in busy.exposed().items()]
+        begin, until = (np.concatenate([line[at] for line in lines]) for at in (1, 2))
+        kind = np.repeat([line[0] for line in lines], [len(line[1]) for line in lines])
+        order = np.argsort(begin, kind="stable")
+        self._lines, self._untold = Tiles.of(begin[order], until[order], kind[order]), KIND[untold]
         start, end, name = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns"), names.column(ops, "name")
         self._ops = {KIND[line]: _own_times(start[of], end[of], name[of]) for line, of in by_line(ops).items()}
         cause, causes = frames.codes(gaps, "cause")
@@ -145,8 +148,6 @@ class GpuTimes:
     def parts(self, pieces: Pieces) -> PathParts:
         """Of pieces that lie on the GPU."""
         row, kind, low, high = self._lines.cut(pieces.start, pieces.end)
-        # Outside of the window nothing is known.
-        kind = np.where(kind == NONE, KIND[UNATTRIBUTED.cause], kind)
         found = []
         for which, ops in self._ops.items():
             of = kind == which
@@ -154,7 +155,8 @@ class GpuTimes:
             found.append((row[of][at], first, last, kind[of][at], name))
         of = ~np.isin(kind, list(self._ops))
         at, gap, first, last = self._gaps.cut(low[of], high[of])
-        found.append((row[of][at], first, last, kind[of][at], np.append(self._name, NONE)[gap]))
+        cause = np.append(self._cause, self._untold)[gap]
+        found.append((row[of][at], first, last, cause, np.append(self._name, NONE)[gap]))
         row, low, high, kind, name = (np.concatenate([one[at] for one in found]) for at in range(5))
         return PathParts(pieces.stay[row], low, high, np.full(len(row), GPU), kind, name)
 
@@ -197,9 +199,7 @@ class _Calls:
         return Tiles.of(start[order], end[order], label[order])
 
 
-def path_parts(
-    pieces: Pieces, timeline: Timeline, gpu: GpuTimes, launches: pa.Table, host: Host, names: NameList
-) -> PathParts:
+def path_parts(pieces: Pieces, gpu: GpuTimes, launches: pa.Table, host: Host, names: NameList) -> PathParts:
     """The parts of the pieces of one GPU's chains; `launches` are those of the GPU."""
     found = [gpu.parts(_of(pieces, pieces.where == GPU))]
     by_host, ahead = (_of(pieces, pieces.where == where) for where in (HOST, LAUNCH))
@@ -207,7 +207,7 @@ def path_parts(
         calls = _Calls.of(launches)
         # What the host did, cut where another thread goes on and where a call begins or returns; then what it had launched.
         row, label, low, high = calls.tiles().cut(by_host.start, by_host.end)
-        called = np.searchsorted(calls.start, timeline.call[ahead.op], side="right") - 1
+        called = np.searchsorted(calls.start, ahead.call, side="right") - 1
         label = np.concatenate((label, 2 * np.maximum(called, 0)))
         stay = np.concatenate((by_host.stay[row], ahead.stay))
         where = np.repeat((HOST, LAUNCH), (len(row), len(ahead.stay)))

@@ -92,7 +92,7 @@ DERIVED = (
     Derived(
         "path_stays",
         "traceanalyzer.derive.replay.critical_path:path_stays",
-        ("step_stats", "windows"),
+        ("step_stats", "windows", "communication"),
         PATH_STAYS,
         small=True,
         internal=True,
@@ -100,7 +100,7 @@ DERIVED = (
     Derived(
         "critical_path",
         "traceanalyzer.derive.replay.critical_path:critical_path",
-        ("path_stays", "timelines", "ledger_ops", "ledger_intervals", "gaps", "launches", "host"),
+        ("path_stays", "timelines", "ledger_ops", "busy", "gaps", "launches", "host"),
         CRITICAL_PATH,
         NO_GPU_WORK,
         kept=True,

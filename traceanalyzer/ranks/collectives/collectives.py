@@ -33,8 +33,9 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import EPOCH_NS, Input
 from traceanalyzer.ranks.collectives import recorded
-from traceanalyzer.ranks.collectives.alignment import Line, by_order, by_sequence
+from traceanalyzer.ranks.collectives.alignment import MOST, Fit, Line, by_order, by_sequence
 from traceanalyzer.ranks.collectives.collective_names import ROOTED, SAME_SIZE, SYNCHRONIZING
+from traceanalyzer.ranks.collectives.gapped import Series, common_clock, gapped
 from traceanalyzer.ranks.collectives.instances import ENDS_NS, ENDS_SHARE, Matches, Parts, instances
 from traceanalyzer.ranks.collectives.lane_clocks import LaneClocks
 from traceanalyzer.ranks.groups.peers import Messages, messages
@@ -164,6 +165,7 @@ class _Matching:
         self.recorded = parts.end
         self._lane, self._sequence, self._duration = parts.lane, parts.sequence, parts.duration
         self._together, self._receives = parts.together, parts.receives
+        self._bytes, self._same_size = parts.bytes, parts.same_size
         self._chains = list(_groups(parts))
 
     def run(self) -> None:
@@ -195,15 +197,29 @@ class _Matching:
         told = known or Line()
         there, ends = self.recorded[reference], self.recorded[rows] - told.at(self.recorded[rows])
         allowed = ENDS_NS + ENDS_SHARE * min(float(np.median(self._duration[r])) for r in (reference, rows))
+        took = self._duration[reference], self._duration[rows]
         if numbered:
-            fit = by_sequence((self._sequence[reference], there), (self._sequence[rows], ends), allowed, not together)
+            series = (
+                (self._sequence[r], at, d) for r, at, d in zip((reference, rows), (there, ends), took, strict=True)
+            )
+            fit = by_sequence(next(series), next(series), allowed, not together)
         else:
             shift = _shift(self._sequence[reference], self._sequence[rows])
             later = int(self._receives[rows.start]) - int(self._receives[reference.start])
-            fit = by_order(there, ends, allowed, known=known is not None, pinned=not together, later=later, shift=shift)
+            fit = by_order(
+                *(there, ends, allowed),
+                known=known is not None,
+                pinned=not together,
+                later=later,
+                shift=shift,
+                durations=took if together else None,
+            )
+        if together and not numbered and self._in_stretches(reference, rows, known, fit, allowed):
+            return True
         if fit is None:
             return True
-        if together and (fit.scatter > allowed or (known and abs(fit.clock.offset) > allowed)):
+        blurred = allowed + (self.clocks.blur(theirs, ours) if known else 0.0)
+        if together and (fit.scatter > allowed or (known and abs(fit.clock.offset) > blurred)):
             apart = max(fit.scatter, abs(fit.clock.offset) if known else 0.0)
             self.apart[ours] = max(int(self.apart[ours]), round(apart))
             return True
@@ -214,10 +230,40 @@ class _Matching:
             return last
         clock = told + fit.clock
         if known is None:
-            self.clocks.join(theirs, ours, clock)
+            self.clocks.join(theirs, ours, clock, fit.blur if fit.blur > ENDS_NS else 0.0)
         self.end[rows] = self.recorded[rows] - clock.at(self.recorded[rows])
         back = np.arange(rows.stop - rows.start - 1, -1, -1)
         self.place[rows] = -self._sequence[rows] if numbered else back + fit.shift
+        return True
+
+    def _in_stretches(self, reference: slice, rows: slice, known: Line | None, fit: Fit | None, allowed: float) -> bool:
+        """Where no one shift fits, match a lane with the reference stretch by stretch; False when that does no better."""
+        ours, theirs = int(self._lane[rows.start]), int(self._lane[reference.start])
+        one, other = (
+            Series(*(c[r] for c in (self.recorded, self._duration, self._bytes, self._sequence)))
+            for r in (reference, rows)
+        )
+        told = known or Line()
+        read = other.later(-told.at(other.end))
+        same_size = bool(self._same_size[rows.start])
+        tries: list[tuple[Line, float, int | None]] = []
+        if fit is not None and fit.sure and fit.scatter <= allowed:
+            tries.append((fit.clock, fit.blur, fit.shift))
+        if fit is None or not tries or fit.agree < MOST:
+            # What most pairs say wherever they stand says more than a shift that fits badly.
+            found = common_clock(one, read, known=known is not None)
+            tries = [*([(*found, None)] if found else []), *tries]
+        for clock, noise, shift in tries:
+            at = gapped(one, read.later(-clock.at(read.end)), same_size=same_size, shift=shift, noise=noise)
+            if at is not None:
+                break
+        else:
+            return False
+        if known is None:
+            self.clocks.join(theirs, ours, clock)
+        whole = told + clock
+        self.end[rows] = self.recorded[rows] - whole.at(self.recorded[rows])
+        self.place[rows] = np.where(at >= 0, len(one) - 1 - at, NULL)
         return True
 
 

@@ -156,6 +156,7 @@ def communication_kernels(
     _add_operators(told, rank, calls, host_ranges)
     continue_back(told, kernels, called, step)
     _add_relatives(told, kernels)
+    begun, returned = call_spans(calls, host_ranges, callers)
     columns = ("rank", "device", "process", "stream", "start_ns", "end_ns", "name")
     missing = {c.name: pa.nulls(kernels.num_rows, c.type) for c in COMMUNICATION.columns}
     table = frames.build(
@@ -164,10 +165,7 @@ def communication_kernels(
         | {c: kernels[c] for c in columns}
         | {c: pa.array(told.texts[c], from_pandas=True) for c in TEXTS}
         | {c: frames.numbers(told.numbers[c]) for c in NUMBERS}
-        | {
-            f"call_{c}": frames.numbers(spans)
-            for c, spans in zip(("start_ns", "end_ns"), call_spans(calls, host_ranges, callers), strict=True)
-        }
+        | {"call_start_ns": frames.numbers(begun), "call_end_ns": frames.numbers(returned)}
         | {"step": frames.numbers(step), "one_queue": one_queue(kernels, ledger_ops, launches, api_calls)}
         | _placed(ledger_ops, busy),
     )

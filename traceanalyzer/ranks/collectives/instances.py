@@ -10,11 +10,10 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.columns.grouped import Floats, Groups
 from traceanalyzer.intervals import Array
+from traceanalyzer.ranks.collectives.alignment import WAIT_SHARE
 
 ENDS_NS, ENDS_SHARE = 100_000, 0.25
 """How far apart the ends of one collective may lie: what polling explains, and the share of the transfer that a slow link adds."""
-WAIT_SHARE = 0.02
-"""And the share of the wait. Timestamps of a kernel that spins for long are less sure; another collective ends a whole wait later."""
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ COMMUNICATION = TableSpec(
         Column("step", pa.int64(), None, "index of the step that launched it; null outside steps"),
         ns(
             "call_start_ns",
-            "when the host began the call for it, of calls in a loop when the one before ended; null when not recorded",
+            "when the host began the call for it or, in a loop, ended the one before; null when not recorded",
         ),
         ns("call_end_ns", "when that call returned"),
         Column(

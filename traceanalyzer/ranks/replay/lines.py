@@ -27,11 +27,12 @@ from traceanalyzer.derive.replay.replay import (
     MET,
     NEVER,
     NOTHING,
+    Change,
     Pace,
     Timeline,
     stretches,
 )
-from traceanalyzer.intervals import Array
+from traceanalyzer.intervals import Array, coverage
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
 from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, LINE_EVENTS, MARK, RETURN
 
@@ -47,7 +48,7 @@ def line_events(
     """The events of every GPU's line, which is in the order of `timelines`."""
     ops, kernels, steps = (frames.by_device(table) for table in (ledger_ops, communication, step_stats))
     tables = [
-        _events(key, timeline, ops[key], kernels[key], steps.get(key))
+        events_of(key, timeline, ops[key], kernels[key], steps.get(key))
         for key, timeline in timelines.items()
         if key in kernels
     ]
@@ -93,15 +94,23 @@ def _previous(stream: Array) -> Array:
     return before
 
 
-def _events(key: frames.Key, timeline: Timeline, ops: pa.Table, kernels: pa.Table, steps: pa.Table | None) -> pa.Table:
+def events_of(
+    key: frames.Key,
+    timeline: Timeline,
+    ops: pa.Table,
+    kernels: pa.Table,
+    steps: pa.Table | None,
+    change: Change = NOTHING,
+) -> pa.Table:
+    """The events of one line, with the `change` taken out of its host's time, its own work and its pauses."""
     parts = _Parts.of(ops, kernels)
-    pace = timeline.pace(NOTHING)
+    pace = timeline.pace(Change(host=change.host))
     ended = frames.ints(ops, "end_ns")
     ended = np.append(ended, timeline.reach[len(ended) :])
     own = np.ones(len(ended), bool)
     own[parts.at] = False
-    line = _Line.of(timeline, pace, ended, own, parts)
-    issues = _Issues.of(line, parts, timeline, pace)
+    line = _Line.of(timeline, pace, ended, own, parts, change)
+    issues = _Issues.of(line, parts, timeline, pace, change)
     index = frames.ints(steps, "index") if steps is not None else np.empty(0, np.int64)
     done = frames.ints(steps, "done_ns") if steps is not None else index
     done, index = np.append(done, timeline.reach[-1]), np.append(index, NULL)
@@ -138,7 +147,8 @@ class _Line:
     """The operations of a GPU that are no parts, by start.
 
     Each is done at `reach`, adds `own` after a pause of `lead`, and its launch makes it arrive (`NEVER` without one). `call` is the
-    launch; `joins` is the part that filled the pause before it, -1 without one. `latency`: from a launch to its operation, as usual.
+    launch; `joins` is the part that filled the pause before it, -1 without one, and `late` that its launch ended that pause. `latency`:
+    from a launch to its operation, as usual.
     """
 
     reach: Array
@@ -147,10 +157,13 @@ class _Line:
     own: Array
     arrival: Array
     joins: Array
+    late: Flags
     latency: int
 
     @classmethod
-    def of(cls, timeline: Timeline, pace: Pace, ended: Array, own: Flags, parts: _Parts) -> _Line:
+    def of(
+        cls, timeline: Timeline, pace: Pace, ended: Array, own: Flags, parts: _Parts, change: Change = NOTHING
+    ) -> _Line:
         start, call, back, arrival, was = (
             column[own] for column in (timeline.start, timeline.call, timeline.back, pace.arrival, timeline.latency)
         )
@@ -167,23 +180,30 @@ class _Line:
         usual = int(np.median(latency[launched & (joins < 0)])) if (launched & (joins < 0)).any() else LATENCY_NS
         late = launched & ((joins < 0) | (latency - usual < start - over))
         waited = np.where(joins < 0, before, over)
-        lead = np.where(late, np.minimum(begin - waited, HANDOVER_NS), begin - waited)
-        needed = np.where(blocked, was, np.where(late, latency, np.minimum(latency, usual)))
+        pause = coverage(np.where(late, np.maximum(waited, call), waited), begin, change.pauses)
+        lead = np.where(late, np.minimum(begin - waited, HANDOVER_NS), begin - waited - pause)
+        needed = np.where(blocked, was, np.where(late, latency - pause, np.minimum(latency, usual)))
         arrival = np.where(call == NULL, NEVER, arrival - was + needed)
-        return cls(reach, call, lead, reach - begin, arrival, joins, usual)
+        added = reach - begin - coverage(begin, reach, change.work)
+        return cls(reach, call, lead, added, arrival, joins, late, usual)
 
 
 @dataclass(frozen=True)
 class _Issues:
-    """How each part began: after so many operations of the line (`place`), and after what; times in ns, `NEVER` where it cannot be."""
+    """How each part began: after so many operations of the line (`place`), and after what; times in ns, `NEVER` where it cannot be.
+
+    `bound` is what it began after: 0 what the GPU did before, which was over at `gpu`, 1 the part before on its stream, 2 its launch.
+    """
 
     place: Array
     by_host: Array
     after_gpu: Array
     after_other: Array
+    bound: Array
+    gpu: Array
 
     @classmethod
-    def of(cls, line: _Line, parts: _Parts, timeline: Timeline, pace: Pace) -> _Issues:
+    def of(cls, line: _Line, parts: _Parts, timeline: Timeline, pace: Pace, change: Change = NOTHING) -> _Issues:
         call, arrival, was = (c[parts.at] for c in (timeline.call, pace.arrival, timeline.latency))
         place = np.searchsorted(line.reach, parts.start, side="right")
         # A part can only follow what was launched before it.
@@ -206,12 +226,16 @@ class _Issues:
             )
         )
         bound = np.argmin(rooms, axis=0)
-        latency = np.where(bound == 2, parts.start - call, latency)
+        since = np.where(bound == 2, call, np.where(bound == 1, other, gpu))
+        pause = coverage(np.minimum(since, parts.start), parts.start, change.pauses)
+        latency = np.where(bound == 2, parts.start - call - pause, latency)
         return cls(
             place,
             np.where(call == NULL, NEVER, arrival - was + latency),
-            np.where(bound == 0, rooms[0], 0),
-            np.where(bound == 1, rooms[1], 0),
+            np.where(bound == 0, rooms[0] - pause, 0),
+            np.where(bound == 1, rooms[1] - pause, 0),
+            bound,
+            gpu,
         )
 
 

@@ -146,7 +146,7 @@ class _Play:
             self._even[lines.meeting[self._counts & ~lines.pair]] = True
         self._parts = np.maximum(self._missing[:-1], 1)
         self._sum = np.zeros(meetings, np.int64)
-        # Of each line the even meeting that it came to last, and how much later than it did; it goes on as if it had come with the others.
+        # Of each line the even meeting that it came to last, and how much later than it did: it goes on as if it had come with others.
         self._met, self._came = np.full(count, -1, np.int64), np.zeros(count, np.int64)
         self._delay, self._last = np.full(meetings, NEVER), np.full(meetings, -1, np.int64)
         self._time, self._done = np.full(n, NEVER), np.full(n, NEVER)

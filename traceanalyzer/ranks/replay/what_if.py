@@ -8,11 +8,15 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags, Key
 from traceanalyzer.derive.replay.replay import NEVER
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.replayed import JobPrediction
 from traceanalyzer.ranks.replay.play import JOINS, MARKS, Lines, Played, play
+
+MOST_QUICK = 400_000
+"""Events of all lines."""
 
 
 class JobReplay:
@@ -25,6 +29,11 @@ class JobReplay:
     def lines(self) -> Lines | None:
         """None of a job without collectives."""
         return Lines.of(self._table) if self._table.num_rows else None
+
+    @property
+    def quick(self) -> bool:
+        """Whether it is played in no time; a job of hundreds of ranks takes a second."""
+        return bool(self._table.num_rows <= MOST_QUICK)
 
     @cached_property
     def as_was(self) -> Played | None:
@@ -59,6 +68,10 @@ class JobReplay:
             return None
         less = np.where(lines.transfer == NEVER, NEVER, np.rint(lines.transfer * share).astype(np.int64))
         return self._predicted(play(replace(lines, transfer=less)))
+
+    def predicted(self, lines: Lines) -> JobPrediction | None:
+        """With these lines in place of its own."""
+        return self._predicted(play(lines))
 
     @cached_property
     def step_ns(self) -> int | None:
@@ -111,3 +124,12 @@ def _length(lines: Lines, time: Array, counted: Flags | None) -> tuple[int | Non
         np.bincount(of, minlength=len(lines)), 1
     )
     return int(total.max()), int(total.max())
+
+
+def most_waited_for(collective_waits: pa.Table, most: int) -> list[Key]:
+    """The (rank, device) for which others waited longest with nothing else to do, at most so many; the longest waited for first."""
+    rank, device, wait = (frames.ints(collective_waits, c) for c in ("late_rank", "late_device", "exposed_wait"))
+    told = np.flatnonzero((rank != NULL) & (wait > 0))
+    of = frames.together(rank[told], device[told])
+    waited = sorted((-int(wait[told][rows].sum()), (one, other)) for (one, other), rows in of)
+    return [gpu for _, gpu in waited[:most]]

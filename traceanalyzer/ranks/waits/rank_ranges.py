@@ -132,9 +132,12 @@ def _of_gpu(
     mine = ranges.wanted & np.isin(threads[: table.num_rows], threads[table.num_rows :])
     rows = np.flatnonzero(mine)
     start, end = frames.ints(table, "start_ns")[rows], frames.ints(table, "end_ns")[rows]
+    of_rank, of_process = (frames.ints(table, c)[rows] for c in ("rank", "process"))
+    inside = steps_at(host_steps, of_rank, of_process, start)
     if steps:
-        inside = steps_at(host_steps, *(frames.ints(table, c)[rows] for c in ("rank", "process")), start) != NULL
-        rows, start, end = rows[inside], start[inside], end[inside]
+        counted = inside != NULL
+        rows, start, end, inside = rows[counted], start[counted], end[counted], inside[counted]
+    seen = np.unique(np.stack((ranges.code[rows], inside)), axis=1)[0]
     host = _Named(ranges.code[rows], start, end, count).union()
     idle = _idle(tiles)
     times = {"host": host.total(), "idle": host.within(idle)}
@@ -153,7 +156,7 @@ def _of_gpu(
         RANK_RANGES,
         {"rank": np.full(len(best), key[0]), "device": np.full(len(best), key[1])}
         | {"name": frames.names(best, ranges.names), "frame": pa.array(is_frame[best])}
-        | {"steps": np.full(len(best), steps)}
+        | {"steps": np.full(len(best), steps), "seen": np.bincount(seen, minlength=count)[best]}
         | {column: of[best] // max(steps, 1) for column, of in times.items()},
     )
 
@@ -209,6 +212,6 @@ def extra_ranges(rank_ranges: pa.Table, ledger: pa.Table) -> pa.Table:
                     {"rank": int(key[0][best]), "device": int(key[1][best]), "column": column}
                     | {"name": frame_text(str(names[name[best]])) if kind else names[name[best]], "frame": kind}
                     | {"time": int(length[best]), "more": int(more[best]), "only": bool(absent[best])}
-                    | {"steps": rank_ranges["steps"][int(best)].as_py()}
+                    | {c: rank_ranges[c][int(best)].as_py() for c in ("steps", "seen")}
                 )
     return pa.Table.from_pylist(rows, schema=EXTRA_RANGES.schema)

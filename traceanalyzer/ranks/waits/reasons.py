@@ -34,14 +34,18 @@ class Range:
     more: int
     only: bool
     steps: int
+    seen: int
 
     @property
     def words(self) -> str:
         short = readable_name(self.name, LONGEST_NAME)
         name = short if self.frame else f"'{short}'"
-        much = format_duration(self.time) if self.only else f"{format_duration(self.more)} more"
-        each = " of each step" if self.only else " a step"
-        return f"inside {name} ({much}{each if self.steps else ''})"
+        if self.only and 0 < self.seen < self.steps:
+            much = f"{format_duration(self.time * self.steps)} in {self.seen} of {self.steps} steps"
+        else:
+            much = format_duration(self.time) if self.only else f"{format_duration(self.more)} more"
+            much += "" if not self.steps else " of each step" if self.only else " a step"
+        return f"inside {name} ({much})"
 
 
 def late_reasons(
@@ -97,15 +101,15 @@ def _ranges(
     gpu: list[Array], cause: pa.Array, more: pa.Table, late_work: pa.Table, extra_ranges: pa.Table
 ) -> list[Range | None]:
     """For each GPU the range that most of what it does more of lies in, or else the frame; None where it is in many places."""
-    ranges = {}
+    ranges: dict[tuple[int, int, str], list[Range]] = {}
     for row in extra_ranges.to_pylist():
         key = row["rank"], row["device"], row.pop("column")
         ranges.setdefault(key, []).append(Range(**{f.name: row[f.name] for f in fields(Range)}))
     if not ranges:
         return [None] * len(cause)
-    key, took = gpus_of(late_work), frames.duration(late_work)
+    took = frames.duration(late_work)
     late: defaultdict[tuple[int, int], int] = defaultdict(int)
-    for (rank, device), rows in frames.together(*key):
+    for (rank, device), rows in frames.together(*gpus_of(late_work)):
         late[rank, device] = int(took[rows].sum())
     cases = list(zip(*(one.tolist() for one in gpu), cause.to_pylist(), more["time"].to_pylist(), strict=True))
     found = {}
@@ -114,7 +118,7 @@ def _ranges(
         found[rank, device, line, time] = next(
             (
                 one
-                for one in ranges.get((rank, device, TIME_OF.get(line or "")), ())
+                for one in ranges.get((rank, device, TIME_OF.get(line or "", "")), ())
                 if (
                     one.more >= least
                     if least is not None

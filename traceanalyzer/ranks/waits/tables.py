@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, ns
+from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, flag, ns, text
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
 from traceanalyzer.model.derived import Derived, Fill, Sample
 from traceanalyzer.model.needs import NO_COMMUNICATION
@@ -65,6 +65,7 @@ RANK_RANGES = TableSpec(
         Column("name", NAME, None, "name of the range or frame"),
         Column("frame", pa.bool_(), None, "a Python frame"),
         count("steps", "steps that were added up; 0 where none are known"),
+        count("seen", "steps in which it occurs"),
         ns("host", "how long the host is in it"),
         ns("computing", "how long what was launched in it computes, others beside it or not"),
         ns("copying", "how long copies and memsets run that were launched in it"),
@@ -85,6 +86,7 @@ EXTRA_RANGES = TableSpec(
         ns("more", "how much of that kind there is more a step than on the median GPU"),
         Column("only", pa.bool_(), None, "the median GPU has nothing of it"),
         count("steps", "steps that were added up; 0 where none are known"),
+        count("seen", "steps in which it occurs"),
     ),
 )
 
@@ -138,7 +140,23 @@ COLLECTIVE_WAITS = TableSpec(
         *LIKELY,
         *LATE_REASONS,
         *LATE,
-        ns("sooner", "part of its exposed wait that would be gone had the last rank come with the one before it"),
+        ns(
+            "sooner",
+            "part of the job's time that would be gone had the last rank come with the one before it or, of work that ranks share, had "
+            "all come at their mean",
+        ),
+        Column(
+            "load",
+            pa.float64(),
+            None,
+            "bytes that the all-to-all before gave the last rank over their mean; null where there is none or it is not told",
+        ),
+        Column(
+            "shared",
+            pa.bool_(),
+            None,
+            "ranks share what the last one computes more: it comes from an all-to-all, or is in as many operations, which take longer",
+        ),
         Column("parallelism", NAME, None, "what it serves, as in `communication`; null when that cannot be told"),
         Column(
             "bubble",
@@ -156,6 +174,16 @@ COLLECTIVE_WAITS = TableSpec(
             None,
             "share of the communication time that all ranks recorded whose parts on them were found; null without any",
         ),
+        text(
+            "pattern",
+            "persistent: its last rank is late in step after step; rare: the step has far more waiting than others; jitter: now one "
+            "rank is late and now another, as chance has it; null when that is not told, and for bubbles",
+        ),
+        text(
+            "uneven_stages",
+            "who computes how much, in words, where most of a pipeline's waiting is for one stage; null elsewhere",
+        ),
+        flag("interleaved", "ranks of the pipeline have several stages each; null when not told"),
     ),
 )
 
@@ -215,7 +243,7 @@ DERIVED = (
         "traceanalyzer.ranks.waits.waits:collective_waits",
         (
             *("communication", "matches", "late_work", "late_names", "extra_work", "extra_ranges", "excess"),
-            *("ledger", "inputs"),
+            *("ledger", "step_ledger", "waited_intervals", "inputs"),
         ),
         COLLECTIVE_WAITS,
         NO_COMMUNICATION,

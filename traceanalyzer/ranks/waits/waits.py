@@ -13,9 +13,13 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input, file_names, rank_names
 from traceanalyzer.ranks.collectives.recorded import shares
+from traceanalyzer.ranks.shape.lateness import PATTERNS, patterns
+from traceanalyzer.ranks.shape.stages import stages_of, uneven_words
+from traceanalyzer.ranks.waits.loads import ALL_TO_ALL, UNEVEN, even_waits, loads
 from traceanalyzer.ranks.waits.pipelines import bubbles, pipeline
-from traceanalyzer.ranks.waits.reasons import late_reasons, rows_of
+from traceanalyzer.ranks.waits.reasons import MUCH_LONGER, gpus_of, late_reasons, rows_of
 from traceanalyzer.ranks.waits.tables import COLLECTIVE_WAITS
+from traceanalyzer.vocabulary.lines import COMPUTE
 
 DOUBLINGS = 10
 """Blame is followed from a rank that waited itself to the one it waited for, over a thousand ranks if need be."""
@@ -30,6 +34,8 @@ def collective_waits(
     extra_ranges: pa.Table,
     excess: pa.Table,
     ledger: pa.Table,
+    step_ledger: pa.Table,
+    waited_intervals: pa.Table,
     inputs: Sequence[Input],
 ) -> pa.Table:
     """Every communication kernel, in the order of `communication` and of `matches`.
@@ -48,6 +54,12 @@ def collective_waits(
     reasons = late_reasons(
         gpu, blamed["line"], late_work, late_names, extra_work, extra_ranges, excess, ledger.num_rows
     )
+    own, blamed_one = _codes(gpus_of(communication), gpu)
+    judged = np.where(bubble, NULL, instance)
+    step, exposed = (frames.ints(communication, c) for c in ("step", "exposed_wait"))
+    told = patterns(judged, step, own, blamed_one, exposed)
+    shape = stages_of(stages.ranks, step_ledger, waited_intervals) if len(stages.ranks) else None
+    uneven = uneven_words(shape, _gpu_names(shape.gpus, inputs)) if shape is not None and shape.uneven else None
     same = (
         "rank",
         "device",
@@ -71,14 +83,32 @@ def collective_waits(
         | {f"late_{c}": values for c, values in late.items()}
         | {f"late_{c}": pc.coalesce(blamed[c], matches[f"late_{c}"]) for c in ("start_ns", "end_ns")}
         | {c: matches[c] for c in ("imbalance", "score")}
-        | {"end_ns": start + wait, "late": late_rank_names(late, inputs), "sooner": _sooner(communication)}
+        | {"end_ns": start + wait, "late": late_rank_names(late, inputs)}
         | {"late_line": blamed["line"], **reasons}
+        | _sooner(communication, extra_work, gpu, reasons["late_cause"])
         | {"bubble": pa.array(bubble)}
         | {c: frames.numbers(np.full(len(start), getattr(stages, c))) for c in ("stages", "micro_batches")}
         | {"schedule": pa.array([stages.schedule] * len(start), pa.string())}
         | {"job_window": np.full(len(start), _windows(ledger, communication))}
-        | {"job_matched": pa.array([shares(communication)[0]] * len(start), pa.float64())},
+        | {"job_matched": pa.array([shares(communication)[0]] * len(start), pa.float64())}
+        | {
+            "pattern": frames.names(told.pattern, PATTERNS),
+            "uneven_stages": pa.array([uneven] * len(start), pa.string()),
+        }
+        | {"interleaved": pa.array([stages.interleaved] * len(start), pa.bool_())},
     )
+
+
+def _codes(*gpus: list[Array]) -> list[Array]:
+    """One number a GPU, alike in lists of (rank, device); `NULL` where there is no rank."""
+    code = frames.dense(*(np.concatenate(column) for column in zip(*gpus, strict=True)))
+    code = np.where(np.concatenate([rank for rank, _ in gpus]) == NULL, NULL, code)
+    return np.split(code, np.cumsum([len(rank) for rank, _ in gpus])[:-1])
+
+
+def _gpu_names(gpus: Sequence[frames.Key], inputs: Sequence[Input]) -> list[str]:
+    late = {c: pa.chunked_array([[gpu[at] for gpu in gpus]], pa.int32()) for at, c in enumerate(("rank", "device"))}
+    return [name or "" for name in late_rank_names(late, inputs).to_pylist()]
 
 
 def roots(instance: Array, late_work: pa.Table) -> Array:
@@ -106,7 +136,18 @@ def late_rank_names(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -
     return pa.array([called[pair] for pair in pairs], pa.string())
 
 
-def _sooner(communication: pa.Table) -> Array:
+def _sooner(communication: pa.Table, extra_work: pa.Table, late: list[Array], cause: pa.Array) -> dict[str, pa.Array]:
+    """The columns `sooner`, `load` and `shared`."""
+    load = loads(communication)
+    longer = extra_work["longer"].take(rows_of(gpus_of(extra_work), late)).to_numpy()
+    computes = pc.equal(cause, COMPUTE.name).fill_null(False).to_numpy(zero_copy_only=False)
+    exchanged = frames.equals(communication, "kind", ALL_TO_ALL)
+    shared = computes & ((load >= UNEVEN) | (longer >= MUCH_LONGER) | exchanged)
+    sooner = np.where(shared, even_waits(communication), _without_the_last(communication))
+    return {"sooner": pa.array(sooner), "load": pa.array(load, from_pandas=True), "shared": pa.array(shared)}
+
+
+def _without_the_last(communication: pa.Table) -> Array:
     """The part of each exposed wait that was for the last rank alone: the least wait of those that came before it."""
     instance, wait = frames.ints(communication, "instance"), frames.ints(communication, "exposed_wait")
     order = np.lexsort((wait, frames.ints(communication, "wait"), instance))

@@ -93,13 +93,8 @@ def comparable_link(result: Result, link: PathLink) -> str:
 
 
 def _whose(result: Result, link: PathLink) -> str:
-    """ "rank 3: " where several GPUs have a part in the path."""
-    path = result.critical_path
-    if (
-        path is None
-        or link.device is None
-        or len({(one.rank, one.device) for one in path.kinds if one.device is not None}) < 2
-    ):
+    """ "rank 3: " where there are several GPUs."""
+    if link.device is None or len(result.devices) < 2:
         return ""
     return f"{gpu_namer(result.devices)(link.rank, link.device)}: "
 
