@@ -119,7 +119,8 @@ class Chains:
 
 def chains(line: Line, ends: Ends, *, once: bool = False) -> Chains:
     """The chains that set the ends of stays, each back to its least time, to an event from elsewhere or, with `once`, to where it meets
-    another: then no time of the line is told twice. For that all have the same least time, and none ends before an operation that came late.
+    another: then no time of the line is told twice. For that all have the same least time, and none ends in the pause before an
+    operation that came late.
 
     All stays are followed at once: as many rounds as the longest chain has changes from the GPU to the host.
     """
