@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.catalog.declarations import rule_tables
-from traceanalyzer.derive.trees.tables import CALL_TREES
+from traceanalyzer.catalog.declarations import declared, rule_tables
 from traceanalyzer.result.document import (
     Device,
     Evidence,
@@ -39,6 +38,10 @@ KERNEL_NAMES = [
 ]
 
 
+SPECS = {name: one.spec for name, one in declared().items() if one.spec is not None} | dict(rule_tables())
+"""Of all tables, also of those that are not for rules."""
+
+
 class Sample:
     """Tables by name, as the report wants them; those not given are empty."""
 
@@ -48,12 +51,12 @@ class Sample:
     def table(self, name: str) -> pa.Table:
         if name in self.tables:
             return self.tables[name]
-        return ({CALL_TREES.name: CALL_TREES} | dict(rule_tables()))[name].empty()
+        return SPECS[name].empty()
 
 
 def rows(table: str, /, **columns: Any) -> pa.Table:
     """A table with its declared schema: scalars are repeated, columns not given are null."""
-    spec = rule_tables()[table]
+    spec = SPECS[table]
     length = next(len(value) for value in columns.values() if isinstance(value, list | np.ndarray))
     arrays = []
     for column in spec.columns:

@@ -18,6 +18,7 @@ from traceanalyzer.report.sections.findings_view import EvidenceView, _evidence_
 from traceanalyzer.report.sections.ledger_bar import ledger_segments
 from traceanalyzer.resources import data_folder
 from traceanalyzer.result.document import Evidence, Saving, Scope, Verdict
+from traceanalyzer.result.gpus import ledger_lines
 from traceanalyzer.result.verdict import NOTHING_TO_JUDGE
 
 
@@ -174,7 +175,7 @@ def test_evidence_off_the_timeline_is_not_a_button() -> None:
 
 def test_ledger_bar_is_exact() -> None:
     (device,) = sample()[0].devices
-    segments = ledger_segments(device)
+    segments = ledger_segments(ledger_lines(device), device.window_ns)
     assert sum(s.ns for s in segments) == device.window_ns
     assert segments[0].begins == 0
     assert abs(segments[-1].begins + segments[-1].share - 1) < 1e-12
@@ -182,4 +183,6 @@ def test_ledger_bar_is_exact() -> None:
 
 def test_unknown_causes_are_unattributed() -> None:
     device = replace(sample()[0].devices[0], idle_by_cause_ns={"new_cause": 5, "unattributed": 2})
-    assert {s.swatch.key: s.ns for s in ledger_segments(device)}["idle.unattributed"] == 7
+    assert {s.swatch.key: s.ns for s in ledger_segments(ledger_lines(device), device.window_ns)}[
+        "idle.unattributed"
+    ] == 7

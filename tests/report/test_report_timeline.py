@@ -11,7 +11,7 @@ import pytest
 from conftest import Row, blob_of, decode
 from report_sample import HOSTILE, ORIGIN, Sample, many_kernels, rows, sample
 
-from traceanalyzer.catalog.declarations import rule_tables
+from traceanalyzer.catalog.declarations import declared, rule_tables
 from traceanalyzer.report.html import render_html
 from traceanalyzer.report.timeline.lane_groups import TABLES
 from traceanalyzer.report.timeline.lanes import Source
@@ -264,7 +264,7 @@ def test_a_communication_kernel_is_parted_where_the_last_rank_arrived() -> None:
 
 
 def test_lanes_read_tables_that_there_are() -> None:
-    assert set(rule_tables()) >= TABLES
+    assert set(declared()) | set(rule_tables()) >= TABLES
 
 
 def test_a_table_that_is_called_otherwise_removes_no_lane_in_silence() -> None:

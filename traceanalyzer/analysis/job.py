@@ -12,6 +12,10 @@ from traceanalyzer.analysis.join import Join
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism, RankSteps, StepMatrix
+from traceanalyzer.result.job_replay import JobReplay, WithoutGpu
+
+MOST_WITHOUT = 4
+"""GPUs without which a job is played again."""
 
 
 def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job | None:
@@ -44,6 +48,32 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
         outside_share=outside,
         untold_share=untold,
         at_least=bool((frames.ints(communication, "missing") > 0).any()),
+        replay=_replay(tables, ranks),
+    )
+
+
+def _replay(tables: Catalog, ranks: Mapping[int, int | None]) -> JobReplay | None:
+    """None where nothing matched, or where ranks would wait for each other in a circle."""
+    if not tables.table("line_events").num_rows:
+        return None
+    from traceanalyzer.ranks.replay.what_if import most_waited_for
+
+    job = tables.value("job_replay")
+    now = job.overlapped()
+    if now is None:
+        return None
+    few = job.quick
+    late = most_waited_for(tables.table("collective_waits"), MOST_WITHOUT if few else 1)
+    without = [(gpu, found) for gpu in late if (found := job.without(gpu))]
+    balanced, half = (job.balanced(), job.at_volume(0.5)) if few else (None, None)
+    return JobReplay(
+        step_ns=now.now,
+        per_step=now.per_step,
+        error=round(job.error or 0.0, 6),
+        without=[WithoutGpu(ranks.get(rank), device, found.then) for (rank, device), found in without],
+        balanced_step_ns=balanced.then if balanced else None,
+        overlapped_step_ns=now.then,
+        half_volume_step_ns=half.then if half else None,
     )
 
 

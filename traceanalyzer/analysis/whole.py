@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.analysis.critical_path import critical_path_of
 from traceanalyzer.analysis.evidence import headlines, rules_about
-from traceanalyzer.analysis.examine import Examination, about_the_job
+from traceanalyzer.analysis.examine import Examination, about_the_job, part_tables
 from traceanalyzer.analysis.job import job_of
 from traceanalyzer.analysis.join import Join, gpu_names
 from traceanalyzer.analysis.roofline import rates, rooflines
 from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.catalog.declarations import declared, event_tables
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
 from traceanalyzer.derive.ledger.shared import SharedGpu
@@ -29,6 +31,7 @@ from traceanalyzer.engine.outcomes import in_own_words, merge_outcomes
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.engine.run import EngineResult, run_rules
 from traceanalyzer.engine.splits import Told, claim_sums, splits
+from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.result.document import (
@@ -51,7 +54,7 @@ from traceanalyzer.result.words.gpu_names import shared_name
 from traceanalyzer.result.words.outside import with_outside
 from traceanalyzer.version import VERSION
 from traceanalyzer.vocabulary.levels import CLEAN, HIGH, MEDIUM
-from traceanalyzer.vocabulary.lines import BUSY_LINES, COMPUTE, IDLE, LINES, column
+from traceanalyzer.vocabulary.lines import BUSY_LINES, COMPUTE, EXPOSED_COMMUNICATION, IDLE, LINES, column
 
 _SUMMED = (
     *(line.column for line in LINES.values() if line is not COMPUTE),
@@ -65,7 +68,7 @@ Unprofiled = dict[frames.Key, dict[str, int]]
 def run_job_rules(parts: Sequence[Examination], tables: Catalog, config: Config, rules: Sequence[Rule]) -> EngineResult:
     """Those of the rules that are about the whole job; `tables` as of `job_tables`."""
     about = [rule for rule in rules if about_the_job(rule)]
-    return run_rules(about, tables, _describe(parts), config.disable, "waited_intervals")
+    return run_rules(about, tables, _describe(parts), config.disable, "stall_intervals", tables.value("job_replay"))
 
 
 def _describe(parts: Sequence[Examination]) -> Describe:
@@ -117,6 +120,7 @@ def job_result(
         for row in tables.table("health").to_pylist()
     ]
     ledger = tables.table("ledger").to_pylist()
+    exposed = _exposed_parts(tables)
     unprofiled = {
         (row["rank"], row["device"]): row
         for row in job_unprofiled_steps(tables.table("unprofiled_steps"), tables.table("communication")).to_pylist()
@@ -137,7 +141,7 @@ def job_result(
             if i.witness is None
         ],
         health=health,
-        devices=[_device(ranks, *row) for row in _by_gpu(ledger, join.shared)],
+        devices=[_device(ranks, exposed, *row) for row in _by_gpu(ledger, join.shared)],
         recordings=_recordings(ranks, tables),
         steps=_steps(ranks, tables.table("step_ledger"), ledger, unprofiled),
         findings=[_with_job_ranks(ranks, _in_words_of(traits, recorded, finding), aside) for finding in findings],
@@ -148,6 +152,7 @@ def job_result(
         verdict=judge(_once_each(found_splits, ledger, join, ranks), hidden=_hidden(health)),
         evidence=list(evidence),
         roofline=rooflines(tables, ranks, shared),
+        critical_path=critical_path_of(tables, ranks, len(ledger)),
     )
     if evidence and not result.inputs:
         said = headlines((one.kind for one in evidence), rules, result.findings, tables)
@@ -160,15 +165,24 @@ def job_result(
     return replace(result, verdict=with_evidence(verdict, told_of, first_sentences, said))
 
 
-def job_tables(parts: Sequence[Examination], join: Join, health: pa.Table) -> Catalog:
-    """The small tables of all parts together, and what is derived of those; `health` is of files that are no part."""
-    names = parts[0].tables
-    stacked = {name: frames.concatenated([part.tables[name] for part in parts]) for name in names}
+def job_tables(parts: Sequence[Examination], join: Join, health: pa.Table, also: Sequence[str] = ()) -> Catalog:
+    """The small tables of all parts together and those that they were `also` asked for, and what is derived of those; `health` is of
+    files that are no part."""
+    stacked = {name: _stacked(parts, name) for name in part_tables(also)}
     stacked["health"] = pa.concat_tables([stacked["health"], join.health, health])
     if stacked["ledger"].num_rows:
         stacked["health"] = soften(stacked["health"], stacked["ledger"]["rank"].to_pylist())
     empty = Trace(tuple(part.input for part in parts), {name: spec.empty() for name, spec in EVENT_TABLES.items()})
     return Catalog(empty, given=stacked)
+
+
+def _stacked(parts: Sequence[Examination], name: str) -> pa.Table:
+    own = [part.tables[name] for part in parts if name in part.tables]
+    if own:
+        return frames.concatenated(own)
+    made = declared().get(name)
+    spec = event_tables().get(name, PLACED) if made is None or made.spec is None else made.spec
+    return spec.empty()
 
 
 def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule], settings: Settings) -> list[RuleOutcome]:
@@ -224,7 +238,29 @@ def _ranks(ranks: dict[int, int | None], users: Sequence[frames.Key]) -> list[in
     return sorted({rank for ordinal, _ in users if (rank := ranks[ordinal]) is not None})
 
 
-def _device(ranks: dict[int, int | None], row: dict[str, Any], users: Sequence[frames.Key]) -> Device:
+def _exposed_parts(tables: Catalog) -> Mapping[frames.Key, tuple[int, int]]:
+    """Waiting and transfer of each GPU for which they are told."""
+    found = tables.table("exposed_parts")
+    if not found.num_rows:
+        return {}
+    # Only jobs that communicate pay for what this imports.
+    from traceanalyzer.ranks.shape.axes import gpu_parts
+
+    return gpu_parts(found)
+
+
+def _device(
+    ranks: dict[int, int | None],
+    exposed: Mapping[frames.Key, tuple[int, int]],
+    row: dict[str, Any],
+    users: Sequence[frames.Key],
+) -> Device:
+    keys = users or [(row["rank"], row["device"])]
+    told = [exposed[key] for key in keys if key in exposed]
+    wait = sum(wait for wait, _ in told)
+    transfer = sum(transfer for _, transfer in told)
+    # Of a GPU that several files used, all of them must tell theirs.
+    whole = bool(told) and wait + transfer == row[EXPOSED_COMMUNICATION.name]
     plain = ("busy", "communication", "memcpy", *map(column, BUSY_LINES), "idle", "max_gap")
     return Device(
         rank=ranks[row["rank"]],
@@ -236,6 +272,8 @@ def _device(ranks: dict[int, int | None], row: dict[str, Any], users: Sequence[f
         kernel_count=row["kernel_count"],
         users=max(len(users), 1),
         ranks=_ranks(ranks, users),
+        exposed_wait_ns=wait if whole else None,
+        exposed_transfer_ns=transfer if whole else None,
         **{f"{name}_ns": row[name] for name in plain},
     )
 

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from traceanalyzer.result.document import Device, Result, Steps
-from traceanalyzer.result.gpus import SIDE_BY_SIDE, ledger_lines, notable_gpus, spread, steps_of_gpus
+from traceanalyzer.result.gpus import (
+    SIDE_BY_SIDE,
+    lines_side_by_side,
+    notable_gpus,
+    parted_lines,
+    spread,
+    steps_of_gpus,
+)
 from traceanalyzer.result.words.gpu_names import device_name, short_names
 from traceanalyzer.result.words.unprofiled import steps_without_profiler
 from traceanalyzer.units import format_count, format_duration, format_share
@@ -39,7 +46,7 @@ def _ledger(device: Device, steps: Steps | None) -> list[str]:
     name = f" ({device.name})" if device.name else ""
     work = f"{format_count(device.gpu_op_count)} operations, {format_count(device.kernel_count)} kernels"
     lines = [f"{device_name(device)}{name}: window {format_duration(device.window_ns)}, {work}"]
-    for line, ns in ledger_lines(device).items():
+    for line, ns in parted_lines(device).items():
         if ns:
             share = ns / device.window_ns if device.window_ns else 0
             bar = "█" * round(share * 40)
@@ -58,7 +65,8 @@ def ledgers_side_by_side(result: Result, gpus: Gpus) -> list[tuple[str, list[str
     """Rows of a table with a column a GPU: its ledger as shares of its window, its work and its steps."""
     names, block, timed = short_names(result.devices), [device for device, _ in gpus], [steps for _, steps in gpus]
     rows = [("share of the window", [names[device.rank, device.device] for device in block])]
-    shares = [{line: ns / max(d.window_ns, 1) for line, ns in ledger_lines(d).items()} for d in block]
+    every = dict(zip(map(id, result.devices), lines_side_by_side(result.devices), strict=True))
+    shares = [{line: ns / max(d.window_ns, 1) for line, ns in every[id(d)].items()} for d in block]
     lines = dict.fromkeys(line for ledger in shares for line in ledger)
     for line in lines:
         if any(ledger.get(line) for ledger in shares):

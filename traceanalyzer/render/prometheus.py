@@ -58,6 +58,9 @@ def _gpus(result: Result) -> Iterator[Family]:
     info = Family("gpu_info", "Which GPU it is; always 1.")
     line = Family("ledger_seconds", "The window by line of the ledger, idle time by cause; each moment is on one line.")
     share = Family("ledger_ratio", "The ledger's lines as shares of the window.")
+    parts = Family(
+        "exposed_communication_seconds", "That line of the ledger by what it is made of, where that is told."
+    )
     kernels = Family("kernels", "Kernels that ran.")
     for gpu, device in zip(_gpu_labels(result), result.devices, strict=True):
         window.samples.append((gpu, device.window_ns / NS))
@@ -66,8 +69,11 @@ def _gpus(result: Result) -> Iterator[Family]:
         for name, ns in ledger_lines(device).items():
             line.samples.append((gpu | {"line": name}, ns / NS))
             share.samples.append((gpu | {"line": name}, round(ns / max(device.window_ns, 1), 9)))
+        for name, amount in (("wait", device.exposed_wait_ns), ("transfer", device.exposed_transfer_ns)):
+            if amount is not None:
+                parts.samples.append((gpu | {"part": name}, amount / NS))
         kernels.samples.append((gpu, device.kernel_count))
-    yield from (info, window, busy, line, share, kernels)
+    yield from (info, window, busy, line, share, *([parts] if parts.samples else []), kernels)
 
 
 def _gpu_labels(result: Result) -> list[Labels]:

@@ -35,10 +35,12 @@ def render_html(
     Without tables it has no timeline. `sections` are those of other kinds of evidence. Paths, users and hosts are left out unless
     `redact` is false. Raises InputError when the page cannot be made small enough.
     """
+    folder = gpu_names.job_folder(result)
     known_sections = sections_of("report", evidence_sections(sections))
     walk = Walk(known_sections, Words("report", f"result schema {result.schema_version}", GLOSSARY))
     if redact:
         redaction = redaction_of(tables, places=places_of(result))
+        folder = folder and redaction.text(folder)
         result, sections = redaction.result(result), redaction.sections(sections)
         tables = None if tables is None else redaction.tables(tables)
     lanes = [lane for section in sections for lane in section.lanes]
@@ -47,7 +49,7 @@ def render_html(
 
     @cache  # growing and shrinking ask for the same again
     def context(rows: int) -> ReportContext:
-        return ReportContext(result, tables, draft, forest, title, Budget(rows=rows), sections)
+        return ReportContext(result, tables, draft, forest, title or folder, Budget(rows=rows), sections)
 
     def page(budget: Budget) -> Made:
         known = context(budget.rows)

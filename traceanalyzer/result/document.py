@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from traceanalyzer.result.critical_path import CriticalPath
 from traceanalyzer.result.job import Job
 from traceanalyzer.result.roofline import Roofline
 from traceanalyzer.result.settings import Settings
@@ -106,6 +107,9 @@ class Device:
 
     A GPU that several files used at the same time is one, idle when none of them uses it: `rank` and `device` are those of the first,
     `users` is how many there are, and `ranks` are theirs as far as they are known.
+
+    `exposed_wait_ns` + `exposed_transfer_ns` = `exposed_communication_ns`, exactly: how much of it is waiting for another rank. Both
+    are null where that is not told of most of it, as of one rank alone; what has no counterpart on other ranks counts as transfer.
     """
 
     rank: int | None
@@ -126,6 +130,8 @@ class Device:
     kernel_count: int
     users: int = 1
     ranks: list[int] = field(default_factory=list)
+    exposed_wait_ns: int | None = None
+    exposed_transfer_ns: int | None = None
 
     @property
     def used_by(self) -> set[int]:
@@ -333,6 +339,7 @@ class Result(Written):
     evidence: list[EvidenceInfo] = field(default_factory=list)
     roofline: list[Roofline] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
+    critical_path: CriticalPath | None = None
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
@@ -344,8 +351,9 @@ class Result(Written):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As of every document; what was given without evidence says nothing of it, nor one without shapes of a roofline."""
-        silent = {name for name in ("evidence", "roofline") if not getattr(self, name)}
+        """As of every document; what was given without evidence says nothing of it, nor one without shapes of a roofline, or where no
+        critical path can be told of that."""
+        silent = {name for name in ("evidence", "roofline", "critical_path") if not getattr(self, name)}
         return {name: value for name, value in super().to_dict().items() if name not in silent}
 
     @classmethod

@@ -10,7 +10,15 @@ from statistics import median
 
 from traceanalyzer.result.document import Device, Result, Steps
 from traceanalyzer.result.job import LateRank
-from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOSED_MEMCPY, EXPOSED_MEMSET, idle_line
+from traceanalyzer.vocabulary.lines import (
+    COMPUTE,
+    EXPOSED_COMMUNICATION,
+    EXPOSED_MEMCPY,
+    EXPOSED_MEMSET,
+    EXPOSED_TRANSFER,
+    EXPOSED_WAIT,
+    idle_line,
+)
 
 SIDE_BY_SIDE = 16
 """GPUs whose ledgers can still be read beside each other; of more, the spread is shown and those that differ most."""
@@ -41,6 +49,27 @@ def ledger_lines(device: Device) -> dict[str, int]:
     }
 
 
+def parted_lines(device: Device) -> dict[str, int]:
+    """The same, with exposed communication as waiting and transfer where the GPU's is told. They add up to the window too."""
+    return _parted(device) if device.exposed_wait_ns is not None else ledger_lines(device)
+
+
+def lines_side_by_side(devices: Sequence[Device]) -> list[dict[str, int]]:
+    """The lines of several ledgers, alike: exposed communication is parted where that is told of all GPUs that have any."""
+    told = [one.exposed_wait_ns is not None or not one.exposed_communication_ns for one in devices]
+    parted = all(told) and any(one.exposed_wait_ns is not None for one in devices)
+    return [_parted(device) if parted else ledger_lines(device) for device in devices]
+
+
+def _parted(device: Device) -> dict[str, int]:
+    parts = {EXPOSED_WAIT.name: device.exposed_wait_ns or 0, EXPOSED_TRANSFER.name: device.exposed_transfer_ns or 0}
+    return {
+        part: amount
+        for line, ns in ledger_lines(device).items()
+        for part, amount in (parts if line == EXPOSED_COMMUNICATION.name else {line: ns}).items()
+    }
+
+
 def steps_of_gpus(result: Result) -> list[Steps | None]:
     """The steps of each of `result.devices`, which come in the same order; None without steps, and where several GPUs of one rank and
     number, as of files that do not say their ranks, have fewer steps than they are."""
@@ -55,7 +84,8 @@ def steps_of_gpus(result: Result) -> list[Steps | None]:
 
 def spread(devices: Sequence[Device]) -> list[Spread]:
     """Each line that any of the GPUs has, in the ledger's order. `devices` is not empty."""
-    ledgers = [(ledger_lines(device), max(device.window_ns, 1)) for device in devices]
+    windows = [max(device.window_ns, 1) for device in devices]
+    ledgers = list(zip(lines_side_by_side(devices), windows, strict=True))
     found = []
     for line in dict.fromkeys(line for lines, _ in ledgers for line in lines):
         shares = [lines.get(line, 0) / window for lines, window in ledgers]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from traceanalyzer.result.job_replay import JobReplay
+
 
 @dataclass(frozen=True)
 class Parallelism:
@@ -105,7 +107,7 @@ class Job:
     is a lower bound.
 
     `collectives` are the kinds and sizes with most exposed time; `collectives_left` more are not listed, whose exposed time adds up to
-    `collectives_left_exposed_ns`.
+    `collectives_left_exposed_ns`. `replay` is null where nothing matched.
     """
 
     world_size: int | None
@@ -124,3 +126,4 @@ class Job:
     outside_share: float = 0.0
     untold_share: float = 0.0
     at_least: bool = False
+    replay: JobReplay | None = None

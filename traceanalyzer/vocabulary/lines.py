@@ -212,6 +212,23 @@ UNATTRIBUTED = _idle(
 )
 
 LEDGER_LINES = tuple(LINES)
+EXPOSED_WAIT = Line(
+    "exposed_wait",
+    "exposed waiting",
+    "communication that no compute hid, in which another rank had not arrived yet",
+    losses.COMMUNICATION,
+    "only communication runs that waits for another rank",
+)
+EXPOSED_TRANSFER = Line(
+    "exposed_transfer",
+    "exposed transfer",
+    "the rest of the communication that no compute hid; what has no counterpart on other ranks counts as that",
+    losses.COMMUNICATION,
+    "only communication runs that does not wait",
+)
+PARTS = {EXPOSED_COMMUNICATION.name: (EXPOSED_WAIT, EXPOSED_TRANSFER)}
+"""What a line is made of where that is told, which takes the traces of several ranks. The parts add up to the line."""
+_PARTS = {part.name: part for parts in PARTS.values() for part in parts}
 BUSY_LINES = tuple(line.name for line in LINES.values() if not line.is_idle)
 IDLE = {line.cause: line for line in LINES.values() if line.is_idle}
 """The idle lines by cause, in their order."""
@@ -246,7 +263,7 @@ def line_words(line: str) -> str:
 
 def cause_words(cause: str) -> str:
     """A cause of idle time, or any other line, in words."""
-    known = IDLE.get(cause) or LINES.get(cause)
+    known = IDLE.get(cause) or LINES.get(cause) or _PARTS.get(cause)
     return known.words if known else cause.replace("_", " ")
 
 

@@ -17,6 +17,7 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.grouped import Floats, Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input
+from traceanalyzer.ranks.collectives.calls import call_waits
 from traceanalyzer.ranks.collectives.collectives import chains, lanes, match
 from traceanalyzer.ranks.collectives.instances import Matches
 from traceanalyzer.ranks.collectives.offsets import clock_health, clock_offsets, match_health
@@ -81,6 +82,7 @@ def _table(kernels: pa.Table, found: Matches, believed: bool) -> pa.Table:
             "certainty": frames.names(np.where(matched, found.certain, 2), [LOW, MEDIUM, None]),
             "outside": pa.array(found.outside),
             "wait": pa.array(wait, mask=~known),
+            "call_wait": pa.array(call_waits(kernels, np.where(known, found.transfer, NULL), wait, late), mask=~known),
             "late_start_ns": pa.array(arrived - longest, mask=~known),
             "late_end_ns": pa.array(arrived, mask=~known),
             "imbalance": pa.array(imbalance, mask=~known),

@@ -25,7 +25,13 @@ MATCH = (
         "others recorded, to which a rank may only have begun to record late",
     ),
     ns("wait", "the rest of the duration: waiting for the last rank to arrive; null where transfer is"),
+    ns(
+        "call_wait",
+        "part of the wait in which the last rank's host was at the call for it, one of many in a step that take longer than what they "
+        "ask for; null where transfer is",
+    ),
     ns("exposed_wait", "part of the wait that no compute covers; null where transfer is"),
+    ns("exposed_call_wait", "that of the part in which the last rank's host was at the call"),
     ns(
         "spread",
         "between the first and the last rank's end after aligning the clocks; null where transfer is, and for a send that was buffered",
@@ -78,7 +84,7 @@ MATCHES = TableSpec(
     (
         RANK,
         DEVICE,
-        *(column for column in MATCH if column.name != "exposed_wait"),
+        *(column for column in MATCH if not column.name.startswith("exposed_")),
         *LATE,
         _SKEW,
         _LATE_EXPOSED,
@@ -122,6 +128,11 @@ COMMUNICATION = TableSpec(
         Column("in_bytes", pa.int64(), "bytes", "what this rank puts in; null when not told"),
         Column("out_bytes", pa.int64(), "bytes", "what this rank gets out; null when not told"),
         Column("step", pa.int64(), None, "index of the step that launched it; null outside steps"),
+        ns(
+            "call_start_ns",
+            "when the host began the call for it or, in a loop, ended the one before; null when not recorded",
+        ),
+        ns("call", "from there until that call returned"),
         Column(
             "parallelism",
             NAME,

@@ -12,16 +12,19 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.groups.peers import BOTH, RECEIVE
 from traceanalyzer.ranks.parallelism.parallelism_names import PIPELINE
+from traceanalyzer.ranks.shape.stages import interleaved
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """`ranks` are those of its stages as the tables number them. `stages` and `micro_batches` are `NULL` where not told."""
+    """`ranks` are those of its stages as the tables number them. `stages` and `micro_batches` are `NULL` where not told.
+    `interleaved` says whether ranks have several stages each, None where not told."""
 
     ranks: Array
     stages: int
     micro_batches: int
+    interleaved: bool | None = None
 
     @property
     def schedule(self) -> str | None:
@@ -41,7 +44,10 @@ def pipeline(communication: pa.Table) -> Pipeline:
     size = frames.ints(communication, "group_size")[own]
     receives = frames.equals(communication, "kind", RECEIVE, BOTH)[own] & (step != NULL) & (peer != NULL)
     stages = frames.commonest(size[size != NULL]) if (size != NULL).any() else NULL
-    return Pipeline(np.unique(rank), stages, _micro_batches(rank[receives], step[receives], peer[receives]))
+    code, texts = frames.codes(communication, "group_ranks")
+    several = interleaved(rank, peer, [texts[at] for at in code[own].tolist()])
+    micro_batches = _micro_batches(rank[receives], step[receives], peer[receives])
+    return Pipeline(np.unique(rank), stages, micro_batches, several)
 
 
 def _micro_batches(rank: Array, step: Array, peer: Array) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import Flags, Ints, integers
+from traceanalyzer.intervals import coverage
 from traceanalyzer.report.charts.figure import (
     MOST_MARKS,
     Chart,
@@ -25,9 +26,10 @@ from traceanalyzer.report.charts.figure import (
 )
 from traceanalyzer.report.charts.gpus import Gpus
 from traceanalyzer.report.palette import SWATCHES, Swatch
+from traceanalyzer.report.parted import told_gpus
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.units import format_share
-from traceanalyzer.vocabulary.lines import column
+from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, EXPOSED_TRANSFER, EXPOSED_WAIT, column
 
 MOST_BARS = 160
 FEW = 10
@@ -38,8 +40,11 @@ NOT_ALL = "the recording lacks work that it launched"
 
 def steps_chart(gpus: Gpus) -> Chart | None:
     """None without two steps on any GPU."""
+    parts, waits = dict(gpus.rows("exposed_parts")), dict(gpus.rows("waited_intervals"))
     views: dict[int | None, View] = {
-        number: _view(gpus, number, steps) for number, steps in gpus.rows("step_ledger") if steps.num_rows > 1
+        number: _view(gpus, number, _parted(steps, parts.get(number), waits.get(number)))
+        for number, steps in gpus.rows("step_ledger")
+        if steps.num_rows > 1
     }
     if not views:
         return None
@@ -108,6 +113,22 @@ def _view(gpus: Gpus, number: int, every: pa.Table) -> View:
         jumps,
         best if shown else None,
     )
+
+
+def _parted(steps: pa.Table, parts: pa.Table | None, waits: pa.Table | None) -> pa.Table:
+    """The steps with exposed communication as waiting and transfer, where that is told of the GPU."""
+    if not told_gpus(parts):
+        return steps
+    wait = np.zeros(steps.num_rows, np.int64)
+    if waits is not None:
+        own = waits.filter(pa.array([line == EXPOSED_COMMUNICATION.name for line in waits["line"].to_pylist()]))
+        spans = integers(own, "start_ns"), integers(own, "end_ns")
+        wait = coverage(integers(steps, "start_ns"), integers(steps, "end_ns"), spans)
+    exposed = integers(steps, EXPOSED_COMMUNICATION.column)
+    parted = steps.drop_columns([EXPOSED_COMMUNICATION.column])
+    for line, ns in ((EXPOSED_WAIT, wait), (EXPOSED_TRANSFER, exposed - wait)):
+        parted = parted.append_column(line.column, pa.array(ns))
+    return parted
 
 
 def _lines(steps: pa.Table) -> list[Swatch]:

@@ -23,7 +23,10 @@ from traceanalyzer.report.charts.figure import (
 )
 from traceanalyzer.report.charts.gpus import Gpus
 from traceanalyzer.report.palette import SWATCHES, Swatch
+from traceanalyzer.report.parted import TABLES as PARTED
+from traceanalyzer.report.parted import parted
 from traceanalyzer.report.sections.words import format_duration
+from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.units import format_share
 from traceanalyzer.vocabulary.lines import COMPUTE
 
@@ -31,8 +34,9 @@ BINS = 200
 
 
 def use_chart(gpus: Gpus) -> Chart | None:
+    tables = [table_or_none(gpus.tables, name) for name in PARTED]
     views: dict[int | None, View] = {
-        number: _view(gpus, number, intervals) for number, intervals in gpus.rows("ledger_intervals")
+        number: _view(gpus, number, parted(intervals, *tables)) for number, intervals in gpus.rows("ledger_intervals")
     }
     return Chart("use", "What the GPU did over time", views, wide=True, legend=swatches_in(views)) if views else None
 

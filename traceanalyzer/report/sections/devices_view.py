@@ -9,6 +9,7 @@ from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.sections.ledger_bar import Segment, ledger_segments
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.result.document import Device
+from traceanalyzer.result.gpus import lines_side_by_side
 from traceanalyzer.units import format_count, format_share
 
 
@@ -28,7 +29,11 @@ class DeviceView:
 
 def device_views(shown: Sequence[int], devices: Sequence[Device], labels: Sequence[str]) -> list[DeviceView]:
     """Those at the positions `shown`."""
-    return [DeviceView(labels[at], devices[at], ledger_segments(devices[at]), _facts(devices[at])) for at in shown]
+    lines = lines_side_by_side(devices)
+    return [
+        DeviceView(labels[at], devices[at], ledger_segments(lines[at], devices[at].window_ns), _facts(devices[at]))
+        for at in shown
+    ]
 
 
 def _facts(device: Device) -> dict[str, str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
-from itertools import count, islice
+from itertools import count, islice, takewhile
 from pathlib import PurePosixPath, PureWindowsPath
 
 from traceanalyzer.columns import integers
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.redaction.paths import NOTHING, without_places
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.report.timeline.timeline import Layout
 from traceanalyzer.result.document import Result
@@ -16,6 +18,10 @@ from traceanalyzer.result.ranks import rank_list
 from traceanalyzer.result.words.gpu_names import device_name, gpu_namer, gpu_of
 from traceanalyzer.units import format_count
 
+_SEPARATORS = re.compile(r"[/\\]+")
+_SEVERAL_WORDS = re.compile(r"\w[_.-]\w")
+LEAST_DEPTH = 3
+"""Of an absolute path the parts, the empty one before the root among them, that lead to a folder in a folder of everybody's."""
 LONGEST = 32
 """Of longer file names the middle is left out where they stand for a GPU."""
 
@@ -23,6 +29,24 @@ LONGEST = 32
 def input_names(result: Result) -> list[str]:
     """File names only: a path can name a person or a host."""
     return [PureWindowsPath(PurePosixPath(item.path).name).name for item in result.inputs]
+
+
+def job_folder(result: Result) -> str | None:
+    """The name of the innermost folder that all of several inputs lie in, without where it lies. None for a single file, where no
+    folder is named, and where it may be called after somebody."""
+    paths = [item.path for item in result.inputs]
+    if len(paths) < 2:
+        return None
+    folders = [_SEPARATORS.split(path)[:-1] for path in paths]
+    shared = [parts[0] for parts in takewhile(lambda parts: len(set(parts)) == 1, zip(*folders, strict=False))]
+    if not any(shared):
+        return None
+    folder = "/".join(shared) if "://" not in paths[0] else f"{shared[0]}//{'/'.join(shared[1:])}"
+    shown = _SEPARATORS.split(without_places(folder))[-1]
+    # Folders right below those that many share may be people's; these are seldom called by several words.
+    if shown == NOTHING and len(shared) > LEAST_DEPTH and _SEVERAL_WORDS.search(shared[-1]) and "home" not in shared:
+        shown = shared[-1]
+    return shown if shown == shared[-1] and shown.strip(".…~") and not shown.endswith(":") else None
 
 
 def title(names: list[str]) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from traceanalyzer.report.palette import SWATCHES, Swatch
-from traceanalyzer.result.document import Device
-from traceanalyzer.result.gpus import ledger_lines
 from traceanalyzer.vocabulary.lines import UNATTRIBUTED
 
 
@@ -21,12 +19,12 @@ class Segment:
     begins: float
 
 
-def ledger_segments(device: Device) -> list[Segment]:
+def ledger_segments(lines: Mapping[str, int], window: int) -> list[Segment]:
     """The lines of a ledger in the palette's order, without the empty ones. Their ns add up to the window exactly."""
-    amounts = ledger_lines(device)
+    amounts = dict(lines)
     unknown = sum(ns for key, ns in amounts.items() if key not in {s.key for s in SWATCHES})
     amounts[UNATTRIBUTED.name] = amounts.get(UNATTRIBUTED.name, 0) + unknown
-    return segments_of(amounts, device.window_ns)
+    return segments_of(amounts, window)
 
 
 def segments_of(amounts: Mapping[str, int], whole: int) -> list[Segment]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from traceanalyzer.names import capitalized
 from traceanalyzer.report.tables.table import Column, DataTable, left_out
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.gpus import steps_of_gpus
+from traceanalyzer.result.gpus import lines_side_by_side, steps_of_gpus
 from traceanalyzer.result.words.gpu_names import gpu_namer
-from traceanalyzer.vocabulary.lines import COMPUTE
+from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, PARTS
 
 _OF_WINDOW = "as a share of the GPU's window, first GPU operation to last"
 
@@ -27,6 +28,12 @@ def gpus(result: Result, most: int, names: Sequence[str] | None = None) -> DataT
         shares = [round(ns / window, 6) for ns, window in zip(times, windows, strict=True)]
         return Column(title, "share", f"{about}, {_OF_WINDOW}", shares)
 
+    lines = lines_side_by_side(devices)[:most]
+    parts = [
+        share(part.words, capitalized(part.meaning), [one[part.name] for one in lines])
+        for part in PARTS[EXPOSED_COMMUNICATION.name]
+        if lines and part.name in lines[0]
+    ]
     columns = (
         Column("GPU", "text", "Rank of the job, or number of the GPU", names[:most]),
         Column("window", "duration", "From its first GPU operation to its last", [d.window_ns for d in first]),
@@ -34,6 +41,7 @@ def gpus(result: Result, most: int, names: Sequence[str] | None = None) -> DataT
         share(
             "exposed communication", "Communication that no compute hid", [d.exposed_communication_ns for d in first]
         ),
+        *parts,
         share(
             "exposed copies",
             "Copies and memsets that nothing else hid",

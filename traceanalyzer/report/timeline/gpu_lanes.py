@@ -11,12 +11,14 @@ from traceanalyzer.columns import MISSING, Ints, encoded, integers
 from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.model.launch_links import Numbers
 from traceanalyzer.report.palette import BY_KEY, CODES, GPU_OP_KEYS
+from traceanalyzer.report.parted import TABLES as PARTED
+from traceanalyzer.report.parted import parted
 from traceanalyzer.report.timeline.lanes import Key, Lane, Source, slices_of
 from traceanalyzer.report.timeline.name_table import Names, lookup
 from traceanalyzer.report.timeline.slices import pack
 from traceanalyzer.vocabulary.lines import COMPUTE, IDLE_PREFIX, UNATTRIBUTED
 
-TABLES = ("ledger_intervals", "gaps", "step_stats", "gpu_ops")
+TABLES = ("ledger_intervals", "gaps", "step_stats", "gpu_ops", *PARTED)
 """What these lanes read."""
 STREAM_ROWS = 4
 STEP_ROWS = 2
@@ -27,6 +29,7 @@ def ledger_lanes(source: Source) -> dict[Key, Lane]:
     table = source.table("ledger_intervals")
     if table is None:
         return {}
+    table = parted(table, *(source.table(name) for name in PARTED))
     index, lines = encoded(table, "line")
     colour = lookup(lines, CODES, CODES[UNATTRIBUTED.name])[index]
     labels = [BY_KEY[line].label if line in BY_KEY else line for line in lines]

@@ -20,6 +20,8 @@ HARDLY_WAITING = 0.01
 """Below this share of all GPUs' time nobody need be named: ranks always wait a little for one another."""
 WELL_MATCHED = 0.95
 """Above this share matched of the communication time that all ranks recorded, the rest is not worth a word."""
+WORTH_SAYING, MOST_CHANGES = 0.03, 4
+"""What shortens a step by less than this share is not worth a word, and of the rest so many are said."""
 MUCH = 0.05
 """From this share of all communication time on it is said that nothing can be told of it."""
 
@@ -74,6 +76,30 @@ def waiting(result: Result, job: Job) -> str | None:
     if late_ranks(result):
         return f"{sentence}."
     return f"{sentence}; none stands out: {len(job.late_ranks)} GPUs are late in turn."
+
+
+def replayed(result: Result, job: Job) -> str | None:
+    """One sentence on what a step of the job would take, played again; None where nothing would make it much shorter."""
+    played = job.replay
+    if played is None:
+        return None
+    name = gpu_namer(result.devices)
+    would = [(one.step_ns, f"had nobody waited for {name(one.rank, one.device)}") for one in played.without]
+    would += [
+        (step, words)
+        for step, words in (
+            (played.balanced_step_ns, "with equal work on all ranks"),
+            (played.overlapped_step_ns, "had no GPU waited for a transfer"),
+            (played.half_volume_step_ns, "with half the volume to transfer"),
+        )
+        if step is not None
+    ]
+    shorter = sorted((step, words) for step, words in would if step <= (1 - WORTH_SAYING) * played.step_ns)
+    if not shorter:
+        return None
+    what = "a step" if played.per_step else "what was recorded"
+    changes = [f"{format_duration(step)} {words}" for step, words in shorter[:MOST_CHANGES]]
+    return f"Played again as one timeline, {what} takes {format_duration(played.step_ns)}; it would take {', '.join(changes)}."
 
 
 def worth_naming(result: Result) -> list[LateRank]:

@@ -12,7 +12,7 @@ from traceanalyzer.report.section import PageSection
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.job import LateRank
 from traceanalyzer.result.words.gpu_names import gpu_namer
-from traceanalyzer.result.words.job import Absence, absent, summary, waiting, why_late
+from traceanalyzer.result.words.job import Absence, absent, replayed, summary, waiting, why_late
 from traceanalyzer.vocabulary.levels import MEDIUM, Severity
 
 LATE_ROWS = 16
@@ -36,6 +36,7 @@ class JobView:
     clauses: list[str]
     absent: list[tuple[Absence, Severity]]
     waiting: str | None
+    replayed: str | None
     late: list[LateView]
     late_left: tuple[int, float] | None
 
@@ -51,6 +52,7 @@ def job_view(result: Result) -> JobView | None:
         clauses=summary(result, job),
         absent=[(one, MEDIUM) for one in absent(result, job)],
         waiting=waiting(result, job),
+        replayed=replayed(result, job),
         late=[
             LateView(
                 namer(late.rank, late.device),
