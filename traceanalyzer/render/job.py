@@ -10,6 +10,7 @@ from traceanalyzer.result.words.job import (
     bandwidth_words,
     collective_words,
     late_sentence,
+    shape,
     summary,
     waiting,
     worth_naming,
@@ -31,6 +32,8 @@ def job_section(result: Result) -> list[str]:
     for sentence in (*(one.sentence for one in absent(result, result.job)), waiting(result, result.job)):
         lines += _wrapped(sentence) if sentence else []
     lines += _late(result)
+    for sentence in shape(result, result.job):
+        lines += _wrapped(sentence)
     return [*lines, *_collectives(result.job)]
 
 

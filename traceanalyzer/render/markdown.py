@@ -16,7 +16,7 @@ from traceanalyzer.result.sections import Section
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.words.gain import is_of_all
 from traceanalyzer.result.words.gpu_names import device_name
-from traceanalyzer.result.words.job import absent, late_sentence, summary, waiting, worth_naming
+from traceanalyzer.result.words.job import absent, late_sentence, shape, summary, waiting, worth_naming
 from traceanalyzer.result.words.unprofiled import steps_without_profiler
 from traceanalyzer.units import format_count, format_duration, format_share
 from traceanalyzer.vocabulary.lines import line_words
@@ -173,6 +173,7 @@ def _job(result: Result) -> list[str]:
     late = worth_naming(result)
     lines = [f"- {text(sentence)}" for sentence in sentences if sentence]
     lines += _cut([f"- {text(late_sentence(result, one))}" for one in late], LATE)
+    lines += [f"- {text(sentence)}" for sentence in shape(result, result.job)]
     return [
         "\n".join([f"#### Job\n\n{text('; '.join(summary(result, result.job)))}", *(["", *lines] if lines else [])])
     ]

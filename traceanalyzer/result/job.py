@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from traceanalyzer.result.job_shape import AxisTime, HostTime, Lateness, PipelineShape
 
 
 @dataclass(frozen=True)
@@ -31,20 +33,27 @@ class Clock:
 
 @dataclass(frozen=True)
 class RankSteps:
-    """One GPU's row of the step matrix; null where it has no such step. `wait_ns` is the part of a step spent waiting."""
+    """One GPU's row of the step matrix; null where it has no such step. `wait_ns` is the part of a step spent waiting, `lines_ns` that
+    on lines of the ledger, by their names."""
 
     rank: int | None
     device: int
     step_ns: list[int | None]
     wait_ns: list[int | None]
+    lines_ns: dict[str, list[int | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class StepMatrix:
-    """Step times, one column a step (`names`, in order of time) and one row a GPU."""
+    """Step times, one column a step (`names`, in order of time) and one row a GPU.
+
+    Rows have the ledger's lines on which GPUs and steps differ most, as many as a result holds; `lines_left` have time in steps, too,
+    but are left out.
+    """
 
     names: list[str]
     rows: list[RankSteps]
+    lines_left: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,11 @@ class CollectiveStats:
 class Job:
     """`world_size` is null when no file says it; `ranks` are those that files say. `matched_share` is the share of communication time
     whose parts on all ranks were found, null without any communication. `collectives` are the kinds and sizes with most exposed time;
-    `collectives_left` more are not listed, whose exposed time adds up to `collectives_left_exposed_ns`."""
+    `collectives_left` more are not listed, whose exposed time adds up to `collectives_left_exposed_ns`.
+
+    `axes` are the kinds of parallelism by the time lost to each, `hosts` those that GPUs ran on, empty where that is not known of all
+    or it is one; `lateness` says whether waiting is anyone's doing, `pipeline` how stages compare; null where nothing is to be told.
+    """
 
     world_size: int | None
     ranks: list[int]
@@ -111,3 +124,7 @@ class Job:
     collectives: list[CollectiveStats]
     collectives_left: int = 0
     collectives_left_exposed_ns: int = 0
+    axes: list[AxisTime] = field(default_factory=list)
+    hosts: list[HostTime] = field(default_factory=list)
+    lateness: Lateness | None = None
+    pipeline: PipelineShape | None = None

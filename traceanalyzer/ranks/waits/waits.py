@@ -13,8 +13,9 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input, file_names, rank_names
 from traceanalyzer.names import readable_name
-from traceanalyzer.ranks.shape.lateness import PATTERNS, patterns
+from traceanalyzer.ranks.shape.lateness import PATTERNS
 from traceanalyzer.ranks.shape.stages import stages_of, uneven_words
+from traceanalyzer.ranks.waits.late_patterns import late_patterns
 from traceanalyzer.ranks.waits.pipelines import bubbles, pipeline
 from traceanalyzer.ranks.waits.tables import COLLECTIVE_WAITS
 from traceanalyzer.units import format_count, format_duration
@@ -55,10 +56,7 @@ def collective_waits(
     late = {c: pc.coalesce(blamed[c], communication[f"late_{c}"]) for c in ("rank", "device")}
     gpu = [frames.ints(pa.table(late), c) for c in late]
     reasons = late_reasons(gpu, blamed["line"], late_names, extra_work, excess, ledger.num_rows)
-    own, blamed_one = _codes(gpus_of(communication), gpu)
-    judged = np.where(bubble, NULL, instance)
-    step, exposed = (frames.ints(communication, c) for c in ("step", "exposed_wait"))
-    told = patterns(judged, step, own, blamed_one, exposed)
+    told = late_patterns(communication, gpu, bubble).found
     shape = stages_of(stages.ranks, step_ledger, waited_intervals) if len(stages.ranks) else None
     uneven = uneven_words(shape, _gpu_names(shape.gpus, inputs)) if shape is not None and shape.uneven else None
     same = (
@@ -93,13 +91,6 @@ def collective_waits(
         }
         | {"interleaved": pa.array([stages.interleaved] * len(start), pa.bool_())},
     )
-
-
-def _codes(*gpus: list[Array]) -> list[Array]:
-    """One number a GPU, alike in lists of (rank, device); `NULL` where there is no rank."""
-    code = frames.dense(*(np.concatenate(column) for column in zip(*gpus, strict=True)))
-    code = np.where(np.concatenate([rank for rank, _ in gpus]) == NULL, NULL, code)
-    return np.split(code, np.cumsum([len(rank) for rank, _ in gpus])[:-1])
 
 
 def _gpu_names(gpus: Sequence[frames.Key], inputs: Sequence[Input]) -> list[str]:
