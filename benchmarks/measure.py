@@ -48,3 +48,11 @@ def milliseconds(label: str, value: float, target: float | None = None) -> None:
     """Print a time in ms, beside what it should be at most."""
     aim = "" if target is None else f" (at most {target:g})" + ("" if value <= target else "  MISSED")
     print(f"  {label:<64}{value:8.1f} ms{aim}", flush=True)
+
+
+def percent(label: str, value: float, most: float) -> None:
+    """Print a share in percent, beside what it should be at most, to two decimals."""
+    print(
+        f"  {label:<64}{value:5.2f} % (at most {most:.2f})" + ("" if round(value, 2) <= most else "  MISSED"),
+        flush=True,
+    )

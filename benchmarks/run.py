@@ -1,7 +1,8 @@
 """`make bench`: time, CPU and peak memory of each command on large tiled traces, beside other ways to read them, how both grow
 with the input dimension by dimension, and how fast a page of a million slices, and call stacks of 100,000 nodes, are in a browser.
 
-Prints figures and asserts nothing. BENCH_MB is the size of the main trace; BENCH_TMP a folder with room for eight times that.
+Prints figures and asserts nothing. BENCH_MB is the size of the main trace; BENCH_TMP a folder with room for eight times that;
+BENCH_STRAGGLERS a checkout or git directory of github.com/ByteDance-Seed/StragglerAnalysis, beside which the job replay is held then.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from benchmarks.cpu_profiles import cpu_profiles
 from benchmarks.deepspeed_logs import deepspeed_logs
 from benchmarks.gpu_logs import gpu_logs
 from benchmarks.growth import growth
+from benchmarks.job_replay import job_replay
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nccl_records import nccl_records
 from benchmarks.nsys import nsys
@@ -26,6 +28,7 @@ from benchmarks.page import page
 from benchmarks.ranks import ranks
 from benchmarks.snapshots import snapshots
 from benchmarks.stacks import stacks
+from benchmarks.stragglers import stragglers
 from benchmarks.tables import tables
 from benchmarks.tile import tile
 
@@ -87,6 +90,7 @@ def main() -> None:
         kineto(Path(folder))
         nsys(Path(folder))
         ranks(Path(folder))
+        job_replay()
         snapshots(Path(folder))
         nccl_records(Path(folder))
         deepspeed_logs(Path(folder))
@@ -97,6 +101,8 @@ def main() -> None:
         growth(Path(folder))
         page(Path(folder))
         stacks(Path(folder))
+    if "BENCH_STRAGGLERS" in os.environ:
+        stragglers(Path(os.environ["BENCH_STRAGGLERS"]))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def test_what_a_late_rank_computes_is_not_what_it_communicates_meanwhile(tmp_pat
         trace.op(arrival + 5, end, launch=(start - 9, start - 5), name=ALL_REDUCE, stream=20, device=2, **args)
         trace.range(f"ProfilerStep#{n}", start - 18, start + 2)
     trace.write(tmp_path / "r2.json")
-    rows = [row for row in waits(tmp_path) if row["instance"] is not None]
+    rows = [row for row in waits(tmp_path) if row["wait"] is not None]
     assert {row["late"] for row in rows} == {"rank 2"}
     assert {row["late_doing"] for row in rows} == {"gemm"}
 

@@ -115,7 +115,7 @@ def analyze_parts(
     seen = replace(config, rules=tuple(path.absolute() for path in config.rules))
     look = partial(_examined, config=seen, rules=rules if executor is None else None, also=also, kinds=kinds)
     examined = map_parts(executor, look, tasks, counting("judging ranks"), _name_of_task)
-    tables = job_tables(examined, joined, placed.health)
+    tables = job_tables(examined, joined, placed.health, also)
     job = run_job_rules(examined, tables, config, rules)
     claims = claims_in_units(job.claims, tables.table("work_units") if "work_units" in also else None)
     every = pa.concat_tables([*(part.unit_claims for part in examined), claims])

@@ -29,6 +29,7 @@ from traceanalyzer.result.captures.capture import (
 )
 from traceanalyzer.result.captures.metrics import metrics_of
 from traceanalyzer.result.document import Finding, Result
+from traceanalyzer.result.words.critical_path import comparable_link
 from traceanalyzer.result.words.gpu_names import gpu_namer
 from traceanalyzer.vocabulary.levels import HIGH, MEDIUM, SEVERITIES
 from traceanalyzer.vocabulary.lines import LEDGER_LINES, column
@@ -67,6 +68,7 @@ def capture_of(name: str, found: Analysis) -> Capture:
         outcomes={rule.rule: rule.outcome for rule in result.rules},
         reasons={rule.rule: rule.reason for rule in result.rules if rule.reason},
         settings=result.settings,
+        path=_path(result),
     )
 
 
@@ -180,6 +182,22 @@ def _work(tables: Tables, gpus: list[_Gpu], group: str) -> list[Work]:
         for name, (count, time, varies) in sums.items()
     ]
     return sorted(work, key=lambda one: (-one.ns, one.name))[:MOST_NAMES]
+
+
+def _path(result: Result) -> list[Work]:
+    """The links of the critical path by name, those with most time first."""
+    path = result.critical_path
+    if path is None or not path.step_count:
+        return []
+    sums: dict[str, tuple[int, int | None]] = {}
+    for link in path.links:
+        name = comparable_link(result, link)
+        ns, deviation = sums.get(name, (0, None))
+        # Of several the deviation is at most the sum of theirs.
+        varies = None if link.deviation_ns is None else (deviation or 0) + link.deviation_ns
+        sums[name] = ns + link.ns, varies
+    work = [Work(name, 1.0, ns // path.step_count, deviation) for name, (ns, deviation) in sums.items()]
+    return sorted(work, key=lambda one: (-one.ns, one.name))
 
 
 def _shapes(tables: Tables) -> list[Shape]:

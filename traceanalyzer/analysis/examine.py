@@ -33,11 +33,17 @@ def small_tables() -> tuple[str, ...]:
     return ("processes", "placed_evidence", *(one.name for one in declared().values() if one.small))
 
 
+def part_tables(also: Sequence[str]) -> tuple[str, ...]:
+    """Those and what else is wanted of a part; what says something of all ranks together is made where all are."""
+    of_job = {one.name for one in declared().values() if one.of_job}
+    return (*small_tables(), *(name for name in also if name not in of_job))
+
+
 @dataclass(frozen=True)
 class Examination:
     """What there is to say of one part, its ranks as the tables number them. `claimed` is of `splits.claim_sums`, `culprits` as in
-    CULPRITS, `tables` by name: the small ones that what is said of the whole job is made of. `unit_claims` is empty unless units of
-    work were asked for."""
+    CULPRITS, `tables` by name: the small ones that what is said of the whole job is made of, without those that have no rows.
+    `unit_claims` is empty unless units of work were asked for."""
 
     input: Input
     findings: list[Finding]
@@ -117,7 +123,7 @@ def examine(
             *(catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")),
             catalog.table("other_threads"),
         ),
-        tables={name: catalog.table(name) for name in (*small_tables(), *also)},
+        tables={name: own for name in part_tables(also) if (own := catalog.table(name)).num_rows},
         unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),
         first_sentences=engine.first_sentences,
     )

@@ -13,6 +13,10 @@ from traceanalyzer.analysis.join import Join
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism, RankSteps, StepMatrix
+from traceanalyzer.result.job_replay import JobReplay, WithoutGpu
+
+MOST_WITHOUT = 4
+"""GPUs without which a job is played again."""
 
 
 def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job | None:
@@ -22,18 +26,20 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
     if users < 2 and not communication.num_rows:
         return None
     # Only jobs that communicate pay for what this imports.
+    from traceanalyzer.ranks.collectives.recorded import shares
     from traceanalyzer.ranks.waits.side_by_side import collective_stats, late_ranks, step_matrix
 
     names, rows, lines_left = step_matrix(tables.table("step_ledger"), tables.table("waited_intervals"))
     steps = [RankSteps(**_with_job_rank(row, ranks)) for row in rows]
     collectives, left, left_exposed = collective_stats(communication)
+    matched, outside, untold = shares(communication)
     return Job(
         world_size=join.jobs.world_size,
         ranks=sorted({rank for rank in ranks.values() if rank is not None}),
         missing_ranks=list(join.jobs.missing),
         doubled_ranks=list(join.jobs.doubled),
         gpu_count=gpus,
-        matched_share=_matched_share(communication),
+        matched_share=matched,
         parallelism=_parallelism(communication),
         clocks=_clocks(join.offsets, ranks),
         steps=StepMatrix(names, steps, lines_left),
@@ -44,13 +50,36 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
         axes=axes_of(tables),
         lateness=lateness_of(tables, steps, ranks) if gpus > 1 else None,
         pipeline=pipeline_of(tables, ranks),
+        outside_share=outside,
+        untold_share=untold,
+        at_least=bool((frames.ints(communication, "missing") > 0).any()),
+        replay=_replay(tables, ranks),
     )
 
 
-def _matched_share(communication: pa.Table) -> float | None:
-    time = frames.duration(communication)
-    matched = communication["instance"].is_valid().to_numpy()
-    return round(float(time[matched].sum() / time.sum()), 6) if time.sum() else None
+def _replay(tables: Catalog, ranks: Mapping[int, int | None]) -> JobReplay | None:
+    """None where nothing matched, or where ranks would wait for each other in a circle."""
+    if not tables.table("line_events").num_rows:
+        return None
+    from traceanalyzer.ranks.replay.what_if import most_waited_for
+
+    job = tables.value("job_replay")
+    now = job.overlapped()
+    if now is None:
+        return None
+    few = job.quick
+    late = most_waited_for(tables.table("collective_waits"), MOST_WITHOUT if few else 1)
+    without = [(gpu, found) for gpu in late if (found := job.without(gpu))]
+    balanced, half = (job.balanced(), job.at_volume(0.5)) if few else (None, None)
+    return JobReplay(
+        step_ns=now.now,
+        per_step=now.per_step,
+        error=round(job.error or 0.0, 6),
+        without=[WithoutGpu(ranks.get(rank), device, found.then) for (rank, device), found in without],
+        balanced_step_ns=balanced.then if balanced else None,
+        overlapped_step_ns=now.then,
+        half_volume_step_ns=half.then if half else None,
+    )
 
 
 def _parallelism(communication: pa.Table) -> list[Parallelism]:

@@ -93,7 +93,8 @@ def join(surveys: Sequence[Survey]) -> Join:
         # Only jobs that communicate pay for what this imports.
         from traceanalyzer.ranks.collectives.matches import join_ranks, late_windows
 
-        told = join_ranks(kernels, [inputs[at] for at in group])
+        windows_of = frames.concatenated([surveys[at].windows for at in group])
+        told = join_ranks(kernels, [inputs[at] for at in group], windows_of)
         found = _numbered_from(count, told.matches)
         count += kernels.num_rows
         places = pairwise(accumulate((surveys[at].kernels.num_rows for at in group), initial=0))

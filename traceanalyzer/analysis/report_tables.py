@@ -9,17 +9,19 @@ import pyarrow as pa
 from traceanalyzer.analysis.examine import small_tables
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.catalog.declarations import declared
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
 
 
 class ReportTables:
-    """Event and derived tables by name, the rows of all these parts one after another; small tables are those of the whole job."""
+    """Event and derived tables by name, the rows of all these parts one after another; small tables, and those about all ranks
+    together, are those of the whole job."""
 
     def __init__(self, parts: Sequence[Part], config: Config, whole: Catalog) -> None:
         self._catalogs = [part.catalog(config) for part in parts]
         self._whole = whole
-        self._small = frozenset(small_tables())
+        self._small = frozenset((*small_tables(), *(one.name for one in declared().values() if one.of_job)))
         self._made: dict[str, pa.Table] = {}
 
     def table(self, name: str) -> pa.Table:

@@ -10,13 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.analysis.critical_path import critical_path_of
 from traceanalyzer.analysis.evidence import headlines, rules_about
-from traceanalyzer.analysis.examine import Examination, about_the_job
+from traceanalyzer.analysis.examine import Examination, about_the_job, part_tables
 from traceanalyzer.analysis.job import job_of
 from traceanalyzer.analysis.job_shape import hosts_of_job
 from traceanalyzer.analysis.join import Join, gpu_names
 from traceanalyzer.analysis.roofline import rates, rooflines
 from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.catalog.declarations import declared, event_tables
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
 from traceanalyzer.derive.ledger.shared import SharedGpu
@@ -30,6 +32,7 @@ from traceanalyzer.engine.outcomes import in_own_words, merge_outcomes
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.engine.run import EngineResult, run_rules
 from traceanalyzer.engine.splits import Told, claim_sums, splits
+from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.result.document import (
@@ -66,7 +69,7 @@ Unprofiled = dict[frames.Key, dict[str, int]]
 def run_job_rules(parts: Sequence[Examination], tables: Catalog, config: Config, rules: Sequence[Rule]) -> EngineResult:
     """Those of the rules that are about the whole job; `tables` as of `job_tables`."""
     about = [rule for rule in rules if about_the_job(rule)]
-    return run_rules(about, tables, _describe(parts), config.disable, "waited_intervals")
+    return run_rules(about, tables, _describe(parts), config.disable, "stall_intervals", tables.value("job_replay"))
 
 
 def _describe(parts: Sequence[Examination]) -> Describe:
@@ -155,6 +158,7 @@ def job_result(
         verdict=judge(_once_each(found_splits, ledger, join, ranks), hidden=_hidden(health)),
         evidence=list(evidence),
         roofline=rooflines(tables, ranks, shared),
+        critical_path=critical_path_of(tables, ranks, len(ledger)),
     )
     if evidence and not result.inputs:
         said = headlines((one.kind for one in evidence), rules, result.findings, tables)
@@ -167,15 +171,24 @@ def job_result(
     return replace(result, verdict=with_evidence(verdict, told_of, first_sentences, said))
 
 
-def job_tables(parts: Sequence[Examination], join: Join, health: pa.Table) -> Catalog:
-    """The small tables of all parts together, and what is derived of those; `health` is of files that are no part."""
-    names = parts[0].tables
-    stacked = {name: frames.concatenated([part.tables[name] for part in parts]) for name in names}
+def job_tables(parts: Sequence[Examination], join: Join, health: pa.Table, also: Sequence[str] = ()) -> Catalog:
+    """The small tables of all parts together and those that they were `also` asked for, and what is derived of those; `health` is of
+    files that are no part."""
+    stacked = {name: _stacked(parts, name) for name in part_tables(also)}
     stacked["health"] = pa.concat_tables([stacked["health"], join.health, health])
     if stacked["ledger"].num_rows:
         stacked["health"] = soften(stacked["health"], stacked["ledger"]["rank"].to_pylist())
     empty = Trace(tuple(part.input for part in parts), {name: spec.empty() for name, spec in EVENT_TABLES.items()})
     return Catalog(empty, given=stacked)
+
+
+def _stacked(parts: Sequence[Examination], name: str) -> pa.Table:
+    own = [part.tables[name] for part in parts if name in part.tables]
+    if own:
+        return frames.concatenated(own)
+    made = declared().get(name)
+    spec = event_tables().get(name, PLACED) if made is None or made.spec is None else made.spec
+    return spec.empty()
 
 
 def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule], settings: Settings) -> list[RuleOutcome]:

@@ -19,12 +19,15 @@ from traceanalyzer.engine.rows import TableRows, Windows
 from traceanalyzer.engine.rules.program import Program
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.intervals import Spans
+from traceanalyzer.model.replayed import JobPrediction, JobReplay
 from traceanalyzer.result.document import Finding, Metric, Saving, Scope
 from traceanalyzer.units import BYTES, NS, format_duration
 from traceanalyzer.vocabulary.levels import CONFIDENCES, HIGH, INFO
 from traceanalyzer.vocabulary.losses import START_UP
 
 Describe = Callable[[int, int], str]
+WITHOUT, BALANCED = "without", "balanced"
+"""How `saving.replay` of a rule may say that the job is played again."""
 # No estimate says that more than this of a window may go.
 MOST_SAVED = 0.99
 # What others hold is worth a sentence from this share of the estimate on.
@@ -45,6 +48,7 @@ class GroupRun:
     book: ClaimBook
     describe: Describe
     weak: Mapping[int | None, str]
+    replay: JobReplay | None = None
 
     def finding(self, keys: dict[str, pa.Scalar], rows: TableRows) -> tuple[Finding, str] | None:
         """The finding of this group and the first sentence of its message, or None when it does not hold. Claims what it recovers.
@@ -85,7 +89,7 @@ class GroupRun:
             message=_sentence(program.message(rows)) + self._accounted(spans, wanted, recoverable),
             scope=self._scope(rows) or scope,
             metrics=metrics,
-            saving=self._saving(rows, recoverable, window, gpus),
+            saving=self._saving(rows, wanted, recoverable, window, gpus),
             evidence=evidence(rule.source, rows, program.order_by, rule.limit),
             recommend=[step for when, step in program.recommend if when is None or when(rows).as_py()],
             references=list(rule.references),
@@ -162,7 +166,9 @@ class GroupRun:
             lowered.append(f"lowered because this condition of the rule holds: {saving.less_sure_when}")
         return CONFIDENCES[max(0, CONFIDENCES.index(most) - len(lowered))], reasons + lowered
 
-    def _saving(self, rows: TableRows, recoverable: int, window: int, gpus: list[tuple[int, int]]) -> Saving:
+    def _saving(
+        self, rows: TableRows, wanted: int, recoverable: int, window: int, gpus: list[tuple[int, int]]
+    ) -> Saving:
         if not self.rule.saving and self.rule.category != "health":
             return Saving(None, None, None, None)
         # What is paid once is no cost of a step.
@@ -177,7 +183,9 @@ class GroupRun:
             gpu_count=max(len(gpus), 1),
             predicted_speedup_range=self._range(rows, recoverable, window),
         )
-        return self._with_job_prediction(rows, saving, gpus) if self.program.sooner and recoverable else saving
+        if not (self.program.sooner or self.program.replay) or not recoverable:
+            return saving
+        return self._with_job_prediction(rows, saving, recoverable / max(wanted, 1), gpus)
 
     def _range(self, rows: TableRows, recoverable: int, window: int) -> tuple[float, float] | None:
         """The speedups if the rule's estimate came to its least and to its most."""
@@ -196,23 +204,33 @@ class GroupRun:
         sums = pa.table({**keys, "value": values}).group_by([*keys]).aggregate([("value", "sum")])
         return [total or 0 for total in sums["value_sum"].to_pylist()]
 
-    def _with_job_prediction(self, rows: TableRows, saving: Saving, gpus: list[tuple[int, int]]) -> Saving:
-        """How much faster the whole job would be: its longest window, and a typical step of it, shorter by the same share.
+    def _with_job_prediction(self, rows: TableRows, saving: Saving, part: float, gpus: list[tuple[int, int]]) -> Saving:
+        """How much faster the whole job would be, by playing it again or else by what the rows say: its longest window, and a typical
+        step of it, shorter by the same share.
 
+        Of what others already account for, nothing would be gone: `part` is what is left of the estimate.
         Where nothing would be gone the saving stays as it is, with what the rule says to that.
         """
-        assert self.program.sooner and self.rule.saving
-        run = max(self.windows.duration(*gpu) for gpu in gpus)
-        gain = min(max(self._by_gpu(rows, self.program.sooner)), run - 1)
+        played = self._played(rows)
+        if played is not None:
+            run, gain, step = (
+                played.now,
+                round(part * (played.now - played.then)),
+                played.now if played.per_step else None,
+            )
+        else:
+            run = max(self.windows.duration(*gpu) for gpu in gpus)
+            gain = round(part * max(self._by_gpu(rows, self.program.sooner))) if self.program.sooner else 0
+            steps = [step for gpu in gpus if (step := self.windows.value(*gpu, "step_time").as_py())]
+            step = round(median(steps)) if steps else None
+        gain = min(gain, run - 1)
         if gain <= 0:
             return saving
-        steps = [step for gpu in gpus if (step := self.windows.value(*gpu, "step_time").as_py())]
-        step = round(median(steps)) if steps else None
         speedup = round(run / (run - gain), 6)
-        condition = self.rule.saving.sooner_if
+        condition = self.program.sooner_if(rows) if self.program.sooner_if else None
         if condition and saving.speedup_ceiling and speedup > saving.speedup_ceiling:
             # All ranks are done sooner, and what they waited is only what those that came in time lost.
-            spared = gain * len(gpus) - (saving.recoverable_ns or 0)
+            spared = min(round(run * len(gpus) * (gain / run - (saving.recoverable_share or 0.0))), gain)
             each = format_duration(spared) if step is None else f"{format_duration(round(spared * step / run))} a step"
             condition += f", which spares it {each} of its own time"
         return replace(
@@ -222,6 +240,18 @@ class GroupRun:
             predicted_speedup=speedup,
             prediction_note=condition,
         )
+
+    def _played(self, rows: TableRows) -> JobPrediction | None:
+        """What the job played again says of the change that the rule names."""
+        how = self.program.replay(rows).as_py() if self.program.replay else None
+        if how is None or self.replay is None:
+            return None
+        if how == BALANCED:
+            return self.replay.balanced()
+        late = self._scope(rows)
+        if how != WITHOUT or late is None or late.rank is None or late.device is None:
+            return None
+        return self.replay.without((late.rank, late.device))
 
 
 def metric(value: pa.Scalar, kind: Kind) -> Metric:

@@ -19,6 +19,7 @@ from traceanalyzer.engine.language.names import PROGRAM_KINDS
 from traceanalyzer.engine.rows import Columns, TableRows, Windows
 from traceanalyzer.engine.rules.program import Program, compile_rule
 from traceanalyzer.engine.rules.rule import Rule
+from traceanalyzer.model.replayed import JobReplay
 from traceanalyzer.result.document import Finding, RuleOutcome
 from traceanalyzer.vocabulary.health import TOO_LITTLE
 from traceanalyzer.vocabulary.levels import CLEAN, COULD_NOT_JUDGE, ERROR, FIRED, HIGH, INFO, NOT_APPLICABLE, Outcome
@@ -71,13 +72,14 @@ def run_rules(
     describe: Describe = gpu_name,
     disabled: Mapping[str, str] | None = None,
     tiles: str = "ledger_intervals",
+    replay: JobReplay | None = None,
 ) -> EngineResult:
     """Run the rules, which are in claim order, one after another.
 
     `disabled` is {rule id: where it was switched off}, `tiles` the table of the intervals that may be claimed. Ranks in the findings
-    are those of the tables. A rule that fails is an outcome, so nothing is raised.
+    are those of the tables. `replay` is the job, to be played again. A rule that fails is an outcome, so nothing is raised.
     """
-    run = _Run(tables, describe, tiles)
+    run = _Run(tables, describe, tiles, replay)
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
     off = disabled or {}
@@ -102,8 +104,9 @@ def run_rules(
 class _Run:
     """One pass over one trace: the tables, the windows and the book of claims that all rules share."""
 
-    def __init__(self, tables: Tables, describe: Describe, tiles: str) -> None:
+    def __init__(self, tables: Tables, describe: Describe, tiles: str, replay: JobReplay | None) -> None:
         self.tables = tables
+        self.replay = replay
         self.describe = describe
         self.windows = Windows(tables.table("ledger"))
         self.book = ClaimBook(tables.table(tiles))
@@ -134,7 +137,7 @@ class _Run:
         unjudged: list[str] = []
         characters = shown = 0
         for keys, group in groups:
-            judged = GroupRun(rule, program, self.windows, self.book, self.describe, weak)
+            judged = GroupRun(rule, program, self.windows, self.book, self.describe, weak, self.replay)
             try:
                 found = judged.finding(keys, group)
             except CannotJudgeError as reason:

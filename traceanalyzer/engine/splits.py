@@ -17,6 +17,7 @@ from traceanalyzer.engine.culprits import WHOLE
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.result.document import Finding
 from traceanalyzer.result.verdict import Culprit, Pace, Split
+from traceanalyzer.units import format_bytes, format_count, format_duration
 from traceanalyzer.vocabulary.levels import INFO
 from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, MPI, column
 from traceanalyzer.vocabulary.losses import CAUSES, LAUNCH, LAUNCH_COPIES
@@ -26,6 +27,8 @@ GENERAL = ("INP001", "HST001", "HST005", "LCH001", "SYN001", "MEM001", "GAP001",
 WHOLES = {LAUNCH_COPIES.name: LAUNCH.name}
 """Causes that the ledger does not tell apart from another."""
 LEAK = "MEM005"
+SMALL_ONES, MOST_CALLS = "COM003", 0.5
+"""The rule about many small collectives, and from which share of its time on it is the calls for them that cost it."""
 STEADY = 0.3
 """Steps of which nearly all are at most this much longer than their median are alike."""
 SAME = 0.05
@@ -79,6 +82,7 @@ def splits(told: Told, describe: Describe) -> list[Split]:
                 culprits=tuple(_culprit(one, found[gpu]) for one in guilty[gpu] if one["level"] > WHOLE),
                 pace=_pace(steps[gpu], row["duration"]),
                 beside=_beside(found[gpu], told.first_sentences),
+                calls=_calls(mine, found[gpu]),
                 unseen=row.get("earlier_work", 0),
             )
         )
@@ -168,6 +172,22 @@ def _waited(claimed: list[Row], said: dict[str, str]) -> tuple[int, str] | None:
         return None
     rule = max(sorted(ns), key=lambda name: ns[name])
     return ns[rule], said[rule]
+
+
+def _calls(claimed: list[Row], findings: Sequence[Finding]) -> tuple[int, str] | None:
+    """How long the GPU waits and sends in many small collectives, where most of that is for the calls, and that in words."""
+    one = next((one for one in findings if one.rule == SMALL_ONES), None)
+    if one is None or not one.saving.pays:
+        return None
+    count, size, kind, called = (one.metrics[name].value for name in ("per_step", "size", "kind", "called"))
+    own = sum(claim["ns_sum"] for claim in claimed if claim["rule"] == SMALL_ONES)
+    if not isinstance(called, int | float) or called < MOST_CALLS * own:
+        return None
+    part, step = one.saving.per_step_ns, one.saving.step_ns
+    much = f"{format_duration(part)} of each {format_duration(step)} step" if part and step else format_duration(own)
+    what = f"mostly {kind or 'unnamed'}, typically {format_bytes(round(float(size or 0)))}"
+    said = f"{format_count(round(float(count or 0)))} small collectives a step ({what}) are called for one by one"
+    return own, f"{said}, which costs {much} that a few large ones (buckets) would save"
 
 
 def _sharper(claimed: list[Row], titles: dict[str, str]) -> tuple[tuple[str, int, str], ...]:

@@ -41,6 +41,16 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class JobPrediction:
+    """A step of the whole job as it is and as it would be, in ns: that of the rank that takes longest, the mean from one step's end
+    to the next's; without two steps (not `per_step`) the longest window."""
+
+    now: int
+    then: int
+    per_step: bool
+
+
+@dataclass(frozen=True)
 class Place:
     """`ns` of idle time lie in `name`; `claimed` are the pieces of the claim that lie there, by ledger line."""
 
@@ -73,3 +83,13 @@ class IdlePlaces(Protocol):
 
     def beside(self, key: Key, claimed: Mapping[str, Spans], start: int, end: int, ns: int) -> Beside:
         """Where `ns` of idle time from start to end lie beyond the claim."""
+
+
+class JobReplay(Protocol):
+    """The steps of a job, all ranks played again together; None where they cannot be."""
+
+    def without(self, gpu: Key) -> JobPrediction | None:
+        """Had nobody ever waited for this GPU."""
+
+    def balanced(self) -> JobPrediction | None:
+        """Had the ranks of each group equal work between their collectives."""

@@ -50,8 +50,13 @@ class TableSpec:
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)
 
-    def empty(self) -> pa.Table:
+    @cached_property
+    def _empty(self) -> pa.Table:
         return self.schema.empty_table()
+
+    def empty(self) -> pa.Table:
+        """The table without rows, which is one for all: many of a trace's tables are, for each of its ranks."""
+        return self._empty
 
 
 def _rank() -> Column:

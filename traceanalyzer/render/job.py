@@ -10,6 +10,7 @@ from traceanalyzer.result.words.job import (
     bandwidth_words,
     collective_words,
     late_sentence,
+    replayed,
     shape,
     summary,
     waiting,
@@ -34,6 +35,8 @@ def job_section(result: Result) -> list[str]:
     lines += _late(result)
     for sentence in shape(result, result.job):
         lines += _wrapped(sentence)
+    sentence = replayed(result, result.job)
+    lines += _wrapped(sentence) if sentence else []
     return [*lines, *_collectives(result.job)]
 
 
@@ -69,7 +72,7 @@ def _cells(one: CollectiveStats) -> tuple[str, ...]:
         format_count(one.count),
         "-" if one.median_transfer_ns is None else format_duration(one.median_transfer_ns),
         bandwidth_words(one, one.bus_bandwidth) or "-",
-        "-" if one.wait_ns is None else format_duration(one.wait_ns),
+        "-" if one.wait_ns is None else ("≥ " if one.at_least else "") + format_duration(one.wait_ns),
     )
 
 

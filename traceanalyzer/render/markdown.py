@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from traceanalyzer.render.critical_path import path_block
 from traceanalyzer.render.findings import alike, gain, group_by_rule, proofs, silent_rules
 from traceanalyzer.render.ledgers import Gpus, gpus_of, ledgers_side_by_side, spread_rows
 from traceanalyzer.render.md import LEFT, LIMIT, RIGHT, clip_blocks, code, details, marked, table, text
@@ -16,7 +17,7 @@ from traceanalyzer.result.sections import Section
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.words.gain import is_of_all
 from traceanalyzer.result.words.gpu_names import device_name
-from traceanalyzer.result.words.job import absent, late_sentence, shape, summary, waiting, worth_naming
+from traceanalyzer.result.words.job import absent, late_sentence, replayed, shape, summary, waiting, worth_naming
 from traceanalyzer.result.words.unprofiled import steps_without_profiler
 from traceanalyzer.units import format_count, format_duration, format_share
 from traceanalyzer.vocabulary.lines import line_words
@@ -32,7 +33,8 @@ MOST_EVIDENCE = 4
 
 
 def render_markdown(result: Result, sections: Sequence[Section] = (), limit: int = LIMIT) -> str:
-    """Headline, health, ledger, findings, job, other evidence and the rules that could not judge, in at most `limit` bytes of UTF-8."""
+    """Headline, health, ledger, findings, job, critical path, other evidence and the rules that could not judge, in at most `limit`
+    bytes of UTF-8."""
     blocks = [
         f"### {text(result.verdict.headline)}",
         _about(result),
@@ -49,7 +51,9 @@ def render_markdown(result: Result, sections: Sequence[Section] = (), limit: int
     elif result.devices:
         blocks.append("No finding that gives anything.")
     others = _others([group for group in groups if group not in paying])
-    return clip_blocks([*blocks, *_job(result), *others, *section_blocks(sections), *_rules(result)], limit)
+    return clip_blocks(
+        [*blocks, *_job(result), *path_block(result), *others, *section_blocks(sections), *_rules(result)], limit
+    )
 
 
 def _about(result: Result) -> str:
@@ -173,6 +177,8 @@ def _job(result: Result) -> list[str]:
     late = worth_naming(result)
     lines = [f"- {text(sentence)}" for sentence in sentences if sentence]
     lines += _cut([f"- {text(late_sentence(result, one))}" for one in late], LATE)
+    played = replayed(result, result.job)
+    lines += [f"- {text(played)}"] if played else []
     lines += [f"- {text(sentence)}" for sentence in shape(result, result.job)]
     return [
         "\n".join([f"#### Job\n\n{text('; '.join(summary(result, result.job)))}", *(["", *lines] if lines else [])])

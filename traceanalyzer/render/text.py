@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from traceanalyzer.render.critical_path import path_section
 from traceanalyzer.render.findings import alike, gain, group_by_rule, proofs, silent_rules
 from traceanalyzer.render.job import job_section
 from traceanalyzer.render.ledgers import ledgers
@@ -31,7 +32,7 @@ MOST_INPUTS = 4
 
 
 def render_text(result: Result, sections: Sequence[Section] = ()) -> str:
-    """Headline, health, ledgers, job, findings, other evidence, and the rules that stayed silent. Ends in a newline."""
+    """Headline, health, ledgers, critical path, job, findings, other evidence, and the rules that stayed silent. Ends in a newline."""
     lines = wrap(result.verdict.headline, "", "")
     if result.devices:
         lines.append(f"bound by: {bound_by_words(result.verdict.bound_by)}")
@@ -42,7 +43,7 @@ def render_text(result: Result, sections: Sequence[Section] = ()) -> str:
         lines += wrap(f"{note.code} {note.message}{count}{ranks}", "health  ", "        ")
     if settings := settings_sentence(result.settings):
         lines += wrap(f"{settings}.", "set     ", "        ")
-    lines += [*ledgers(result), *job_section(result)]
+    lines += [*ledgers(result), *path_section(result), *job_section(result)]
     groups = group_by_rule(result.findings)
     said = _said(result)
     lines += ["", *(["FINDINGS"] if groups else _calm(result))]

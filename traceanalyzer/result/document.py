@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from traceanalyzer.result.critical_path import CriticalPath
 from traceanalyzer.result.job import Job
 from traceanalyzer.result.roofline import Roofline
 from traceanalyzer.result.settings import Settings
@@ -338,6 +339,7 @@ class Result(Written):
     evidence: list[EvidenceInfo] = field(default_factory=list)
     roofline: list[Roofline] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
+    critical_path: CriticalPath | None = None
     schema_version: str = field(default=SCHEMA_VERSION)
 
     @property
@@ -349,8 +351,9 @@ class Result(Written):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """As of every document; what was given without evidence says nothing of it, nor one without shapes of a roofline."""
-        silent = {name for name in ("evidence", "roofline") if not getattr(self, name)}
+        """As of every document; what was given without evidence says nothing of it, nor one without shapes of a roofline, or where no
+        critical path can be told of that."""
+        silent = {name for name in ("evidence", "roofline", "critical_path") if not getattr(self, name)}
         return {name: value for name, value in super().to_dict().items() if name not in silent}
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from traceanalyzer.result.job_replay import JobReplay
 from traceanalyzer.result.job_shape import AxisTime, HostTime, Lateness, PipelineShape
 
 
@@ -83,8 +84,9 @@ class CollectiveStats:
     """Collectives of one kind, group size and message size over all ranks. `count` counts collectives, not their parts on each rank.
 
     Times are medians of one part, but for `total_ns`, `exposed_ns` and `wait_ns`, which add up all parts. Bandwidths are GB/s at the
-    median transfer: algorithm = size / time, bus = that times the factor of the kind. `wait_ns` is null where nothing matched; then
-    bandwidths are lower bounds, because they count waiting as transfer.
+    median transfer: algorithm = size / time, bus = that times the factor of the kind. `wait_ns` is null where no waiting is
+    told; then bandwidths are lower bounds, because they count waiting as transfer. `at_least`: so they are, and the wait as well,
+    because ranks of the group are not there.
     """
 
     kind: str
@@ -99,13 +101,21 @@ class CollectiveStats:
     median_transfer_ns: int | None
     algorithm_bandwidth: float | None
     bus_bandwidth: float | None
+    at_least: bool = False
 
 
 @dataclass(frozen=True)
 class Job:
-    """`world_size` is null when no file says it; `ranks` are those that files say. `matched_share` is the share of communication time
-    whose parts on all ranks were found, null without any communication. `collectives` are the kinds and sizes with most exposed time;
-    `collectives_left` more are not listed, whose exposed time adds up to `collectives_left_exposed_ns`.
+    """`world_size` is null when no file says it; `ranks` are those that files say.
+
+    `matched_share` is the share of the communication time that all ranks of its groups recorded, as far as they are there, whose parts
+    on all these ranks were found; null without such time. Below half of it nobody is said to be late. `outside_share` is the share of
+    all communication time that lies outside of that: another rank did not record then, or not at all. Of `untold_share` the parts were
+    found but not who waited: it is the first that ranks did together. `at_least`: ranks of some groups are not there, so that waiting
+    is a lower bound.
+
+    `collectives` are the kinds and sizes with most exposed time; `collectives_left` more are not listed, whose exposed time adds up to
+    `collectives_left_exposed_ns`. `replay` is null where nothing matched.
 
     `axes` are the kinds of parallelism by the time lost to each, `hosts` those that GPUs ran on, empty where that is not known of all
     or it is one; `lateness` says whether waiting is anyone's doing, `pipeline` how stages compare; null where nothing is to be told.
@@ -124,6 +134,10 @@ class Job:
     collectives: list[CollectiveStats]
     collectives_left: int = 0
     collectives_left_exposed_ns: int = 0
+    outside_share: float = 0.0
+    untold_share: float = 0.0
+    at_least: bool = False
+    replay: JobReplay | None = None
     axes: list[AxisTime] = field(default_factory=list)
     hosts: list[HostTime] = field(default_factory=list)
     lateness: Lateness | None = None

@@ -17,6 +17,7 @@ from traceanalyzer.vocabulary.losses import (
     BY_COMMUNICATION,
     BY_COMPUTE,
     BY_HOST,
+    BY_IMBALANCE,
     BY_MPI,
     CAUSES,
     FAMILIES,
@@ -109,7 +110,8 @@ class Split:
     that say more of a loss than its cause does: by name of the cause, ns and title, the largest first. `waited` is how long the
     GPU communicates only to wait for others, in ns, and the sentence, without its stop, that explains it; `explained` is how much of
     its communication and calls of MPI any finding explains, in ns. `beside` is what a finding says that no time can be given for: a
-    leak. `unseen` is the idle time in which work from before the recording may have been running. `rate` is what its matrix work
+    leak. `calls` is how long it waits and sends in many small collectives that the hosts ask for one by one, in ns, and what is said of
+    that. `unseen` is the idle time in which work from before the recording may have been running. `rate` is what its matrix work
     reaches, where that is known.
     """
 
@@ -127,6 +129,7 @@ class Split:
     unseen: int = 0
     gpus: int = 1
     rate: Rate | None = None
+    calls: tuple[int, str] | None = None
 
     @property
     def compute(self) -> float:
@@ -211,8 +214,12 @@ def with_evidence(
 
 
 def _judged(timed: Sequence[Split], job: Split) -> Verdict:
+    told = _of_the_job(job) or _sentence(_standing_out(timed, job) or job)
+    if job.calls and job.gpus * job.calls[0] >= WASTE_WORTH_A_SENTENCE * job.window:
+        # What changes most for all of them comes first.
+        told = f"{job.calls[1]}; {within(told)}"
     bound_by = BY_COMPUTE.name if job.compute >= COMPUTES else CAUSES[job.main_loss()[0]].bound_by
-    return Verdict(bound_by, f"{_of_the_job(job) or _sentence(_standing_out(timed, job) or job)}.")
+    return Verdict(bound_by, f"{told}.")
 
 
 def _without_start_up(split: Split) -> Split:
@@ -253,6 +260,7 @@ def job_split(splits: Sequence[Split]) -> Split:
         unseen=sum(split.unseen for split in splits),
         beside=next((split.beside for split in splits if split.beside), None),
         gpus=len(splits),
+        calls=max((split.calls for split in splits if split.calls), default=None),
         rate=added([split.rate for split in splits if split.rate]) if all(split.rate for split in splits) else None,
     )
 
@@ -295,7 +303,9 @@ def _of_the_job(split: Split) -> str | None:
     """What all GPUs together say, where they lose most to waiting for one another."""
     name, ns = split.main_loss()
     waited, sentence = split.waited or (0, "")
-    largest = CAUSES[name].bound in (BY_COMMUNICATION, BY_MPI) and split.share(waited) >= WORTH_A_SENTENCE
+    if sentence and split.calls:
+        waited += split.calls[0]
+    largest = CAUSES[name].bound in (BY_COMMUNICATION, BY_IMBALANCE, BY_MPI) and split.share(waited) >= WORTH_A_SENTENCE
     least = MOST * ns if split.explained > waited / MOST else SOME * ns
     idle = 0 if CAUSES[name].idle else split.main_loss(idle=True)[1]
     return sentence if largest and waited >= max(least, NEARLY * idle) else None

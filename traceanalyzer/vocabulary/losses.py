@@ -53,6 +53,10 @@ BY_COMPUTE = _bound(
     "compute", "the GPU computes at least half of the time; faster kernels, or fewer of them, would help most"
 )
 BY_COMMUNICATION = _bound("communication", "the largest loss is communication between GPUs that no computation hides")
+BY_IMBALANCE = _bound(
+    "imbalance",
+    "the largest loss is waiting for ranks that have more to compute; work dealt out equally would help most",
+)
 BY_MEMCPY = _bound("memcpy", "the largest loss is copying memory while the GPU computes nothing", "copies")
 BY_INPUT = _bound("input", "the largest loss is waiting for the next batch of data")
 BY_HOST = _bound("host", "the largest loss is waiting for work on the host between launches")
@@ -94,6 +98,7 @@ START_UP = _cause("start_up", BY_HOST, "start-up, which is paid once, costs {muc
 UNATTRIBUTED = _cause("unattributed", UNKNOWN, "for {much} the trace does not record what was launched when")
 PROFILER = _cause("profiler", UNKNOWN, "the profiler itself costs {much}")
 COMMUNICATION = _cause("communication", BY_COMMUNICATION, "communication that no computation covers", idle=False)
+IMBALANCE = _cause("imbalance", BY_IMBALANCE, "waiting for ranks that have more to compute", idle=False)
 MEMCPY = _cause("memcpy", BY_MEMCPY, "memory copies that no computation covers", idle=False)
 MEMSET = _cause("memset", BY_MEMCPY, "memsets that no computation covers", idle=False)
 TURNAROUND = _cause("turnaround", UNKNOWN, "the hardware's hand-over from one operation to the next", idle=False)
@@ -104,7 +109,16 @@ for _one in CAUSES.values():
     FAMILIES.setdefault(_one.name if _one.bound is UNKNOWN else _one.bound_by, []).append(_one.name)
 
 CATEGORIES = (
-    *(BY_COMPUTE.name, COMMUNICATION.name, MEMCPY.name, INPUT.name, HOST.name, LAUNCH.name, SYNCHRONIZATION.name),
+    *(
+        BY_COMPUTE.name,
+        COMMUNICATION.name,
+        IMBALANCE.name,
+        MEMCPY.name,
+        INPUT.name,
+        HOST.name,
+        LAUNCH.name,
+        SYNCHRONIZATION.name,
+    ),
     *(MEMORY_MANAGEMENT.name, DEPENDENCY.name, QUEUED.name, MPI.name, OS.name, START_UP.name),
     *("gaps", "recording", "health"),
 )

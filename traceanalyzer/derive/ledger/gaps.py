@@ -122,8 +122,9 @@ def _at(values: Array, index: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """Parts of gaps: `gap` is the position of the gap, `cause` indexes IDLE_CAUSES, `activity` indexes activity_times.NAMES.
+class Parts:
+    """Parts of gaps, or of other time of a thread: `gap` is the position of the gap, `cause` indexes IDLE_CAUSES, `activity` indexes
+    activity_times.NAMES.
 
     `asked` is the time at which to look for names, `NULL` for those that hold most of the part. `wait` indexes the host's names.
     """
@@ -137,32 +138,30 @@ class _Parts:
     activity: Array
 
     @classmethod
-    def of(cls, gap: Array, start: Array, end: Array, cause: str, asked: Array | None = None) -> _Parts:
+    def of(cls, gap: Array, start: Array, end: Array, cause: str, asked: Array | None = None) -> Parts:
         unknown = [np.full(len(gap), NULL, np.int64) for _ in range(3)]
         return cls(
             gap, start, end, np.full(len(gap), CAUSE[cause]), unknown[0] if asked is None else asked, *unknown[1:]
         )
 
     @classmethod
-    def joined(cls, parts: list[_Parts]) -> _Parts:
+    def joined(cls, parts: list[Parts]) -> Parts:
         return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
-    def take(self, rows: Array) -> _Parts:
-        return _Parts(*(getattr(self, field.name)[rows] for field in fields(self)))
+    def take(self, rows: Array) -> Parts:
+        return Parts(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def is_cause(self, *causes: str) -> frames.Flags:
         return np.isin(self.cause, [CAUSE[cause] for cause in causes])
 
 
-def _parts(
-    idle: Idle, crowd: frames.Flags, partner: frames.Flags, host: Host
-) -> tuple[_Parts, dict[str, Array], Array]:
+def _parts(idle: Idle, crowd: frames.Flags, partner: frames.Flags, host: Host) -> tuple[Parts, dict[str, Array], Array]:
     """The parts of all gaps, in no particular order, their names, and for each gap the operator that launched what ends it.
 
     `partner` says of each gap that what ends it was seen to wait for another stream or GPU.
     """
     start, end = idle.start, idle.end
-    parts: list[_Parts] = []
+    parts: list[Parts] = []
     # As if they had no call: what so many GPUs waited for is not told (`launches.MOST_GPUS`).
     known = np.append(~crowd, False)[idle.call] | idle.faulted
     parts.append(_some(np.flatnonzero(~known), start, end, UNATTRIBUTED.cause))
@@ -182,42 +181,54 @@ def _parts(
 
     behind = np.flatnonzero(late)
     unnamed = sum(len(part.gap) for part in parts)
-    columns = (*NAMES, *NUMBERS, "sampled")
-    absent = {"place_duration": 0}
-    names = {column: [np.full(unnamed, absent.get(column, NULL), np.int64)] for column in columns}
+    names = {column: [values] for column, values in _no_names(unnamed).items()}
     operator = np.full(len(start), NULL, np.int64)
     # A thread may launch on many GPUs: what it did is looked at once for all of them.
     for who, rows in frames.together(*(column[behind] for column in (idle.rank, idle.process, idle.thread))):
         mine = behind[rows]
         lane = host.thread(*who)
-        own = _Parts.joined(
+        own = Parts.joined(
             [
-                _host_parts(mine, start, host_end, lane),
+                host_parts(mine, start, host_end, lane),
                 _some(mine, host_end, launch_end, LAUNCH_LATENCY.cause, host_end),
             ]
         )
-        own = _by_activity(own, lane)
-        found = {column: np.full(len(own.gap), absent.get(column, NULL), np.int64) for column in columns}
-        some, of_some, operator[mine] = _names(own, idle.call_start[mine], lane, host)
-        for column, values in of_some.items():
-            found[column][some] = values
-        if lane.sampled is not None:
-            found["sampled"][:] = SAMPLED.index(lane.sampled)
-        by_samples(own.start, own.end, own.is_cause(HOST_UNTRACED.cause), own.is_cause(OS.cause), found, lane, host)
+        own, found, operator[mine] = named_parts(own, idle.call_start[mine], lane, host)
         for column, values in found.items():
             names[column].append(values)
         parts.append(own)
-    return _Parts.joined(parts), {column: np.concatenate(found) for column, found in names.items()}, operator
+    return Parts.joined(parts), {column: np.concatenate(found) for column, found in names.items()}, operator
 
 
-def _some(gap: Array, start: Array, end: Array, cause: str, asked: Array | None = None) -> _Parts:
+def _no_names(count: int) -> dict[str, Array]:
+    """The columns of names and their numbers, of parts of which nothing is known."""
+    absent = {"place_duration": 0}
+    return {column: np.full(count, absent.get(column, NULL), np.int64) for column in (*NAMES, *NUMBERS, "sampled")}
+
+
+def named_parts(own: Parts, launched: Array, lane: Thread, host: Host) -> tuple[Parts, dict[str, Array], Array]:
+    """The parts of one thread's time, cut so that each has one activity or none; their names, and the operators that launched at some
+    times."""
+    own = _by_activity(own, lane)
+    found = _no_names(len(own.gap))
+    some, of_some, operator = _names(own, launched, lane, host)
+    for column, values in of_some.items():
+        found[column][some] = values
+    if lane.sampled is not None:
+        found["sampled"][:] = SAMPLED.index(lane.sampled)
+    by_samples(own.start, own.end, own.is_cause(HOST_UNTRACED.cause), own.is_cause(OS.cause), found, lane, host)
+    return own, found, operator
+
+
+def _some(gap: Array, start: Array, end: Array, cause: str, asked: Array | None = None) -> Parts:
     """The non-empty of the intervals [start, end) of some gaps."""
     gap = gap[end[gap] > start[gap]]
-    return _Parts.of(gap, start[gap], end[gap], cause, None if asked is None else asked[gap])
+    return Parts.of(gap, start[gap], end[gap], cause, None if asked is None else asked[gap])
 
 
-def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _Parts:
-    """Split the host time [start, host_end) of the gaps that one thread ended. The first cause that applies takes the time.
+def host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> Parts:
+    """Split the host time [start, host_end) of the gaps that one thread ended, or of any other stretches of its time. The first cause
+    that applies takes the time.
 
     Gaps of several GPUs may overlap.
     """
@@ -230,13 +241,13 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
     drained = low.copy()
     drained[waited] = np.minimum(thread.waits.end[wait[waited]] + AFTER_WAIT_NS, high[waited])
     # The profiler's overhead goes first: it is never blamed on the user.
-    found: list[_Parts] = []
+    found: list[Parts] = []
     left = (np.arange(len(gap), dtype=np.int64), low, high)
 
     def take(cause: str, spans: Spans) -> None:
         nonlocal left
         row, first, last = _pieces(left, spans)
-        found.append(_Parts.of(gap[row], first, last, cause))
+        found.append(Parts.of(gap[row], first, last, cause))
         left = _pieces(left, _outside(spans, low, high))
 
     take(PROFILER.cause, thread.profiler)
@@ -244,7 +255,7 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
     take(MEMORY_MANAGEMENT.cause, thread.memory)
     row, first, last = left
     of, begin, until = _between(row, first, np.minimum(last, drained[row]))
-    asked = _Parts.of(gap[of], begin, until, SYNCHRONIZATION.cause)
+    asked = Parts.of(gap[of], begin, until, SYNCHRONIZATION.cause)
     # What asked for the wait, not what the host did first after it.
     asked.asked[:] = thread.waits.start[wait[of]]
     asked.wait[:] = thread.waits.name[wait[of]]
@@ -254,10 +265,10 @@ def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> _P
     take(OS.cause, thread.os.cover)
     take(HOST_WORK.cause, join(thread.work.cover, thread.calls.cover))
     row, first, last = left
-    return _Parts.joined([*found, _Parts.of(gap[row], first, last, HOST_UNTRACED.cause)])
+    return Parts.joined([*found, Parts.of(gap[row], first, last, HOST_UNTRACED.cause)])
 
 
-def _by_activity(parts: _Parts, thread: Thread) -> _Parts:
+def _by_activity(parts: Parts, thread: Thread) -> Parts:
     """Cut the parts so that each has one activity, or none."""
     low, high, activity = thread.activities
     if not len(low) or not len(parts.gap):
@@ -270,7 +281,7 @@ def _by_activity(parts: _Parts, thread: Thread) -> _Parts:
     return cut
 
 
-def _names(parts: _Parts, launched: Array, thread: Thread, host: Host) -> tuple[Array, dict[str, Array], Array]:
+def _names(parts: Parts, launched: Array, thread: Thread, host: Host) -> tuple[Array, dict[str, Array], Array]:
     """Which parts of one thread have names of what was traced, these names, and those of the operators that launched at some times.
 
     Only samples may tell what is untraced, and what the profiler did is its own.

@@ -53,6 +53,28 @@ NOTHING = Change()
 
 
 @dataclass(frozen=True)
+class Pace:
+    """The numbers that a timeline is played from, in ns.
+
+    Of each operation the pause `lead` before it, what it adds (`own`), when its launch makes it arrive if the host meets no delay
+    (`NEVER` without one), and that launch's `call`. Of each wait the operation `wait_op` that it is for, and the host's own time
+    `wait_time` then; `over` is when waits ended, ascending.
+    """
+
+    lead: Array
+    own: Array
+    arrival: Array
+    wait_op: Array
+    wait_time: Array
+    over: Array
+    call: Array
+
+    def waits_over(self) -> Array:
+        """For each operation how many waits were over when it was called, or one before it."""
+        return np.maximum.accumulate(np.searchsorted(self.over, self.call, side="right"))
+
+
+@dataclass(frozen=True)
 class Timeline:
     """The operations of one GPU in order of their start, and the host that feeds them. Times in ns.
 
@@ -91,7 +113,7 @@ class Timeline:
         start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
         reach = np.maximum.accumulate(end)
         before = np.concatenate(([origin], reach[:-1]))
-        own, threads = _led(launches)
+        own, threads = led(launches)
         at = call_of(frames.ints(ops, "row"), own)
         call, back = (frames.ints_at(own, column, at) for column in ("start_ns", "end_ns"))
 
@@ -131,6 +153,10 @@ class Timeline:
     def replay(self, change: Change, marks: Array) -> Array:
         """When each of the operations `marks` (positions, ascending) and all before it are done, from the window's start, with
         `change` taken out."""
+        return _play(self.pace(change), marks)
+
+    def pace(self, change: Change) -> Pace:
+        """What the timeline is made of, with `change` taken out."""
         left = coverage(self.wait_start, self.wait_end, change.waits) == 0
         dropped = union(self.wait_start[~left], self.wait_end[~left])
         op = self.wait_op[left]
@@ -149,12 +175,9 @@ class Timeline:
         # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
         freed = self.blocked & (coverage(self.call, self.call + 1, dropped) > 0)
         lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
-        own += lead
         latency = np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)
-        arrival = np.where(self.call == NULL, NEVER, host_time(self.call) + latency - lead)
-        # Which waits were over when each operation was called.
-        over = np.searchsorted(np.sort(self.reach[op]), self.call, side="right")
-        return _play(arrival, own, op, host_time(self.reach[op]), np.maximum.accumulate(over), marks)
+        arrival = np.where(self.call == NULL, NEVER, host_time(self.call) + latency)
+        return Pace(lead, own, arrival, op, host_time(self.reach[op]), np.sort(self.reach[op]), self.call)
 
 
 def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.Table) -> dict[frames.Key, Timeline]:
@@ -169,7 +192,7 @@ def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.
     return {key: Timeline.of(ops, calls[key], host, window[key]) for key, ops in frames.split(ledger_ops)}
 
 
-def _led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
+def led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
     """The launches of the process that has most of them, and its launching threads."""
     if not launches.num_rows:
         return launches, []
@@ -179,58 +202,66 @@ def _led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
     return own, sorted((rank, one, thread) for (rank, one, thread), _ in frames.together(*keys) if thread != NULL)
 
 
-def _play(arrival: Array, own: Array, wait_op: Array, wait_time: Array, over: Array, marks: Array) -> Array:
-    """When the operations at `marks` are done. `over` counts, for each operation, the waits that were over when it was called.
-
-    The state is (the host's delay, its delay behind the waits met so far, the GPU's reach). A wait is met behind the operation that it
-    waits for, and felt by the operations called after it.
-    """
+def _play(pace: Pace, marks: Array) -> Array:
+    """When the operations at `marks` are done."""
+    over = pace.waits_over()
     felt = np.flatnonzero(np.diff(over, prepend=0))
-    place = np.concatenate((wait_op + 1, felt, marks + 1))
-    kind = np.repeat((_MET, _FELT, _MARK), (len(wait_op), len(felt), len(marks)))
-    offset = np.concatenate((wait_time, np.zeros(len(felt) + len(marks), np.int64)))
+    place = np.concatenate((pace.wait_op + 1, felt, marks + 1))
+    kind = np.repeat((MET, FELT, CUT), (len(pace.wait_op), len(felt), len(marks)))
+    offset = np.concatenate((pace.wait_time, np.zeros(len(felt) + len(marks), np.int64)))
     order = np.argsort(place, kind="stable")
-    place, kind, offset = place[order], kind[order], offset[order]
+    state, reached = np.zeros(3, np.int64), []
+    for stretch in stretches(pace.lead + pace.own, pace.arrival - pace.lead, place[order], kind[order], offset[order]):
+        state = np.maximum((stretch + state).max(axis=1), NEVER)
+        reached.append(state[2])
+    return np.array(reached, np.int64)
 
-    done = np.concatenate(([0], np.cumsum(own)))
+
+MET, FELT, CUT = range(3)
+"""What happens between operations: a wait ends that was for what is before; the operations that follow were called after all waits that
+were met; a stretch ends."""
+
+
+def stretches(added: Array, arrival: Array, place: Array, kind: Array, offset: Array) -> Array:
+    """The matrices, (n, 3, 3), of the stretches that the events of kind `CUT` end, each applied to the state at the cut before.
+
+    The state is (the host's delay, its delay behind the waits met so far, the GPU's reach). `added` and `arrival` are of operations,
+    `place`, `kind` and `offset` of events in their order: so many operations lie before, and for a wait the host's own time. A wait is
+    met behind the operation that it waits for, and felt by the operations called after it.
+    """
+    done = np.concatenate(([0], np.cumsum(added)))
     since = np.concatenate(([0], place[:-1]))
     some = place > since
     # The end of a stretch of operations if only its own arrivals counted: the latest of (arrival + all that follows).
     end = np.full(len(place), NEVER)
     if some.any():
-        lead = np.append(arrival - done[:-1], NEVER)
+        lead = np.append(np.maximum(arrival - done[:-1], NEVER), NEVER)
         end[some] = np.maximum(
             np.maximum.reduceat(lead, np.append(since[some], place[-1]))[:-1] + done[place[some]], NEVER
         )
-    added = done[place] - done[since]
+    between = done[place] - done[since]
 
     steps = np.full((len(place), 3, 3), NEVER)
     steps[:, 0, 0], steps[:, 1, 1] = 0, 0
-    steps[:, 2, 0], steps[:, 2, 2] = end, added
-    met = kind == _MET
+    steps[:, 2, 0], steps[:, 2, 2] = end, between
+    met = kind == MET
     steps[met, 1, 0] = np.maximum(end[met] - offset[met], NEVER)
-    steps[met, 1, 2] = added[met] - offset[met]
-    steps[kind == _FELT, 0, 0], steps[kind == _FELT, 0, 1] = NEVER, 0
-
-    cuts = np.flatnonzero(kind == _MARK) + 1
-    state, reached, first = np.zeros(3, np.int64), [], 0
-    for cut in cuts.tolist():
-        if cut > first:
-            state = np.maximum((_product(steps[first:cut]) + state).max(axis=1), NEVER)
-        reached.append(state[2])
-        first = cut
-    return np.array(reached, np.int64)
+    steps[met, 1, 2] = between[met] - offset[met]
+    steps[kind == FELT, 0, 0], steps[kind == FELT, 0, 1] = NEVER, 0
+    cuts = np.flatnonzero(kind == CUT) + 1
+    return _products(steps[: cuts[-1] if len(cuts) else 0], np.diff(cuts, prepend=0))
 
 
-_MET, _FELT, _MARK = range(3)
-
-
-def _product(steps: Array) -> Array:
-    """The max-plus product of (n, 3, 3) matrices, the first of them applied first, by halving."""
-    while len(steps) > 1:
-        pairs = len(steps) // 2
-        early, late = steps[: 2 * pairs : 2], steps[1 : 2 * pairs : 2]
-        joined = np.maximum((late[:, :, :, None] + early[:, None, :, :]).max(axis=2), NEVER)
-        steps = np.concatenate((joined, steps[2 * pairs :]))
-    product: Array = steps[0]
-    return product
+def _products(steps: Array, lengths: Array) -> Array:
+    """The max-plus products of runs of (n, 3, 3) matrices, the first of each applied first, by halving all runs at once."""
+    run = np.repeat(np.arange(len(lengths)), lengths)
+    while len(steps) > len(lengths):
+        first = np.searchsorted(run, run)
+        early = (np.arange(len(run)) - first) % 2 == 0
+        paired = early & np.append(run[1:] == run[:-1], False)
+        at = np.flatnonzero(paired)
+        joined = np.maximum((steps[at + 1][:, :, :, None] + steps[at][:, None, :, :]).max(axis=2), NEVER)
+        steps = steps.copy()
+        steps[at] = joined
+        steps, run = steps[early], run[early]
+    return steps

@@ -138,6 +138,10 @@ class WhatIf:
         least, most = left(MOST_EXTENT), left(LEAST_EXTENT)
         return Unprofiled(now // steps, left(1.0), round(least * (1 - NOISE)), round(most * (1 + NOISE)))
 
+    def believes(self, key: frames.Key) -> bool:
+        """Whether the timeline of a GPU can be played again truly."""
+        return self._believed(key) is not None
+
     def _recorded(self, key: frames.Key) -> Spans | None:
         if key not in self._recording:
             self._recording[key] = self._cost.of(self._timelines[key].threads)
@@ -161,14 +165,14 @@ class WhatIf:
         def of(*lines: str) -> Spans:
             return join(EMPTY, *(claimed.get(line, EMPTY) for line in lines))
 
-        copies = _ran_in(timeline, of(EXPOSED_MEMCPY.name))
+        copies = ran_in(timeline, of(EXPOSED_MEMCPY.name))
         waits = copies[timeline.wait_op]
         # A finding that claims a little idle time after waits is not about these.
         drained = of(SYNCHRONIZATION.name)
         if total(drained) >= MOSTLY * sum(total(spans) for line, spans in claimed.items() if line not in WORK_LINES):
             waits |= _drained(timeline, drained)
         waits |= np.isin(timeline.wait_start, timeline.call[copies])
-        host = [of(*HOST_LINES), _held(timeline, copies)]
+        host = [of(*HOST_LINES), held(timeline, copies)]
         asking: list[Spans] = []
         detours: list[Spans] = []
         for thread in timeline.threads:
@@ -182,7 +186,7 @@ class WhatIf:
                 parts.append(_whole((start[of_kind], end[of_kind]), of(HOST_WORK.name, HOST_UNTRACED.name)))
         # Detours go with all that they ran on the GPU. Operators that asked for a wait leave their copies, which are still needed, and
         # the time in which those hold up the host.
-        asked = subtract(join(EMPTY, *asking), _held(timeline, timeline.copies & ~copies))
+        asked = subtract(join(EMPTY, *asking), held(timeline, timeline.copies & ~copies))
         work = [
             _launched_in(timeline, join(EMPTY, *detours), np.ones(len(timeline.start), bool)),
             _launched_in(timeline, asked, ~timeline.copies),
@@ -244,7 +248,7 @@ def _drained(timeline: Timeline, claimed: Spans) -> frames.Flags:
     return (idle > 0) & (coverage(begin, begin + idle, claimed) >= MOSTLY * idle)
 
 
-def _ran_in(timeline: Timeline, spans: Spans) -> frames.Flags:
+def ran_in(timeline: Timeline, spans: Spans) -> frames.Flags:
     """The operations that added to the GPU's busy time in these spans."""
     return coverage(np.maximum(timeline.start, timeline.before), timeline.reach, spans) > 0
 
@@ -255,7 +259,7 @@ def _launched_in(timeline: Timeline, spans: Spans, which: frames.Flags) -> Spans
     return union(np.maximum(timeline.start, timeline.before)[called], timeline.reach[called])
 
 
-def _held(timeline: Timeline, copies: frames.Flags) -> Spans:
+def held(timeline: Timeline, copies: frames.Flags) -> Spans:
     """When the calls that started these copies did not return because the copies were running."""
     low, high = np.maximum(timeline.start, timeline.call), np.minimum(timeline.reach, timeline.back)
     return union(low[copies], high[copies])

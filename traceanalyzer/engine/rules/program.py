@@ -38,7 +38,9 @@ class Program:
     recoverable: Expression | None
     estimate: tuple[Expression, Expression] | None
     less_sure: Expression | None
+    replay: Expression | None
     sooner: Expression | None
+    sooner_if: Message | None
     message: Message | None
     recommend: tuple[tuple[Expression | None, dict[str, str]], ...]
 
@@ -132,7 +134,12 @@ class _RuleCompiler:
         least, most = self._time("least", "the least", group), self._time("most", "the most", group)
         if rule.saving and (rule.saving.least is None) != (rule.saving.most is None):
             self.complain(("saving",), "'least' and 'most' come together")
+        how = rule.saving.replay if rule.saving else None
+        replay = self._expression(("saving", "replay"), how, group)
+        if replay and replay.kind.type != "text":
+            self.complain(("saving", "replay"), f"how the job is played again is a text, but this is {replay.kind}")
         sooner = self._time("sooner", "how much sooner", row_of_group)
+        supposed = rule.saving.sooner_if if rule.saving else None
         scope = {
             key: expression
             for key, text in rule.scope.items()
@@ -168,7 +175,9 @@ class _RuleCompiler:
             recoverable=recoverable,
             estimate=(least, most) if least and most else None,
             less_sure=less_sure,
+            replay=replay,
             sooner=sooner,
+            sooner_if=self._compiled(compile_message, ("saving", "sooner_if"), supposed, group) if supposed else None,
             message=message,
             recommend=tuple(recommend),
         )

@@ -53,13 +53,14 @@ class Saving:
     """What a rule recovers; `least` and `most` where that is an estimate that may be as far off.
 
     `unpredicted` is why no replay can say what it would give; None where it can.
-    `sooner` is how much sooner the whole job would be done if `sooner_if`.
+    `sooner` is how much sooner the whole job would be done if `sooner_if`, where it cannot be played again as `replay` says.
     """
 
     recoverable: str
     confidence: str
     less_sure_when: str | None = None
     unpredicted: str | None = None
+    replay: str | None = None
     sooner: str | None = None
     sooner_if: str | None = None
     least: str | None = None

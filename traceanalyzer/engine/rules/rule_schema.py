@@ -97,11 +97,15 @@ SAVING = {
     "unpredicted": _text(
         "why replaying the timeline can say nothing of this cause; then there is no prediction, unless `sooner` gives one"
     ),
-    "sooner": _expression(
-        "for rules about the whole job, which cannot be replayed: the time of a row that would be gone; the GPU that has most of it "
-        "tells how much sooner the job would be done"
+    "replay": _expression(
+        "for rules about the whole job, how it is played again: 'without', as if nobody had waited for the GPU of `scope`, or "
+        "'balanced', as if all ranks of a group had equal work between its collectives; none for neither"
     ),
-    "sooner_if": _text("what that supposes, as the beginning of a sentence"),
+    "sooner": _expression(
+        "where it is not played again: the time of a row that would be gone; the GPU that has most of it tells how much sooner the job "
+        "would be done"
+    ),
+    "sooner_if": _text("what that supposes, as the beginning of a sentence; a template as `message` is"),
 }
 SCOPE = {
     "rank": _expression("a rank as the tables number it, or none"),

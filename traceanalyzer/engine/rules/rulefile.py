@@ -258,12 +258,12 @@ class _Reader:
         return Saving(
             recoverable or "0ns",
             self.one_of(("saving", "confidence"), CONFIDENCES),
-            self.expression(("saving", "less_sure_when")),
-            self.text("saving", "unpredicted") or None,
-            self.expression(("saving", "sooner")),
-            self.text("saving", "sooner_if") or None,
-            self.expression(("saving", "least")),
-            self.expression(("saving", "most")),
+            unpredicted=self.text("saving", "unpredicted") or None,
+            sooner_if=self.text("saving", "sooner_if") or None,
+            **{
+                name: self.expression(("saving", name))
+                for name in ("less_sure_when", "replay", "sooner", "least", "most")
+            },
         )
 
     def recommend(self) -> tuple[dict[str, str], ...]:

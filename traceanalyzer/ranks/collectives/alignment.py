@@ -32,6 +32,9 @@ CLEAR, HOSTS_NS, SAME_NS, KNOWN_NS = 4.0, 2_000_000, 50_000, 5_000
 """Of shifts that fit alike, one is right when any other wants clocks so many times farther apart, and than clocks are anyway: those of
 two hosts, those of one, and those that are known."""
 MOST = 0.9
+WAIT_SHARE = 0.02
+"""Ends may lie so much of the wait farther apart: timestamps of a kernel that spins for long are less sure, and another collective ends
+a whole wait later."""
 MOST_DRIFT = 2e-4
 """Crystals are good to some 50 parts per million; a clock that is being slewed runs off by more, but not by this."""
 FEWEST_FOR_DRIFT = 32
@@ -62,13 +65,15 @@ class Line:
 class Fit:
     """The last of a series is the reference's last but `shift`; `clock` is what to take from its times to read the reference's.
 
-    `scatter` is the median distance in ns that is left between the ends, `agree` the share of those that lie within bounds. `sure`: no
-    other shift would do as well.
+    `scatter` is the median distance in ns that is left between the ends, less what waiting explains; `blur` is all of it, and `spare`
+    how much waiting typically explains. `agree`: the share of those that lie within bounds. `sure`: no other shift would do as well.
     """
 
     shift: int
     clock: Line
     scatter: float
+    blur: float
+    spare: float
     agree: float
     sure: bool
 
@@ -82,15 +87,18 @@ def by_order(
     pinned: bool = False,
     later: int = 0,
     shift: int | None = None,
+    durations: tuple[Array, Array] | None = None,
 ) -> Fit | None:
     """Fit two ascending series of ends, read as far as possible on one clock: one that is `known`, or as recorded.
 
     `allowed`: how far apart the ends of one collective may lie, ns. `pinned`: the ends say nothing of the clocks, and only the shift is
     looked for; `later`: 1 where none of them can come before its counterpart, -1 where none can come after it. `shift` is given where
-    sequence numbers tell it. None when no shift fits.
+    sequence numbers tell it. `durations`: of both, where the ends of what was waited in for long may lie farther apart. None when no
+    shift fits.
     """
+    spare = (np.zeros_like(reference), np.zeros_like(ends)) if durations is None else durations
     centre = _by_clock(reference, ends) if shift is None else shift
-    tried = _compare(reference, ends, np.array([centre]), allowed, pinned, later)
+    tried = _compare(reference, ends, np.array([centre]), allowed, pinned, later, spare)
     if not tried.common[0]:
         return None
     if shift is not None or min(len(reference), len(ends)) < FEW:
@@ -99,11 +107,12 @@ def by_order(
     if tried.scatter[0] <= quiet and abs(tried.offset[0]) <= SAME_CLOCK_NS:
         return _chosen(reference, ends, tried, 0, pinned, True, allowed)
     least = max(FEW, tried.common[0] // 2)
-    tried = _compare(reference, ends, np.arange(centre - REACH, centre + REACH + 1), allowed, pinned, later)
+    tried = _compare(reference, ends, np.arange(centre - REACH, centre + REACH + 1), allowed, pinned, later, spare)
     usable = (tried.common >= least) & (np.abs(tried.offset) <= MOST_APART_NS) & (tried.wrong <= ALIKE_SHARE)
-    usable &= (tried.agree > 0) if pinned else (tried.scatter <= allowed)
+    usable &= (tried.agree > 0) if pinned else (tried.typical <= allowed)
     if not pinned:
-        usable &= (tried.common >= MANY) | (tried.far <= FEW_ALIKE_NS) | (np.abs(tried.offset) <= SAME_NS)
+        usable &= (tried.common >= MANY) | (tried.beyond <= FEW_ALIKE_NS) | (np.abs(tried.offset) <= SAME_NS)
+        usable &= (np.abs(tried.offset) <= HOSTS_NS) | (tried.typical <= FEW_ALIKE_NS)
     if not usable.any():
         at = int(np.argmin(np.where(tried.common >= least, tried.scatter, np.inf)))
         if tried.common[at] < least:
@@ -120,15 +129,23 @@ def by_order(
     return _chosen(reference, ends, tried, int(rows[0]), pinned, sure, allowed)
 
 
-def by_sequence(reference: tuple[Array, Array], part: tuple[Array, Array], allowed: float, pinned: bool) -> Fit | None:
-    """As `by_order`, for series of (sequence numbers, ends), whose numbers are all different. None when they share none."""
+def by_sequence(
+    reference: tuple[Array, Array, Array], part: tuple[Array, Array, Array], allowed: float, pinned: bool
+) -> Fit | None:
+    """As `by_order`, for series of (sequence numbers, ends, durations), whose numbers are all different. None when they share none."""
     _, a, b = np.intersect1d(reference[0], part[0], assume_unique=True, return_indices=True)
     if not len(a):
         return None
     time, difference = part[1][b], part[1][b] - reference[1][a]
     clock, scatter = (Line(), float(np.median(np.abs(difference)))) if pinned else line(time, difference)
-    agree = float(np.mean(np.abs(difference - clock.at(time)) <= allowed))
-    return Fit(0, clock, scatter, agree, True) if abs(np.median(difference)) <= MOST_APART_NS else None
+    spare = WAIT_SHARE * np.maximum(part[2][b], reference[2][a])
+    left = np.maximum(np.abs(difference - clock.at(time)) - (0.0 if pinned else spare), 0.0)
+    agree = float(np.mean(left <= allowed))
+    return (
+        Fit(0, clock, min(scatter, float(np.median(left))), scatter, float(np.median(spare)), agree, True)
+        if abs(np.median(difference)) <= MOST_APART_NS
+        else None
+    )
 
 
 def line(time: Array, difference: Array) -> tuple[Line, float]:
@@ -152,13 +169,17 @@ def line(time: Array, difference: Array) -> tuple[Line, float]:
 @dataclass(frozen=True)
 class _Tried:
     """For each shift: how many ends have a counterpart, the median difference, the median distance from it and what nine of ten keep
-    below, the share within bounds, and the share that lies on the wrong side of its counterpart."""
+    below, both once more less what waiting explains, the median of that, the share within bounds, and the share that lies on the wrong
+    side of its counterpart."""
 
     shift: Array
     common: Array
     offset: Floats
     scatter: Floats
     far: Floats
+    typical: Floats
+    beyond: Floats
+    spare: Floats
     agree: Floats
     wrong: Floats
 
@@ -174,21 +195,34 @@ def _by_clock(reference: Array, ends: Array) -> int:
     return len(reference) - 1 - int(after) + int(nearer)
 
 
-def _compare(reference: Array, ends: Array, shifts: Array, allowed: float, pinned: bool, later: int) -> _Tried:
+def _compare(
+    reference: Array,
+    ends: Array,
+    shifts: Array,
+    allowed: float,
+    pinned: bool,
+    later: int,
+    durations: tuple[Array, Array],
+) -> _Tried:
     # Counted from the end: the i-th end lies beside the reference's (i + shift)-th.
     back = np.arange(min(len(ends), TAIL + max(-int(shifts.min()), 0)))
     at = back + shifts[:, None]
     there = (at >= 0) & (at < len(reference))
-    difference = ends[len(ends) - 1 - back] - reference[len(reference) - 1 - np.clip(at, 0, len(reference) - 1)]
+    mine, theirs = len(ends) - 1 - back, len(reference) - 1 - np.clip(at, 0, len(reference) - 1)
+    difference = ends[mine] - reference[theirs]
     common = there.sum(axis=1)
     offset = np.zeros(len(shifts))
     if not pinned:
         offset = np.where(common >= FEW, _quantiles(difference, there, common, 0.5)[0], 0.0)
     distance = np.abs(difference - offset[:, None])
-    agree = ((distance <= allowed) & there).sum(axis=1) / np.maximum(common, 1)
+    waited = WAIT_SHARE * np.maximum(durations[1][mine], durations[0][theirs])
+    left = np.maximum(distance - waited, 0.0)
+    agree = ((left <= allowed) & there).sum(axis=1) / np.maximum(common, 1)
     wrong = ((later * difference < -allowed) & there).sum(axis=1) / np.maximum(common, 1)
     scatter, far = _quantiles(distance, there, common, 0.5, MOST)
-    return _Tried(shifts, common, offset, scatter, far, agree, wrong)
+    typical, beyond = _quantiles(left, there, common, 0.5, MOST)
+    spare = _quantiles(waited, there, common, 0.5)[0]
+    return _Tried(shifts, common, offset, scatter, far, typical, beyond, spare, agree, wrong)
 
 
 def _quantiles(values: npt.NDArray[Any], there: npt.NDArray[np.bool_], common: Array, *shares: float) -> list[Floats]:
@@ -210,5 +244,11 @@ def _chosen(
         a = reference[: len(reference) - shift] if shift > 0 else reference
         b = ends[: len(ends) + shift] if shift < 0 else ends
         fitted, left = line(b[-common:], b[-common:] - a[-common:])
-        clock, scatter = (fitted, left) if left <= max(scatter, allowed) else (clock, scatter)
-    return Fit(shift, clock, scatter, float(tried.agree[at]), sure) if abs(offset) <= MOST_APART_NS else None
+        # Where one of the two lacks some in between, no line fits them all; then what the last ones tell counts.
+        clock, scatter = (fitted, left) if left <= max(2 * scatter, KNOWN_NS) else (clock, scatter)
+    typical = min(scatter, float(tried.typical[at]))
+    return (
+        Fit(shift, clock, typical, scatter, float(tried.spare[at]), float(tried.agree[at]), sure)
+        if abs(offset) <= MOST_APART_NS
+        else None
+    )

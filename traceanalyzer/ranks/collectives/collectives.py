@@ -14,8 +14,9 @@ synchronizing ones give, or as recorded, and where their parts end together they
 A kernel that holds several sends and receives is part of several pairs, message by message; it counts as part of the one that it waits
 longest in, and only where all of them are found.
 
-Where a rank of the group is missing, nothing is told, because waiting for it looks like transfer; in a trace that does not say how
-large its groups are, the wait is a lower bound.
+Where a rank of the group was not recorded at all, waiting for it looks like transfer. The wait for the last of those that are here is a
+lower bound then, as it is in a trace that does not say how large its groups are. A collective that lies outside the recording of a rank
+that is there is left alone.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import EPOCH_NS, Input
-from traceanalyzer.ranks.collectives.alignment import Line, by_order, by_sequence
+from traceanalyzer.ranks.collectives import recorded
+from traceanalyzer.ranks.collectives.alignment import MOST, Fit, Line, by_order, by_sequence
 from traceanalyzer.ranks.collectives.collective_names import ROOTED, SAME_SIZE, SYNCHRONIZING
+from traceanalyzer.ranks.collectives.gapped import Series, common_clock, gapped
 from traceanalyzer.ranks.collectives.instances import ENDS_NS, ENDS_SHARE, Matches, Parts, instances
 from traceanalyzer.ranks.collectives.lane_clocks import LaneClocks
 from traceanalyzer.ranks.groups.peers import Messages, messages
@@ -68,8 +71,14 @@ def _chains(kernels: pa.Table, row: Array, pair: frames.Flags, one: Array, other
     return frames.dense(*(np.where(column == NULL, -2, column) for column in columns))
 
 
-def match(kernels: pa.Table, inputs: Sequence[Input]) -> Matches:
-    """Match the rows of `communication_kernels`. Ranks without a common clock are matched within their own files only."""
+def match(
+    kernels: pa.Table, inputs: Sequence[Input], windows: pa.Table | None = None, *, incomplete: bool = False
+) -> Matches:
+    """Match the rows of `communication_kernels`. Ranks without a common clock are matched within their own files only.
+
+    `windows` as of that table bound what was recorded; without it the collectives do. `incomplete`: match those of groups of which
+    ranks are missing as well.
+    """
     ends, own = absolute_ends(kernels, inputs)
     lane, sent = lanes(kernels), messages(kernels)
     synchronizing = frames.equals(kernels, "kind", *SYNCHRONIZING)
@@ -100,13 +109,26 @@ def match(kernels: pa.Table, inputs: Sequence[Input]) -> Matches:
         sends=sends,
         receives=paired & ~sends,
     )
-    parts = parts.take(np.lexsort((frames.ints(kernels, "start_ns")[row], parts.lane, parts.chain)))
+    order = np.lexsort((frames.ints(kernels, "start_ns")[row], parts.lane, parts.chain))
+    parts, sender, receiver = parts.take(order), sender[order], receiver[order]
     matching = _Matching(parts, int(lane.max(initial=-1)) + 1)
     matching.run()
     parts = replace(parts, place=matching.place, end=matching.end)
     clock = matching.clocks.offsets()[lane]
     domain, apart = matching.clocks.component[lane], matching.apart[lane]
-    return instances(parts, clock, domain, apart)
+    found = instances(parts, clock, domain, apart, incomplete=incomplete)
+    there = {one.ordinal for one in inputs} | {one.rank for one in inputs if one.rank is not None}
+    gone = recorded.absent(kernels, parts, sender, receiver, there)
+    # From a rank's clock to that of the parts.
+    shift = ends - frames.ints(kernels, "end_ns") - (ends.min() if len(ends) else 0)
+    own_clock = shift[np.unique(lane, return_index=True)[1]]
+    low, high = (
+        matching.clocks.read(np.arange(len(edge)), edge + own_clock) for edge in recorded.edges(kernels, windows, lane)
+    )
+    end = matching.clocks.read(parts.lane, matching.recorded)
+    outside = np.full(len(lane), len(low) < 2)
+    outside[parts.row[recorded.outside(parts, low, high, end, gone)]] = True
+    return replace(found, outside=outside & (found.instance == NULL))
 
 
 def _sizes(kernels: pa.Table, sent: Messages) -> Array:
@@ -140,9 +162,10 @@ class _Matching:
         self.clocks = LaneClocks(count)
         self.apart = np.full(count, NULL)
         self.place, self.end = np.full(len(parts), NULL), parts.end.copy()
-        self._recorded = parts.end
+        self.recorded = parts.end
         self._lane, self._sequence, self._duration = parts.lane, parts.sequence, parts.duration
         self._together, self._receives = parts.together, parts.receives
+        self._bytes, self._same_size = parts.bytes, parts.same_size
         self._chains = list(_groups(parts))
 
     def run(self) -> None:
@@ -157,7 +180,7 @@ class _Matching:
 
     def _align(self, parts: list[slice], together: bool) -> list[tuple[slice, slice]]:
         """Match the lanes of a chain with the one that has most of it; return those of which several shifts fit."""
-        reference = max(parts, key=lambda rows: (rows.stop - rows.start, -int(self._recorded[rows.start])))
+        reference = max(parts, key=lambda rows: (rows.stop - rows.start, -int(self.recorded[rows.start])))
         numbered = all(_distinct(self._sequence[rows]) for rows in parts)
         self.place[reference] = (
             -self._sequence[reference] if numbered else np.arange(reference.stop - reference.start - 1, -1, -1)
@@ -172,17 +195,31 @@ class _Matching:
         ours, theirs = int(self._lane[rows.start]), int(self._lane[reference.start])
         known = self.clocks.between(theirs, ours)
         told = known or Line()
-        there, ends = self._recorded[reference], self._recorded[rows] - told.at(self._recorded[rows])
+        there, ends = self.recorded[reference], self.recorded[rows] - told.at(self.recorded[rows])
         allowed = ENDS_NS + ENDS_SHARE * min(float(np.median(self._duration[r])) for r in (reference, rows))
+        took = self._duration[reference], self._duration[rows]
         if numbered:
-            fit = by_sequence((self._sequence[reference], there), (self._sequence[rows], ends), allowed, not together)
+            series = (
+                (self._sequence[r], at, d) for r, at, d in zip((reference, rows), (there, ends), took, strict=True)
+            )
+            fit = by_sequence(next(series), next(series), allowed, not together)
         else:
             shift = _shift(self._sequence[reference], self._sequence[rows])
             later = int(self._receives[rows.start]) - int(self._receives[reference.start])
-            fit = by_order(there, ends, allowed, known=known is not None, pinned=not together, later=later, shift=shift)
+            fit = by_order(
+                *(there, ends, allowed),
+                known=known is not None,
+                pinned=not together,
+                later=later,
+                shift=shift,
+                durations=took if together else None,
+            )
+        if together and not numbered and self._in_stretches(reference, rows, known, fit, allowed):
+            return True
         if fit is None:
             return True
-        if together and (fit.scatter > allowed or (known and abs(fit.clock.offset) > allowed)):
+        blurred = allowed + (self.clocks.blur(theirs, ours) if known else 0.0) + fit.spare
+        if together and (fit.scatter > allowed or (known and abs(fit.clock.offset) > blurred)):
             apart = max(fit.scatter, abs(fit.clock.offset) if known else 0.0)
             self.apart[ours] = max(int(self.apart[ours]), round(apart))
             return True
@@ -191,12 +228,43 @@ class _Matching:
             return last or known is not None
         if not fit.sure:
             return last
-        clock = told + fit.clock
+        # What a long wait explains is nothing that the clocks say.
+        clock = told if known and abs(fit.clock.offset) > allowed else told + fit.clock
         if known is None:
-            self.clocks.join(theirs, ours, clock)
-        self.end[rows] = self._recorded[rows] - clock.at(self._recorded[rows])
+            self.clocks.join(theirs, ours, clock, fit.blur if fit.blur > ENDS_NS else 0.0)
+        self.end[rows] = self.recorded[rows] - clock.at(self.recorded[rows])
         back = np.arange(rows.stop - rows.start - 1, -1, -1)
         self.place[rows] = -self._sequence[rows] if numbered else back + fit.shift
+        return True
+
+    def _in_stretches(self, reference: slice, rows: slice, known: Line | None, fit: Fit | None, allowed: float) -> bool:
+        """Where no one shift fits, match a lane with the reference stretch by stretch; False when that does no better."""
+        ours, theirs = int(self._lane[rows.start]), int(self._lane[reference.start])
+        one, other = (
+            Series(*(c[r] for c in (self.recorded, self._duration, self._bytes, self._sequence)))
+            for r in (reference, rows)
+        )
+        told = known or Line()
+        read = other.later(-told.at(other.end))
+        same_size = bool(self._same_size[rows.start])
+        tries: list[tuple[Line, float, int | None]] = []
+        if fit is not None and fit.sure and fit.scatter <= allowed:
+            tries.append((fit.clock, fit.blur, fit.shift))
+        if fit is None or not tries or fit.agree < MOST:
+            # What most pairs say wherever they stand says more than a shift that fits badly.
+            found = common_clock(one, read, known=known is not None)
+            tries = [*([(*found, None)] if found else []), *tries]
+        for clock, noise, shift in tries:
+            at = gapped(one, read.later(-clock.at(read.end)), same_size=same_size, shift=shift, noise=noise)
+            if at is not None:
+                break
+        else:
+            return False
+        if known is None:
+            self.clocks.join(theirs, ours, clock)
+        whole = told + clock
+        self.end[rows] = self.recorded[rows] - whole.at(self.recorded[rows])
+        self.place[rows] = np.where(at >= 0, len(one) - 1 - at, NULL)
         return True
 
 

@@ -29,6 +29,7 @@ from traceanalyzer.derive.streams.hardware_queues import one_queue
 from traceanalyzer.derive.streams.transfers import computes, exposed_time
 from traceanalyzer.intervals import Array, Spans, coverage, covered_before, latest_of, union
 from traceanalyzer.ranks.collectives import nccl_calls
+from traceanalyzer.ranks.collectives.calls import call_spans
 from traceanalyzer.ranks.collectives.classes import OPERATOR
 from traceanalyzer.ranks.collectives.collective_names import bus_factor, in_one_machine, kind_of, message_bytes, nvlink
 from traceanalyzer.ranks.collectives.collectives import lanes
@@ -57,14 +58,17 @@ def communication(
 ) -> pa.Table:
     """Every communication kernel on the ledger, in the order of gpu_ops, with what its counterparts on other ranks tell."""
     kernels = communication_kernels
-    matched = matches["instance"].is_valid().to_numpy()
+    matched = matches["wait"].is_valid().to_numpy()
     start = frames.ints(kernels, "start_ns")
     wait, transfer = (np.where(matched, frames.ints(matches, c), 0) for c in ("wait", "transfer"))
     likely = likely_waits(kernels, np.where(matched, transfer, NULL))
     waited = np.where(matched, wait, np.maximum(likely, 0))
-    open_wait = waited.copy()
+    call_wait = np.where(matched, frames.ints(matches, "call_wait"), 0)
+    open_wait, open_call = waited.copy(), call_wait.copy()
     for key, rows in frames.groups(kernels):
-        open_wait[rows] -= coverage(start[rows], start[rows] + waited[rows], busy[key].compute)
+        end = start[rows] + waited[rows]
+        open_wait[rows] -= coverage(start[rows], end, busy[key].compute)
+        open_call[rows] -= coverage(end - call_wait[rows], end, busy[key].compute)
     alone = frames.ints(kernels, "exposed")
     sent = np.maximum(alone - open_wait, 0)
     sent = np.where(matched, sent, np.minimum(sent, _usual_transfer(kernels, matched, transfer)))
@@ -76,6 +80,7 @@ def communication(
         | {c: matches[c] for c in MATCHES.schema.names if c in COMMUNICATION.schema.names}
         | {
             "exposed_wait": pa.array(open_wait, mask=~matched),
+            "exposed_call_wait": pa.array(open_call, mask=~matched),
             "likely_wait": frames.numbers(likely),
             "exposed_likely_wait": pa.array(open_wait, mask=likely == NULL),
             "exposed_transfer": sent,
@@ -151,6 +156,7 @@ def communication_kernels(
     _add_operators(told, rank, calls, host_ranges)
     continue_back(told, kernels, called, step)
     _add_relatives(told, kernels)
+    begun, returned = call_spans(calls, host_ranges, callers)
     columns = ("rank", "device", "process", "stream", "start_ns", "end_ns", "name")
     missing = {c.name: pa.nulls(kernels.num_rows, c.type) for c in COMMUNICATION.columns}
     table = frames.build(
@@ -159,6 +165,10 @@ def communication_kernels(
         | {c: kernels[c] for c in columns}
         | {c: pa.array(told.texts[c], from_pandas=True) for c in TEXTS}
         | {c: frames.numbers(told.numbers[c]) for c in NUMBERS}
+        | {
+            "call_start_ns": frames.numbers(begun),
+            "call": frames.numbers(np.where(begun == NULL, NULL, returned - begun)),
+        }
         | {"step": frames.numbers(step), "one_queue": one_queue(kernels, ledger_ops, launches, api_calls)}
         | _placed(ledger_ops, busy),
     )

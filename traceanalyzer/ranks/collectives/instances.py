@@ -10,6 +10,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.columns.grouped import Floats, Groups
 from traceanalyzer.intervals import Array
+from traceanalyzer.ranks.collectives.alignment import WAIT_SHARE
 
 ENDS_NS, ENDS_SHARE = 100_000, 0.25
 """How far apart the ends of one collective may lie: what polling explains, and the share of the transfer that a slow link adds."""
@@ -46,8 +47,10 @@ class Parts:
 class Matches:
     """One value a communication kernel, `NULL` (NaN) where it has no counterpart.
 
-    `late` is the row of the part that arrived last, and `transfer` the shortest duration; a send that was buffered and its receive have
-    each its own, and no `spread`. `skew`: the most bytes that come out on one rank over their mean. `end`: the end on
+    `missing`: ranks of the group of which nothing was recorded; with any, `late` and `transfer` are of those that are here, so that the
+    transfer is at most that long. `late` is the row of the part that arrived last, and `transfer` the shortest duration; a send that
+    was buffered and its receive have each its own, and no `spread`. `outside`: without counterpart, because another rank of the group
+    did not record then, or not at all. `skew`: the most bytes that come out on one rank over their mean. `end`: the end on
     the clock that the parts share. Of the kernel's lane: `clock`, its offset in ns against the median of those with the same `domain`,
     and `apart`, how far in ns its ends lie from other ranks' where they fit worst (`NULL` where there was nothing to compare).
     """
@@ -63,17 +66,21 @@ class Matches:
     clock: Array
     domain: Array
     apart: Array
+    missing: Array
+    outside: Flags
 
 
-def instances(given: Parts, clock: Array, domain: Array, apart: Array) -> Matches:
+def instances(given: Parts, clock: Array, domain: Array, apart: Array, *, incomplete: bool = False) -> Matches:
     """Collectives in which every rank took part that should, and whose ends, and sizes where they must, agree.
 
-    The other arguments have a value a kernel.
+    `incomplete`: also those of groups of which ranks were not recorded at all. The other arguments have a value a kernel.
     """
     count = len(clock)
-    instance, ranks, transfer, spread, late, end = (np.full(count, NULL, np.int64) for _ in range(6))
-    certain, skew = np.zeros(count, bool), np.full(count, np.nan)
-    result = Matches(instance, ranks, transfer, spread, late, certain, skew, end, clock, domain, apart)
+    instance, ranks, transfer, spread, late, end, missing = (np.full(count, NULL, np.int64) for _ in range(7))
+    certain, skew, outside = np.zeros(count, bool), np.full(count, np.nan), np.zeros(count, bool)
+    result = Matches(
+        instance, ranks, transfer, spread, late, certain, skew, end, clock, domain, apart, missing, outside
+    )
     parts = np.bincount(given.row, minlength=count)
     part = given.take(np.flatnonzero(given.place != NULL))
     if not len(part):
@@ -94,9 +101,11 @@ def instances(given: Parts, clock: Array, domain: Array, apart: Array) -> Matche
     smallest = np.minimum.reduceat(np.where(part.bytes == NULL, np.iinfo(np.int64).max, part.bytes), first)
     sized = np.add.reduceat((part.bytes != NULL).astype(np.int64), first)
     alike = part.same_size[first]
-    # Without the trace of one of its ranks, what a collective takes cannot be told from waiting for that rank.
-    whole = (ranks == width) & ((size == NULL) | (size == ranks)) & (ranks > 1)
-    allowed = ENDS_NS + ENDS_SHARE * transfer
+    missing = np.where(size == NULL, 0, size - ranks)
+    whole = (ranks == width) & (missing == 0) & (ranks > 1)
+    if incomplete:
+        whole |= _all_that_are_here(given, part.chain[first], ranks) & (missing > 0) & (ranks > 1)
+    allowed = allowed_apart(transfer, np.maximum.reduceat(part.duration, first), part.together[first])
     sides = ((part.sends, part.end), (part.receives, part.end), (part.receives, start))
     sent, taken, begun = (np.maximum.reduceat(np.where(side, at, NULL), first) for side, at in sides)
     buffered = (sent != NULL) & (taken - allowed > sent) & (begun > sent - ENDS_NS)
@@ -111,6 +120,7 @@ def instances(given: Parts, clock: Array, domain: Array, apart: Array) -> Matche
     skew = np.where(mean > 0, np.maximum.reduceat(out, first) / np.where(mean > 0, mean, 1.0), np.nan)
     per_instance = {
         "ranks": ranks,
+        "missing": missing,
         # A send that was buffered ends before its receive, whatever the clocks.
         "spread": np.where(buffered, NULL, spread),
         "late": part.row[first],
@@ -129,6 +139,21 @@ def instances(given: Parts, clock: Array, domain: Array, apart: Array) -> Matche
     by_row = np.argsort(rows, kind="stable")
     result.instance[rows[by_row]] = _numbered(number[shown][by_row])
     return result
+
+
+def _all_that_are_here(given: Parts, chain: Array, ranks: Array) -> Flags:
+    """Whether a collective of so many ranks has parts of all lanes of its chain: only of ranks of which nothing was recorded it is not
+    known when they came to it."""
+    chains = Groups(given.chain)
+    found: Flags = ranks == chains.distinct(given.lane)[chains.find(chain)]
+    return found
+
+
+def allowed_apart(shortest: Array, longest: Array, together: Flags) -> Floats:
+    """How far apart the ends of parts of one collective may lie that take so long, ns."""
+    wait = np.where(together, longest - shortest, 0)
+    allowed: Floats = ENDS_NS + ENDS_SHARE * shortest.astype(np.float64) + WAIT_SHARE * wait.astype(np.float64)
+    return allowed
 
 
 def _numbered(values: Array) -> Array:

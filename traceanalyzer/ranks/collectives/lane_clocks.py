@@ -13,7 +13,7 @@ class LaneClocks:
 
     def __init__(self, lanes: int) -> None:
         self.component: Array = np.arange(lanes)
-        self._offset, self._slope = np.zeros(lanes), np.zeros(lanes)
+        self._offset, self._slope, self._blur = np.zeros(lanes), np.zeros(lanes), np.zeros(lanes)
 
     def between(self, reference: int, lane: int) -> Line | None:
         """What to take from the lane's times to read the reference's clock; None when nothing joins them."""
@@ -21,14 +21,19 @@ class LaneClocks:
             return None
         return Line(*(float(v[lane] - v[reference]) for v in (self._offset, self._slope)))
 
-    def join(self, reference: int, lane: int, clock: Line) -> None:
-        """Add what two lanes that nothing joins yet tell of each other."""
+    def blur(self, reference: int, lane: int) -> float:
+        """How well that is known, in ns."""
+        return float(self._blur[lane] + self._blur[reference])
+
+    def join(self, reference: int, lane: int, clock: Line, blur: float = 0.0) -> None:
+        """Add what two lanes that nothing joins yet tell of each other, and how well it is known."""
         mine, theirs = self.component[lane], self.component[reference]
         if mine == theirs:
             return
         moved = self.component == mine
         self._offset[moved] += clock.offset + self._offset[reference] - self._offset[lane]
         self._slope[moved] += clock.slope + self._slope[reference] - self._slope[lane]
+        self._blur[moved] += blur
         self.component[moved] = theirs
 
     def offsets(self) -> Array:
@@ -38,3 +43,13 @@ class LaneClocks:
             rows = self.component == one
             offsets[rows] = np.rint(self._offset[rows] - np.median(self._offset[rows]))
         return offsets
+
+    def read(self, lane: Array, time: Array) -> Array:
+        """Times of these lanes' clocks on the median clock of those joined with each."""
+        level, slope = np.zeros(len(self._offset)), np.zeros(len(self._offset))
+        for one in np.unique(self.component):
+            rows = self.component == one
+            level[rows] = self._offset[rows] - np.median(self._offset[rows])
+            slope[rows] = self._slope[rows] - np.median(self._slope[rows])
+        read: Array = time - np.rint(level[lane] + slope[lane] * time).astype(np.int64)
+        return read

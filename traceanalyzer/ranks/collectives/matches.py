@@ -17,9 +17,11 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.grouped import Floats, Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input
+from traceanalyzer.ranks.collectives.calls import call_waits
 from traceanalyzer.ranks.collectives.collectives import chains, lanes, match
 from traceanalyzer.ranks.collectives.instances import Matches
-from traceanalyzer.ranks.collectives.offsets import clock_health, clock_offsets
+from traceanalyzer.ranks.collectives.offsets import clock_health, clock_offsets, match_health
+from traceanalyzer.ranks.collectives.recorded import LEAST_MATCHED, matched_share
 from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS, MATCHES
 from traceanalyzer.vocabulary.levels import LOW, MEDIUM
 
@@ -38,21 +40,28 @@ class Joined:
     health: pa.Table
 
 
-def matches(communication_kernels: pa.Table, inputs: Sequence[Input]) -> pa.Table:
+def matches(communication_kernels: pa.Table, windows: pa.Table, inputs: Sequence[Input]) -> pa.Table:
     """One row a row of `communication_kernels`, which holds those of all ranks."""
-    return join_ranks(communication_kernels, inputs).matches
+    return join_ranks(communication_kernels, inputs, windows).matches
 
 
-def join_ranks(communication_kernels: pa.Table, inputs: Sequence[Input]) -> Joined:
-    """What the kernels of all ranks, which are at least one, tell together."""
+def join_ranks(communication_kernels: pa.Table, inputs: Sequence[Input], windows: pa.Table | None = None) -> Joined:
+    """What the kernels of all ranks, which are at least one, tell together. `windows` as of that table."""
     kernels = communication_kernels.combine_chunks()
-    found = match(kernels, inputs)
+    found = match(kernels, inputs, windows, incomplete=True)
     offsets = clock_offsets(kernels, found)
-    return Joined(_table(kernels, found), offsets, clock_health(kernels, found, offsets, inputs))
+    health = [clock_health(kernels, found, offsets, inputs)]
+    share = matched_share(frames.duration(kernels), found.instance != NULL, found.outside)
+    believed = share is None or share >= LEAST_MATCHED
+    if share is not None and not believed:
+        health.append(match_health(found, share))
+    return Joined(_table(kernels, found, believed), offsets, pa.concat_tables(health))
 
 
-def _table(kernels: pa.Table, found: Matches) -> pa.Table:
-    known = found.instance != NULL
+def _table(kernels: pa.Table, found: Matches, believed: bool) -> pa.Table:
+    """Unless the matches are `believed` as a whole, nothing is told of waiting."""
+    matched = found.instance != NULL
+    known = matched & believed
     wait = np.where(known, frames.duration(kernels) - found.transfer, 0)
     late = np.where(known, found.late, np.arange(len(wait)))
     arrived = frames.ints(kernels, "start_ns")[late]
@@ -64,13 +73,16 @@ def _table(kernels: pa.Table, found: Matches) -> pa.Table:
         MATCHES,
         {c: kernels[c] for c in ("rank", "device")}
         | {
-            c: frames.numbers(np.where(known, getattr(found, c), NULL))
-            for c in ("instance", "ranks", "transfer", "spread")
+            c: frames.numbers(np.where(told, getattr(found, c), NULL))
+            for told, columns in ((matched, ("instance", "ranks", "missing")), (known, ("transfer", "spread")))
+            for c in columns
         }
         | {f"late_{c}": kernels[c].take(pa.array(late, mask=~known)) for c in ("rank", "device")}
         | {
-            "certainty": frames.names(np.where(known, found.certain, 2), [LOW, MEDIUM, None]),
+            "certainty": frames.names(np.where(matched, found.certain, 2), [LOW, MEDIUM, None]),
+            "outside": pa.array(found.outside),
             "wait": pa.array(wait, mask=~known),
+            "call_wait": pa.array(call_waits(kernels, np.where(known, found.transfer, NULL), wait, late), mask=~known),
             "late_start_ns": pa.array(arrived - longest, mask=~known),
             "late_end_ns": pa.array(arrived, mask=~known),
             "imbalance": pa.array(imbalance, mask=~known),

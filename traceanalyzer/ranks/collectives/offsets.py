@@ -17,9 +17,9 @@ from traceanalyzer.ranks.collectives.clock_tables import CLOCK_OFFSETS
 from traceanalyzer.ranks.collectives.collective_names import SYNCHRONIZING
 from traceanalyzer.ranks.collectives.collectives import absolute_ends
 from traceanalyzer.ranks.collectives.instances import ENDS_NS, Matches
-from traceanalyzer.units import format_duration
+from traceanalyzer.units import format_duration, format_share
 from traceanalyzer.vocabulary.health import CLOCKS_DISAGREE
-from traceanalyzer.vocabulary.levels import LOW
+from traceanalyzer.vocabulary.levels import LOW, MEDIUM
 
 
 def clock_offsets(kernels: pa.Table, matches: Matches) -> pa.Table:
@@ -65,6 +65,24 @@ def clock_health(kernels: pa.Table, matches: Matches, offsets: pa.Table, inputs:
                 {"rank": row["rank"], "code": CLOCKS_DISAGREE, "severity": LOW, "message": message, "count": count}
             )
     return pa.Table.from_pylist(rows, schema=HEALTH.schema)
+
+
+def match_health(matches: Matches, share: float) -> pa.Table:
+    """A row of `health` (TRC005) of the whole job, of whose communication so little could be matched that nobody is told to wait."""
+    message = (
+        f"only {format_share(share)} of the communication time that all ranks recorded could be matched between them"
+        if share
+        else "none of the communication that several ranks recorded could be matched between them"
+    )
+    unmatched = int(((matches.instance == NULL) & ~matches.outside).sum())
+    row = {
+        "rank": None,
+        "code": CLOCKS_DISAGREE,
+        "severity": MEDIUM,
+        "message": f"{message}, so which rank waited for which is not told",
+        "count": unmatched,
+    }
+    return pa.Table.from_pylist([row], schema=HEALTH.schema)
 
 
 def _alone() -> str:

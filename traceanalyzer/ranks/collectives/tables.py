@@ -14,16 +14,37 @@ from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION
 MATCH = (
     Column("instance", pa.int64(), None, "number of the collective that this is one rank's part of; null unmatched"),
     count("ranks", "ranks whose parts of the collective were found; null unmatched"),
+    count(
+        "missing",
+        "ranks of the group of which nothing was recorded: with any, wait is a lower and transfer an upper bound; null unmatched",
+    ),
     Column("certainty", NAME, None, "medium: matched by size and by clocks; low: by clocks alone; null unmatched"),
-    ns("transfer", "shortest duration over the ranks: what the transfer itself takes; null unmatched"),
-    ns("wait", "the rest of the duration: waiting for the last rank to arrive; null unmatched"),
-    ns("exposed_wait", "part of the wait that no compute covers; null unmatched"),
+    ns(
+        "transfer",
+        "shortest duration over the ranks: what the transfer itself takes; null unmatched, and of a rank's first collective that "
+        "others recorded, to which a rank may only have begun to record late",
+    ),
+    ns("wait", "the rest of the duration: waiting for the last rank to arrive; null where transfer is"),
+    ns(
+        "call_wait",
+        "part of the wait in which the last rank's host was at the call for it, one of many in a step that take longer than what they "
+        "ask for; null where transfer is",
+    ),
+    ns("exposed_wait", "part of the wait that no compute covers; null where transfer is"),
+    ns("exposed_call_wait", "that of the part in which the last rank's host was at the call"),
     ns(
         "spread",
-        "between the first and the last rank's end after aligning the clocks; null unmatched, and for a send that was buffered",
+        "between the first and the last rank's end after aligning the clocks; null where transfer is, and for a send that was buffered",
     ),
-    Column("late_rank", pa.int32(), None, "rank that arrived last; null unmatched"),
+    Column("late_rank", pa.int32(), None, "rank that arrived last; null where transfer is"),
     Column("late_device", pa.int32(), None, "device of that rank"),
+)
+
+OUTSIDE = Column(
+    "outside",
+    pa.bool_(),
+    None,
+    "unmatched, because it lies outside the recording of another rank of its group, or that rank was not recorded at all",
 )
 
 _LATE_EXPOSED = ns(
@@ -60,7 +81,15 @@ LATE = (
 MATCHES = TableSpec(
     "matches",
     "one communication kernel, in the order of `communication`: what only its counterparts on all ranks tell of it",
-    (RANK, DEVICE, *(column for column in MATCH if column.name != "exposed_wait"), *LATE, _SKEW, _LATE_EXPOSED),
+    (
+        RANK,
+        DEVICE,
+        *(column for column in MATCH if not column.name.startswith("exposed_")),
+        *LATE,
+        _SKEW,
+        _LATE_EXPOSED,
+        OUTSIDE,
+    ),
 )
 
 LATE_WINDOWS = TableSpec(
@@ -99,6 +128,11 @@ COMMUNICATION = TableSpec(
         Column("in_bytes", pa.int64(), "bytes", "what this rank puts in; null when not told"),
         Column("out_bytes", pa.int64(), "bytes", "what this rank gets out; null when not told"),
         Column("step", pa.int64(), None, "index of the step that launched it; null outside steps"),
+        ns(
+            "call_start_ns",
+            "when the host began the call for it or, in a loop, ended the one before; null when not recorded",
+        ),
+        ns("call", "from there until that call returned"),
         Column(
             "parallelism",
             NAME,
@@ -130,6 +164,7 @@ COMMUNICATION = TableSpec(
         *LIKELY,
         _SKEW,
         _LATE_EXPOSED,
+        OUTSIDE,
         Column(
             "bus_bandwidth",
             pa.float64(),
@@ -166,7 +201,7 @@ DERIVED = (
     Derived(
         "matches",
         "traceanalyzer.ranks.collectives.matches:matches",
-        ("communication_kernels", "inputs"),
+        ("communication_kernels", "windows", "inputs"),
         MATCHES,
         empty_without="communication_kernels",
         small=True,

@@ -12,7 +12,8 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.mpi.tables import MPI_WAITS
-from traceanalyzer.ranks.waits.waits import late_rank_names, late_reasons, roots, rows_of
+from traceanalyzer.ranks.waits.reasons import late_reasons, rows_of
+from traceanalyzer.ranks.waits.waits import late_rank_names, roots
 
 
 def mpi_waits(
@@ -20,6 +21,7 @@ def mpi_waits(
     late_work: pa.Table,
     late_names: pa.Table,
     extra_work: pa.Table,
+    extra_ranges: pa.Table,
     excess: pa.Table,
     ledger: pa.Table,
     inputs: Sequence[Input],
@@ -39,6 +41,6 @@ def mpi_waits(
         | {f"late_{c}": values for c, values in late.items()}
         | {f"late_{c}": pc.coalesce(blamed[c], calls[f"late_{c}"]) for c in ("start_ns", "end_ns")}
         | {"late": late_rank_names(late, inputs), "late_line": blamed["line"]}
-        | late_reasons(gpu, blamed["line"], late_names, extra_work, excess, ledger.num_rows)
+        | late_reasons(gpu, blamed["line"], late_work, late_names, extra_work, extra_ranges, excess, ledger.num_rows)
         | {"job_window": np.full(len(start), sum(ledger["duration"].to_pylist()))},
     )

@@ -168,7 +168,10 @@ DERIVED = (
     Derived(
         "mpi_waits",
         "traceanalyzer.ranks.mpi.mpi_waits:mpi_waits",
-        ("mpi_call_waits", "mpi_late_work", "mpi_late_names", "extra_work", "excess", "ledger", "inputs"),
+        (
+            *("mpi_call_waits", "mpi_late_work", "mpi_late_names", "extra_work", "extra_ranges", "excess"),
+            *("ledger", "inputs"),
+        ),
         MPI_WAITS,
         Needs("mpi_call_waits", _NO_MPI, settings=("mpi",)),
         empty_without="mpi_call_waits",

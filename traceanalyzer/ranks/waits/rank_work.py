@@ -60,7 +60,7 @@ def extra_work(rank_work: pa.Table) -> pa.Table:
         return EXTRA_WORK.empty()
     name = frames.codes(rank_work, "name")[0]
     time, number = frames.ints(rank_work, "time"), rank_work["count"].to_numpy()
-    more_time, more = _beyond_median(name, lane, time, lanes), _beyond_median(name, lane, number, lanes)
+    more_time, more = beyond_median(name, lane, time, lanes), beyond_median(name, lane, number, lanes)
     order = np.lexsort((name, -more_time, lane))
     best = order[np.unique(lane[order], return_index=True)[1]]
     worth = JITTER * np.bincount(lane, time, lanes)[lane[best]]
@@ -115,7 +115,7 @@ def _low_median(values: Floats) -> Floats:
     return np.sort(values, axis=0)[(len(values) - 1) // 2] if len(values) else np.zeros(())
 
 
-def _beyond_median(name: Array, lane: Array, value: Array, lanes: int) -> Array:
+def beyond_median(name: Array, lane: Array, value: Array, lanes: int) -> Array:
     """Each row's value less the median over all lanes of its name, where a lane without a row has 0."""
     order = np.lexsort((value, name))
     first = np.flatnonzero(np.diff(name[order], prepend=-1))

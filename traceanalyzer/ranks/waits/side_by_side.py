@@ -109,7 +109,7 @@ def _place(name: str) -> tuple[tuple[int, ...], str]:
 
 def late_ranks(collective_waits: pa.Table) -> list[Row]:
     """The GPUs that came last to any collective for which others waited with nothing else to do, those that cost most first."""
-    waits = collective_waits.filter(collective_waits["instance"].is_valid())
+    waits = collective_waits.filter(collective_waits["late_start_ns"].is_valid())
     if not waits.num_rows:
         return []
     of = Groups(frames.ints(waits, "instance"))
@@ -148,11 +148,11 @@ def collective_stats(communication: pa.Table) -> tuple[list[Row], int, int]:
 
     Returns at most `MOST_COLLECTIVES`, how many more there are, and the exposed time of those.
     """
-    names = ("group_size", "bytes", "instance", "ranks", "transfer", "wait", "exposed")
-    group_size, size, instance, found, transfer, wait, exposed = (frames.ints(communication, c) for c in names)
+    names = ("group_size", "bytes", "ranks", "transfer", "wait", "exposed", "missing")
+    group_size, size, found, transfer, wait, exposed, missing = (frames.ints(communication, c) for c in names)
     (kind, kinds), (served, purposes) = (frames.codes(communication, c) for c in ("kind", "parallelism"))
-    known = instance != NULL
-    ranks = np.where(group_size != NULL, group_size, np.where(known, found, NULL))
+    known = wait != NULL
+    ranks = np.where(group_size != NULL, group_size, found)
     # A part counts for its share of a collective, of which as many are here as ranks of its group; a send or receive is one of its own.
     apart = np.array([name in (None, "unknown", *POINT_TO_POINT) for name in kinds], bool)[kind]
     here = Groups(frames.dense(ranks, frames.codes(communication, "group_ranks")[0]))
@@ -173,6 +173,7 @@ def collective_stats(communication: pa.Table) -> tuple[list[Row], int, int]:
         "median_ns": _medians(of, duration, np.ones(len(duration), bool)),
         "wait_ns": [total if any_ else None for total, any_ in zip(waits.tolist(), waited.tolist(), strict=True)],
         "median_transfer_ns": _medians(of, transfer, known),
+        "at_least": of.any(known & (missing > 0)).tolist(),
     }
     rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     order = np.argsort(of.first, kind="stable").tolist()

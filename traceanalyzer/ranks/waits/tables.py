@@ -53,6 +53,44 @@ EXTRA_WORK = TableSpec(
     ),
 )
 
+RANGE_TIMES = ("computing", "copying", "idle")
+"""Columns of `rank_ranges`: what the GPU does for a range, or that it has nothing to do meanwhile."""
+
+RANK_RANGES = TableSpec(
+    "rank_ranges",
+    "one named range or Python frame on the threads that launch on one GPU, per step; where no steps are known, in all",
+    (
+        RANK,
+        DEVICE,
+        Column("name", NAME, None, "name of the range or frame"),
+        Column("frame", pa.bool_(), None, "a Python frame"),
+        count("steps", "steps that were added up; 0 where none are known"),
+        count("seen", "steps in which it occurs"),
+        ns("step", "mean length of these steps on the host; null where none are known"),
+        ns("host", "how long the host is in it"),
+        ns("computing", "how long what was launched in it computes, others beside it or not"),
+        ns("copying", "how long copies and memsets run that were launched in it"),
+        ns("idle", "how long the GPU stands idle while the host is in it"),
+    ),
+)
+
+EXTRA_RANGES = TableSpec(
+    "extra_ranges",
+    "one GPU of a job, a kind of time, and the range that it spends most of it in beyond the median GPU",
+    (
+        RANK,
+        DEVICE,
+        Column("column", NAME, None, "kind of time, as a column of rank_ranges"),
+        Column("name", NAME, None, "name of the range, or a frame in words"),
+        Column("frame", pa.bool_(), None, "a Python frame"),
+        ns("time", "how much time it takes a step, host and GPU"),
+        ns("more", "how much of that kind there is more a step than on the median GPU"),
+        Column("only", pa.bool_(), None, "the median GPU has nothing of it"),
+        count("steps", "steps that were added up; 0 where none are known"),
+        count("seen", "steps in which it occurs"),
+    ),
+)
+
 LATE_WORK = TableSpec(
     "late_work",
     "one collective for which others waited, under the rank that came last; the span is the time in which they did, on its clock",
@@ -103,7 +141,23 @@ COLLECTIVE_WAITS = TableSpec(
         *LIKELY,
         *LATE_REASONS,
         *LATE,
-        ns("sooner", "part of its exposed wait that would be gone had the last rank come with the one before it"),
+        ns(
+            "sooner",
+            "part of the job's time that would be gone had the last rank come with the one before it or, of work that ranks share, had "
+            "all come at their mean",
+        ),
+        Column(
+            "load",
+            pa.float64(),
+            None,
+            "bytes that the all-to-all before gave the last rank over their mean; null where there is none or it is not told",
+        ),
+        Column(
+            "shared",
+            pa.bool_(),
+            None,
+            "ranks share what the last one computes more: it comes from an all-to-all, or is in as many operations, which take longer",
+        ),
         Column("parallelism", NAME, None, "what it serves, as in `communication`; null when that cannot be told"),
         Column(
             "bubble",
@@ -115,6 +169,12 @@ COLLECTIVE_WAITS = TableSpec(
         count("micro_batches", "micro-batches a step of that pipeline; null when not told"),
         Column("schedule", NAME, None, "both in words; null when not told"),
         ns("job_window", "windows of all GPUs that communicate, added up"),
+        Column(
+            "job_matched",
+            pa.float64(),
+            None,
+            "share of the communication time that all ranks recorded whose parts on them were found; null without any",
+        ),
         text(
             "pattern",
             "persistent: its last rank is late in step after step; rare: the step has far more waiting than others; jitter: now one "
@@ -148,6 +208,22 @@ DERIVED = (
     Derived("extra_work", "traceanalyzer.ranks.waits.rank_work:extra_work", ("rank_work",), EXTRA_WORK, internal=True),
     Derived("excess", "traceanalyzer.ranks.waits.rank_work:excess", ("step_ledger",), EXCESS, internal=True),
     Derived(
+        "rank_ranges",
+        "traceanalyzer.ranks.waits.rank_ranges:rank_ranges",
+        ("host_ranges", "launches", "ledger_ops", "ledger_intervals", "host_steps", "callers"),
+        RANK_RANGES,
+        empty_without="host_ranges",
+        small=True,
+        internal=True,
+    ),
+    Derived(
+        "extra_ranges",
+        "traceanalyzer.ranks.waits.rank_ranges:extra_ranges",
+        ("rank_ranges", "ledger"),
+        EXTRA_RANGES,
+        internal=True,
+    ),
+    Derived(
         "late_work",
         "traceanalyzer.ranks.waits.late:late_work",
         ("late_windows", "ledger_intervals", "communication"),
@@ -167,8 +243,8 @@ DERIVED = (
         "collective_waits",
         "traceanalyzer.ranks.waits.waits:collective_waits",
         (
-            *("communication", "matches", "late_work", "late_names", "extra_work", "excess", "ledger", "step_ledger"),
-            *("waited_intervals", "inputs"),
+            *("communication", "matches", "late_work", "late_names", "extra_work", "extra_ranges", "excess"),
+            *("ledger", "step_ledger", "waited_intervals", "inputs"),
         ),
         COLLECTIVE_WAITS,
         NO_COMMUNICATION,
@@ -184,6 +260,13 @@ DERIVED = (
         "own_intervals",
         "traceanalyzer.ranks.waits.waited:own_intervals",
         ("ledger_intervals", "communication", "mpi_call_waits"),
+        LEDGER_INTERVALS,
+        internal=True,
+    ),
+    Derived(
+        "stall_intervals",
+        "traceanalyzer.ranks.waits.waited:stall_intervals",
+        ("waited_intervals", "communication", "mpi_call_waits"),
         LEDGER_INTERVALS,
         internal=True,
     ),

@@ -1,4 +1,7 @@
-"""The ledger's tiles, parted into what a rank can change itself and what it only waits for, as far as that is told or likely."""
+"""The ledger's tiles, parted into what a rank can change itself and what it only waits for, as far as that is told or likely.
+
+What it waits for others because all of them ask for many small collectives, one after the other, it can change as well as they.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +21,30 @@ COMMUNICATION, IN_MPI = EXPOSED_COMMUNICATION.name, MPI.name
 
 def own_intervals(ledger_intervals: pa.Table, communication: pa.Table, mpi_call_waits: pa.Table) -> pa.Table:
     """The tiles without the time in which a GPU waits for another rank: what rules about one rank may claim."""
-    waits = _waits(communication, mpi_call_waits)
+    waits = _waits(communication, mpi_call_waits, calls=False)
     return _cut(ledger_intervals, waits, subtract) if waits else ledger_intervals
 
 
 def waited_intervals(ledger_intervals: pa.Table, communication: pa.Table, mpi_call_waits: pa.Table) -> pa.Table:
-    """The rest of the tiles: communication and calls of MPI that are waiting for another rank, for rules about the whole job."""
+    """The rest of the tiles: communication and calls of MPI that are waiting for another rank."""
     tiles = ledger_intervals.filter(pa.array(frames.equals(ledger_intervals, "line", COMMUNICATION, IN_MPI)))
     return _cut(tiles, _waits(communication, mpi_call_waits), intersect)
+
+
+def stall_intervals(waited_intervals: pa.Table, communication: pa.Table, mpi_call_waits: pa.Table) -> pa.Table:
+    """Those of `waited_intervals` that are not in `own_intervals`: what rules about the whole job may claim."""
+    return _cut(waited_intervals, _waits(communication, mpi_call_waits, calls=False), intersect)
 
 
 Waits = dict[tuple[str, frames.Key], Spans]
 """By ledger line and (rank, device)."""
 
 
-def _waits(communication: pa.Table, mpi_call_waits: pa.Table) -> Waits:
+def _waits(communication: pa.Table, mpi_call_waits: pa.Table, calls: bool = True) -> Waits:
+    """With the waiting for `calls` for many small collectives, which is the last of a wait, or without."""
     likely = np.maximum(*(frames.ints(communication, c) for c in ("wait", "likely_wait")))
+    if not calls:
+        likely = likely - np.maximum(frames.ints(communication, "call_wait"), 0)
     found: Waits = {}
     for line, table, wait in (
         (COMMUNICATION, communication, likely),

@@ -12,20 +12,16 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input, file_names, rank_names
-from traceanalyzer.names import readable_name
+from traceanalyzer.ranks.collectives.recorded import shares
 from traceanalyzer.ranks.shape.lateness import PATTERNS
 from traceanalyzer.ranks.shape.stages import stages_of, uneven_words
 from traceanalyzer.ranks.waits.late_patterns import late_patterns
+from traceanalyzer.ranks.waits.loads import ALL_TO_ALL, UNEVEN, even_waits, loads
 from traceanalyzer.ranks.waits.pipelines import bubbles, pipeline
+from traceanalyzer.ranks.waits.reasons import MUCH_LONGER, gpus_of, late_reasons, rows_of
 from traceanalyzer.ranks.waits.tables import COLLECTIVE_WAITS
-from traceanalyzer.units import format_count, format_duration
-from traceanalyzer.vocabulary.lines import COMPUTE, LINES
+from traceanalyzer.vocabulary.lines import COMPUTE
 
-LONGEST_NAME = 60
-MUCH_LONGER = 1.2
-"""The same operations take a little longer on one GPU than on another; a fifth longer is larger data, or a slower GPU."""
-MOST_OF_IT = 0.5
-"""One operation that takes this share of the extra time stands for it."""
 DOUBLINGS = 10
 """Blame is followed from a rank that waited itself to the one it waited for, over a thousand ranks if need be."""
 
@@ -36,6 +32,7 @@ def collective_waits(
     late_work: pa.Table,
     late_names: pa.Table,
     extra_work: pa.Table,
+    extra_ranges: pa.Table,
     excess: pa.Table,
     ledger: pa.Table,
     step_ledger: pa.Table,
@@ -55,7 +52,9 @@ def collective_waits(
     blamed = late_work.take(rows_of(keys, [np.where(bubble, instance, roots(instance, late_work))]))
     late = {c: pc.coalesce(blamed[c], communication[f"late_{c}"]) for c in ("rank", "device")}
     gpu = [frames.ints(pa.table(late), c) for c in late]
-    reasons = late_reasons(gpu, blamed["line"], late_names, extra_work, excess, ledger.num_rows)
+    reasons = late_reasons(
+        gpu, blamed["line"], late_work, late_names, extra_work, extra_ranges, excess, ledger.num_rows
+    )
     told = late_patterns(communication, gpu, bubble).found
     shape = stages_of(stages.ranks, step_ledger, waited_intervals) if len(stages.ranks) else None
     uneven = uneven_words(shape, _gpu_names(shape.gpus, inputs)) if shape is not None and shape.uneven else None
@@ -66,9 +65,12 @@ def collective_waits(
         "parallelism",
         "instance",
         "ranks",
+        "missing",
         "certainty",
         "wait",
         "exposed_wait",
+        "call_wait",
+        "exposed_call_wait",
         "likely_wait",
         "exposed_likely_wait",
         "transfer",
@@ -79,12 +81,14 @@ def collective_waits(
         | {f"late_{c}": values for c, values in late.items()}
         | {f"late_{c}": pc.coalesce(blamed[c], matches[f"late_{c}"]) for c in ("start_ns", "end_ns")}
         | {c: matches[c] for c in ("imbalance", "score")}
-        | {"end_ns": start + wait, "late": late_rank_names(late, inputs), "sooner": _sooner(communication)}
+        | {"end_ns": start + wait, "late": late_rank_names(late, inputs)}
         | {"late_line": blamed["line"], **reasons}
+        | _sooner(communication, extra_work, gpu, reasons["late_cause"])
         | {"bubble": pa.array(bubble)}
         | {c: frames.numbers(np.full(len(start), getattr(stages, c))) for c in ("stages", "micro_batches")}
         | {"schedule": pa.array([stages.schedule] * len(start), pa.string())}
         | {"job_window": np.full(len(start), _windows(ledger, communication))}
+        | {"job_matched": pa.array([shares(communication)[0]] * len(start), pa.float64())}
         | {
             "pattern": frames.names(told.pattern, PATTERNS),
             "uneven_stages": pa.array([uneven] * len(start), pa.string()),
@@ -96,20 +100,6 @@ def collective_waits(
 def _gpu_names(gpus: Sequence[frames.Key], inputs: Sequence[Input]) -> list[str]:
     late = {c: pa.chunked_array([[gpu[at] for gpu in gpus]], pa.int32()) for at, c in enumerate(("rank", "device"))}
     return [name or "" for name in late_rank_names(late, inputs).to_pylist()]
-
-
-def late_reasons(
-    gpu: list[Array], line: pa.Array, late_names: pa.Table, extra_work: pa.Table, excess: pa.Table, gpus: int
-) -> dict[str, pa.Array]:
-    """Why each of these GPUs, (rank, device), was late: the columns `late_cause`, `late_doing` and `late_why`.
-
-    `line` is what they spent most of the time on in which others waited; `gpus` counts those of the job.
-    """
-    more = excess.take(rows_of(gpus_of(excess), gpu))
-    cause = pc.coalesce(*(column.cast(pa.string()) for column in (more["line"], line)))
-    doing = late_names["name"].take(rows_of(*_by_line(late_names, gpu, cause)))
-    extra = extra_work.take(rows_of(gpus_of(extra_work), gpu))
-    return {"late_cause": cause, "late_doing": doing, "late_why": _why(cause, more, extra, doing, gpus)}
 
 
 def roots(instance: Array, late_work: pa.Table) -> Array:
@@ -125,18 +115,6 @@ def roots(instance: Array, late_work: pa.Table) -> Array:
     return root[np.where(instance == NULL, len(before) - 1, instance)]
 
 
-def gpus_of(table: pa.Table) -> list[Array]:
-    """The columns (rank, device)."""
-    return [frames.ints(table, c) for c in ("rank", "device")]
-
-
-def _by_line(names: pa.Table, gpu: list[Array], line: pa.Array) -> tuple[list[Array], list[Array]]:
-    """Keys of `late_names`, and those that are wanted: a GPU and a line."""
-    both = pa.chunked_array([*names["line"].cast(pa.string()).chunks, *line.chunks], pa.string()).combine_chunks()
-    code = both.dictionary_encode().indices.fill_null(-1).cast(pa.int64()).to_numpy()
-    return [*gpus_of(names), code[: names.num_rows]], [*gpu, code[names.num_rows :]]
-
-
 def late_rank_names(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -> pa.Array:
     """The name of each late rank or, where the trace does not say ranks, of its GPU."""
     names = rank_names(inputs)
@@ -149,48 +127,22 @@ def late_rank_names(late: dict[str, pa.ChunkedArray], inputs: Sequence[Input]) -
     return pa.array([called[pair] for pair in pairs], pa.string())
 
 
-def _why(cause: pa.Array, more: pa.Table, extra: pa.Table, doing: pa.Array, gpus: int) -> pa.Array:
-    """Why each late rank is late, in words; each distinct case is worded once."""
-    columns = [cause, more["time"], extra["name"], extra["count"], extra["time"], extra["longer"], doing]
-    cases = list(zip(*(column.to_pylist() for column in columns), strict=True))
-    than = "the other rank" if gpus == 2 else "the median rank"
-    worded = {case: _reason(than, *case) for case in set(cases)}
-    return pa.array([worded[case] for case in cases], pa.string())
+def _sooner(communication: pa.Table, extra_work: pa.Table, late: list[Array], cause: pa.Array) -> dict[str, pa.Array]:
+    """The columns `sooner`, `load` and `shared`."""
+    load = loads(communication)
+    longer = extra_work["longer"].take(rows_of(gpus_of(extra_work), late)).to_numpy()
+    computes = pc.equal(cause, COMPUTE.name).fill_null(False).to_numpy(zero_copy_only=False)
+    exchanged = frames.equals(communication, "kind", ALL_TO_ALL)
+    shared = computes & ((load >= UNEVEN) | (longer >= MUCH_LONGER) | exchanged)
+    sooner = np.where(shared, even_waits(communication), _without_the_last(communication))
+    return {"sooner": pa.array(sooner), "load": pa.array(load, from_pandas=True), "shared": pa.array(shared)}
 
 
-def _reason(
-    than: str,
-    line: str | None,
-    time: int | None,
-    name: str | None,
-    count: float | None,
-    extra: int | None,
-    longer: float | None,
-    doing: str | None,
-) -> str | None:
-    known = LINES.get(line or "")
-    if known is None or known.doing is None:
-        return None
-    more = "meanwhile" if time is None else f"{format_duration(time)} more a step than {than}"
-    said = known.doing.format(more=more)
-    if known is COMPUTE and time is not None and name is not None and extra is not None:
-        short = readable_name(name, LONGEST_NAME)
-        if extra < MOST_OF_IT * time and longer is not None and longer >= MUCH_LONGER:
-            return f"{said}: it runs as many operations, but they take {longer:.1f} times as long"
-        if extra < MOST_OF_IT * time:
-            return f"{said}, above all in {short} ({format_duration(extra)})"
-        many = f"{format_count(round(count or 0))} more of {short}" if round(count or 0) > 0 else f"a longer {short}"
-        return f"{said}: {many} ({format_duration(extra)})"
-    # What ran last before the others met is not what there is more of.
-    named = doing is not None and (known is not COMPUTE or time is None)
-    return f"{said}, above all in {readable_name(doing or '', LONGEST_NAME)}" if named else said
-
-
-def _sooner(communication: pa.Table) -> Array:
+def _without_the_last(communication: pa.Table) -> Array:
     """The part of each exposed wait that was for the last rank alone: the least wait of those that came before it."""
     instance, wait = frames.ints(communication, "instance"), frames.ints(communication, "exposed_wait")
     order = np.lexsort((wait, frames.ints(communication, "wait"), instance))
-    order = order[instance[order] != NULL]
+    order = order[wait[order] != NULL]
     sooner = np.zeros(len(instance), np.int64)
     if not len(order):
         return sooner
@@ -203,15 +155,6 @@ def _sooner(communication: pa.Table) -> Array:
     np.minimum.at(least, number[others], wait[order][others])
     sooner[order[others]] = least[number[others]]
     return sooner
-
-
-def rows_of(keys: Sequence[Array], wanted: Sequence[Array]) -> pa.Array:
-    """For each wanted combination its row among `keys`, which hold each once; null where they do not."""
-    code = frames.dense(*(np.concatenate(pair) for pair in zip(keys, wanted, strict=True)))
-    row = np.full(int(code.max(initial=0)) + 1, -1)
-    row[code[: len(keys[0])]] = np.arange(len(keys[0]))
-    found = row[code[len(keys[0]) :]]
-    return pa.array(found, mask=found < 0)
 
 
 def _windows(ledger: pa.Table, communication: pa.Table) -> int:

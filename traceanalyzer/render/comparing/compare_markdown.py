@@ -52,12 +52,13 @@ def render_comparison_markdown(comparison: Comparison, title: str | None = None)
     blocks += _findings(comparison.problems)
     if comparison.step is not None:
         for name, changes in (
+            ("Critical path", comparison.path),
             ("Kernels", comparison.kernels),
             ("Kinds of kernels", comparison.families),
             ("Operators", comparison.operators),
             ("Collectives", comparison.collectives),
         ):
-            blocks += _section(name, movers(changes, MOST), is_code=name != "Kinds of kernels")
+            blocks += _section(name, movers(changes, MOST), is_code=name not in ("Kinds of kernels", "Critical path"))
     blocks += _unchanged(comparison.problems)
     blocks.append(f"<sub>{md.text(_made_by(comparison))}</sub>")
     return md.clip_blocks(blocks, rest="more sections are in the comparison as text, JSON and HTML")

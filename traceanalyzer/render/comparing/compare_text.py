@@ -43,6 +43,7 @@ def render_comparison(comparison: Comparison) -> str:
     lines += ["", *_sides(comparison), *_notes(comparison)]
     if comparison.step is not None:
         lines += _ledger(comparison, comparison.step)
+        lines += _table("CRITICAL PATH", movers(comparison.path, MOST))
         lines += _table("KINDS OF KERNELS", movers(comparison.families, MOST))
         lines += _table("KERNELS", movers(comparison.kernels, MOST))
         lines += _table("OPERATORS", movers(comparison.operators, MOST))

@@ -65,7 +65,7 @@ def collectives_chart(tables: Tables) -> Chart | None:
     if points is None:
         return None
     caption = f"{_extremes(points, 'collectives', left)} Bus bandwidth is what the busiest link carries"
-    unmatched = int((~table["instance"].is_valid().to_numpy(zero_copy_only=False)).sum())
+    unmatched = int((~table["transfer"].is_valid().to_numpy(zero_copy_only=False)).sum())
     if unmatched == table.num_rows:
         caption += "; how long ranks waited for late ones is not known and is not taken out, so it is a lower bound"
     else:

@@ -1,4 +1,4 @@
-"""Tables of what changed between two traces: kinds of kernels, kernels, operators, collectives."""
+"""Tables of what changed between two traces: kinds of kernels, kernels, operators, collectives, and links of the critical path."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ def change_tables(comparison: Comparison, most: int) -> list[DataTable]:
     of = f"Time on one GPU, {unit_words(comparison)}"
     families = [(FAMILIES.get(one.name, one.name), one) for one in comparison.families]
     found = [
+        _table(
+            "path",
+            "Critical path",
+            "Link",
+            "What sets the length of a step; what changes little is left out",
+            f"Time on the critical path, {unit_words(comparison)}",
+            _named(comparison.path),
+            most,
+        ),
         _table("families", "Kinds of kernels", "Kind", "What the kernels' names say they do", of, families, most),
         _table("kernels", "Kernels", "Kernel", "Name of the kernel", of, _named(comparison.kernels), most),
         _table("operators", "Operators", "Operator", "Name of the operator", of, _named(comparison.operators), most),

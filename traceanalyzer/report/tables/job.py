@@ -70,7 +70,7 @@ def collectives(result: Result, most: int) -> DataTable | None:
     every = sorted(job.collectives, key=lambda one: -one.exposed_ns)
     first, count = every[:most], len(every) + job.collectives_left
     rest_ns = sum(one.exposed_ns for one in every[most:]) + job.collectives_left_exposed_ns
-    unmatched = [one.wait_ns is None for one in first]
+    unmatched = [one.wait_ns is None or one.at_least for one in first]
 
     def rate(title: str, about: str, values: list[float | None]) -> Column:
         rounded = [None if value is None else round(value, 3) for value in values]
@@ -100,8 +100,10 @@ def collectives(result: Result, most: int) -> DataTable | None:
         Column(
             "waiting",
             "duration",
-            "Time spent waiting for the last rank, over all GPUs, hidden by computation or not",
+            "Time spent waiting for the last rank, over all GPUs, hidden by computation or not; a lower bound (≥) where ranks were not "
+            "recorded",
             [one.wait_ns for one in first],
+            at_least=[one.at_least for one in first],
         ),
         Column(
             "exposed",

@@ -37,6 +37,10 @@ class Places:
         self._edges = [_edges(group) for group in groups]
         self._spans = rank_spans(groups)
 
+    def put_below(self, count: int) -> None:
+        """There are so many more groups above these."""
+        self._before += count
+
     def find(self, evidence: Evidence) -> Place | None:
         """None when it has no time, when no lanes show that GPU, or when it cannot be told which of them do."""
         if not evidence.has_time:

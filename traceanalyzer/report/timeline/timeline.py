@@ -20,6 +20,7 @@ from traceanalyzer.report.timeline.lane_groups import lane_groups
 from traceanalyzer.report.timeline.lanes import Group, RankName, Source, Span, not_shown, rank_spans
 from traceanalyzer.report.timeline.name_index import Counts, count_names, index_names
 from traceanalyzer.report.timeline.name_table import Names
+from traceanalyzer.report.timeline.path_lane import path_on_top
 from traceanalyzer.report.timeline.places import Place, Places
 from traceanalyzer.result.clocks import origins
 from traceanalyzer.result.document import Evidence
@@ -155,6 +156,9 @@ def draft_timeline(
         notes.append("The ranks' clocks do not overlap: each rank is shown from its own first event.")
     places = Places(groups, zeros, claims or {})
     move(groups, zeros)
+    above = path_on_top(groups) if shared else []
+    places.put_below(len(above))
+    groups = [*above, *groups]
     marked = [place for place in map(places.find, evidence) if place is not None]
     return Draft(
         groups=groups,

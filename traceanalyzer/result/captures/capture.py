@@ -126,6 +126,8 @@ class Capture:
     outcomes: dict[str, str]
     reasons: dict[str, str]
     settings: Settings | None = None
+    path: list[Work] = field(default_factory=list)
+    """The links of the critical path per step, by whose and what they are; their times add up to it."""
 
 
 @dataclass(frozen=True)

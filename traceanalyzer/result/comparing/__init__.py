@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.comparing.alike import notes_on, operators_known
-from traceanalyzer.result.comparing.changes import line_changes, unit_change, work_changes
+from traceanalyzer.result.comparing.changes import line_changes, path_changes, unit_change, work_changes
 from traceanalyzer.result.comparing.comparison import Change, Comparison, Noise, Side
 from traceanalyzer.result.comparing.figures import figure_changes, figures_headline
 from traceanalyzer.result.comparing.headline import headline
@@ -60,6 +60,7 @@ def compare(base: Sequence[Capture], new: Sequence[Capture], anyway: bool = Fals
         collectives=collectives,
         problems=problems,
         figures=figures,
+        path=path_changes(one, other) if step else [],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import sqrt
 
 from traceanalyzer.result.captures.capture import MOST_NAMES, Capture, Work
@@ -11,6 +12,8 @@ from traceanalyzer.result.comparing.noise import LEAST, NORMAL, difference_inter
 
 TRIFLE = 0.002
 """What changes a unit by less than this share of it matters to nobody."""
+LITTLE = 0.01
+"""And of the critical path what does by less than this one."""
 
 
 def unit_change(base: Sequence[Capture], new: Sequence[Capture], one: Capture, other: Capture) -> Change | None:
@@ -55,6 +58,16 @@ def work_changes(base: Sequence[Work], new: Sequence[Work], one: Capture, other:
         counts = [work.count if work else None for work in pair]
         found.append(_change(name, before, after, noise, unit, *counts))
     return sorted(found, key=lambda change: (-abs(change.change_ns), change.name))
+
+
+def path_changes(one: Capture, other: Capture) -> list[Change]:
+    """One a link of the critical path, the largest change first; without what changes too little to set the pace. Nothing unless both
+    sides know their path."""
+    if not one.path or not other.path:
+        return []
+    least = LITTLE * _unit_ns(one, other)
+    changes = work_changes(one.path, other.path, one, other)
+    return [replace(change, base_count=None, new_count=None) for change in changes if abs(change.change_ns) >= least]
 
 
 def _each(pair: list[Work | None]) -> list[tuple[int, tuple[Work | None, Work | None]]]:

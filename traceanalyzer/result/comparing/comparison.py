@@ -107,7 +107,8 @@ class FigureChange:
 class Comparison(Written):
     """`outcome` is one of OUTCOMES, of which `figures` says that only evidence was given, which has no time to compare; `reason` says
     why nothing could be judged, else null. `step` is the change of a whole unit of work, null where it could not be compared. Of
-    `lines`, which add up to it, those that neither side has are left out. `figures` are what kinds of evidence measured."""
+    `lines`, which add up to it, those that neither side has are left out. `figures` are what kinds of evidence measured, `path`
+    what became of the links of the critical path; those that changed too little to set the pace are left out."""
 
     tool: dict[str, str]
     outcome: str
@@ -125,9 +126,10 @@ class Comparison(Written):
     collectives: list[Change]
     problems: list[ProblemChange]
     figures: list[FigureChange] = field(default_factory=list)
+    path: list[Change] = field(default_factory=list)
     schema_version: str = field(default=SCHEMA_VERSION)
 
     def to_dict(self) -> dict[str, Any]:
-        """As of every document; without evidence nothing is said of figures."""
-        body = super().to_dict()
-        return body if self.figures else {name: value for name, value in body.items() if name != "figures"}
+        """As of every document; without evidence nothing is said of figures, and nothing of a path that neither side has."""
+        silent = {name for name in ("figures", "path") if not getattr(self, name)}
+        return {name: value for name, value in super().to_dict().items() if name not in silent}

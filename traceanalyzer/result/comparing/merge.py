@@ -26,6 +26,7 @@ def merge_captures(captures: Sequence[Capture]) -> Capture:
         operators=_work([capture.operators for capture in timed]),
         collectives=_work([capture.collectives for capture in timed]),
         problems=_problems(captures),
+        path=_work([capture.path for capture in timed]),
     )
 
 

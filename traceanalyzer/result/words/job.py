@@ -21,10 +21,16 @@ from traceanalyzer.units import format_bytes, format_count, format_duration, for
 from traceanalyzer.vocabulary.lines import cause_of_line, cause_words, is_idle, line_words
 
 MOST_PARALLELISMS = 4
+LEAST_MATCHED = 0.5
+"""Below this share matched nobody is said to be late; as where that is decided."""
 HARDLY_WAITING = 0.01
 """Below this share of all GPUs' time nobody need be named: ranks always wait a little for one another."""
 WELL_MATCHED = 0.95
-"""Above this share of communication time matched, the rest is only what the captures' ends cut off."""
+"""Above this share matched of the communication time that all ranks recorded, the rest is not worth a word."""
+WORTH_SAYING, MOST_CHANGES = 0.03, 4
+"""What shortens a step by less than this share is not worth a word, and of the rest so many are said."""
+MUCH = 0.05
+"""From this share of all communication time on it is said that nothing can be told of it."""
 
 
 def summary(result: Result, job: Job) -> list[str]:
@@ -32,10 +38,7 @@ def summary(result: Result, job: Job) -> list[str]:
     clauses = [_size(job, len(_without_gpu_work(result, job))), *map(_parallelism, job.parallelism[:MOST_PARALLELISMS])]
     if len(result.inputs) > 1:
         clauses += _clocks(job.clocks)
-    if job.matched_share is not None and job.matched_share < WELL_MATCHED:
-        share = format_share(job.matched_share) if job.matched_share else "none"
-        clauses.append(f"{share} of the communication time could be matched between ranks")
-    return clauses
+    return clauses + _matching(job)
 
 
 @dataclass(frozen=True)
@@ -66,20 +69,49 @@ def waiting(result: Result, job: Job) -> str | None:
     if job.gpu_count < 2 or not windows or not job.matched_share:
         return None
     share = sum(late.waited_ns for late in job.late_ranks) / windows
-    if share < HARDLY_WAITING:
+    if job.matched_share < LEAST_MATCHED:
+        return "Which rank waits for which is not told: too little of their communication could be matched."
+    if share < HARDLY_WAITING and not job.at_least:
         return f"Ranks hardly wait for one another: {format_share(share)} of the GPUs' time."
-    sentence = f"Ranks wait for late ones {format_share(share)} of the GPUs' time"
-    if job.lateness and job.lateness.is_jitter:
-        return f"{sentence}; {jitter_words(job.lateness)}."
-    if late_ranks(result):
-        return f"{sentence}."
-    return f"{sentence}; none stands out: {len(job.late_ranks)} GPUs are late in turn."
+    if share < HARDLY_WAITING:
+        hardly = f"{format_share(share)} of the GPUs' time"
+        return f"The recorded ranks hardly wait for one another, {hardly}; for the others they may."
+    least = "at least " if job.at_least else ""
+    sentence = f"Ranks wait for late ones {least}{format_share(share)} of the GPUs' time"
+    if job.at_least:
+        sentence += " (waiting for ranks that were not recorded is not in it)"
+    in_turn = "" if late_ranks(result) else f"; none stands out: {len(job.late_ranks)} GPUs are late in turn"
+    return f"{sentence}{jitter_words(job.lateness) or in_turn}."
 
 
 def shape(result: Result, job: Job) -> list[str]:
     """Sentences on where time is lost and whether that is anyone's doing, as far as there is something to say."""
     late = persistence(result, job) if worth_naming(result) else []
     return [*late, *filter(None, (axes_sentence(job), pipeline_sentence(result, job), hosts_sentence(job)))]
+
+
+def replayed(result: Result, job: Job) -> str | None:
+    """One sentence on what a step of the job would take, played again; None where nothing would make it much shorter."""
+    played = job.replay
+    if played is None:
+        return None
+    name = gpu_namer(result.devices)
+    would = [(one.step_ns, f"had nobody waited for {name(one.rank, one.device)}") for one in played.without]
+    would += [
+        (step, words)
+        for step, words in (
+            (played.balanced_step_ns, "with equal work on all ranks"),
+            (played.overlapped_step_ns, "had no GPU waited for a transfer"),
+            (played.half_volume_step_ns, "with half the volume to transfer"),
+        )
+        if step is not None
+    ]
+    shorter = sorted((step, words) for step, words in would if step <= (1 - WORTH_SAYING) * played.step_ns)
+    if not shorter:
+        return None
+    what = "a step" if played.per_step else "what was recorded"
+    changes = [f"{format_duration(step)} {words}" for step, words in shorter[:MOST_CHANGES]]
+    return f"Played again as one timeline, {what} takes {format_duration(played.step_ns)}; it would take {', '.join(changes)}."
 
 
 def worth_naming(result: Result) -> list[LateRank]:
@@ -122,7 +154,23 @@ def bandwidth_words(one: CollectiveStats, value: float | None) -> str | None:
     """One of its bandwidths in GB/s, to three digits; where waiting could not be told from transfer it is a lower bound."""
     if value is None:
         return None
-    return ("≥ " if one.wait_ns is None else "") + (f"{value:,.0f}" if value >= 100 else f"{value:.3g}")
+    return ("≥ " if one.wait_ns is None or one.at_least else "") + (f"{value:,.0f}" if value >= 100 else f"{value:.3g}")
+
+
+def _matching(job: Job) -> list[str]:
+    """What was matched of what all ranks recorded, and of what more nothing can be told."""
+    said = []
+    if job.matched_share is None:
+        said += ["none of the communication time could be matched between ranks"] if job.collectives else []
+    elif job.matched_share < WELL_MATCHED:
+        share = format_share(job.matched_share) if job.matched_share else "none"
+        said.append(f"{share} of the communication time could be matched between ranks")
+    if job.matched_share is not None and job.outside_share >= MUCH:
+        said.append(f"{format_share(job.outside_share)} of it lies outside what all ranks of its groups recorded")
+    if job.matched_share and job.matched_share >= LEAST_MATCHED and job.untold_share >= MUCH:
+        share = format_share(job.untold_share)
+        said.append(f"{share} of it is the first that ranks did together, of which no waiting is told")
+    return said
 
 
 def _ranks(ranks: list[int]) -> str:

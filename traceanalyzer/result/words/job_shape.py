@@ -15,10 +15,12 @@ WORTH_A_SENTENCE, MOSTLY = 0.01, 0.5
 """Below this share of all GPUs' time nothing is said of a kind of parallelism; below this of all waiting, nothing of persistence."""
 
 
-def jitter_words(lateness: Lateness) -> str:
-    """A clause about waiting that is mostly jitter."""
-    said = "now one is late and now another, as chance has it: none of them is to blame"
-    if lateness.noise_ns is None or not lateness.waited_ns:
+def jitter_words(lateness: Lateness | None) -> str:
+    """What is to be added to a sentence about waiting that is mostly jitter; nothing about any other."""
+    if lateness is None or not lateness.is_jitter:
+        return ""
+    said = "; now one is late and now another, as chance has it: none of them is to blame"
+    if lateness.noise_ns is None:
         return said
     noise, waited = format_duration(lateness.noise_ns), format_duration(lateness.waited_ns)
     return f"{said}. The noise of their own step times makes about {noise} of waiting, and they wait {waited}"

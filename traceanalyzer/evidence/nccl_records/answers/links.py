@@ -110,10 +110,11 @@ def _at(reference: list[tuple[int, float]], size: int) -> float | None:
 def _of_traces(communication: pa.Table) -> Iterable[tuple[Key, float | None, str]]:
     if not communication.num_rows:
         return
-    columns = ("kind", "group_size", "bytes", "bus_bandwidth", "instance")
+    columns = ("kind", "group_size", "bytes", "bus_bandwidth", "transfer", "missing")
     for row in communication.select(columns).to_pylist():
-        # Of what is not matched, waiting is in it.
-        if row["kind"] and row["group_size"] and row["bytes"] and row["instance"] is not None:
+        # Where waiting is not told, or not for all ranks, it is in it.
+        alone = row["transfer"] is not None and not row["missing"]
+        if row["kind"] and row["group_size"] and row["bytes"] and alone:
             yield (row["kind"], row["group_size"], row["bytes"]), row["bus_bandwidth"], _TRACE
 
 

@@ -13,7 +13,7 @@ from traceanalyzer.result.document import Result
 from traceanalyzer.result.job import LateRank
 from traceanalyzer.result.job_shape import AxisTime, HostTime, StageTime
 from traceanalyzer.result.words.gpu_names import gpu_namer
-from traceanalyzer.result.words.job import Absence, absent, shape, summary, waiting, why_late
+from traceanalyzer.result.words.job import Absence, absent, replayed, shape, summary, waiting, why_late
 from traceanalyzer.vocabulary.levels import MEDIUM, Severity
 
 LATE_ROWS = STAGE_ROWS = 16
@@ -38,6 +38,7 @@ class JobView:
     clauses: list[str]
     absent: list[tuple[Absence, Severity]]
     waiting: str | None
+    replayed: str | None
     late: list[LateView]
     late_left: tuple[int, float] | None
     shape: list[str]
@@ -57,6 +58,7 @@ def job_view(result: Result) -> JobView | None:
         clauses=summary(result, job),
         absent=[(one, MEDIUM) for one in absent(result, job)],
         waiting=waiting(result, job),
+        replayed=replayed(result, job),
         late=[
             LateView(
                 namer(late.rank, late.device),

@@ -1,0 +1,181 @@
+"""What sets the length of each step on a GPU: the critical path from the end of a step back to the end of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
+from traceanalyzer.derive.host.host import Host
+from traceanalyzer.derive.ledger.busy import Busy
+from traceanalyzer.derive.replay.chains import Ends, Line, chains
+from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, path_parts
+from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
+from traceanalyzer.derive.replay.tables import CRITICAL_PATH, PATH_LINKS, PATH_STAYS
+from traceanalyzer.derive.replay.whatif import WhatIf, held, ran_in
+from traceanalyzer.intervals import Array, Spans, join, union
+from traceanalyzer.vocabulary.lines import BUSY_LINES, EXPOSED_MEMCPY, UNATTRIBUTED
+
+WHERE = ("gpu", "host", "launch")
+MOST_LINKS = 100
+"""So many kinds and names of a GPU are told, those with most time; all others of a kind together have no name."""
+MOST_SHORTENED = 8
+"""Of so many links it is told what shortening them gives."""
+WORTH_SHORTENING = 0.02
+"""A link with less than this share of the steps is not worth it."""
+
+
+def path_stays(step_stats: pa.Table, windows: pa.Table, communication: pa.Table) -> pa.Table:
+    """Where the critical path of each GPU lies that waits for no other: from the end of each step to that of the next, on itself.
+
+    Without two steps it is the window. GPUs with parts of matched collectives have none of their own.
+    """
+    matched = communication.filter(communication["instance"].is_valid())
+    joined = {(rank, device) for (rank, device), _ in frames.groups(matched)}
+    steps = frames.by_device(step_stats)
+    found = []
+    for row in windows.to_pylist():
+        key = row["rank"], row["device"]
+        if key in joined:
+            continue
+        done, step = frames.ints(steps[key], "done_ns"), frames.ints(steps[key], "index")
+        if not len(done) or done[-1] == done[0]:
+            done, step = np.array([row["start_ns"], row["end_ns"]]), np.array([NULL, NULL])
+        some = np.diff(done) > 0
+        found.append(
+            frames.build(
+                PATH_STAYS,
+                {
+                    "rank": np.full(int(some.sum()), key[0]),
+                    "device": np.full(int(some.sum()), key[1]),
+                    "step": frames.numbers(step[1:][some]),
+                    "start_ns": done[:-1][some],
+                    "end_ns": done[1:][some],
+                },
+            )
+        )
+    return frames.stack(PATH_STAYS, found)
+
+
+def critical_path(
+    path_stays: pa.Table,
+    timelines: Mapping[frames.Key, Timeline],
+    ledger_ops: pa.Table,
+    busy: Mapping[frames.Key, Busy],
+    gaps: pa.Table,
+    launches: pa.Table,
+    host: Host,
+) -> pa.Table:
+    """The stretches of the critical path, sorted by (rank, device, start); those of one stay tile it."""
+    ops, idle, calls = (frames.by_device(table) for table in (ledger_ops, gaps, launches))
+    found = []
+    for key, stays in frames.split(path_stays):
+        if key not in timelines:
+            continue
+        names = NameList()
+        gpu = GpuTimes(ops[key], busy[key], idle[key], names, UNATTRIBUTED.cause)
+        start, end, step = (frames.ints(stays, column) for column in ("start_ns", "end_ns", "step"))
+        line = Line.of(timelines[key])
+        pieces, _, _ = chains(line, Ends.at(line, start, end))
+        parts = path_parts(pieces, gpu, calls[key], host, names)
+        found.append(
+            frames.build(
+                CRITICAL_PATH,
+                {
+                    "rank": np.full(len(parts.stay), key[0]),
+                    "device": np.full(len(parts.stay), key[1]),
+                    "step": frames.numbers(step[parts.stay]),
+                    "start_ns": parts.start,
+                    "end_ns": parts.end,
+                    "where": frames.names(parts.where, WHERE),
+                    "kind": frames.names(parts.kind, KINDS),
+                    "name": frames.names(np.where(parts.name < 0, NULL, parts.name), names.texts),
+                },
+            )
+        )
+    return frames.stack(CRITICAL_PATH, found)
+
+
+def path_links(
+    critical_path: pa.Table, path_stays: pa.Table, timelines: Mapping[frames.Key, Timeline], what_if: WhatIf
+) -> pa.Table:
+    """The links of the path of each GPU by kind and name, those with most time first, and what shortening the largest ones gives."""
+    stays, found = frames.by_device(path_stays), []
+    for key, path in frames.split(critical_path):
+        timeline = timelines[key] if what_if.believes(key) else None
+        found.append(_links(key, path, stays[key], timeline))
+    return frames.stack(PATH_LINKS, found)
+
+
+def _links(key: frames.Key, path: pa.Table, stays: pa.Table, timeline: Timeline | None) -> pa.Table:
+    kind, kinds = frames.codes(path, "kind")
+    name, names = frames.codes(path, "name")
+    length = frames.duration(path)
+    # Of what is too small to be told by name only the kind is.
+    sums = sorted(((int(length[at].sum()), *one) for one, at in frames.together(kind, name)), reverse=True)
+    kept = {one for _, *pair in sums[:MOST_LINKS] for one in [tuple(pair)]}
+    told = np.array([pair in kept for pair in zip(kind.tolist(), name.tolist(), strict=True)], bool)
+    name = np.where(told, name, len(names) - 1)
+    links = [(int(length[at].sum()), one, at) for one, at in frames.together(kind, name)]
+    links.sort(key=lambda link: (-link[0], kinds[link[1][0]] or "", names[link[1][1]] or ""))
+    least = WORTH_SHORTENING * int(length.sum())
+    ends = np.unique(np.concatenate((frames.ints(stays, "start_ns")[:1], frames.ints(stays, "end_ns"))))
+    gains: list[int | None] = [None] * len(links)
+    if timeline is not None:
+        marks = np.searchsorted(timeline.reach, ends[[0, -1]], side="right") - 1
+        now = _time(timeline, NOTHING, marks)
+        for at, (ns, _, rows) in enumerate(links[:MOST_SHORTENED]):
+            if ns >= least:
+                gains[at] = int(
+                    np.clip(now - _time(timeline, without_link(path.take(pa.array(rows)), timeline), marks), 0, ns)
+                )
+    return frames.build(
+        PATH_LINKS,
+        {
+            "rank": np.full(len(links), key[0]),
+            "device": np.full(len(links), key[1]),
+            "kind": frames.names(np.array([one[0] for _, one, _ in links]), kinds),
+            "name": frames.names(np.array([one[1] for _, one, _ in links]), names),
+            "duration": np.array([ns for ns, _, _ in links]),
+            "gain": pa.array(gains, pa.int64()),
+            "deviation": _deviations(path, stays, [rows for _, _, rows in links]),
+            "steps": frames.numbers(np.full(len(links), _step_count(stays))),
+        },
+    )
+
+
+def _deviations(path: pa.Table, stays: pa.Table, links: Sequence[Array]) -> pa.Array:
+    """How much each link differs from step to step, in ns."""
+    ends, count = frames.ints(stays, "end_ns"), stays.num_rows
+    if count < 2:
+        return pa.nulls(len(links), pa.int64())
+    step, length = np.searchsorted(ends, frames.ints(path, "end_ns")), frames.duration(path)
+    sums = (np.bincount(step[rows], length[rows], count) for rows in links)
+    return pa.array([round(float(one.std(ddof=1))) for one in sums], pa.int64())
+
+
+def _step_count(stays: pa.Table) -> int:
+    return stays.num_rows - stays["step"].null_count or NULL
+
+
+def without_link(path: pa.Table, timeline: Timeline) -> Change:
+    """A link taken out wherever it lies on the path; copies with the time for which they held up the calls that started them."""
+    spans = frames.ints(path, "start_ns"), frames.ints(path, "end_ns")
+    gpu, host, launch = (frames.equals(path, "where", where) for where in WHERE)
+    busy = frames.equals(path, "kind", *BUSY_LINES)
+
+    def of(rows: frames.Flags) -> Spans:
+        return union(spans[0][rows], spans[1][rows])
+
+    work = of(gpu & busy)
+    copies = ran_in(timeline, of(frames.equals(path, "kind", EXPOSED_MEMCPY.name)))
+    return Change(host=join(of(host | launch), held(timeline, copies)), work=work, pauses=of(gpu & ~busy | launch))
+
+
+def _time(timeline: Timeline, change: Change, marks: Array) -> int:
+    """From the first of two marks to the second; before the first operation is the window's start."""
+    done = timeline.replay(change, marks[marks >= 0])
+    return int(done[-1] - (done[0] if len(done) > 1 else 0))

@@ -1,0 +1,275 @@
+"""The chains of one GPU's line that the job's critical path can be made of.
+
+The path goes over to a line where that was last to issue its part of a collective, or ends a step there. From either it goes back along
+the line to the end of another collective's part, which something there waited for. Each line knows these of its own, in recorded times;
+all together tell which of them are on the path (`job_path`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
+from traceanalyzer.derive.host.host import Host
+from traceanalyzer.derive.ledger.busy import Busy
+from traceanalyzer.derive.replay import chains as runs
+from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, NONE, Ends, Pieces, chains
+from traceanalyzer.derive.replay.critical_path import MOST_SHORTENED, WHERE, WORTH_SHORTENING, without_link
+from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, PathParts, path_parts
+from traceanalyzer.derive.replay.replay import NOTHING, Timeline
+from traceanalyzer.intervals import Array
+from traceanalyzer.ranks.replay.lines import _Issues, _latest, _Line, _Parts, events_of
+from traceanalyzer.ranks.replay.tables import PATH_HOPS, PATH_PIECES, SHORTER_LINES
+from traceanalyzer.vocabulary.lines import DEPENDENCY
+
+MOST_PIECES = 4_000
+"""Of a line with more pieces those that lie close together are put together by kind and name."""
+MOST_EVENTS = 20_000
+"""So many events of a line without some link are told, of all of its links together."""
+QUANTA = 1_000
+"""So many stretches of the window within which that is done."""
+
+
+@dataclass(frozen=True)
+class LinePaths:
+    """`hops` as of `path_hops`, `pieces` as of `path_pieces`, `shorter` as of `shorter_lines`."""
+
+    hops: pa.Table
+    pieces: pa.Table
+    shorter: pa.Table
+
+
+def line_paths(
+    timelines: Mapping[frames.Key, Timeline],
+    ledger_ops: pa.Table,
+    communication: pa.Table,
+    step_stats: pa.Table,
+    gaps: pa.Table,
+    launches: pa.Table,
+    host: Host,
+) -> LinePaths:
+    """Of every GPU with parts of matched collectives."""
+    tables = (ledger_ops, communication, step_stats, gaps, launches)
+    ops, kernels, steps, idle, calls = (frames.by_device(table) for table in tables)
+    hops, pieces = [], []
+    shorter: list[pa.Table] = []
+    for key, timeline in timelines.items():
+        line = _Followed.of(timeline, ops[key], kernels[key], steps[key])
+        if line is None:
+            continue
+        names = NameList()
+        own = ops[key].filter(pa.array(line.own[: ops[key].num_rows]))
+        gpu = GpuTimes(own, Busy.of(own), idle[key], names, DEPENDENCY.cause)
+        parts = path_parts(line.pieces, gpu, calls[key], host, names)
+        hops.append(line.hops(key))
+        pieces.append(_table(key, _coarse(parts, timeline.length), names))
+        shorter += _shorter(key, timeline, _table(key, parts, names), ops[key], kernels[key], steps[key])
+    return LinePaths(
+        frames.stack(PATH_HOPS, hops), frames.stack(PATH_PIECES, pieces), frames.stack(SHORTER_LINES, shorter)
+    )
+
+
+def path_hops(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
+    """One row a chain; `communication` has rows."""
+    return line_paths.hops
+
+
+def path_pieces(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
+    """What the chains are made of; `communication` has rows."""
+    return line_paths.pieces
+
+
+def shorter_lines(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
+    """The lines without the largest links of their chains; `communication` has rows."""
+    return line_paths.shorter
+
+
+def _shorter(
+    key: frames.Key, timeline: Timeline, path: pa.Table, ops: pa.Table, kernels: pa.Table, steps: pa.Table
+) -> Iterator[pa.Table]:
+    """The events of a line without each of the links that have most time."""
+    done = frames.ints(steps, "done_ns")
+    least = WORTH_SHORTENING * (int(done[-1] - done[0]) if len(done) else timeline.length)
+    kind, name = (frames.codes(path, column)[0] for column in ("kind", "name"))
+    length = frames.duration(path)
+    links = [(int(length[rows].sum()), rows) for _, rows in frames.together(kind, name)]
+    links = sorted((link for link in links if link[0] >= least), key=lambda link: -link[0])[:MOST_SHORTENED]
+    told = 0
+    for number, (_, rows) in enumerate(links):
+        own = path.take(pa.array(rows))
+        events = events_of(key, timeline, ops, kernels, steps, without_link(own, timeline))
+        told += events.num_rows
+        if told > MOST_EVENTS:
+            return
+        columns = {c: events[c] for c in SHORTER_LINES.schema.names if c in events.schema.names}
+        of_link = {c: own[c].take(pa.array(np.zeros(events.num_rows, np.int64))) for c in ("kind", "name")}
+        yield frames.build(SHORTER_LINES, {**columns, **of_link, "link": np.full(events.num_rows, number)})
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """The chains of one line: first those that end with the issue of the parts `issued`, then those that end with the steps `step`, at
+    `done`. `came` is the part whose end they come from, `NONE` without one, and `since` when that was. `own` are the operations that
+    are no parts."""
+
+    parts: _Parts
+    own: frames.Flags
+    issued: Array
+    step: Array
+    done: Array
+    pieces: Pieces
+    came: Array
+    since: Array
+
+    @classmethod
+    def of(cls, timeline: Timeline, ops: pa.Table, kernels: pa.Table, steps: pa.Table) -> _Followed | None:
+        """None for a line without parts."""
+        parts = _Parts.of(ops, kernels) if kernels.num_rows else None
+        if parts is None or not len(parts):
+            return None
+        pace = timeline.pace(NOTHING)
+        ended = frames.ints(ops, "end_ns")
+        ended = np.append(ended, timeline.reach[len(ended) :])
+        own = np.ones(len(ended), bool)
+        own[parts.at] = False
+        line = _Line.of(timeline, pace, ended, own, parts)
+        issues = _Issues.of(line, parts, timeline, pace)
+        along = _along(timeline, line, ended, own, parts, pace.wait_op)
+        # The last to come waits for nobody, and who sends from a buffer for nobody either.
+        issued = np.flatnonzero((parts.end - parts.start <= parts.transfer) | parts.free)
+        done, step = frames.ints(steps, "done_ns"), frames.ints(steps, "index")
+        count = len(issued)
+        stay = np.arange(count + len(done))
+        origin = np.full(len(stay), timeline.origin)
+        came, since = np.full(len(stay), NONE), origin.copy()
+        reach = np.concatenate(([timeline.origin], line.reach))
+
+        # A part began after the one before on its stream, after what the GPU did before, or after its launch.
+        start, bound, place = parts.start[issued], issues.bound[issued], issues.place[issued]
+        call, gpu = timeline.call[parts.at[issued]], issues.gpu[issued]
+        before = np.where(bound == 1, np.append(parts.end, 0)[parts.previous[issued]], gpu)
+        before = np.where(bound == 2, call, before)
+        free = np.minimum(before, start)
+        first = Pieces(stay[:count], free, start, np.where(bound == 2, LAUNCH, GPU), call)
+        joins = np.flatnonzero(line.joins >= 0)
+        join_end = parts.end[line.joins[joins]]
+        joined = (bound == 0) & (gpu > reach[place])
+        source = np.append(line.joins[joins], NONE)[np.searchsorted(join_end, gpu, side="right") - 1]
+        source = np.where(bound == 1, parts.previous[issued], np.where(joined, source, NONE))
+        # A step ends with the GPU's work, or with a part.
+        latest = _latest(parts, done)
+        over = np.where(latest >= 0, np.append(parts.end, 0)[latest], NULL)
+        last = np.searchsorted(line.reach, done, side="right") - 1
+        waits = over > reach[last + 1]
+        tail = Pieces(
+            stay[count:], np.where(waits, over, done), done, np.full(len(done), GPU), np.full(len(done), NULL)
+        )
+
+        known = np.concatenate((source != NONE, waits))
+        came[known] = np.concatenate((source, latest))[known]
+        since[known] = np.concatenate((free, over))[known]
+        on = np.concatenate((np.where(bound == 2, HOST, GPU), np.full(len(done), GPU)))
+        at = np.concatenate((np.where(bound == 2, place, place - 1), last))
+        time = np.concatenate((free, done))
+        go = ~known & (time > timeline.origin) & ((at >= 0) | (on == HOST))
+        found, from_part, at_time = chains(along, Ends(stay[go], origin[go], time[go], at[go], on[go]))
+        rest = np.zeros(len(stay), bool)
+        rest[: len(from_part)] = go[: len(from_part)]
+        came[rest], since[rest] = from_part[rest[: len(from_part)]], at_time[rest[: len(from_part)]]
+        pieces = Pieces.joined([found, *(_some(one) for one in (first, tail))])
+        return cls(parts, own, issued, step, done, pieces, came, since)
+
+    def hops(self, key: frames.Key) -> pa.Table:
+        count, n = len(self.issued), len(self.came)
+        instance = np.concatenate((self.parts.instance[self.issued], np.full(len(self.step), NULL)))
+        step = np.concatenate((np.full(count, NULL), self.step))
+
+        def of_source(values: Array) -> pa.Array:
+            return frames.numbers(np.where(self.came == NONE, NULL, np.append(values, NULL)[self.came]))
+
+        return frames.build(
+            PATH_HOPS,
+            {
+                "rank": np.full(n, key[0]),
+                "device": np.full(n, key[1]),
+                "hop": np.arange(n),
+                "instance": frames.numbers(instance),
+                "free": np.append(self.parts.free[self.issued], np.zeros(len(self.step), bool)),
+                "step": frames.numbers(step),
+                "start_ns": self.since,
+                "end_ns": np.concatenate((self.parts.start[self.issued], self.done)),
+                "source": of_source(self.parts.instance),
+                "source_transfer": of_source(self.parts.transfer),
+                "source_free": pa.array(np.append(self.parts.free, False)[self.came]),
+            },
+        )
+
+
+def _some(pieces: Pieces) -> Pieces:
+    some = pieces.end > pieces.start
+    return Pieces(*(column[some] for column in (pieces.stay, pieces.start, pieces.end, pieces.where, pieces.call)))
+
+
+def _along(
+    timeline: Timeline, line: _Line, ended: Array, own: frames.Flags, parts: _Parts, wait_op: Array
+) -> runs.Line:
+    """The line as chains run along it: what comes from elsewhere are the ends of parts."""
+    before = np.concatenate(([timeline.origin], line.reach[:-1]))[: len(line.reach)]
+    joins = line.joins >= 0
+    # What ended each wait of the host: the operation that the GPU was last busy with.
+    newest = ended > np.concatenate(([timeline.origin], timeline.reach[:-1]))
+    last = np.maximum.accumulate(np.where(newest, np.arange(len(ended)), 0))[np.sort(wait_op)]
+    of_part = np.full(len(ended), NONE)
+    of_part[parts.at] = np.arange(len(parts))
+    return runs.Line(
+        line.reach - line.own,
+        np.where(joins, np.append(parts.end, 0)[line.joins], before),
+        line.reach,
+        line.call,
+        line.late,
+        np.where(joins & ~line.late, line.joins, NONE),
+        timeline.reach[np.sort(wait_op)],
+        np.where(of_part[last] == NONE, np.cumsum(own)[last] - 1, NONE),
+        of_part[last],
+    )
+
+
+def _coarse(parts: PathParts, window: int) -> PathParts:
+    """The parts, or of many those within a stretch of the window put together by kind and name, end to end: what is lost is their
+    order in that."""
+    if len(parts.stay) <= MOST_PIECES:
+        return parts
+    stretch = parts.start // max(window // QUANTA, 1)
+    new = np.append(True, (np.diff(parts.stay) != 0) | (np.diff(stretch) != 0))
+    group = np.cumsum(new) - 1
+    begin = parts.start[new]
+    key = frames.dense(group, parts.where, parts.kind, parts.name)
+    first = np.unique(key, return_index=True)[1]
+    length = np.zeros(len(first), np.int64)
+    np.add.at(length, key, parts.end - parts.start)
+    before = np.cumsum(length) - length
+    opens = np.flatnonzero(np.diff(group[first], prepend=-1))
+    start = begin[group[first]] + before - before[opens][np.cumsum(np.diff(group[first], prepend=-1) != 0) - 1]
+    return PathParts(parts.stay[first], start, start + length, parts.where[first], parts.kind[first], parts.name[first])
+
+
+def _table(key: frames.Key, parts: PathParts, names: NameList) -> pa.Table:
+    count = len(parts.stay)
+    return frames.build(
+        PATH_PIECES,
+        {
+            "rank": np.full(count, key[0]),
+            "device": np.full(count, key[1]),
+            "hop": parts.stay,
+            "start_ns": parts.start,
+            "end_ns": parts.end,
+            "where": frames.names(parts.where, WHERE),
+            "kind": frames.names(parts.kind, KINDS),
+            "name": frames.names(np.where(parts.name == NONE, NULL, parts.name), names.texts),
+        },
+    )

@@ -1,0 +1,319 @@
+"""A GPU's timeline cut at its collectives.
+
+A line is what the GPU computes and copies, and the host that feeds it; the collectives of the GPU are taken out of it, for how long
+they last is not its own doing. What is left of them on the line are events: an *issue* where the line hands its part over, a *join*
+where the GPU went on only when the part was done, a *return* where the host waited for it. Between two events lies the line's own
+work, a matrix of max-plus algebra (see `derive.replay`).
+
+What an operation waited for is told by what ended last before it: the host's launch, the operation before it, or a part that filled the
+pause. As it was, that one ended just so long before; the others have room, of which nothing is known but that they were over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pyarrow as pa
+
+from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL, Flags
+from traceanalyzer.derive.replay.replay import (
+    CUT,
+    FELT,
+    HANDOVER_NS,
+    LATENCY_NS,
+    MET,
+    NEVER,
+    NOTHING,
+    Change,
+    Pace,
+    Timeline,
+    stretches,
+)
+from traceanalyzer.intervals import Array, coverage
+from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
+from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, LINE_EVENTS, MARK, RETURN
+
+KINDS = (ISSUE, JOIN, RETURN, MARK)
+_ISSUE, _JOIN, _RETURN, _MARK, _MET, _FELT = range(6)
+_TURN = np.array([3, 2, 0, 4, 0, 1])
+"""Of what happens at once, what ends comes before what begins."""
+
+
+def line_events(
+    timelines: Mapping[frames.Key, Timeline], ledger_ops: pa.Table, communication: pa.Table, step_stats: pa.Table
+) -> pa.Table:
+    """The events of every GPU's line, which is in the order of `timelines`."""
+    ops, kernels, steps = (frames.by_device(table) for table in (ledger_ops, communication, step_stats))
+    tables = [
+        events_of(key, timeline, ops[key], kernels[key], steps.get(key))
+        for key, timeline in timelines.items()
+        if key in kernels
+    ]
+    return frames.stack(LINE_EVENTS, tables)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of matched collectives on one GPU, by start; `at` is their operation's place in the timeline, `previous` the part
+    before on the same stream, -1 without one."""
+
+    at: Array
+    start: Array
+    end: Array
+    instance: Array
+    transfer: Array
+    free: Flags
+    pair: Flags
+    previous: Array
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    @classmethod
+    def of(cls, ops: pa.Table, kernels: pa.Table) -> _Parts:
+        place = np.flatnonzero(frames.equals(ops, "class", "communication"))
+        instance, transfer = frames.ints(kernels, "instance"), frames.ints(kernels, "transfer")
+        matched = np.flatnonzero((instance != NULL) & (transfer != NULL) & (frames.duration(kernels) > 0))
+        start, end = (frames.ints(kernels, c)[matched] for c in ("start_ns", "end_ns"))
+        stream = frames.dense(*(frames.ints(kernels, c)[matched] for c in ("process", "stream")))
+        free = frames.ints(kernels, "spread")[matched] == NULL
+        free &= frames.equals(kernels, "kind", "send")[matched]
+        pair = frames.equals(kernels, "kind", *POINT_TO_POINT)[matched]
+        return cls(place[matched], start, end, instance[matched], transfer[matched], free, pair, _previous(stream))
+
+
+def _previous(stream: Array) -> Array:
+    """For each row the one before it with the same number, -1 without one."""
+    order = np.argsort(stream, kind="stable")
+    same = np.append(False, np.diff(stream[order]) == 0)[: len(order)]
+    before = np.full(len(order), -1, np.int64)
+    before[order] = np.where(same, np.roll(order, 1), -1)
+    return before
+
+
+def events_of(
+    key: frames.Key,
+    timeline: Timeline,
+    ops: pa.Table,
+    kernels: pa.Table,
+    steps: pa.Table | None,
+    change: Change = NOTHING,
+) -> pa.Table:
+    """The events of one line, with the `change` taken out of its host's time, its own work and its pauses."""
+    parts = _Parts.of(ops, kernels)
+    pace = timeline.pace(Change(host=change.host))
+    ended = frames.ints(ops, "end_ns")
+    ended = np.append(ended, timeline.reach[len(ended) :])
+    own = np.ones(len(ended), bool)
+    own[parts.at] = False
+    line = _Line.of(timeline, pace, ended, own, parts, change)
+    issues = _Issues.of(line, parts, timeline, pace, change)
+    index = frames.ints(steps, "index") if steps is not None else np.empty(0, np.int64)
+    done = frames.ints(steps, "done_ns") if steps is not None else index
+    done, index = np.append(done, timeline.reach[-1]), np.append(index, NULL)
+
+    # What ended each wait of the host: the operation that the GPU was last busy with.
+    newest = ended > np.concatenate(([timeline.origin], timeline.reach[:-1]))
+    last = np.maximum.accumulate(np.where(newest, np.arange(len(ended)), 0))[pace.wait_op]
+    before = np.cumsum(own)
+    of_part = np.full(len(ended), -1)
+    of_part[parts.at] = np.arange(len(parts))
+    met = of_part[last]
+    waits_end = timeline.reach[pace.wait_op]
+    returned = met >= 0
+    joined = np.flatnonzero(line.joins >= 0)
+
+    events = _Events.joined(
+        _Events.of(_ISSUE, np.arange(len(parts)), issues.place, parts.start),
+        _Events.of(_JOIN, line.joins[joined], joined, parts.end[line.joins[joined]]),
+        _Events.of(
+            _RETURN, met[returned], before[pace.wait_op[returned]], waits_end[returned], pace.wait_time[returned]
+        ),
+        _Events.of(_MARK, _latest(parts, done), np.searchsorted(line.reach, done, side="right"), done, index),
+        _Events.of(_MET, met[~returned], before[last[~returned]], waits_end[~returned], pace.wait_time[~returned]),
+        _felt(line, issues, parts, timeline, np.sort(waits_end)),
+    )
+    of_line = np.array([CUT, CUT, CUT, CUT, MET, FELT])[events.kind]
+    work = stretches(line.lead + line.own, line.arrival - line.lead, events.place, of_line, events.value)
+    events = events.take(np.flatnonzero(of_line == CUT))
+    return _table(key, timeline.origin, events, parts, issues, work)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The operations of a GPU that are no parts, by start.
+
+    Each is done at `reach`, adds `own` after a pause of `lead`, and its launch makes it arrive (`NEVER` without one). `call` is the
+    launch; `joins` is the part that filled the pause before it, -1 without one, and `late` that its launch ended that pause. `latency`:
+    from a launch to its operation, as usual.
+    """
+
+    reach: Array
+    call: Array
+    lead: Array
+    own: Array
+    arrival: Array
+    joins: Array
+    late: Flags
+    latency: int
+
+    @classmethod
+    def of(
+        cls, timeline: Timeline, pace: Pace, ended: Array, own: Flags, parts: _Parts, change: Change = NOTHING
+    ) -> _Line:
+        start, call, back, arrival, was = (
+            column[own] for column in (timeline.start, timeline.call, timeline.back, pace.arrival, timeline.latency)
+        )
+        blocked = timeline.blocked[own]
+        reach = np.maximum.accumulate(ended[own]) if own.any() else np.empty(0, np.int64)
+        before = np.concatenate(([timeline.origin], reach[:-1]))[: len(reach)]
+        begin = np.maximum(start, before)
+        joins = _latest(parts, start)
+        over = np.append(parts.end, NULL)[joins]
+        joins = np.where((begin > before) & (over > before), joins, -1)
+        again = np.append(False, call[1:] == call[:-1])[: len(call)]
+        launched = (begin > before) & (call != NULL) & (back > before) & ~blocked & ~again
+        latency = start - call
+        usual = int(np.median(latency[launched & (joins < 0)])) if (launched & (joins < 0)).any() else LATENCY_NS
+        late = launched & ((joins < 0) | (latency - usual < start - over))
+        waited = np.where(joins < 0, before, over)
+        pause = coverage(np.where(late, np.maximum(waited, call), waited), begin, change.pauses)
+        lead = np.where(late, np.minimum(begin - waited, HANDOVER_NS), begin - waited - pause)
+        needed = np.where(blocked, was, np.where(late, latency - pause, np.minimum(latency, usual)))
+        arrival = np.where(call == NULL, NEVER, arrival - was + needed)
+        added = reach - begin - coverage(begin, reach, change.work)
+        return cls(reach, call, lead, added, arrival, joins, late, usual)
+
+
+@dataclass(frozen=True)
+class _Issues:
+    """How each part began: after so many operations of the line (`place`), and after what; times in ns, `NEVER` where it cannot be.
+
+    `bound` is what it began after: 0 what the GPU did before, which was over at `gpu`, 1 the part before on its stream, 2 its launch.
+    """
+
+    place: Array
+    by_host: Array
+    after_gpu: Array
+    after_other: Array
+    bound: Array
+    gpu: Array
+
+    @classmethod
+    def of(cls, line: _Line, parts: _Parts, timeline: Timeline, pace: Pace, change: Change = NOTHING) -> _Issues:
+        call, arrival, was = (c[parts.at] for c in (timeline.call, pace.arrival, timeline.latency))
+        place = np.searchsorted(line.reach, parts.start, side="right")
+        # A part can only follow what was launched before it.
+        launched = np.searchsorted(np.maximum.accumulate(line.call), call, side="right")
+        place = np.maximum.accumulate(np.where(call == NULL, place, np.minimum(place, launched)))
+        gpu = np.concatenate(([timeline.origin], line.reach))[place]
+        join_place = np.flatnonzero(line.joins >= 0)
+        join_end = parts.end[line.joins[join_place]]
+        # Of joins at the same place only those that were over.
+        at = _last_before(join_place, join_end, place, parts.start)
+        gpu = np.maximum(gpu, np.append(join_end, NULL)[at])
+        other = np.append(parts.end, NULL)[parts.previous]
+        far = np.iinfo(np.int64).max
+        latency = np.minimum(parts.start - call, line.latency)
+        rooms = np.stack(
+            (
+                np.maximum(parts.start - gpu, 0),
+                np.where(parts.previous < 0, far, np.maximum(parts.start - other, 0)),
+                np.where(call == NULL, far, parts.start - call - latency),
+            )
+        )
+        bound = np.argmin(rooms, axis=0)
+        since = np.where(bound == 2, call, np.where(bound == 1, other, gpu))
+        pause = coverage(np.minimum(since, parts.start), parts.start, change.pauses)
+        latency = np.where(bound == 2, parts.start - call - pause, latency)
+        return cls(
+            place,
+            np.where(call == NULL, NEVER, arrival - was + latency),
+            np.where(bound == 0, rooms[0] - pause, 0),
+            np.where(bound == 1, rooms[1] - pause, 0),
+            bound,
+            gpu,
+        )
+
+
+def _last_before(place: Array, end: Array, wanted: Array, time: Array) -> Array:
+    """The last of (place, end), which ascend, that is not after each (wanted, time); -1 without one."""
+    count = np.searchsorted(place, wanted, side="right")
+    late = np.minimum(np.searchsorted(end, time, side="right"), count)
+    return late - 1
+
+
+@dataclass(frozen=True)
+class _Events:
+    """What happens on a line, each with its part (-1 without one), how many operations lie before it, when it happened, and of
+    waits the host's own time, of marks the index of the step."""
+
+    kind: Array
+    part: Array
+    place: Array
+    time: Array
+    value: Array
+
+    @classmethod
+    def of(cls, kind: int, part: Array, place: Array, time: Array, value: Array | None = None) -> _Events:
+        return cls(
+            np.full(len(part), kind), part, place, time, np.zeros(len(part), np.int64) if value is None else value
+        )
+
+    @classmethod
+    def joined(cls, *several: _Events) -> _Events:
+        """All of them by place and time."""
+        every = cls(*(np.concatenate([getattr(one, c.name) for one in several]) for c in fields(cls)))
+        return every.take(np.lexsort((_TURN[every.kind], every.time, every.place)))
+
+    def take(self, rows: Array) -> _Events:
+        return _Events(*(getattr(self, c.name)[rows] for c in fields(self)))
+
+
+def _latest(parts: _Parts, time: Array) -> Array:
+    """The part that ended last at each time or before it, -1 without one."""
+    order = np.argsort(parts.end, kind="stable")
+    at = np.searchsorted(parts.end[order], time, side="right") - 1
+    return np.append(order, -1)[at]
+
+
+def _felt(line: _Line, issues: _Issues, parts: _Parts, timeline: Timeline, over: Array) -> _Events:
+    """Where the host had been held up by one more wait."""
+    place = np.concatenate((np.arange(len(line.call)), issues.place))
+    call = np.concatenate((line.call, timeline.call[parts.at]))
+    # A part comes before the operation that follows it.
+    first = np.concatenate((np.ones(len(line.call), bool), np.zeros(len(parts), bool)))
+    order = np.lexsort((call, first, place))
+    count = np.maximum.accumulate(np.searchsorted(over, call[order], side="right"))
+    felt = order[np.diff(count, prepend=0) > 0]
+    return _Events.of(_FELT, np.full(len(felt), -1), place[felt], call[felt])
+
+
+def _table(key: frames.Key, origin: int, events: _Events, parts: _Parts, issues: _Issues, work: Array) -> pa.Table:
+    kind, part = events.kind, events.part
+    issue, mark = kind == _ISSUE, kind == _MARK
+
+    def of(values: Array, which: Flags) -> pa.Array:
+        found = np.append(values, NULL)[part]
+        return frames.numbers(np.where(which & (found != NEVER), found, NULL))
+
+    row = np.full(len(parts) + 1, NULL)
+    row[part[issue]] = np.flatnonzero(issue)
+    follows = np.where(mark, row[part], row[np.append(parts.previous, -1)[part]])
+    behind = np.where((issue | mark) & (follows != NULL), np.arange(len(kind)) - follows, NULL)
+    return frames.build(
+        LINE_EVENTS,
+        {"rank": np.full(len(kind), key[0]), "device": np.full(len(kind), key[1])}
+        | {"kind": frames.names(kind, KINDS), "instance": of(parts.instance, ~mark)}
+        | {"work": pa.FixedSizeListArray.from_arrays(pa.array(work.reshape(-1)), 9)}
+        | {"by_host": of(issues.by_host, issue), "after_gpu": of(issues.after_gpu, issue)}
+        | {"behind": frames.numbers(behind), "after_other": of(issues.after_other, issue)}
+        | {"met": of(parts.end - parts.transfer - origin, ~mark), "transfer": of(parts.transfer, ~mark)}
+        | {"free": pa.array(np.append(parts.free, False)[part]), "pair": pa.array(np.append(parts.pair, False)[part])}
+        | {"host_time": frames.numbers(np.where(kind == _RETURN, events.value, NULL))}
+        | {"step": frames.numbers(np.where(mark, events.value, NULL)), "time": events.time - origin}
+        | {"origin": np.full(len(kind), origin)},
+    )
