@@ -214,8 +214,12 @@ def with_evidence(
 
 
 def _judged(timed: Sequence[Split], job: Split) -> Verdict:
+    told = _of_the_job(job) or _sentence(_standing_out(timed, job) or job)
+    if job.calls and job.gpus * job.calls[0] >= WASTE_WORTH_A_SENTENCE * job.window:
+        # What changes most for all of them comes first.
+        told = f"{job.calls[1]}; {within(told)}"
     bound_by = BY_COMPUTE.name if job.compute >= COMPUTES else CAUSES[job.main_loss()[0]].bound_by
-    return Verdict(bound_by, f"{_of_the_job(job) or _sentence(_standing_out(timed, job) or job)}.")
+    return Verdict(bound_by, f"{told}.")
 
 
 def _without_start_up(split: Split) -> Split:
@@ -299,11 +303,8 @@ def _of_the_job(split: Split) -> str | None:
     """What all GPUs together say, where they lose most to waiting for one another."""
     name, ns = split.main_loss()
     waited, sentence = split.waited or (0, "")
-    called, said = split.calls or (0, "")
-    waited += called
-    if called >= SOME * waited:
-        # What changes most for all of them comes first.
-        sentence = f"{said}; {within(sentence)}" if sentence else said
+    if sentence and split.calls:
+        waited += split.calls[0]
     largest = CAUSES[name].bound in (BY_COMMUNICATION, BY_IMBALANCE, BY_MPI) and split.share(waited) >= WORTH_A_SENTENCE
     least = MOST * ns if split.explained > waited / MOST else SOME * ns
     idle = 0 if CAUSES[name].idle else split.main_loss(idle=True)[1]

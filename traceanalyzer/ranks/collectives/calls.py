@@ -14,8 +14,8 @@ from traceanalyzer.ranks.collectives.collectives import lanes
 
 CALLS = ("nccl", "c10d::", "record_param_comms", "torch/distributed/distributed_c10d.py")
 """How ranges begin that are calls for collectives."""
-SMALL_BYTES, MANY = 256 << 10, 50
-"""Collectives that take equally long whatever they carry, and how many of them a step are one a tensor: as in rule COM003."""
+MANY = 50
+"""So many collectives a step are one a tensor, or one a layer and direction: as in rule COM003."""
 
 
 def call_spans(calls: pa.Table, host_ranges: pa.Table, callers: Callers) -> tuple[Array, Array]:
@@ -45,14 +45,15 @@ def call_spans(calls: pa.Table, host_ranges: pa.Table, callers: Callers) -> tupl
     return spans[0], spans[1]
 
 
-def call_waits(kernels: pa.Table, wait: Array, late: Array) -> Array:
+def call_waits(kernels: pa.Table, transfer: Array, wait: Array, late: Array) -> Array:
     """The part of each kernel's `wait` in which the host of the rank that came last, with the kernel in row `late`, was at the call for
-    it: only of small collectives, of which that rank asks for many a step. 0 where that is not known."""
-    start, end = (frames.ints(kernels, f"call_{c}")[late] for c in ("start_ns", "end_ns"))
+    it: only of collectives whose `transfer` takes less than the call, of which that rank asks for many a step. 0 where not known."""
+    begun, call = frames.ints(kernels, "call_start_ns"), frames.ints(kernels, "call")
+    start, end = begun[late], (begun + np.maximum(call, 0))[late]
     arrived = frames.ints(kernels, "start_ns")[late]
     spent = np.minimum(end, arrived) - np.maximum(start, arrived - wait)
-    size, step = frames.ints(kernels, "bytes"), frames.ints(kernels, "step")
-    small = (size != NULL) & (size < SMALL_BYTES) & (step != NULL) & ~frames.equals(kernels, "kind", "barrier")
+    step = frames.ints(kernels, "step")
+    small = (transfer != NULL) & (transfer < call) & (step != NULL) & ~frames.equals(kernels, "kind", "barrier")
     of = Groups(lanes(kernels))
     many = small & (of.count(small) >= MANY * np.maximum(of.distinct(step, small), 1))[of.of]
     return np.where(many[late] & (start != NULL), np.clip(spent, 0, wait), 0)

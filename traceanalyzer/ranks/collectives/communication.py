@@ -165,7 +165,10 @@ def communication_kernels(
         | {c: kernels[c] for c in columns}
         | {c: pa.array(told.texts[c], from_pandas=True) for c in TEXTS}
         | {c: frames.numbers(told.numbers[c]) for c in NUMBERS}
-        | {"call_start_ns": frames.numbers(begun), "call_end_ns": frames.numbers(returned)}
+        | {
+            "call_start_ns": frames.numbers(begun),
+            "call": frames.numbers(np.where(begun == NULL, NULL, returned - begun)),
+        }
         | {"step": frames.numbers(step), "one_queue": one_queue(kernels, ledger_ops, launches, api_calls)}
         | _placed(ledger_ops, busy),
     )

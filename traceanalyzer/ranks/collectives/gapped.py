@@ -16,7 +16,6 @@ from traceanalyzer.ranks.collectives.alignment import (
     CLEAR,
     HOSTS_NS,
     KNOWN_NS,
-    MOST,
     MOST_APART_NS,
     REACH,
     TAIL,
@@ -29,6 +28,8 @@ MOST_SHIFTS = 16
 """Shifts that are tried, those that most ends speak for."""
 NOISES, LEAST_NS = 5.0, 5_000
 """How many times farther than typically ends that belong together may lie apart, and how far they may in any case, to tell shifts."""
+ENOUGH = 0.7
+"""The share of what both recorded at the same time that must have counterparts."""
 FEWEST = 3
 """So many pairs more must agree for a stretch to have a shift of its own; one or two may do so by chance."""
 PEAKS_NS, PEAK_SHARE, MOSTLY = (4_000, 20_000, 100_000), 0.7, 0.5
@@ -57,7 +58,7 @@ def gapped(reference: Series, part: Series, *, same_size: bool, shift: int | Non
 
     `shift`: of a fit of the whole, if any: the last of the part is the reference's last but so many. `noise`: how far ends that belong
     together typically lie apart, ns. None where the pairs are as many
-    as that one gives, or do not reach `MOST` of what both recorded at the same time.
+    as that one gives, or do not reach `ENOUGH` of what both recorded at the same time.
     """
     count, offset = len(part), len(reference) - len(part)
     whole = None if shift is None else offset - shift
@@ -77,15 +78,19 @@ def gapped(reference: Series, part: Series, *, same_size: bool, shift: int | Non
         return None
     found = _stretches(fits)
     own = np.arange(count)
-    # Now that each has its shift, what lies as far apart as it may belongs together too, unless another shift fits it better.
+    own = np.arange(count)
+    # Now that each has its shift, what lies as far apart as it may belongs together too, unless another shift fits it better: then that
+    # one is right where it is the only one, as beside a gap near the end.
     kept = fits[found, own]
     loosely = _fits(reference, part, tried, same_size, None)[found, own]
-    doubtful = ~kept & fits.any(axis=0)
-    at = _once(np.where(loosely & ~doubtful, own + tried[found], -1))
+    others = fits.sum(axis=0)
+    found = np.where(~kept & (others == 1), np.argmax(fits, axis=0), found)
+    doubtful = ~kept & (others > 0)
+    at = _once(np.where((loosely & ~doubtful) | (others == 1), own + tried[found], -1))
     low, high = max(int(reference.end[0]), int(part.end[0])), min(int(reference.end[-1]), int(part.end[-1]))
     both = min(int(((one.end >= low) & (one.end <= high)).sum()) for one in (reference, part))
     better = whole is None or int(kept.sum()) > before or doubtful.any()
-    if not better or (at >= 0).sum() < max(FEWEST, MOST * both):
+    if not better or (at >= 0).sum() < max(FEWEST, ENOUGH * both):
         return None
     return at
 
@@ -134,7 +139,7 @@ def _fits(reference: Series, part: Series, shifts: Array, same_size: bool, noise
     took = reference.duration[at]
     allowed = allowed_apart(np.minimum(took, part.duration), np.maximum(took, part.duration), np.ones_like(there))
     if noise is not None:
-        wait = WAIT_SHARE * np.abs(took - part.duration)
+        wait = WAIT_SHARE * np.maximum(took, part.duration)
         allowed = np.minimum(allowed, max(NOISES * noise, LEAST_NS) + wait)
     fits: Flags = there & (np.abs(part.end - reference.end[at]) <= allowed)
     for ours, theirs, must in (

@@ -82,7 +82,7 @@ def _table(kernels: pa.Table, found: Matches, believed: bool) -> pa.Table:
             "certainty": frames.names(np.where(matched, found.certain, 2), [LOW, MEDIUM, None]),
             "outside": pa.array(found.outside),
             "wait": pa.array(wait, mask=~known),
-            "call_wait": pa.array(call_waits(kernels, wait, late), mask=~known),
+            "call_wait": pa.array(call_waits(kernels, np.where(known, found.transfer, NULL), wait, late), mask=~known),
             "late_start_ns": pa.array(arrived - longest, mask=~known),
             "late_end_ns": pa.array(arrived, mask=~known),
             "imbalance": pa.array(imbalance, mask=~known),

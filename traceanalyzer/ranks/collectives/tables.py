@@ -27,8 +27,8 @@ MATCH = (
     ns("wait", "the rest of the duration: waiting for the last rank to arrive; null where transfer is"),
     ns(
         "call_wait",
-        "part of the wait in which the last rank's host was at the call for it, one of many small ones in a step; null where "
-        "transfer is",
+        "part of the wait in which the last rank's host was at the call for it, one of many in a step that take longer than what they "
+        "ask for; null where transfer is",
     ),
     ns("exposed_wait", "part of the wait that no compute covers; null where transfer is"),
     ns("exposed_call_wait", "that of the part in which the last rank's host was at the call"),
@@ -132,7 +132,7 @@ COMMUNICATION = TableSpec(
             "call_start_ns",
             "when the host began the call for it or, in a loop, ended the one before; null when not recorded",
         ),
-        ns("call_end_ns", "when that call returned"),
+        ns("call", "from there until that call returned"),
         Column(
             "parallelism",
             NAME,

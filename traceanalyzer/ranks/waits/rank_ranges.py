@@ -23,7 +23,7 @@ from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_MEMCPY, EXPOSED_MEMS
 MOST_RANGES = 64
 """Names kept of each rank, those with most time: what travels to the comparison must stay small."""
 NEARLY_ALL = 0.8
-"""Of ranges within each other that hold nearly all of what there is more of, one is named."""
+"""Of ranges within each other that hold nearly all of what there is more of, one is named; one that is nearly a whole step never."""
 TIME_OF = {COMPUTE.name: "computing", EXPOSED_MEMCPY.name: "copying", EXPOSED_MEMSET.name: "copying"} | dict.fromkeys(
     (line.name for line in IDLE.values()), "idle"
 )
@@ -156,9 +156,15 @@ def _of_gpu(
         RANK_RANGES,
         {"rank": np.full(len(best), key[0]), "device": np.full(len(best), key[1])}
         | {"name": frames.names(best, ranges.names), "frame": pa.array(is_frame[best])}
+        | {"step": frames.numbers(np.full(len(best), _mean_step(host_steps, rank) if steps else NULL))}
         | {"steps": np.full(len(best), steps), "seen": np.bincount(seen, minlength=count)[best]}
         | {column: of[best] // max(steps, 1) for column, of in times.items()},
     )
+
+
+def _mean_step(host_steps: pa.Table, rank: Array) -> int:
+    lengths = frames.duration(host_steps)[np.isin(frames.ints(host_steps, "rank"), rank)]
+    return int(lengths.mean()) if len(lengths) else NULL
 
 
 def _idle(tiles: pa.Table) -> Spans:
@@ -193,6 +199,7 @@ def extra_ranges(rank_ranges: pa.Table, ledger: pa.Table) -> pa.Table:
     lanes, (name, names) = ledger.num_rows, frames.codes(rank_ranges, "name")
     if lanes < 2 or not rank_ranges.num_rows:
         return EXTRA_RANGES.empty()
+    step = frames.ints(rank_ranges, "step")
     framed, host = frames.flags(rank_ranges, "frame"), frames.ints(rank_ranges, "host")
     rows = []
     for column in RANGE_TIMES:
@@ -200,9 +207,10 @@ def extra_ranges(rank_ranges: pa.Table, ledger: pa.Table) -> pa.Table:
         more = beyond_median(name, lane, time, lanes)
         length = np.maximum(time, host)
         absent = beyond_median(name, lane, length, lanes) == length
+        says = absent | (step == NULL) | (host < NEARLY_ALL * step)
         for _, own in frames.together(lane):
             for kind in (False, True):
-                some = own[(framed[own] == kind) & (more[own] > 0)]
+                some = own[(framed[own] == kind) & (more[own] > 0) & says[own]]
                 if not len(some):
                     continue
                 some = some[more[some] >= NEARLY_ALL * more[some].max()]

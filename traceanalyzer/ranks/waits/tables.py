@@ -66,6 +66,7 @@ RANK_RANGES = TableSpec(
         Column("frame", pa.bool_(), None, "a Python frame"),
         count("steps", "steps that were added up; 0 where none are known"),
         count("seen", "steps in which it occurs"),
+        ns("step", "mean length of these steps on the host; null where none are known"),
         ns("host", "how long the host is in it"),
         ns("computing", "how long what was launched in it computes, others beside it or not"),
         ns("copying", "how long copies and memsets run that were launched in it"),
