@@ -64,20 +64,23 @@ def _replay(tables: Catalog, ranks: Mapping[int, int | None]) -> JobReplay | Non
     from traceanalyzer.ranks.replay.what_if import most_waited_for
 
     job = tables.value("job_replay")
-    now = job.overlapped()
-    if now is None:
+    late = most_waited_for(tables.table("collective_waits"), MOST_WITHOUT if job.quick else 1)
+    changes = [job.hiding(), *((job.even(), job.smaller(0.5)) if job.quick else (None, None)), *map(job.lacking, late)]
+    found = iter(job.predict([one for one in changes if one is not None]))
+    hidden, even, half, *gone = (next(found) if one is not None else None for one in changes)
+    if hidden is None:
         return None
-    few = job.quick
-    late = most_waited_for(tables.table("collective_waits"), MOST_WITHOUT if few else 1)
-    without = [(gpu, found) for gpu in late if (found := job.without(gpu))]
-    balanced, half = (job.balanced(), job.at_volume(0.5)) if few else (None, None)
     return JobReplay(
-        step_ns=now.now,
-        per_step=now.per_step,
+        step_ns=hidden.now,
+        per_step=hidden.per_step,
         error=round(job.error or 0.0, 6),
-        without=[WithoutGpu(ranks.get(rank), device, found.then) for (rank, device), found in without],
-        balanced_step_ns=balanced.then if balanced else None,
-        overlapped_step_ns=now.then,
+        without=[
+            WithoutGpu(ranks.get(rank), device, one.then)
+            for (rank, device), one in zip(late, gone, strict=True)
+            if one is not None
+        ],
+        balanced_step_ns=even.then if even else None,
+        overlapped_step_ns=hidden.then,
         half_volume_step_ns=half.then if half else None,
     )
 
