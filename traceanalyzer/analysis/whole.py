@@ -104,6 +104,7 @@ def job_result(
         findings,
         [finding for finding in findings if finding.rule in {one.rule for one in job.findings}],
         first_sentences,
+        _apart(tables),
     )
     traits = frozenset(tables.table("program")["name"].to_pylist())
     recorded = frozenset(kind for one in inputs for kind in one.traced)
@@ -189,6 +190,16 @@ def _stacked(parts: Sequence[Examination], name: str) -> pa.Table:
     made = declared().get(name)
     spec = event_tables().get(name, PLACED) if made is None or made.spec is None else made.spec
     return spec.empty()
+
+
+def _apart(tables: Catalog) -> dict[frames.Key, int]:
+    communication = tables.table("communication")
+    if not communication.num_rows:
+        return {}
+    # Only jobs that communicate pay for what this imports.
+    from traceanalyzer.ranks.collectives.recorded import untold
+
+    return untold(communication)
 
 
 def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule], settings: Settings) -> list[RuleOutcome]:

@@ -12,8 +12,8 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input, file_names, rank_names
-from traceanalyzer.ranks.collectives.recorded import shares
-from traceanalyzer.ranks.shape.lateness import PATTERNS
+from traceanalyzer.ranks.collectives.recorded import shares, tells_nothing, untold
+from traceanalyzer.ranks.shape.lateness import PATTERNS, patterns
 from traceanalyzer.ranks.shape.stages import stages_of, uneven_words
 from traceanalyzer.ranks.waits.late_patterns import late_patterns
 from traceanalyzer.ranks.waits.loads import ALL_TO_ALL, UNEVEN, even_waits, loads
@@ -43,6 +43,7 @@ def collective_waits(
 
     Who was late because it waited itself for another one is not to blame: that one is, outside of pipelines, in which that is normal.
     """
+    communication = _without_outside(communication)
     start = frames.ints(communication, "start_ns")
     wait = np.maximum(*(np.maximum(frames.ints(communication, c), 0) for c in ("wait", "likely_wait")))
     instance, keys = frames.ints(communication, "instance"), [frames.ints(late_work, "instance")]
@@ -102,6 +103,18 @@ def _gpu_names(gpus: Sequence[frames.Key], inputs: Sequence[Input]) -> list[str]
     return [name or "" for name in late_rank_names(late, inputs).to_pylist()]
 
 
+def _without_outside(communication: pa.Table) -> pa.Table:
+    """Nothing is likely of a wait for a rank that did not record yet or any more, where ranks of the same job recorded together."""
+    if not untold(communication):
+        return communication
+    silent = tells_nothing(communication)
+    for name in ("likely_wait", "exposed_likely_wait"):
+        likely = np.where(silent, NULL, frames.ints(communication, name))
+        at = communication.schema.get_field_index(name)
+        communication = communication.set_column(at, communication.schema.field(at), frames.numbers(likely))
+    return communication
+
+
 def roots(instance: Array, late_work: pa.Table) -> Array:
     """For each collective the one in which what made its last rank late began: itself, or that in which this rank waited."""
     own, via = (frames.ints(late_work, c) for c in ("instance", "via"))
@@ -158,6 +171,7 @@ def _without_the_last(communication: pa.Table) -> Array:
 
 
 def _windows(ledger: pa.Table, communication: pa.Table) -> int:
-    gpus = {key for key, _ in frames.groups(communication)}
+    """The windows of all GPUs that communicate, without what tells nothing of waiting."""
+    gpus, apart = {key for key, _ in frames.groups(communication)}, untold(communication)
     rows = zip(*(ledger[c].to_pylist() for c in ("rank", "device", "duration")), strict=True)
-    return sum(duration for rank, device, duration in rows if (rank, device) in gpus)
+    return sum(duration - apart.get((rank, device), 0) for rank, device, duration in rows if (rank, device) in gpus)
