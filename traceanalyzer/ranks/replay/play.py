@@ -148,7 +148,9 @@ class _Play:
         self._sum = np.zeros(meetings, np.int64)
         # Of each line the even meeting that it came to last, and how much later than it did: it goes on as if it had come with others.
         self._met, self._came = np.full(count, -1, np.int64), np.zeros(count, np.int64)
-        self._delay, self._last = np.full(meetings, NEVER), np.full(meetings, -1, np.int64)
+        # There is always one, so that -1, which is none of them, can be asked for.
+        self._delay, self._last = np.full(max(meetings, 1), NEVER), np.full(max(meetings, 1), -1, np.int64)
+        self._meetings = meetings
         self._time, self._done = np.full(n, NEVER), np.full(n, NEVER)
         self._state, self._before = np.full((n, 3), NEVER), np.full((n, 3), NEVER)
         self._now = np.zeros((count, 3), np.int64)
@@ -164,7 +166,8 @@ class _Play:
             at[ready] += 1
             turn = turn[at[turn] < stop[turn]]
         every = np.where(self._lines.kind == ISSUES, np.arange(len(self._time)), -1)
-        return Played(self._time, self._ends(every), self._state, self._before, self._delay, self._last)
+        ends, meetings = self._ends(every), self._meetings
+        return Played(self._time, ends, self._state, self._before, self._delay[:meetings], self._last[:meetings])
 
     def _happen(self, line: Array, event: Array) -> None:
         """One event on each of some lines."""
