@@ -122,7 +122,10 @@ class Charts {
       if (!this.printing && this.widths.has(place) && this.widths.get(place) !== place.clientWidth && place.clientWidth) this.renew([place]);
     });
     resized.observe(place);
-    place.closest("figure").querySelector(".choose select")?.addEventListener("change", (event) => {
+    const choose = place.closest("figure").querySelector(".choose");
+    if (!choose) return;
+    choose.hidden = false;
+    choose.querySelector("select").addEventListener("change", (event) => {
       place.dataset.choice = event.target.value;
       this.renew([place]);
     });

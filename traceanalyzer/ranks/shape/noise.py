@@ -9,6 +9,8 @@ Floats = npt.NDArray[np.float64]
 
 FEWEST = 3
 """Steps of a rank from which its noise is told."""
+MOST_VALUES = 4096
+"""The largest values, and as many at equal shares of the others, at which distributions are compared where there are many more."""
 
 
 def expected_wait(own: Floats) -> int | None:
@@ -23,6 +25,9 @@ def expected_wait(own: Floats) -> int | None:
         return None
     left = rows - np.nanmedian(rows, axis=1, keepdims=True)
     values = np.unique(left[~np.isnan(left)])
+    if len(values) > 2 * MOST_VALUES:
+        few = np.linspace(0, len(values) - MOST_VALUES, MOST_VALUES).astype(np.int64)
+        values = np.unique(np.concatenate((values[few], values[-MOST_VALUES:])))
     log_all = np.zeros(len(values))
     with np.errstate(divide="ignore"):
         for row in left:

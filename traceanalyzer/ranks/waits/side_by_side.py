@@ -24,8 +24,8 @@ from traceanalyzer.vocabulary.lines import LEDGER_LINES, column
 
 MOST_COLLECTIVES = 100
 """Kinds and sizes listed, those with most exposed time."""
-MOST_CELLS, LEAST_LINES = 1 << 18, 2
-"""Times of steps on lines of the ledger that are kept, such as five lines of 512 GPUs and 100 steps; but at least so many lines."""
+MOST_CELLS, LEAST_LINES = 160_000, 2
+"""Times of steps on lines of the ledger that are kept, such as three lines of 512 GPUs and 100 steps; but at least so many lines."""
 MOST_APART = 4
 """Captures of one job overlap: with so many times as many names as any rank has steps, the names are not the job's."""
 Row = dict[str, Any]
