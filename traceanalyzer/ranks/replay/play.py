@@ -201,7 +201,6 @@ class _Play:
         self._met, self._came = np.full(count, -1, np.int64), np.zeros(count, np.int64)
         # There is always one, so that -1, which is none of them, can be asked for.
         self._delay, self._last = np.full(max(meetings, 1), NEVER), np.full(max(meetings, 1), -1, np.int64)
-        self._meetings = meetings
         self._time, self._done = np.full(n, NEVER), np.full(n, NEVER)
         self._state, self._before = np.full((n, 3), NEVER), np.full((n, 3), NEVER)
         self._now = np.zeros((count, 3), np.int64)
@@ -221,7 +220,6 @@ class _Play:
     def _results(self, done: Flags) -> Iterator[Played | None]:
         """Of each scenario, where all of its lines are done."""
         every = np.where(self._lines.kind == ISSUES, np.arange(len(self._time)), -1)
-<<<<<<< HEAD
         ends = self._ends(every)
         row = meeting = line = 0
         for one in self._scenarios:
@@ -242,10 +240,6 @@ class _Play:
                 else None
             )
             row, meeting, line = rows.stop, meetings.stop, lines.stop
-=======
-        ends, meetings = self._ends(every), self._meetings
-        return Played(self._time, ends, self._state, self._before, self._delay[:meetings], self._last[:meetings])
->>>>>>> shape
 
     def _happen(self, line: Array, event: Array) -> None:
         """One event on each of some lines."""
