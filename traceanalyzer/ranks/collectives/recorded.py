@@ -36,7 +36,8 @@ def shares(communication: pa.Table) -> tuple[float | None, float, float]:
 def tells_nothing(communication: pa.Table) -> Flags:
     """Which kernels belong to collectives that not all ranks recorded, or that were the first after some rank began to."""
     matched = frames.ints(communication, "instance") != NULL
-    return matched & (frames.ints(communication, "wait") == NULL) | frames.flags(communication, "outside")
+    silent: Flags = matched & (frames.ints(communication, "wait") == NULL) | frames.flags(communication, "outside")
+    return silent
 
 
 def untold(communication: pa.Table) -> dict[frames.Key, int]:
