@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow.compute as pc
 import pytest
@@ -14,7 +16,7 @@ from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, Ends, Line, Pieces, chains
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
-from traceanalyzer.intervals import Array, Spans, complement, union
+from traceanalyzer.intervals import Array, Spans, complement, total, union
 
 
 def rows(pieces: Pieces) -> list[tuple[int, int, int]]:
@@ -29,7 +31,7 @@ def rows(pieces: Pieces) -> list[tuple[int, int, int]]:
 
 def followed(timeline: Timeline, start: Array, end: Array) -> Pieces:
     line = Line.of(timeline)
-    return chains(line, Ends.at(line, start, end))[0]
+    return chains(line, Ends.at(line, start, end)).pieces
 
 
 def whole(line: Timeline) -> Pieces:
@@ -89,6 +91,45 @@ def test_chains_tile_what_they_are_asked_of_and_are_bound_everywhere(
             # No wait ended in it.
             waited = line.reach[line.wait_op]
             assert not ((waited > begin) & (waited < until)).any()
+
+
+@given(random_timelines(), st.data())
+def test_chains_that_meet_are_told_once_and_are_the_same(case: tuple[Timeline, Change], data: st.DataObject) -> None:
+    line, _ = case
+    begin = np.maximum(line.start, line.before)
+    running = [time for low, high in zip(begin.tolist(), line.reach.tolist(), strict=True) for time in (low + 1, high)]
+    ends = data.draw(st.lists(st.sampled_from(running), min_size=1, max_size=6, unique=True))
+    end = np.array(ends, np.int64)
+    along = Line.of(line)
+    told = chains(along, Ends.at(along, np.full(len(end), line.origin), end), once=True)
+    apart = followed(line, np.full(len(end), line.origin), end)
+    for where in (GPU, HOST, LAUNCH):
+        own = told.pieces.where == where
+        assert (
+            total(union(told.pieces.start[own], told.pieces.end[own]))
+            == (told.pieces.end - told.pieces.start)[own].sum()
+        )
+    for stay, until in enumerate(ends):
+        at, time, found = stay, until, []
+        while at >= 0:
+            mine = (told.pieces.stay == at) & (told.pieces.start < time)
+            columns = (told.pieces.where, told.pieces.start, np.minimum(told.pieces.end, time))
+            found += zip(*(column[mine].tolist() for column in columns), strict=True)
+            time, at = min(int(told.since[at]), time), int(told.meets[at])
+        mine = apart.stay == stay
+        alone = zip(*(column[mine].tolist() for column in (apart.where, apart.start, apart.end)), strict=True)
+        assert by_place(found) == by_place(alone)
+
+
+def by_place(pieces: Iterable[tuple[int, int, int]]) -> dict[int, list[tuple[int, int]]]:
+    """The times at each place, without borders between them."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for where, start, end in pieces:
+        found.setdefault(where, []).append((start, end))
+    joined = {
+        where: union(*(np.array(side) for side in zip(*sorted(one), strict=True))) for where, one in found.items()
+    }
+    return {where: list(zip(*(side.tolist() for side in spans), strict=True)) for where, spans in joined.items()}
 
 
 def of(pieces: Pieces, where: int) -> Spans:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.analysis.job_shape import axes_of, lateness_of, pipeline_of
 from traceanalyzer.analysis.join import Join
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
@@ -28,7 +29,8 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
     from traceanalyzer.ranks.collectives.recorded import shares
     from traceanalyzer.ranks.waits.side_by_side import collective_stats, late_ranks, step_matrix
 
-    names, rows = step_matrix(tables.table("step_ledger"), tables.table("waited_intervals"))
+    names, rows, lines_left = step_matrix(tables.table("step_ledger"), tables.table("waited_intervals"))
+    steps = [RankSteps(**_with_job_rank(row, ranks)) for row in rows]
     collectives, left, left_exposed = collective_stats(communication)
     matched, outside, untold = shares(communication)
     return Job(
@@ -40,11 +42,14 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
         matched_share=matched,
         parallelism=_parallelism(communication),
         clocks=_clocks(join.offsets, ranks),
-        steps=StepMatrix(names, [RankSteps(**_with_job_rank(row, ranks)) for row in rows]),
+        steps=StepMatrix(names, steps, lines_left),
         late_ranks=[LateRank(**_with_job_rank(row, ranks)) for row in late_ranks(tables.table("collective_waits"))],
         collectives=[CollectiveStats(**row) for row in collectives],
         collectives_left=left,
         collectives_left_exposed_ns=left_exposed,
+        axes=axes_of(tables),
+        lateness=lateness_of(tables, steps, ranks) if gpus > 1 else None,
+        pipeline=pipeline_of(tables, ranks),
         outside_share=outside,
         untold_share=untold,
         at_least=bool((frames.ints(communication, "missing") > 0).any()),

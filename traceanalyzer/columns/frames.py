@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables ask here for it.
-from traceanalyzer.columns import compact, distinct, integers
+from traceanalyzer.columns import compact, distinct, integers, wide
 from traceanalyzer.columns import ints as ints  # noqa: PLC0414
 
 _LARGEST = 1 << 62
@@ -40,9 +40,7 @@ def codes(table: pa.Table, name: str) -> tuple[Array, list[str | None]]:
     """A dictionary column as (index into values, values); a null is an index to a None at the end."""
     column = _own(table[name].combine_chunks())
     values: list[str | None] = [*column.dictionary.to_pylist(), None]
-    index = column.indices.cast(pa.int64())
-    index = pc.fill_null(index, len(values) - 1) if index.null_count else index
-    return index.to_numpy(), values
+    return wide(column.indices, len(values) - 1), values
 
 
 def equals(table: pa.Table, name: str, *wanted: str) -> Flags:

@@ -106,54 +106,107 @@ class Ends:
         return cls(some, *(column[some] for column in (least, time, op, on)))
 
 
-def chains(line: Line, ends: Ends) -> tuple[Pieces, Array, Array]:
-    """The chains that set the ends of stays, each back to its least time or to an event from elsewhere; that event (`NONE` without
-    one) and the time at which it was, by stay.
+@dataclass(frozen=True)
+class Chains:
+    """The pieces of some chains and, by stay, where each of them ends: at `since`, which is its least time, or where it comes from the
+    event `came` or goes on as that of the stay `meets` does (`NONE` without)."""
+
+    pieces: Pieces
+    since: Array
+    came: Array
+    meets: Array
+
+
+def chains(line: Line, ends: Ends, *, once: bool = False) -> Chains:
+    """The chains that set the ends of stays, each back to its least time, to an event from elsewhere or, with `once`, to where it meets
+    another: then no time of the line is told twice. For that all have the same least time, and none ends in the pause before an
+    operation that came late.
 
     All stays are followed at once: as many rounds as the longest chain has changes from the GPU to the host.
     """
     bound = (line.late | (line.join != NONE)).nonzero()[0]
     stops = np.append(bound, NONE)
     found = [Pieces(*(np.empty(0, np.int64) for _ in fields(Pieces)))]
+    count = int(ends.stay.max(initial=-1)) + 1
+    since, came, meets = np.zeros(count, np.int64), np.full(count, NONE), np.full(count, NONE)
+    since[ends.stay] = ends.least
+    on_gpu, on_host = _Met.of(len(line.begin)), _Met.of(len(line.until))
+
+    def piece(stay: Array, low: Array, high: Array, where: int, call: Array) -> None:
+        some = high > low
+        found.append(Pieces(stay[some], low[some], high[some], np.full(int(some.sum()), where), call[some]))
+
+    def meet(met: _Met, rows: Flags, key: Array, time: Array, stop: Array) -> tuple[Array, Flags]:
+        """Until when each of the `rows` stays alone on its way to `stop`, and which meet nobody until then."""
+        if not once:
+            return stop, np.ones(len(rows), bool)
+        other, at = met.meet(key[rows], time[rows], stay[rows])
+        alone, until = np.ones(len(rows), bool), stop.copy()
+        alone[rows], until[rows] = other == NONE, np.where(other == NONE, stop[rows], at)
+        meets[stay[rows]] = other
+        since[stay[rows & ~alone]] = until[rows & ~alone]
+        return until, alone
+
     stay, least, time, op, on = ends.stay, ends.least, ends.time, ends.op, ends.on
-    count = int(stay.max(initial=-1)) + 1
-    came, since = np.full(count, NONE), np.zeros(count, np.int64)
-    since[stay] = least
-
-    def piece(rows: Flags, low: Array, high: Array, where: int) -> None:
-        some = rows & (high > low)
-        found.append(Pieces(stay[some], low[some], high[some], np.full(int(some.sum()), where), called[some]))
-
     while len(stay):
         # On the GPU, back to the last operation that waited for the host or for something from elsewhere.
         gpu = on == GPU
         at = np.where(gpu, stops[np.searchsorted(bound, op, side="right") - 1], op)
-        start = gpu & (at == NONE)
-        late = ~start & line.late[at] & (on != HOST)
-        joined = ~start & ~late & (on != HOST)
+        late = (at != NONE) & line.late[at] & (on != HOST)
+        joined = (at != NONE) & ~late & (on != HOST)
         free, begin = np.minimum(line.free[at], time), np.minimum(line.begin[at], time)
-        reached = np.maximum(np.where(start, least, np.where(joined, free, begin)), least)
-        upto, time = time, np.where(gpu, reached, time)
-        # Over the launch to the host, and along that to the end of its last wait.
+        reached = np.maximum(np.where(at == NONE, least, np.where(joined, free, begin)), least)
+        until, alone = meet(on_gpu, gpu, at, time, reached)
+        piece(stay[gpu], until[gpu], time[gpu], GPU, time[gpu])
+        time = np.where(gpu, reached, time)
+        over = alone & joined & (time > least)
+        came[stay[over]], since[stay[over]] = line.join[at[over]], time[over]
+        # Over the launch to the host.
+        go = alone & (late | (on == HOST)) & (time > least)
+        stay, least, time, at, late, free = (column[go] for column in (stay, least, time, at, late, free))
         called = np.where(late, np.minimum(line.call[at], time), time)
-        piece(gpu, reached, upto, GPU)
         idle = np.maximum(np.where(late, np.maximum(called, free), time), least)
-        piece(late, idle, time, LAUNCH)
-        by_host = late | (on == HOST)
+        piece(stay, idle, time, LAUNCH, called)
+        # Along the host to the end of its last wait, for an operation before this one.
         wait = np.searchsorted(line.until, called, side="right") - 1
-        ended = np.append(line.until, 0)[wait]
-        none = wait < 0
-        back = np.where(by_host, np.maximum(np.where(none, least, ended), least), time)
-        piece(by_host, back, idle, HOST)
-        time = back
-        event = np.where(joined, line.join[at], np.where(by_host & ~none, np.append(line.wait_join, NONE)[wait], NONE))
-        over = (event != NONE) & (time > least)
-        came[stay[over]], since[stay[over]] = event[over], time[over]
-        # A wait ends with an operation before the one that follows it.
-        op = np.minimum(np.append(line.wait_op, NONE)[wait], at - 1)
-        go = by_host & ~none & (event == NONE) & (time > least) & (op >= 0)
-        first = by_host & ~none & (event == NONE) & (time > least) & (op < 0)
-        piece(first, least, time, HOST)
-        stay, least, time, op = (column[go] for column in (stay, least, time, op))
+        op = np.append(line.wait_op, NONE)[wait]
+        event = np.where(wait < 0, NONE, np.append(line.wait_join, NONE)[wait])
+        op = np.where(wait < 0, NONE, np.minimum(op, at - 1))
+        known = (op >= 0) | (event != NONE)
+        back = np.maximum(np.where(known, np.append(line.until, 0)[wait], least), least)
+        until, alone = meet(on_host, np.ones(len(stay), bool), wait, idle, back)
+        piece(stay, until, idle, HOST, called)
+        over = alone & (event != NONE) & (back > least)
+        came[stay[over]], since[stay[over]] = event[over], back[over]
+        go = alone & (event == NONE) & (op >= 0) & (back > least)
+        stay, least, time, op = (column[go] for column in (stay, least, back, op))
         on = np.full(len(stay), GPU)
-    return Pieces.joined(found), came, since
+    return Chains(Pieces.joined(found), since, came, meets)
+
+
+@dataclass(frozen=True)
+class _Met:
+    """Of the chains that have come to each place the one that did so at the latest time; places are numbered, the last is for none."""
+
+    stay: Array
+    time: Array
+
+    @classmethod
+    def of(cls, places: int) -> _Met:
+        return cls(np.full(places + 1, NONE), np.full(places + 1, np.iinfo(np.int64).min))
+
+    def meet(self, place: Array, time: Array, stay: Array) -> tuple[Array, Array]:
+        """Some chains that come to places: which other one each meets, and when. That one may have met others before."""
+        order = np.lexsort((stay, time, place))
+        place, time, stay = place[order], time[order], stay[order]
+        same = np.append(False, np.diff(place) == 0)[: len(order)]
+        there, when = self.stay[place], self.time[place]
+        # The one before it of these, where that is later than all that came in earlier rounds.
+        before = same & (np.append(0, time[:-1])[: len(order)] >= when)
+        other = np.where(before, np.append(NONE, stay[:-1])[: len(order)], there)
+        until = np.minimum(np.where(before, np.append(0, time[:-1])[: len(order)], when), time)
+        last = np.append(~same[1:], True)[: len(order)] & (time >= when)
+        self.stay[place[last]], self.time[place[last]] = stay[last], time[last]
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return other[back], until[back]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
@@ -29,35 +30,29 @@ WORTH_SHORTENING = 0.02
 
 
 def path_stays(step_stats: pa.Table, windows: pa.Table, communication: pa.Table) -> pa.Table:
-    """Where the critical path of each GPU lies that waits for no other: from the end of each step to that of the next, on itself.
+    """Where the critical path of a single GPU lies: from the end of each step to that of the next, on itself.
 
-    Without two steps it is the window. GPUs with parts of matched collectives have none of their own.
+    Without two steps it is the window. Of several GPUs nobody here knows who waits for whom, nor of one with parts of matched
+    collectives.
     """
-    matched = communication.filter(communication["instance"].is_valid())
-    joined = {(rank, device) for (rank, device), _ in frames.groups(matched)}
-    steps = frames.by_device(step_stats)
-    found = []
-    for row in windows.to_pylist():
-        key = row["rank"], row["device"]
-        if key in joined:
-            continue
-        done, step = frames.ints(steps[key], "done_ns"), frames.ints(steps[key], "index")
-        if not len(done) or done[-1] == done[0]:
-            done, step = np.array([row["start_ns"], row["end_ns"]]), np.array([NULL, NULL])
-        some = np.diff(done) > 0
-        found.append(
-            frames.build(
-                PATH_STAYS,
-                {
-                    "rank": np.full(int(some.sum()), key[0]),
-                    "device": np.full(int(some.sum()), key[1]),
-                    "step": frames.numbers(step[1:][some]),
-                    "start_ns": done[:-1][some],
-                    "end_ns": done[1:][some],
-                },
-            )
-        )
-    return frames.stack(PATH_STAYS, found)
+    if windows.num_rows != 1 or pc.any(communication["instance"].is_valid()).as_py():
+        return PATH_STAYS.empty()
+    (window,) = windows.to_pylist()
+    done, step = frames.ints(step_stats, "done_ns"), frames.ints(step_stats, "index")
+    if not len(done) or done[-1] == done[0]:
+        done, step = np.array([window["start_ns"], window["end_ns"]]), np.array([NULL, NULL])
+    some = np.diff(done) > 0
+    count = int(some.sum())
+    return frames.build(
+        PATH_STAYS,
+        {
+            "rank": np.full(count, window["rank"]),
+            "device": np.full(count, window["device"]),
+            "step": frames.numbers(step[1:][some]),
+            "start_ns": done[:-1][some],
+            "end_ns": done[1:][some],
+        },
+    )
 
 
 def critical_path(
@@ -79,7 +74,7 @@ def critical_path(
         gpu = GpuTimes(ops[key], busy[key], idle[key], names, UNATTRIBUTED.cause)
         start, end, step = (frames.ints(stays, column) for column in ("start_ns", "end_ns", "step"))
         line = Line.of(timelines[key])
-        pieces, _, _ = chains(line, Ends.at(line, start, end))
+        pieces = chains(line, Ends.at(line, start, end)).pieces
         parts = path_parts(pieces, gpu, calls[key], host, names)
         found.append(
             frames.build(

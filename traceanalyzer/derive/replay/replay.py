@@ -35,6 +35,9 @@ LONG_CALL_NS = 1_000_000
 """A launch call that takes this long, while the GPU has `QUEUED` operations before it, waits for a free place in the queue."""
 QUEUED = 500
 """The launch queue has about 1,024 places."""
+FULL = 1_000
+SLOW_CALL = 10
+"""With so many operations before it, a call that takes so many times as long as the median one waits for a place in the queue too."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,9 @@ class Timeline:
 
         waits = [host.thread(*thread).waits for thread in threads]
         queued = np.arange(len(start)) - np.searchsorted(start, call)
-        full = (call != NULL) & (back - call > LONG_CALL_NS) & (queued > QUEUED) & ~same_call
+        slow = SLOW_CALL * np.median(back[call != NULL] - call[call != NULL]) if (call != NULL).any() else 0
+        full = (back - call > LONG_CALL_NS) & (queued > QUEUED) | (back - call > slow) & (queued >= FULL)
+        full &= (call != NULL) & ~same_call
         # Of such a call that no wait is known of, what was before it ended the wait.
         held = blocked & ~np.isin(call, np.concatenate([EMPTY[0], *(w.start for w in waits)]))
         wait_start = np.concatenate([*(w.start for w in waits), call[full], call[held]])

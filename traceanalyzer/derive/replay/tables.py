@@ -111,7 +111,6 @@ DERIVED = (
         "traceanalyzer.derive.replay.critical_path:path_links",
         ("critical_path", "path_stays", "timelines", "what_if"),
         PATH_LINKS,
-        NO_GPU_WORK,
         small=True,
         internal=True,
     ),

@@ -65,14 +65,15 @@ class Line:
 class Fit:
     """The last of a series is the reference's last but `shift`; `clock` is what to take from its times to read the reference's.
 
-    `scatter` is the median distance in ns that is left between the ends, less what waiting explains; `blur` is all of it. `agree`: the
-    share of those that lie within bounds. `sure`: no other shift would do as well.
+    `scatter` is the median distance in ns that is left between the ends, less what waiting explains; `blur` is all of it, and `spare`
+    how much waiting typically explains. `agree`: the share of those that lie within bounds. `sure`: no other shift would do as well.
     """
 
     shift: int
     clock: Line
     scatter: float
     blur: float
+    spare: float
     agree: float
     sure: bool
 
@@ -111,20 +112,24 @@ def by_order(
     usable &= (tried.agree > 0) if pinned else (tried.typical <= allowed)
     if not pinned:
         usable &= (tried.common >= MANY) | (tried.beyond <= FEW_ALIKE_NS) | (np.abs(tried.offset) <= SAME_NS)
-        usable &= (np.abs(tried.offset) <= HOSTS_NS) | (tried.scatter <= FEW_ALIKE_NS)
+        usable &= (np.abs(tried.offset) <= HOSTS_NS) | (tried.typical <= FEW_ALIKE_NS)
     if not usable.any():
         at = int(np.argmin(np.where(tried.common >= least, tried.scatter, np.inf)))
         if tried.common[at] < least:
             return None
         return _chosen(reference, ends, tried, at, pinned, False, allowed)
     usable &= tried.agree >= tried.agree[usable].max() - ALIKE_SHARE
-    least_alike = ALIKE_NS if tried.common[usable].max() >= MANY else FEW_ALIKE_NS
-    usable &= tried.far <= max(ALIKE * tried.far[usable].min(), least_alike)
+    many = tried.common[usable].max() >= MANY
+    # Of a few, what waiting explains may be nearer by chance.
+    far = tried.far if many else tried.beyond
+    usable &= far <= max(ALIKE * far[usable].min(), ALIKE_NS if many else FEW_ALIKE_NS)
     rows = np.flatnonzero(usable)
     rows = rows[np.argsort(np.abs(tried.offset[rows]), kind="stable")]
     apart = np.abs(tried.offset[rows])
     usual = KNOWN_NS if known else SAME_NS if apart[0] <= SAME_CLOCK_NS else HOSTS_NS
     sure = len(rows) == 1 or bool(apart[1] >= CLEAR * max(apart[0], usual))
+    # Clocks that say one thing and ends that say another leave it open.
+    sure &= bool(tried.far[rows[0]] <= CLEAR * max(float(tried.far[rows].min()), FEW_ALIKE_NS))
     return _chosen(reference, ends, tried, int(rows[0]), pinned, sure, allowed)
 
 
@@ -137,11 +142,11 @@ def by_sequence(
         return None
     time, difference = part[1][b], part[1][b] - reference[1][a]
     clock, scatter = (Line(), float(np.median(np.abs(difference)))) if pinned else line(time, difference)
-    spare = WAIT_SHARE * np.abs(part[2][b] - reference[2][a])
+    spare = WAIT_SHARE * np.maximum(part[2][b], reference[2][a])
     left = np.maximum(np.abs(difference - clock.at(time)) - (0.0 if pinned else spare), 0.0)
     agree = float(np.mean(left <= allowed))
     return (
-        Fit(0, clock, min(scatter, float(np.median(left))), scatter, agree, True)
+        Fit(0, clock, min(scatter, float(np.median(left))), scatter, float(np.median(spare)), agree, True)
         if abs(np.median(difference)) <= MOST_APART_NS
         else None
     )
@@ -168,8 +173,8 @@ def line(time: Array, difference: Array) -> tuple[Line, float]:
 @dataclass(frozen=True)
 class _Tried:
     """For each shift: how many ends have a counterpart, the median difference, the median distance from it and what nine of ten keep
-    below, both once more less what waiting explains, the share within bounds, and the share that lies on the wrong side of its
-    counterpart."""
+    below, both once more less what waiting explains, the median of that, the share within bounds, and the share that lies on the wrong
+    side of its counterpart."""
 
     shift: Array
     common: Array
@@ -178,6 +183,7 @@ class _Tried:
     far: Floats
     typical: Floats
     beyond: Floats
+    spare: Floats
     agree: Floats
     wrong: Floats
 
@@ -213,12 +219,14 @@ def _compare(
     if not pinned:
         offset = np.where(common >= FEW, _quantiles(difference, there, common, 0.5)[0], 0.0)
     distance = np.abs(difference - offset[:, None])
-    left = np.maximum(distance - WAIT_SHARE * np.abs(durations[1][mine] - durations[0][theirs]), 0.0)
+    waited = WAIT_SHARE * np.maximum(durations[1][mine], durations[0][theirs])
+    left = np.maximum(distance - waited, 0.0)
     agree = ((left <= allowed) & there).sum(axis=1) / np.maximum(common, 1)
     wrong = ((later * difference < -allowed) & there).sum(axis=1) / np.maximum(common, 1)
     scatter, far = _quantiles(distance, there, common, 0.5, MOST)
     typical, beyond = _quantiles(left, there, common, 0.5, MOST)
-    return _Tried(shifts, common, offset, scatter, far, typical, beyond, agree, wrong)
+    spare = _quantiles(waited, there, common, 0.5)[0]
+    return _Tried(shifts, common, offset, scatter, far, typical, beyond, spare, agree, wrong)
 
 
 def _quantiles(values: npt.NDArray[Any], there: npt.NDArray[np.bool_], common: Array, *shares: float) -> list[Floats]:
@@ -243,4 +251,8 @@ def _chosen(
         # Where one of the two lacks some in between, no line fits them all; then what the last ones tell counts.
         clock, scatter = (fitted, left) if left <= max(2 * scatter, KNOWN_NS) else (clock, scatter)
     typical = min(scatter, float(tried.typical[at]))
-    return Fit(shift, clock, typical, scatter, float(tried.agree[at]), sure) if abs(offset) <= MOST_APART_NS else None
+    return (
+        Fit(shift, clock, typical, scatter, float(tried.spare[at]), float(tried.agree[at]), sure)
+        if abs(offset) <= MOST_APART_NS
+        else None
+    )

@@ -120,7 +120,7 @@ def match(
     there = {one.ordinal for one in inputs} | {one.rank for one in inputs if one.rank is not None}
     gone = recorded.absent(kernels, parts, sender, receiver, there)
     # From a rank's clock to that of the parts.
-    shift = ends - frames.ints(kernels, "end_ns") - ends.min(initial=0)
+    shift = ends - frames.ints(kernels, "end_ns") - (ends.min() if len(ends) else 0)
     own_clock = shift[np.unique(lane, return_index=True)[1]]
     low, high = (
         matching.clocks.read(np.arange(len(edge)), edge + own_clock) for edge in recorded.edges(kernels, windows, lane)
@@ -218,7 +218,7 @@ class _Matching:
             return True
         if fit is None:
             return True
-        blurred = allowed + (self.clocks.blur(theirs, ours) if known else 0.0)
+        blurred = allowed + (self.clocks.blur(theirs, ours) if known else 0.0) + fit.spare
         if together and (fit.scatter > allowed or (known and abs(fit.clock.offset) > blurred)):
             apart = max(fit.scatter, abs(fit.clock.offset) if known else 0.0)
             self.apart[ours] = max(int(self.apart[ours]), round(apart))
@@ -228,7 +228,8 @@ class _Matching:
             return last or known is not None
         if not fit.sure:
             return last
-        clock = told + fit.clock
+        # What a long wait explains is nothing that the clocks say.
+        clock = told if known and abs(fit.clock.offset) > allowed else told + fit.clock
         if known is None:
             self.clocks.join(theirs, ours, clock, fit.blur if fit.blur > ENDS_NS else 0.0)
         self.end[rows] = self.recorded[rows] - clock.at(self.recorded[rows])

@@ -16,7 +16,7 @@ from traceanalyzer.ranks.collectives.alignment import (
     CLEAR,
     HOSTS_NS,
     KNOWN_NS,
-    MOST,
+    MANY,
     MOST_APART_NS,
     REACH,
     TAIL,
@@ -29,6 +29,8 @@ MOST_SHIFTS = 16
 """Shifts that are tried, those that most ends speak for."""
 NOISES, LEAST_NS = 5.0, 5_000
 """How many times farther than typically ends that belong together may lie apart, and how far they may in any case, to tell shifts."""
+ENOUGH = 0.7
+"""The share of what both recorded at the same time that must have counterparts."""
 FEWEST = 3
 """So many pairs more must agree for a stretch to have a shift of its own; one or two may do so by chance."""
 PEAKS_NS, PEAK_SHARE, MOSTLY = (4_000, 20_000, 100_000), 0.7, 0.5
@@ -57,7 +59,7 @@ def gapped(reference: Series, part: Series, *, same_size: bool, shift: int | Non
 
     `shift`: of a fit of the whole, if any: the last of the part is the reference's last but so many. `noise`: how far ends that belong
     together typically lie apart, ns. None where the pairs are as many
-    as that one gives, or do not reach `MOST` of what both recorded at the same time.
+    as that one gives, or do not reach `ENOUGH` of what both recorded at the same time.
     """
     count, offset = len(part), len(reference) - len(part)
     whole = None if shift is None else offset - shift
@@ -77,15 +79,19 @@ def gapped(reference: Series, part: Series, *, same_size: bool, shift: int | Non
         return None
     found = _stretches(fits)
     own = np.arange(count)
-    # Now that each has its shift, what lies as far apart as it may belongs together too, unless another shift fits it better.
+    own = np.arange(count)
+    # Now that each has its shift, what lies as far apart as it may belongs together too, unless another shift fits it better: then that
+    # one is right where it is the only one, as beside a gap near the end.
     kept = fits[found, own]
     loosely = _fits(reference, part, tried, same_size, None)[found, own]
-    doubtful = ~kept & fits.any(axis=0)
-    at = _once(np.where(loosely & ~doubtful, own + tried[found], -1))
+    others = fits.sum(axis=0)
+    found = np.where(~kept & (others == 1), np.argmax(fits, axis=0), found)
+    doubtful = ~kept & (others > 0)
+    at = _once(np.where((loosely & ~doubtful) | (others == 1), own + tried[found], -1))
     low, high = max(int(reference.end[0]), int(part.end[0])), min(int(reference.end[-1]), int(part.end[-1]))
     both = min(int(((one.end >= low) & (one.end <= high)).sum()) for one in (reference, part))
     better = whole is None or int(kept.sum()) > before or doubtful.any()
-    if not better or (at >= 0).sum() < max(FEWEST, MOST * both):
+    if not better or (at >= 0).sum() < max(FEWEST, ENOUGH * both):
         return None
     return at
 
@@ -93,14 +99,14 @@ def gapped(reference: Series, part: Series, *, same_size: bool, shift: int | Non
 def common_clock(reference: Series, part: Series, *, known: bool) -> tuple[Line, float] | None:
     """What to take from the part's times to read the reference's: the difference that most pairs of ends agree on, however the two are
     shifted in between; and how far these ends typically are from it, ns. None where another one does nearly as well, and the clocks do
-    not tell which it is."""
+    not tell which it is, or of fewer than `MANY`."""
     back = np.arange(min(len(part), TAIL))
     own = part.end[len(part) - 1 - back]
     centre = _nearest(reference.end, own)
     at = centre + np.arange(-REACH, REACH + 1)[:, None]
     there = (at >= 0) & (at < len(reference))
     difference = np.sort((own - reference.end[np.clip(at, 0, len(reference) - 1)])[there])
-    if not len(difference):
+    if min(len(part), len(reference)) < MANY:
         return None
     for width in PEAKS_NS:
         many = np.searchsorted(difference, difference + width, "right") - np.arange(len(difference))
@@ -134,7 +140,7 @@ def _fits(reference: Series, part: Series, shifts: Array, same_size: bool, noise
     took = reference.duration[at]
     allowed = allowed_apart(np.minimum(took, part.duration), np.maximum(took, part.duration), np.ones_like(there))
     if noise is not None:
-        wait = WAIT_SHARE * np.abs(took - part.duration)
+        wait = WAIT_SHARE * np.maximum(took, part.duration)
         allowed = np.minimum(allowed, max(NOISES * noise, LEAST_NS) + wait)
     fits: Flags = there & (np.abs(part.end - reference.end[at]) <= allowed)
     for ours, theirs, must in (

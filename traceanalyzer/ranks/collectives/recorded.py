@@ -87,7 +87,10 @@ def outside(parts: Parts, low: Array, high: Array, end: Array, absent: Flags) ->
     known = parts.place != NULL
     if known.any():
         # Places count from the end. Those of one chain follow each other, with a gap to the next chain's.
-        placed = frames.dense(parts.chain, np.where(known, parts.place, np.iinfo(np.int64).max)) + 2 * chain.of
+        order = np.lexsort((np.where(known, parts.place, np.iinfo(np.int64).max), chain.of))
+        changes = np.diff(parts.place[order], prepend=NULL) != 0
+        placed = np.empty(len(parts), np.int64)
+        placed[order] = np.cumsum(changes | (np.diff(chain.of[order], prepend=-1) != 0)) + 2 * chain.of[order]
         most = one.max(np.where(known, placed, -1))
         least = one.min(np.where(known, placed, np.iinfo(np.int64).max))
         edge = np.concatenate((most[most >= 0] + 1, least[most >= 0] - 1))

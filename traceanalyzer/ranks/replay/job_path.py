@@ -43,7 +43,9 @@ class _Hops:
         self.issues: dict[int, int] = {}
         self.sends: dict[tuple[int, int, int], int] = {}
         self.marks: dict[tuple[int, int], list[int]] = {}
+        self.first: dict[tuple[int, int], int] = {}
         for at, row in enumerate(self.rows):
+            self.first.setdefault((row["rank"], row["device"]), at)
             if row["instance"] is None:
                 self.marks.setdefault((row["rank"], row["device"]), []).append(at)
             else:
@@ -53,6 +55,8 @@ class _Hops:
 
     def before(self, row: dict[str, Any]) -> int | None:
         """The chain that ends where the transfer began which this one comes from."""
+        if row["source"] is None:
+            return None
         if row["source_free"]:
             return self.sends.get((row["rank"], row["device"], row["source"]))
         return self.issues.get(row["source"])
@@ -70,21 +74,25 @@ class _Hops:
     def path(self, mark: int, length: int) -> Iterator[_Link]:
         """The links of one step, backwards; what leads out of what was recorded is one more stay on its line."""
         at: int | None = mark
-        step = self.rows[mark]["step"]
+        step, end = self.rows[mark]["step"], self.rows[mark]["end_ns"]
         while at is not None and length > 0:
             row = self.rows[at]
-            here, end, start = at, row["end_ns"], row["start_ns"]
-            at = self.before(row) if row["source"] is not None else None
+            here, start, meets = at, row["start_ns"], row["meets"] is not None
+            at = self.first[row["rank"], row["device"]] + row["meets"] if meets else self.before(row)
             if at is None:
                 start = end - length
-            took = min(end - start, length)
+            took = max(min(end - start, length), 0)
             if took > 0:
                 yield _Link(step, here, end - took, end)
             length -= took
-            took = min(row["source_transfer"] or 0, length)
-            if at is not None and took > 0:
-                yield _Link(step, here, start - took, start, row["source"])
+            if meets:
+                end = min(start, end)
+            elif at is not None:
+                took = min(row["source_transfer"], length)
+                if took > 0:
+                    yield _Link(step, here, start - took, start, row["source"])
                 length -= took
+                end = self.rows[at]["end_ns"]
 
 
 def job_path(path_hops: pa.Table, path_pieces: pa.Table, communication: pa.Table) -> pa.Table:

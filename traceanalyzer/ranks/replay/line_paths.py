@@ -7,7 +7,7 @@ all together tell which of them are on the path (`job_path`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from traceanalyzer.derive.replay.critical_path import MOST_SHORTENED, WHERE, WOR
 from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, PathParts, path_parts
 from traceanalyzer.derive.replay.replay import NOTHING, Timeline
 from traceanalyzer.intervals import Array
+from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.replay.lines import _Issues, _latest, _Line, _Parts, events_of
 from traceanalyzer.ranks.replay.tables import PATH_HOPS, PATH_PIECES, SHORTER_LINES
 from traceanalyzer.vocabulary.lines import DEPENDENCY
@@ -31,8 +32,10 @@ MOST_PIECES = 4_000
 """Of a line with more pieces those that lie close together are put together by kind and name."""
 MOST_EVENTS = 20_000
 """So many events of a line without some link are told, of all of its links together."""
-QUANTA = 1_000
-"""So many stretches of the window within which that is done."""
+QUANTA = (1_000, 250, 60, 15, 4, 1)
+"""So many stretches of the window within which that is done: the most, and fewer while all lines of a large job tell too much."""
+MOST_OF_JOB = 2_000_000
+"""So many pieces, and so many events without some link, of all lines of a job: each takes a hundred bytes where they come together."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,10 @@ def line_paths(
     gaps: pa.Table,
     launches: pa.Table,
     host: Host,
+    inputs: Sequence[Input],
 ) -> LinePaths:
     """Of every GPU with parts of matched collectives."""
+    share = MOST_OF_JOB // max(*(one.world_size or 1 for one in inputs), len(timelines), 1)
     tables = (ledger_ops, communication, step_stats, gaps, launches)
     ops, kernels, steps, idle, calls = (frames.by_device(table) for table in tables)
     hops, pieces = [], []
@@ -67,8 +72,8 @@ def line_paths(
         gpu = GpuTimes(own, Busy.of(own), idle[key], names, DEPENDENCY.cause)
         parts = path_parts(line.pieces, gpu, calls[key], host, names)
         hops.append(line.hops(key))
-        pieces.append(_table(key, _coarse(parts, timeline.length), names))
-        shorter += _shorter(key, timeline, _table(key, parts, names), ops[key], kernels[key], steps[key])
+        pieces.append(_table(key, _coarse(parts, timeline.length, share), names))
+        shorter += _shorter(key, timeline, _table(key, parts, names), ops[key], kernels[key], steps[key], share)
     return LinePaths(
         frames.stack(PATH_HOPS, hops), frames.stack(PATH_PIECES, pieces), frames.stack(SHORTER_LINES, shorter)
     )
@@ -90,9 +95,9 @@ def shorter_lines(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
 
 
 def _shorter(
-    key: frames.Key, timeline: Timeline, path: pa.Table, ops: pa.Table, kernels: pa.Table, steps: pa.Table
+    key: frames.Key, timeline: Timeline, path: pa.Table, ops: pa.Table, kernels: pa.Table, steps: pa.Table, share: int
 ) -> Iterator[pa.Table]:
-    """The events of a line without each of the links that have most time."""
+    """The events of a line without each of the links that have most time, `share` of them at most."""
     done = frames.ints(steps, "done_ns")
     least = WORTH_SHORTENING * (int(done[-1] - done[0]) if len(done) else timeline.length)
     kind, name = (frames.codes(path, column)[0] for column in ("kind", "name"))
@@ -104,7 +109,7 @@ def _shorter(
         own = path.take(pa.array(rows))
         events = events_of(key, timeline, ops, kernels, steps, without_link(own, timeline))
         told += events.num_rows
-        if told > MOST_EVENTS:
+        if told > min(MOST_EVENTS, share):
             return
         columns = {c: events[c] for c in SHORTER_LINES.schema.names if c in events.schema.names}
         of_link = {c: own[c].take(pa.array(np.zeros(events.num_rows, np.int64))) for c in ("kind", "name")}
@@ -114,8 +119,8 @@ def _shorter(
 @dataclass(frozen=True)
 class _Followed:
     """The chains of one line: first those that end with the issue of the parts `issued`, then those that end with the steps `step`, at
-    `done`. `came` is the part whose end they come from, `NONE` without one, and `since` when that was. `own` are the operations that
-    are no parts."""
+    `done`. `came` is the part whose end they come from, `meets` the chain as which they go on (`NONE` without one), and `since` when
+    that was. `own` are the operations that are no parts."""
 
     parts: _Parts
     own: frames.Flags
@@ -125,6 +130,7 @@ class _Followed:
     pieces: Pieces
     came: Array
     since: Array
+    meets: Array
 
     @classmethod
     def of(cls, timeline: Timeline, ops: pa.Table, kernels: pa.Table, steps: pa.Table) -> _Followed | None:
@@ -177,12 +183,11 @@ class _Followed:
         at = np.concatenate((np.where(bound == 2, place, place - 1), last))
         time = np.concatenate((free, done))
         go = ~known & (time > timeline.origin) & ((at >= 0) | (on == HOST))
-        found, from_part, at_time = chains(along, Ends(stay[go], origin[go], time[go], at[go], on[go]))
-        rest = np.zeros(len(stay), bool)
-        rest[: len(from_part)] = go[: len(from_part)]
-        came[rest], since[rest] = from_part[rest[: len(from_part)]], at_time[rest[: len(from_part)]]
-        pieces = Pieces.joined([found, *(_some(one) for one in (first, tail))])
-        return cls(parts, own, issued, step, done, pieces, came, since)
+        found = chains(along, Ends(stay[go], origin[go], time[go], at[go], on[go]), once=True)
+        rest, meets = np.flatnonzero(go), np.full(len(stay), NONE)
+        came[rest], since[rest], meets[rest] = found.came[rest], found.since[rest], found.meets[rest]
+        pieces = Pieces.joined([found.pieces, *(_some(one) for one in (first, tail))])
+        return cls(parts, own, issued, step, done, pieces, came, since, meets)
 
     def hops(self, key: frames.Key) -> pa.Table:
         count, n = len(self.issued), len(self.came)
@@ -203,6 +208,7 @@ class _Followed:
                 "step": frames.numbers(step),
                 "start_ns": self.since,
                 "end_ns": np.concatenate((self.parts.start[self.issued], self.done)),
+                "meets": frames.numbers(np.where(self.meets == NONE, NULL, self.meets)),
                 "source": of_source(self.parts.instance),
                 "source_transfer": of_source(self.parts.transfer),
                 "source_free": pa.array(np.append(self.parts.free, False)[self.came]),
@@ -239,12 +245,19 @@ def _along(
     )
 
 
-def _coarse(parts: PathParts, window: int) -> PathParts:
+def _coarse(parts: PathParts, window: int, share: int) -> PathParts:
     """The parts, or of many those within a stretch of the window put together by kind and name, end to end: what is lost is their
-    order in that."""
-    if len(parts.stay) <= MOST_PIECES:
-        return parts
-    stretch = parts.start // max(window // QUANTA, 1)
+    order in that. The stretches are as short as leaves no more than the line's `share`."""
+    for quanta in QUANTA:
+        if len(parts.stay) <= (MOST_PIECES if quanta == QUANTA[0] else max(share, MOST_PIECES // 4)):
+            break
+        parts = _within(parts, max(window // quanta, 1))
+    return parts
+
+
+def _within(parts: PathParts, length_ns: int) -> PathParts:
+    """The parts within stretches of this length, put together."""
+    stretch = parts.start // length_ns
     new = np.append(True, (np.diff(parts.stay) != 0) | (np.diff(stretch) != 0))
     group = np.cumsum(new) - 1
     begin = parts.start[new]

@@ -71,7 +71,14 @@ PATH_HOPS = TableSpec(
         flag("free", "that part ends when it has been sent, whether others have arrived or not"),
         whole("step", "index of the step that it ends; null where it issues a part"),
         *SPAN,
-        whole("source", "number of the collective whose part it comes from; null for the start of the window"),
+        whole(
+            "meets",
+            "number of the chain on the line as which it goes on before its start; null for one that goes on elsewhere",
+        ),
+        whole(
+            "source",
+            "number of the collective whose part it comes from; null for the window's start and where it meets a chain",
+        ),
         ns("source_transfer", "what the transfer of that takes"),
         flag("source_free", "as free, of that part"),
     ),
@@ -131,7 +138,7 @@ DERIVED = (
     Derived(
         "line_paths",
         "traceanalyzer.ranks.replay.line_paths:line_paths",
-        ("timelines", "ledger_ops", "communication", "step_stats", "gaps", "launches", "host"),
+        ("timelines", "ledger_ops", "communication", "step_stats", "gaps", "launches", "host", "inputs"),
     ),
     Derived(
         "path_hops",

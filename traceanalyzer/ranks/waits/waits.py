@@ -15,6 +15,7 @@ from traceanalyzer.model.trace import Input, file_names, rank_names
 from traceanalyzer.ranks.collectives.recorded import shares, tells_nothing, untold
 from traceanalyzer.ranks.shape.lateness import PATTERNS, patterns
 from traceanalyzer.ranks.shape.stages import stages_of, uneven_words
+from traceanalyzer.ranks.waits.late_patterns import late_patterns
 from traceanalyzer.ranks.waits.loads import ALL_TO_ALL, UNEVEN, even_waits, loads
 from traceanalyzer.ranks.waits.pipelines import bubbles, pipeline
 from traceanalyzer.ranks.waits.reasons import MUCH_LONGER, gpus_of, late_reasons, rows_of
@@ -55,10 +56,7 @@ def collective_waits(
     reasons = late_reasons(
         gpu, blamed["line"], late_work, late_names, extra_work, extra_ranges, excess, ledger.num_rows
     )
-    own, blamed_one = _codes(gpus_of(communication), gpu)
-    judged = np.where(bubble, NULL, instance)
-    step, exposed = (frames.ints(communication, c) for c in ("step", "exposed_wait"))
-    told = patterns(judged, step, own, blamed_one, exposed)
+    told = late_patterns(communication, gpu, bubble).found
     shape = stages_of(stages.ranks, step_ledger, waited_intervals) if len(stages.ranks) else None
     uneven = uneven_words(shape, _gpu_names(shape.gpus, inputs)) if shape is not None and shape.uneven else None
     same = (
@@ -98,13 +96,6 @@ def collective_waits(
         }
         | {"interleaved": pa.array([stages.interleaved] * len(start), pa.bool_())},
     )
-
-
-def _codes(*gpus: list[Array]) -> list[Array]:
-    """One number a GPU, alike in lists of (rank, device); `NULL` where there is no rank."""
-    code = frames.dense(*(np.concatenate(column) for column in zip(*gpus, strict=True)))
-    code = np.where(np.concatenate([rank for rank, _ in gpus]) == NULL, NULL, code)
-    return np.split(code, np.cumsum([len(rank) for rank, _ in gpus])[:-1])
 
 
 def _gpu_names(gpus: Sequence[frames.Key], inputs: Sequence[Input]) -> list[str]:

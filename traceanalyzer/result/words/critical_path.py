@@ -10,6 +10,7 @@ from traceanalyzer.result.critical_path import CriticalPath, PathLink
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.words.gpu_names import gpu_namer
 from traceanalyzer.units import format_count, format_duration, format_share
+from traceanalyzer.vocabulary import lines
 from traceanalyzer.vocabulary.lines import cause_words
 
 LONGEST = 60
@@ -18,22 +19,28 @@ _LINE = re.compile(r"(\.\w+):\d+ \(")
 LEAST = 0.02
 """A link below this share of the step sets little of it."""
 KIND_WORDS = {
-    "exposed_communication": "communication, waiting included",
-    "exposed_memcpy": "copy",
-    "exposed_memset": "memset",
-    "launch_latency": "launching",
-    "turnaround": "the hardware's pauses between operations",
-    "dependency": "waiting for another stream or device",
-    "queued": "launched, but not running, for reasons not recorded",
-    "unattributed": "idle without a launch record",
-    "host_untraced": "host time in no recorded call or range",
-    "memory_management": "allocating and freeing memory",
-    "synchronization": "after waiting for the GPU",
-    "input": "waiting for input",
-    "profiler": "the profiler itself",
+    lines.EXPOSED_COMMUNICATION.cause: "communication, waiting included",
+    lines.EXPOSED_MEMCPY.cause: "copy",
+    lines.EXPOSED_MEMSET.cause: "memset",
+    lines.LAUNCH_LATENCY.cause: "launching",
+    lines.TURNAROUND.cause: "the hardware's pauses between operations",
+    lines.DEPENDENCY.cause: "waiting for another stream or device",
+    lines.QUEUED.cause: "launched, but not running, for reasons not recorded",
+    lines.UNATTRIBUTED.cause: "idle without a launch record",
+    lines.HOST_UNTRACED.cause: "host time in no recorded call or range",
+    lines.MEMORY_MANAGEMENT.cause: "allocating and freeing memory",
+    lines.SYNCHRONIZATION.cause: "after waiting for the GPU",
+    lines.INPUT.cause: "waiting for input",
+    lines.PROFILER.cause: "the profiler itself",
 }
 """What a link is, where the words of its line in the ledger do not say it."""
-IN = ("host_work", "launch_latency", "synchronization", "memory_management", "input", "os", "mpi")
+IN = {
+    line.cause
+    for line in (
+        *(lines.HOST_WORK, lines.LAUNCH_LATENCY, lines.SYNCHRONIZATION, lines.MEMORY_MANAGEMENT),
+        *(lines.INPUT, lines.OS, lines.MPI),
+    )
+}
 """Kinds of what happens in the place that the name is."""
 
 

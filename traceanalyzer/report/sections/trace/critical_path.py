@@ -7,6 +7,7 @@ from typing import Any
 from traceanalyzer.report.context import ReportContext
 from traceanalyzer.report.palette import BY_KEY, Swatch
 from traceanalyzer.report.section import PageSection
+from traceanalyzer.result.critical_path import TRANSFER
 from traceanalyzer.result.words.critical_path import left_words, path_length, path_rows, path_title
 from traceanalyzer.vocabulary.lines import idle_line
 
@@ -27,8 +28,8 @@ def _view(page: ReportContext) -> dict[str, Any] | None:
 
 
 def kind_swatch(kind: str) -> Swatch | None:
-    """The colour of a kind of link: that of its line in the ledger."""
-    return BY_KEY.get(kind) or BY_KEY.get(idle_line(kind))
+    """The colour of a kind of link: that of its line in the ledger, of a transfer that of communication."""
+    return BY_KEY["communication"] if kind == TRANSFER else BY_KEY.get(kind) or BY_KEY.get(idle_line(kind))
 
 
 SECTION = PageSection(
