@@ -224,6 +224,8 @@ class GroupRun:
             steps = [step for gpu in gpus if (step := self.windows.value(*gpu, "step_time").as_py())]
             step = round(median(steps)) if steps else None
         gain = min(gain, run - 1)
+        if len(gpus) == 1:
+            gain = min(gain, saving.recoverable_ns or 0)
         if gain <= 0:
             return saving
         speedup = round(run / (run - gain), 6)
