@@ -230,7 +230,8 @@ class GroupRun:
             return saving
         speedup = round(run / (run - gain), 6)
         condition = self.program.sooner_if(rows) if self.program.sooner_if else None
-        if condition and saving.speedup_ceiling and speedup > saving.speedup_ceiling:
+        balanced = self.program.replay is not None and self.program.replay(rows).as_py() == BALANCED
+        if condition and saving.speedup_ceiling and speedup > saving.speedup_ceiling and not balanced:
             # All ranks are done sooner, and what they waited is only what those that came in time lost.
             spared = min(round(run * len(gpus) * (gain / run - (saving.recoverable_share or 0.0))), gain)
             each = format_duration(spared) if step is None else f"{format_duration(round(spared * step / run))} a step"
