@@ -29,8 +29,8 @@ from traceanalyzer.vocabulary.lines import DEPENDENCY
 
 MOST_PIECES = 4_000
 """Of a line with more pieces those that lie close together are put together by kind and name."""
-MOST_EVENTS = 20_000
-"""So many events of a line without some link are told, of all of its links together."""
+MOST_EVENTS = 6_000
+"""So many events of a line without some link are told of all of its links together, but always those of one link."""
 QUANTA = 1_000
 """So many stretches of the window within which that is done."""
 
@@ -104,7 +104,7 @@ def _shorter(
         own = path.take(pa.array(rows))
         events = events_of(key, timeline, ops, kernels, steps, without_link(own, timeline))
         told += events.num_rows
-        if told > MOST_EVENTS:
+        if number and told > MOST_EVENTS:
             return
         columns = {c: events[c] for c in SHORTER_LINES.schema.names if c in events.schema.names}
         of_link = {c: own[c].take(pa.array(np.zeros(events.num_rows, np.int64))) for c in ("kind", "name")}
