@@ -98,6 +98,16 @@ def test_jitter_gives_little_on_any_one_rank() -> None:
     assert largest.ns < 0.8 * path.ns
 
 
+def test_of_one_rank_alone_communication_is_a_link_with_its_waiting() -> None:
+    """Nobody knows how long the others let it wait."""
+    path = path_of("multirank/gpu_straggler.slow/rank0.pt.trace.json.xz")
+    largest = path.links[0]
+    assert (largest.rank, largest.kind) == (0, "exposed_communication")
+    assert "communication, waiting included" in render_text(
+        analysis("multirank/gpu_straggler.slow/rank0.pt.trace.json.xz").result
+    )
+
+
 def test_the_text_says_whose_each_link_is() -> None:
     text = render_text(analysis("multirank/gpu_straggler.slow").result)
     assert "WHAT SETS THE LENGTH OF A STEP: 44.4 ms a step, the mean of 2" in text

@@ -21,6 +21,8 @@ from traceanalyzer.intervals import Array, Spans, join, union
 from traceanalyzer.vocabulary.lines import BUSY_LINES, EXPOSED_MEMCPY, UNATTRIBUTED
 
 WHERE = ("gpu", "host", "launch")
+MOST_STEPS = 32
+"""Of more steps the last so many are followed: they are alike, and what is to be told of each grows with its operations."""
 MOST_LINKS = 100
 """So many kinds and names of a GPU are told, those with most time; all others of a kind together have no name."""
 MOST_SHORTENED = 8
@@ -30,7 +32,8 @@ WORTH_SHORTENING = 0.02
 
 
 def path_stays(step_stats: pa.Table, windows: pa.Table, communication: pa.Table) -> pa.Table:
-    """Where the critical path of a single GPU lies: from the end of each step to that of the next, on itself.
+    """Where the critical path of a single GPU lies: from the end of each step to that of the next, on itself; of many steps the last
+    ones.
 
     Without two steps it is the window. Of several GPUs nobody here knows who waits for whom, nor of one with parts of matched
     collectives.
@@ -38,7 +41,7 @@ def path_stays(step_stats: pa.Table, windows: pa.Table, communication: pa.Table)
     if windows.num_rows != 1 or pc.any(communication["instance"].is_valid()).as_py():
         return PATH_STAYS.empty()
     (window,) = windows.to_pylist()
-    done, step = frames.ints(step_stats, "done_ns"), frames.ints(step_stats, "index")
+    done, step = (frames.ints(step_stats, column)[-MOST_STEPS - 1 :] for column in ("done_ns", "index"))
     if not len(done) or done[-1] == done[0]:
         done, step = np.array([window["start_ns"], window["end_ns"]]), np.array([NULL, NULL])
     some = np.diff(done) > 0

@@ -19,7 +19,7 @@ from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.replay import chains as runs
 from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, NONE, Ends, Pieces, chains
-from traceanalyzer.derive.replay.critical_path import MOST_SHORTENED, WHERE, WORTH_SHORTENING, without_link
+from traceanalyzer.derive.replay.critical_path import MOST_SHORTENED, MOST_STEPS, WHERE, WORTH_SHORTENING, without_link
 from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, PathParts, path_parts
 from traceanalyzer.derive.replay.replay import NOTHING, Timeline
 from traceanalyzer.intervals import Array
@@ -30,8 +30,8 @@ from traceanalyzer.vocabulary.lines import DEPENDENCY
 
 MOST_PIECES = 4_000
 """Of a line with more pieces those that lie close together are put together by kind and name."""
-MOST_EVENTS = 20_000
-"""So many events of a line without some link are told, of all of its links together."""
+MOST_EVENTS = 6_000
+"""So many events of a line without some link are told of all of its links together, but always those of one link."""
 QUANTA = (1_000, 250, 60, 15, 4, 1)
 """So many stretches of the window within which that is done: the most, and fewer while all lines of a large job tell too much."""
 MOST_OF_JOB = 2_000_000
@@ -109,7 +109,7 @@ def _shorter(
         own = path.take(pa.array(rows))
         events = events_of(key, timeline, ops, kernels, steps, without_link(own, timeline))
         told += events.num_rows
-        if told > min(MOST_EVENTS, share):
+        if number and told > min(MOST_EVENTS, share):
             return
         columns = {c: events[c] for c in SHORTER_LINES.schema.names if c in events.schema.names}
         of_link = {c: own[c].take(pa.array(np.zeros(events.num_rows, np.int64))) for c in ("kind", "name")}
@@ -147,11 +147,14 @@ class _Followed:
         issues = _Issues.of(line, parts, timeline, pace)
         along = _along(timeline, line, ended, own, parts, pace.wait_op)
         # The last to come waits for nobody, and who sends from a buffer for nobody either.
-        issued = np.flatnonzero((parts.end - parts.start <= parts.transfer) | parts.free)
-        done, step = frames.ints(steps, "done_ns"), frames.ints(steps, "index")
+        done, step = (frames.ints(steps, column)[-MOST_STEPS - 2 :] for column in ("done_ns", "index"))
+        # Other lines may be at an earlier step then: this one is followed for one more.
+        least = int(done[0]) if len(done) > MOST_STEPS + 1 else timeline.origin
+        done, step = (column[-MOST_STEPS - 1 :] for column in (done, step))
+        issued = np.flatnonzero(((parts.end - parts.start <= parts.transfer) | parts.free) & (parts.start > least))
         count = len(issued)
         stay = np.arange(count + len(done))
-        origin = np.full(len(stay), timeline.origin)
+        origin = np.full(len(stay), least)
         came, since = np.full(len(stay), NONE), origin.copy()
         reach = np.concatenate(([timeline.origin], line.reach))
 
@@ -160,16 +163,18 @@ class _Followed:
         call, gpu = timeline.call[parts.at[issued]], issues.gpu[issued]
         before = np.where(bound == 1, np.append(parts.end, 0)[parts.previous[issued]], gpu)
         before = np.where(bound == 2, call, before)
-        free = np.minimum(before, start)
+        free = np.maximum(np.minimum(before, start), least)
         first = Pieces(stay[:count], free, start, np.where(bound == 2, LAUNCH, GPU), call)
         joins = np.flatnonzero(line.joins >= 0)
         join_end = parts.end[line.joins[joins]]
         joined = (bound == 0) & (gpu > reach[place])
         source = np.append(line.joins[joins], NONE)[np.searchsorted(join_end, gpu, side="right") - 1]
         source = np.where(bound == 1, parts.previous[issued], np.where(joined, source, NONE))
+        source = np.where(free > least, source, NONE)
         # A step ends with the GPU's work, or with a part.
         latest = _latest(parts, done)
         over = np.where(latest >= 0, np.append(parts.end, 0)[latest], NULL)
+        over = np.where(over > least, over, NULL)
         last = np.searchsorted(line.reach, done, side="right") - 1
         waits = over > reach[last + 1]
         tail = Pieces(
@@ -182,7 +187,7 @@ class _Followed:
         on = np.concatenate((np.where(bound == 2, HOST, GPU), np.full(len(done), GPU)))
         at = np.concatenate((np.where(bound == 2, place, place - 1), last))
         time = np.concatenate((free, done))
-        go = ~known & (time > timeline.origin) & ((at >= 0) | (on == HOST))
+        go = ~known & (time > least) & ((at >= 0) | (on == HOST))
         found = chains(along, Ends(stay[go], origin[go], time[go], at[go], on[go]), once=True)
         rest, meets = np.flatnonzero(go), np.full(len(stay), NONE)
         came[rest], since[rest], meets[rest] = found.came[rest], found.since[rest], found.meets[rest]

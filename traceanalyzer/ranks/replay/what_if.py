@@ -29,7 +29,8 @@ class JobReplay:
     @cached_property
     def lines(self) -> Lines | None:
         """None of a job without collectives."""
-        return Lines.of(self._table) if self._table.num_rows else None
+        met = self._table.num_rows > self._table["instance"].null_count
+        return Lines.of(self._table) if met else None
 
     @property
     def quick(self) -> bool:
