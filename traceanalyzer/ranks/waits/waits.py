@@ -13,7 +13,7 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input, file_names, rank_names
 from traceanalyzer.ranks.collectives.recorded import shares, tells_nothing, untold
-from traceanalyzer.ranks.shape.lateness import PATTERNS, patterns
+from traceanalyzer.ranks.shape.lateness import PATTERNS
 from traceanalyzer.ranks.shape.stages import stages_of, uneven_words
 from traceanalyzer.ranks.waits.late_patterns import late_patterns
 from traceanalyzer.ranks.waits.loads import ALL_TO_ALL, UNEVEN, even_waits, loads
