@@ -122,17 +122,16 @@ def test_the_ledger_lane_is_the_ledger(shot: Shot) -> None:
 def test_the_ledger_lane_parts_communication_where_the_ledger_does(shot: Shot) -> None:
     parts = shot.tables.table("exposed_parts")
     parted = {(row["rank"], row["device"]) for row in parts.to_pylist() if row["parted"]}
-    waits = by_gpu(shot.tables.table("waited_intervals"), "line")
+    waits = shot.tables.table("exposed_waits").to_pylist()
     found: dict[tuple[int, int], int] = defaultdict(int)
     for row in shot.rows:
         if row.kind == "ledger":
             group = shot.timeline.groups[row.group]
             for event, colour in zip(shot.events(row), row.colour, strict=True):
                 found[group.rank, group.device] += (event[1] - event[0]) * (colour == CODES["exposed_wait"])
-    told = {
-        key: sum(end - start for start, end, line in waits.get(key, []) if line == "exposed_communication")
-        for key in parted
-    }
+    told = dict.fromkeys(parted, 0)
+    for row in waits:
+        told[row["rank"], row["device"]] += row["end_ns"] - row["start_ns"]
     assert {key: ns for key, ns in found.items() if ns} == {key: ns for key, ns in told.items() if ns}
 
 

@@ -11,7 +11,7 @@ from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.intervals import EMPTY, Spans, intersect, subtract
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, EXPOSED_TRANSFER, EXPOSED_WAIT
 
-TABLES = ("waited_intervals", "exposed_parts")
+TABLES = ("exposed_waits", "exposed_parts")
 """What tells it."""
 
 
@@ -24,13 +24,13 @@ def told_gpus(parts: pa.Table | None) -> set[tuple[int, int]]:
 
 
 def parted(intervals: pa.Table, waits: pa.Table | None, parts: pa.Table | None) -> pa.Table:
-    """`ledger_intervals`, those of each GPU in order of time; `waits` are rows of `waited_intervals`."""
+    """`ledger_intervals`, those of each GPU in order of time; `waits` are rows of `exposed_waits`."""
     told = told_gpus(parts)
     if not told:
         return intervals
     line = intervals["line"].cast(pa.string())
     communicates = pc.equal(line, EXPOSED_COMMUNICATION.name).to_numpy()
-    waited = {} if waits is None else _spans(waits.filter(pc.equal(waits["line"], EXPOSED_COMMUNICATION.name)))
+    waited = {} if waits is None else _spans(waits)
     start, end = integers(intervals, "start_ns"), integers(intervals, "end_ns")
     tables = []
     for key, rows in row_groups(intervals, ("rank", "device")):

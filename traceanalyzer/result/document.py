@@ -109,7 +109,8 @@ class Device:
     `users` is how many there are, and `ranks` are theirs as far as they are known.
 
     `exposed_wait_ns` + `exposed_transfer_ns` = `exposed_communication_ns`, exactly: how much of it is waiting for another rank. Both
-    are null where that is not told of most of it, as of one rank alone; what has no counterpart on other ranks counts as transfer.
+    are null where that is not told of most of it, as of one rank alone. What has no counterpart on other ranks counts as transfer; of
+    collectives that not all ranks recorded, what they take beyond the longest transfer of their kind and size, as waiting.
     """
 
     rank: int | None

@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.intervals import Array, Spans, coverage, intersect, subtract, union
-from traceanalyzer.ranks.shape.tables import EXPOSED_PARTS
+from traceanalyzer.ranks.collectives.recorded import tells_nothing
+from traceanalyzer.ranks.shape.tables import EXPOSED_PARTS, EXPOSED_WAITS
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION
 
 MOSTLY = 0.5
@@ -28,9 +30,7 @@ def exposed_parts(ledger_intervals: pa.Table, communication: pa.Table, step_stat
     for key, tiles in frames.split(ledger_intervals):
         if key not in kernels:
             continue
-        alone = tiles.filter(pa.array(frames.equals(tiles, "line", EXPOSED_COMMUNICATION.name)))
-        spans = frames.ints(alone, "start_ns"), frames.ints(alone, "end_ns")
-        tables.append(_of_gpu(key, spans, kernels[key], _complete(steps.get(key))))
+        tables.append(_of_gpu(key, _alone(tiles), kernels[key], _complete(steps.get(key))))
     return frames.stack(EXPOSED_PARTS, tables)
 
 
@@ -47,9 +47,7 @@ def _of_gpu(key: frames.Key, alone: Spans, kernels: pa.Table, steps: tuple[Spans
     order = np.argsort(frames.ints(kernels, "start_ns"), kind="stable")
     kernels = kernels.take(pa.array(order))
     start, end = frames.ints(kernels, "start_ns"), frames.ints(kernels, "end_ns")
-    likely = frames.ints(kernels, "likely_wait")
-    known = frames.ints(kernels, "wait")
-    wait, told = np.maximum(np.maximum(known, likely), 0), (known != NULL) | (likely != NULL)
+    wait, told = _waits(kernels)
     waited = intersect(alone, union(start, start + wait))
     moving = subtract(alone, waited)
     within = steps[0]
@@ -73,6 +71,40 @@ def _of_gpu(key: frames.Key, alone: Spans, kernels: pa.Table, steps: tuple[Spans
         | {"step_exposed": sums["step_wait"] + sums["step_transfer"], "step_wait": sums["step_wait"]}
         | {"steps": np.full(len(codes), steps[1]), "parted": np.full(len(codes), parted)},
     )
+
+
+def _waits(kernels: pa.Table) -> tuple[Array, frames.Flags]:
+    """How long each kernel waits from its start on, and whether that is told.
+
+    Of a collective that not all ranks recorded, or that was the first after one began to, nobody can say who waited. But what it takes
+    beyond the longest transfer of its kind on its GPU, of messages as large, is waiting all the same; `exposed_transfer` is bounded so.
+    """
+    told, likely = frames.ints(kernels, "wait"), frames.ints(kernels, "likely_wait")
+    transfer, exposed = frames.ints(kernels, "exposed_transfer"), frames.ints(kernels, "exposed")
+    known = (told != NULL) | (likely != NULL)
+    like, size = Groups(frames.codes(kernels, "name")[0]), frames.ints(kernels, "bytes")
+    as_large = size <= like.max(np.where(told != NULL, size, NULL))[like.of]
+    beyond = tells_nothing(kernels) & ~known & (transfer < exposed) & as_large
+    rest = np.where(beyond, np.maximum(frames.duration(kernels) - transfer, 0), 0)
+    return np.where(known, np.maximum(np.maximum(told, likely), 0), rest), known | beyond
+
+
+def exposed_waits(ledger_intervals: pa.Table, communication: pa.Table) -> pa.Table:
+    """The stretches of exposed communication that are waiting, by GPU."""
+    kernels, tables = frames.by_device(communication), []
+    for key, tiles in frames.split(ledger_intervals):
+        if key in kernels:
+            own = kernels[key]
+            start = frames.ints(own, "start_ns")
+            low, high = intersect(_alone(tiles), union(start, start + _waits(own)[0]))
+            same = {"rank": np.full(len(low), key[0]), "device": np.full(len(low), key[1])}
+            tables.append(frames.build(EXPOSED_WAITS, same | {"start_ns": low, "end_ns": high}))
+    return frames.stack(EXPOSED_WAITS, tables)
+
+
+def _alone(tiles: pa.Table) -> Spans:
+    alone = tiles.filter(pa.array(frames.equals(tiles, "line", EXPOSED_COMMUNICATION.name)))
+    return frames.ints(alone, "start_ns"), frames.ints(alone, "end_ns")
 
 
 def _is_told(told: int, exposed: int) -> bool:

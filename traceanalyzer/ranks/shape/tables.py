@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceanalyzer.derive.columns import DEVICE, RANK, count, flag, ns, text
+from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, flag, ns, text
 from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.needs import NO_COMMUNICATION
 from traceanalyzer.model.schema import TableSpec
@@ -29,7 +29,22 @@ EXPOSED_PARTS = TableSpec(
     ),
 )
 
+EXPOSED_WAITS = TableSpec(
+    "exposed_waits",
+    "one stretch of exposed communication of a GPU in which it waits for another rank, as `exposed_parts` counts it",
+    (RANK, DEVICE, *SPAN),
+)
+
 DERIVED = (
+    Derived(
+        "exposed_waits",
+        "traceanalyzer.ranks.shape.axes:exposed_waits",
+        ("ledger_intervals", "communication"),
+        EXPOSED_WAITS,
+        NO_COMMUNICATION,
+        empty_without="communication",
+        internal=True,
+    ),
     Derived(
         "exposed_parts",
         "traceanalyzer.ranks.shape.axes:exposed_parts",

@@ -40,7 +40,7 @@ NOT_ALL = "the recording lacks work that it launched"
 
 def steps_chart(gpus: Gpus) -> Chart | None:
     """None without two steps on any GPU."""
-    parts, waits = dict(gpus.rows("exposed_parts")), dict(gpus.rows("waited_intervals"))
+    parts, waits = dict(gpus.rows("exposed_parts")), dict(gpus.rows("exposed_waits"))
     views: dict[int | None, View] = {
         number: _view(gpus, number, _parted(steps, parts.get(number), waits.get(number)))
         for number, steps in gpus.rows("step_ledger")
@@ -121,8 +121,7 @@ def _parted(steps: pa.Table, parts: pa.Table | None, waits: pa.Table | None) -> 
         return steps
     wait = np.zeros(steps.num_rows, np.int64)
     if waits is not None:
-        own = waits.filter(pa.array([line == EXPOSED_COMMUNICATION.name for line in waits["line"].to_pylist()]))
-        spans = integers(own, "start_ns"), integers(own, "end_ns")
+        spans = integers(waits, "start_ns"), integers(waits, "end_ns")
         wait = coverage(integers(steps, "start_ns"), integers(steps, "end_ns"), spans)
     exposed = integers(steps, EXPOSED_COMMUNICATION.column)
     parted = steps.drop_columns([EXPOSED_COMMUNICATION.column])
