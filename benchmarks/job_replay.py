@@ -71,10 +71,10 @@ def _work(until: int, group: int | None) -> None:
 
 def line_events(kernels: pa.Table, matches: pa.Table) -> pa.Table:
     """Of ranks that wait for each of their collectives, and compute in between."""
-    instance = frames.ints(matches, "instance")
-    matched = np.flatnonzero(instance != NULL)
+    instance, transfer = (frames.ints(matches, name) for name in ("instance", "transfer"))
+    matched = np.flatnonzero((instance != NULL) & (transfer != NULL))
     rank, start, end = (frames.ints(kernels, name)[matched] for name in ("rank", "start_ns", "end_ns"))
-    transfer = frames.ints(matches, "transfer")[matched]
+    transfer = transfer[matched]
     begins = np.diff(rank, prepend=-1) != 0
     origin = start[begins][np.cumsum(begins) - 1]
     last = np.flatnonzero(np.diff(rank, append=-1))

@@ -66,7 +66,8 @@ class Charts {
 
   view(place) {
     const views = this.views[place.dataset.chart];
-    return views.find((view) => view.gpu === null || view.gpu === this.gpu);
+    const choice = Number(place.dataset.choice ?? 0);
+    return views.find((view) => ((view.choice ?? null) === null ? view.gpu === null || view.gpu === this.gpu : view.choice === choice));
   }
 
   /** Draw all figures again, those in sight at once and the others when the page is idle. */
@@ -99,12 +100,13 @@ class Charts {
     figure.hidden = !view;
     if (!view) return;
     figure.querySelector(".caption").textContent = view.caption;
+    for (const [at, end] of (view.scale ?? []).entries()) figure.querySelectorAll(".scale span")[at].textContent = end;
     const style = getComputedStyle(document.documentElement);
     const css = (name) => style.getPropertyValue(name).trim();
     const width = this.printing ? PAPER_WIDTH : place.clientWidth;
     this.widths.set(place, place.clientWidth);
     // A zoomed axis stays zoomed in other colours, but not on another GPU, nor once it was reset.
-    const uirevision = `${this.gpu} ${place.dataset.resets ?? 0}`;
+    const uirevision = `${this.gpu} ${place.dataset.resets ?? 0}`; // as many rows and columns whatever is chosen
     place.querySelector(":scope > .still")?.remove();
     const layout = { ...view.layout, template: template(css), width, height: parseFloat(getComputedStyle(place).minHeight), uirevision };
     this.plotly.react(place, view.data.map((trace) => coloured(trace, css)), structuredClone(layout), CONFIG);
@@ -120,6 +122,13 @@ class Charts {
       if (!this.printing && this.widths.has(place) && this.widths.get(place) !== place.clientWidth && place.clientWidth) this.renew([place]);
     });
     resized.observe(place);
+    const choose = place.closest("figure").querySelector(".choose");
+    if (!choose) return;
+    choose.hidden = false;
+    choose.querySelector("select").addEventListener("change", (event) => {
+      place.dataset.choice = event.target.value;
+      this.renew([place]);
+    });
   }
 
   /** What one can do with a figure that stands: click marks, zoom and come back, save it. */

@@ -176,10 +176,23 @@ def finding_rules(result: Result) -> set[str]:
 def test_stages_of_a_pipeline():
     result = analyze(ta.load(PIPELINE))
     found = finding(result, "COM002")
-    assert "with 1 micro-batch a step in 4 stages at least 75% of a step is empty" in found.message
+    assert "GPipe and 1F1B schedules with 1 micro-batch a step in 4 stages leave 75% of a step empty" in found.message
     assert job_of(result).parallelism[0].kind == "pipeline parallel"
     assert (found.scope.rank, found.saving.predicted_speedup) == (None, None)
     assert found.saving.prediction_note.startswith("No prediction")
+
+
+@needs_corpus
+def test_a_stage_with_more_layers_is_named_and_not_the_schedule():
+    result = analyze(ta.load(CORPUS / "evidence" / "jobs" / "pipeline_uneven.slow"))
+    assert result.verdict.headline.startswith(
+        "Rank 1 waits 10.6 ms of each 14.2 ms step for rank 0, which computes 13.2 ms of it"
+    )
+    assert "the stages of the pipeline are uneven" in result.verdict.headline
+    told = job_of(result).pipeline
+    assert told.uneven and told.uneven_share > 0.9
+    # The same layers in equal stages, recorded apart, take 8.97 ms a step.
+    assert told.balanced_step_ns == pytest.approx(8_970_000, rel=0.05)
 
 
 @needs_corpus

@@ -117,7 +117,7 @@ def test_steps_of_several_epochs_stand_in_order_of_time():
     rows = [row | {"name": name} for row, name in zip(steps_of(0, [10, 20, 30]), names, strict=True)]
     others = [row | {"name": None} for row in steps_of(1, [10, 20, 30])]
     table = pa.Table.from_pylist(rows + others, schema=STEP_LEDGER.schema)
-    found, cells = step_matrix(table, LEDGER_INTERVALS.empty())
+    found, cells, _ = step_matrix(table, LEDGER_INTERVALS.empty())
     assert [name for name in found if name in names] == names
     assert [name for name in found if name not in names] == ["last - 2", "last - 1", "last"]
     assert [row["step_ns"][found.index(names[2])] for row in cells] == [30, None]
@@ -129,7 +129,7 @@ def test_steps_named_after_their_rank_still_stand_beside_each_other():
         for rank in range(8)
         for number, row in enumerate(steps_of(rank, [10, 20, 30]))
     ]
-    found, cells = step_matrix(pa.Table.from_pylist(rows, schema=STEP_LEDGER.schema), LEDGER_INTERVALS.empty())
+    found, cells, _ = step_matrix(pa.Table.from_pylist(rows, schema=STEP_LEDGER.schema), LEDGER_INTERVALS.empty())
     assert found == ["last - 2", "last - 1", "last"]
     assert [row["step_ns"][-1] for row in cells] == [30] * 8
 

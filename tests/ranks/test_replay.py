@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.made_up_lines import Steps, line_events
 from traceanalyzer.analysis import Analysis, analyze_parts, load, parts_of
-from traceanalyzer.ranks.replay.play import MARKS, Lines, play
+from traceanalyzer.ranks.replay.play import MARKS, Lines, Scenario, play, play_all
 from traceanalyzer.ranks.replay.stays import stays
 from traceanalyzer.ranks.replay.what_if import JobReplay
 
@@ -48,7 +48,7 @@ def test_a_job_played_as_it_was_takes_what_it_took(job):
 def test_nobody_is_later_without_a_rank_that_others_waited_for(job, gone):
     lines = Lines.of(line_events(job))
     absent = np.arange(len(lines)) == gone % len(lines)
-    played = play(lines, absent=absent)
+    (played,) = play_all([Scenario(lines, absent=absent)])
     assert played is not None
     assert (played.time <= lines.time).all()
 
@@ -114,6 +114,17 @@ def test_the_links_of_a_step_add_up_to_it(job):
     lengths = np.diff(marks, axis=1)
     assert all(length in lengths[:, step - 1].tolist() for step, length in took.items())
     assert len(took) == int((lengths.max(axis=0) > 0).sum())
+
+
+@given(st.lists(jobs(), min_size=2, max_size=4))
+def test_scenarios_played_at_once_are_as_played_alone(several):
+    scenarios = [Scenario(Lines.of(line_events(job)), balanced=at % 2 == 1) for at, job in enumerate(several)]
+    for scenario, together in zip(scenarios, play_all(scenarios), strict=True):
+        (alone,) = play_all([scenario])
+        assert alone is not None
+        assert together is not None
+        for column in ("time", "ends", "state", "before", "delay", "last"):
+            assert (getattr(alone, column) == getattr(together, column)).all(), column
 
 
 def test_lines_that_wait_for_each_other_in_a_circle_are_not_played():

@@ -25,6 +25,7 @@ from traceanalyzer.result.document import (
     Verdict,
 )
 from traceanalyzer.result.gpus import steps_of_gpus
+from traceanalyzer.result.job_shape import Lateness, PersistentRank
 
 
 def device(rank: int | None, number: int) -> Device:
@@ -85,6 +86,42 @@ def test_of_many_gpus_the_spread_is_shown_and_those_that_differ_most():
     assert (
         "  window                                 1 s      1 s               1 s       1 s      1 s      1 s" in lines
     )
+
+
+def parted(one: Device, wait: int) -> Device:
+    return replace(one, exposed_wait_ns=wait, exposed_transfer_ns=one.exposed_communication_ns - wait)
+
+
+def test_exposed_communication_is_waiting_and_transfer_where_that_is_told():
+    one = result(1)
+    text = render_text(replace(one, devices=[parted(one.devices[0], 30)]))
+    assert "  exposed waiting              30 ns    3.0%  █\n" in text
+    assert "  exposed transfer             20 ns    2.0%  █\n" in text and "exposed communication" not in text
+    assert "exposed communication" in render_text(one)
+
+
+@pytest.mark.parametrize("gpus", [4, 40])
+def test_ledgers_that_stand_beside_each_other_are_parted_alike(gpus):
+    job = result(gpus)
+    whole = render_text(replace(job, devices=[parted(one, 30) for one in job.devices]))
+    assert "exposed waiting" in whole and "exposed communication" not in whole
+    some = render_text(replace(job, devices=[parted(job.devices[0], 30), *job.devices[1:]]))
+    assert "exposed communication" in some and "exposed waiting" not in some
+    silent = replace(job.devices[0], exposed_communication_ns=0, compute_ns=650)
+    rest = render_text(replace(job, devices=[silent, *(parted(one, 30) for one in job.devices[1:])]))
+    assert "exposed waiting" in rest and "exposed communication" not in rest
+
+
+def test_jitter_names_nobody():
+    job = job_result(4)
+    noise = Lateness(1000, 100, 0, 900, 0, 12, 950)
+    text = " ".join(render_text(replace(job, job=replace(job.job, lateness=noise))).split())
+    assert "now one is late and now another, as chance has it: none of them is to blame." in text
+    assert "makes about 950 ns of waiting, and they wait 1 us" in text
+    assert "comes last to" not in text
+    late = Lateness(1000, 900, 0, 100, 0, 3, 50, [PersistentRank(2, 0, 3, 3, 900, 0.0004)])
+    text = " ".join(render_text(replace(job, job=replace(job.job, late_ranks=[], lateness=late))).split())
+    assert "is to blame" not in text
 
 
 def test_several_gpus_a_rank_have_short_names():

@@ -18,6 +18,8 @@ from traceanalyzer.report.timeline.selection import ranks_to_show
 from traceanalyzer.report.timeline.timeline import build_timeline
 from traceanalyzer.result.document import Evidence, Result, Scope
 from traceanalyzer.result.gpus import notable_gpus
+from traceanalyzer.result.job import StepMatrix
+from traceanalyzer.result.job_shape import AxisTime, HostTime, PipelineShape, StageTime
 from traceanalyzer.result.ranks import rank_list
 
 
@@ -66,6 +68,85 @@ def large(steps: int = 40) -> Result:
     return job_result(512, late=300, steps=steps, pieces=20)
 
 
+def shaped(ranks: int, steps: int = 3) -> Result:
+    """A job with what is said of its shape: lines of its steps, kinds of parallelism, two hosts, and two stages."""
+    result = job_result(ranks, steps=steps)
+    assert result.job
+    lines = {"compute": 20, "exposed_memcpy": 3}
+    rows = [
+        replace(row, lines_ns={line: [(ms + number) * MS for _ in range(steps)] for line, ms in lines.items()})
+        for number, row in enumerate(result.job.steps.rows)
+    ]
+    axes = [
+        AxisTime("tensor parallel", ranks, 300 * MS, 200 * MS, 100 * MS, 0.3, 0.2, 0.1, 9 * MS, 6 * MS, 3 * MS),
+        AxisTime("unknown", 2, 10 * MS, None, None, 0.01, None, None, MS, None, None),
+    ]
+    half = ranks // 2
+    hosts = [
+        HostTime(
+            number + 1,
+            [*range(number * half, (number + 1) * half)],
+            half,
+            1000 * MS,
+            400 * MS,
+            300 * MS,
+            200 * MS,
+            300 * MS,
+            waited,
+        )
+        for number, waited in enumerate((0, 90 * MS))
+    ]
+    stages = [StageTime(rank, 0, 10 * MS, (9 - 6 * rank) * MS, 6 * rank * MS, MS) for rank in range(2)]
+    pipeline = PipelineShape(2, 6, 0.142857, None, 0.4, 0.3, True, 1.0, 7 * MS, stages)
+    steps_of = StepMatrix(result.job.steps.names, rows, ["idle.os"])
+    return replace(result, job=replace(result.job, steps=steps_of, axes=axes, hosts=hosts, pipeline=pipeline))
+
+
+def test_the_shape_of_a_job_is_said_and_stands_in_tables() -> None:
+    page = render_html(shaped(4), None)
+    tables, said = Tables(page).tables, text_of(section(page, "job"))
+    assert tables["axes-table"][1:] == [
+        ["tensor parallel", "4", "30.0%", "20.0%", "10.0%", "6 ms", "3 ms"],
+        ["unknown", "2", "1.0%", "not told", "1 ms of both"],
+    ]
+    assert tables["hosts-table"][2] == ["host 2", "2, 3", "2", "40.0%", "30.0%", "20.0%", "30.0%", "90 ms"]
+    assert tables["stages-table"][1] == ["rank 0", "9 ms", "0 ns", "1 ms", "10 ms"]
+    assert "tensor parallel 30% of the GPUs' time, 9 ms a step (20% waiting and 10% transfer)" in said
+    assert "100% of the waiting is for what the slowest computes more. Equal ones would take about 7 ms a step." in said
+    assert "They ran on 2 hosts; 100% of all waiting is for host 2 (ranks 2, 3)." in said
+
+
+def test_any_line_of_steps_is_a_heat_map() -> None:
+    heat = heat_charts(shaped(4))[0]
+    assert heat.choices == ["step time", "waiting for other ranks", "compute", "exposed copies"]
+    copies = heat.views[3]
+    assert copies.data[0]["z"] == [[3.0 + rank] * 3 for rank in range(4)] and copies.scale == ("0 ns", "6 ms")
+    assert copies.caption.startswith("Exposed copies: up to 6 ms in a step (rank 3, step 3), 4.5 ms at the median.")
+    assert "no room for lines on which steps differ less: idle: system calls" in copies.caption
+    page = render_html(shaped(4), None).decode()
+    assert page.count('<option value="3">exposed copies</option>') == 1
+
+
+def test_a_job_is_titled_by_its_folder() -> None:
+    result = job_result(2)
+
+    def titled(*paths: str, **more: object) -> str:
+        inputs = [replace(one, path=path) for one, path in zip(result.inputs, paths, strict=True)]
+        page = render_html(replace(result, inputs=inputs), None, **more).decode()
+        found = re.search("<title>(.*)</title>", page)
+        assert found
+        return found[1]
+
+    assert titled("runs/ddp/rank0.json", "runs/ddp/rank1.json") == "ddp"
+    assert titled("runs/ddp/rank0.json", "runs/ddp/rank1.json", title="mine") == "mine"
+    assert titled("/home/alice/run/a/rank0.json", "/home/alice/run/b/rank1.json") == "run"
+    for folder in ("/home/alice", "/scratch/alice", "C:\\Users\\alice"):
+        assert "alice" not in titled(f"{folder}/rank0.json", f"{folder}/rank1.json")
+    assert titled("/tmp/x/two_gpus.slow/rank0.json", "/tmp/x/two_gpus.slow/rank1.json") == "two_gpus.slow"
+    assert titled("rank0.json", "rank1.json") == "rank0.json and 1 more"
+    assert titled("s3://bucket/ddp/rank0.json", "s3://bucket/ddp/rank1.json") == "ddp"
+
+
 def test_late_ranks_are_a_table_with_units() -> None:
     page = render_html(job_result(4), None)
     tables = Tables(page).tables
@@ -85,7 +166,7 @@ def test_the_matrix_has_a_cell_a_step() -> None:
     assert heat["x"] == ["3", "4", "5"] and heat["y"] == [f"rank {rank}" for rank in range(4)]
     assert heat["z"] == [[None, 44.0 + rank, 44.0 + rank] for rank in range(4)]
     assert "Steps take from 44 ms to 47 ms, 45.5 ms at the median. Empty cells" in times.first.caption
-    assert waits.first.data[0]["z"][2] == [0, 0, 0] and waits.scale == ("0 ns", "21 ms")
+    assert waits.first.data[0]["z"][2] == [0, 0, 0] and waits.first.scale == ("0 ns", "21 ms")
     assert waits.first.caption.startswith(
         "GPUs wait up to 21 ms in a step, 21 ms at the median. Rank 2 waits least: not at all."
     )

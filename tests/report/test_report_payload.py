@@ -110,8 +110,30 @@ def test_the_ledger_lane_is_the_ledger(shot: Shot) -> None:
             group = shot.timeline.groups[row.group]
             keys = [next(key for key, code in CODES.items() if code == colour) for colour in row.colour]
             spans = [event[:2] for event in shot.events(row)]
-            found[group.rank, group.device] = [(*span, key) for span, key in zip(spans, keys, strict=True)]
+            whole: list[Event] = []
+            for (start, end), key in zip(spans, keys, strict=True):
+                line = "exposed_communication" if key in ("exposed_wait", "exposed_transfer") else key
+                follows = bool(whole) and whole[-1][1:] == (start, line) and line != key
+                whole.append((whole.pop()[0] if follows else start, end, line))
+            found[group.rank, group.device] = whole
     assert found == expected
+
+
+def test_the_ledger_lane_parts_communication_where_the_ledger_does(shot: Shot) -> None:
+    parts = shot.tables.table("exposed_parts")
+    parted = {(row["rank"], row["device"]) for row in parts.to_pylist() if row["parted"]}
+    waits = by_gpu(shot.tables.table("waited_intervals"), "line")
+    found: dict[tuple[int, int], int] = defaultdict(int)
+    for row in shot.rows:
+        if row.kind == "ledger":
+            group = shot.timeline.groups[row.group]
+            for event, colour in zip(shot.events(row), row.colour, strict=True):
+                found[group.rank, group.device] += (event[1] - event[0]) * (colour == CODES["exposed_wait"])
+    told = {
+        key: sum(end - start for start, end, line in waits.get(key, []) if line == "exposed_communication")
+        for key in parted
+    }
+    assert {key: ns for key, ns in found.items() if ns} == {key: ns for key, ns in told.items() if ns}
 
 
 def test_communication_is_parted_into_wait_and_the_rest(shot: Shot) -> None:

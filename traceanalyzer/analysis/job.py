@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.analysis.job_shape import axes_of, lateness_of, pipeline_of
 from traceanalyzer.analysis.join import Join
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
@@ -28,7 +29,8 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
     from traceanalyzer.ranks.collectives.recorded import shares
     from traceanalyzer.ranks.waits.side_by_side import collective_stats, late_ranks, step_matrix
 
-    names, rows = step_matrix(tables.table("step_ledger"), tables.table("waited_intervals"))
+    names, rows, lines_left = step_matrix(tables.table("step_ledger"), tables.table("waited_intervals"))
+    steps = [RankSteps(**_with_job_rank(row, ranks)) for row in rows]
     collectives, left, left_exposed = collective_stats(communication)
     matched, outside, untold = shares(communication)
     return Job(
@@ -40,11 +42,14 @@ def job_of(tables: Catalog, join: Join, ranks: Mapping[int, int | None]) -> Job 
         matched_share=matched,
         parallelism=_parallelism(communication),
         clocks=_clocks(join.offsets, ranks),
-        steps=StepMatrix(names, [RankSteps(**_with_job_rank(row, ranks)) for row in rows]),
+        steps=StepMatrix(names, steps, lines_left),
         late_ranks=[LateRank(**_with_job_rank(row, ranks)) for row in late_ranks(tables.table("collective_waits"))],
         collectives=[CollectiveStats(**row) for row in collectives],
         collectives_left=left,
         collectives_left_exposed_ns=left_exposed,
+        axes=axes_of(tables),
+        lateness=lateness_of(tables, steps, ranks) if gpus > 1 else None,
+        pipeline=pipeline_of(tables, ranks),
         outside_share=outside,
         untold_share=untold,
         at_least=bool((frames.ints(communication, "missing") > 0).any()),
@@ -59,20 +64,23 @@ def _replay(tables: Catalog, ranks: Mapping[int, int | None]) -> JobReplay | Non
     from traceanalyzer.ranks.replay.what_if import most_waited_for
 
     job = tables.value("job_replay")
-    now = job.overlapped()
-    if now is None:
+    late = most_waited_for(tables.table("collective_waits"), MOST_WITHOUT if job.quick else 1)
+    changes = [job.hiding(), *((job.even(), job.smaller(0.5)) if job.quick else (None, None)), *map(job.lacking, late)]
+    found = iter(job.predict([one for one in changes if one is not None]))
+    hidden, even, half, *gone = (next(found) if one is not None else None for one in changes)
+    if hidden is None:
         return None
-    few = job.quick
-    late = most_waited_for(tables.table("collective_waits"), MOST_WITHOUT if few else 1)
-    without = [(gpu, found) for gpu in late if (found := job.without(gpu))]
-    balanced, half = (job.balanced(), job.at_volume(0.5)) if few else (None, None)
     return JobReplay(
-        step_ns=now.now,
-        per_step=now.per_step,
+        step_ns=hidden.now,
+        per_step=hidden.per_step,
         error=round(job.error or 0.0, 6),
-        without=[WithoutGpu(ranks.get(rank), device, found.then) for (rank, device), found in without],
-        balanced_step_ns=balanced.then if balanced else None,
-        overlapped_step_ns=now.then,
+        without=[
+            WithoutGpu(ranks.get(rank), device, one.then)
+            for (rank, device), one in zip(late, gone, strict=True)
+            if one is not None
+        ],
+        balanced_step_ns=even.then if even else None,
+        overlapped_step_ns=hidden.then,
         half_volume_step_ns=half.then if half else None,
     )
 

@@ -14,6 +14,7 @@ from traceanalyzer.analysis.critical_path import critical_path_of
 from traceanalyzer.analysis.evidence import headlines, rules_about
 from traceanalyzer.analysis.examine import Examination, about_the_job, part_tables
 from traceanalyzer.analysis.job import job_of
+from traceanalyzer.analysis.job_shape import hosts_of_job
 from traceanalyzer.analysis.join import Join, gpu_names
 from traceanalyzer.analysis.roofline import rates, rooflines
 from traceanalyzer.catalog.catalog import Catalog
@@ -103,6 +104,7 @@ def job_result(
         findings,
         [finding for finding in findings if finding.rule in {one.rule for one in job.findings}],
         first_sentences,
+        _apart(tables),
     )
     traits = frozenset(tables.table("program")["name"].to_pylist())
     recorded = frozenset(kind for one in inputs for kind in one.traced)
@@ -120,7 +122,12 @@ def job_result(
         for row in tables.table("health").to_pylist()
     ]
     ledger = tables.table("ledger").to_pylist()
-    exposed = _exposed_parts(tables)
+    by_gpu, exposed = list(_by_gpu(ledger, join.shared)), _exposed_parts(tables)
+    devices, keys = (
+        [_device(ranks, exposed, *one) for one in by_gpu],
+        [(row["rank"], row["device"]) for row, _ in by_gpu],
+    )
+    together = job_of(tables, join, ranks)
     unprofiled = {
         (row["rank"], row["device"]): row
         for row in job_unprofiled_steps(tables.table("unprofiled_steps"), tables.table("communication")).to_pylist()
@@ -141,13 +148,13 @@ def job_result(
             if i.witness is None
         ],
         health=health,
-        devices=[_device(ranks, exposed, *row) for row in _by_gpu(ledger, join.shared)],
+        devices=devices,
         recordings=_recordings(ranks, tables),
         steps=_steps(ranks, tables.table("step_ledger"), ledger, unprofiled),
         findings=[_with_job_ranks(ranks, _in_words_of(traits, recorded, finding), aside) for finding in findings],
         rules=_in_order(outcomes, rules, settings),
         settings=settings,
-        job=job_of(tables, join, ranks),
+        job=together and replace(together, hosts=hosts_of_job(tables, devices, keys, together)),
         program=program_of(tables.table("program")),
         verdict=judge(_once_each(found_splits, ledger, join, ranks), hidden=_hidden(health)),
         evidence=list(evidence),
@@ -183,6 +190,16 @@ def _stacked(parts: Sequence[Examination], name: str) -> pa.Table:
     made = declared().get(name)
     spec = event_tables().get(name, PLACED) if made is None or made.spec is None else made.spec
     return spec.empty()
+
+
+def _apart(tables: Catalog) -> dict[frames.Key, int]:
+    communication = tables.table("communication")
+    if not communication.num_rows:
+        return {}
+    # Only jobs that communicate pay for what this imports.
+    from traceanalyzer.ranks.collectives.recorded import untold
+
+    return untold(communication)
 
 
 def _in_order(outcomes: Iterable[RuleOutcome], rules: Sequence[Rule], settings: Settings) -> list[RuleOutcome]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,8 @@ Gpu = tuple[int, int]
 @dataclass(frozen=True)
 class Told:
     """What is known of all GPUs: the tables `ledger` and `step_ledger`, `claim_sums` (see `claim_sums`), `culprits` as in CULPRITS, the
-    `findings` about one GPU and those about the whole `job`, the largest gain first, and their `first_sentences` by message."""
+    `findings` about one GPU and those about the whole `job`, the largest gain first, and their `first_sentences` by message; `apart` is
+    how long each GPU only communicates while not all ranks record, in ns."""
 
     ledger: pa.Table
     step_ledger: pa.Table
@@ -53,6 +54,7 @@ class Told:
     findings: Sequence[Finding]
     job: Sequence[Finding]
     first_sentences: Mapping[str, str]
+    apart: Mapping[Gpu, int] = field(default_factory=dict)
 
 
 def splits(told: Told, describe: Describe) -> list[Split]:
@@ -83,6 +85,7 @@ def splits(told: Told, describe: Describe) -> list[Split]:
                 pace=_pace(steps[gpu], row["duration"]),
                 beside=_beside(found[gpu], told.first_sentences),
                 calls=_calls(mine, found[gpu]),
+                apart=told.apart.get(gpu, 0),
                 unseen=row.get("earlier_work", 0),
             )
         )

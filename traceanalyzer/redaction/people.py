@@ -65,6 +65,12 @@ class People:
         return found[1] if int(found[2]) in self._pids or not _ROLE.fullmatch(found[1]) else None
 
 
+def host_of_file(place: str, pids: Iterable[int]) -> str | None:
+    """The host after which PyTorch called a trace, where one of these processes is named beside it, which nothing else is called by."""
+    found = _HOST_NAMED.match(_last(place))
+    return found[1] if found and int(found[2]) in pids else None
+
+
 def file_name(place: str) -> str:
     """The name of an input, where nothing is known but where it lies."""
     return People(places=[place]).file_name(place)

@@ -11,6 +11,7 @@ from traceanalyzer.result.words.job import (
     collective_words,
     late_sentence,
     replayed,
+    shape,
     summary,
     waiting,
     worth_naming,
@@ -32,6 +33,8 @@ def job_section(result: Result) -> list[str]:
     for sentence in (*(one.sentence for one in absent(result, result.job)), waiting(result, result.job)):
         lines += _wrapped(sentence) if sentence else []
     lines += _late(result)
+    for sentence in shape(result, result.job):
+        lines += _wrapped(sentence)
     sentence = replayed(result, result.job)
     lines += _wrapped(sentence) if sentence else []
     return [*lines, *_collectives(result.job)]

@@ -17,7 +17,7 @@ from traceanalyzer.result.sections import Section
 from traceanalyzer.result.settings import settings_sentence
 from traceanalyzer.result.words.gain import is_of_all
 from traceanalyzer.result.words.gpu_names import device_name
-from traceanalyzer.result.words.job import absent, late_sentence, replayed, summary, waiting, worth_naming
+from traceanalyzer.result.words.job import absent, late_sentence, replayed, shape, summary, waiting, worth_naming
 from traceanalyzer.result.words.unprofiled import steps_without_profiler
 from traceanalyzer.units import format_count, format_duration, format_share
 from traceanalyzer.vocabulary.lines import line_words
@@ -179,6 +179,7 @@ def _job(result: Result) -> list[str]:
     lines += _cut([f"- {text(late_sentence(result, one))}" for one in late], LATE)
     played = replayed(result, result.job)
     lines += [f"- {text(played)}"] if played else []
+    lines += [f"- {text(sentence)}" for sentence in shape(result, result.job)]
     return [
         "\n".join([f"#### Job\n\n{text('; '.join(summary(result, result.job)))}", *(["", *lines] if lines else [])])
     ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from traceanalyzer.result.job_replay import JobReplay
+from traceanalyzer.result.job_shape import AxisTime, HostTime, Lateness, PipelineShape
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,27 @@ class Clock:
 
 @dataclass(frozen=True)
 class RankSteps:
-    """One GPU's row of the step matrix; null where it has no such step. `wait_ns` is the part of a step spent waiting."""
+    """One GPU's row of the step matrix; null where it has no such step. `wait_ns` is the part of a step spent waiting, `lines_ns` that
+    on lines of the ledger, by their names."""
 
     rank: int | None
     device: int
     step_ns: list[int | None]
     wait_ns: list[int | None]
+    lines_ns: dict[str, list[int | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class StepMatrix:
-    """Step times, one column a step (`names`, in order of time) and one row a GPU."""
+    """Step times, one column a step (`names`, in order of time) and one row a GPU.
+
+    Rows have the ledger's lines on which GPUs and steps differ most, as many as a result holds; `lines_left` have time in steps, too,
+    but are left out.
+    """
 
     names: list[str]
     rows: list[RankSteps]
+    lines_left: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,9 @@ class Job:
 
     `collectives` are the kinds and sizes with most exposed time; `collectives_left` more are not listed, whose exposed time adds up to
     `collectives_left_exposed_ns`. `replay` is null where nothing matched.
+
+    `axes` are the kinds of parallelism by the time lost to each, `hosts` those that GPUs ran on, empty where that is not known of all
+    or it is one; `lateness` says whether waiting is anyone's doing, `pipeline` how stages compare; null where nothing is to be told.
     """
 
     world_size: int | None
@@ -127,3 +138,7 @@ class Job:
     untold_share: float = 0.0
     at_least: bool = False
     replay: JobReplay | None = None
+    axes: list[AxisTime] = field(default_factory=list)
+    hosts: list[HostTime] = field(default_factory=list)
+    lateness: Lateness | None = None
+    pipeline: PipelineShape | None = None

@@ -20,6 +20,7 @@ from traceanalyzer.vocabulary.losses import (
     BY_IMBALANCE,
     BY_MPI,
     CAUSES,
+    COMMUNICATION,
     FAMILIES,
     HOST,
     HOST_UNTRACED,
@@ -111,7 +112,8 @@ class Split:
     GPU communicates only to wait for others, in ns, and the sentence, without its stop, that explains it; `explained` is how much of
     its communication and calls of MPI any finding explains, in ns. `beside` is what a finding says that no time can be given for: a
     leak. `calls` is how long it waits and sends in many small collectives that the hosts ask for one by one, in ns, and what is said of
-    that. `unseen` is the idle time in which work from before the recording may have been running. `rate` is what its matrix work
+    that. `apart` is how long it communicates, in ns, while not all ranks record, of which nothing can be told. `unseen` is the
+    idle time in which work from before the recording may have been running. `rate` is what its matrix work
     reaches, where that is known.
     """
 
@@ -130,6 +132,7 @@ class Split:
     gpus: int = 1
     rate: Rate | None = None
     calls: tuple[int, str] | None = None
+    apart: int = 0
 
     @property
     def compute(self) -> float:
@@ -173,6 +176,12 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
     timed = [split for split in splits if split.window]
     if not timed:
         return Verdict(UNKNOWN.name, NO_DURATION)
+    apart = max(split.apart for split in timed)
+    together = [one for one in map(_while_all_record, timed) if one.window]
+    if together and apart >= START_UP_FIRST * max(split.window for split in timed):
+        left = judge(together)
+        note = f"Left out: up to {format_duration(apart)} in which a rank only waits until all ranks record."
+        return replace(left, headline=f"{left.headline} {note}")
     job = job_split(timed)
     started = job.by_cause.get(START_UP.name, 0)
     if job.share(started) < START_UP_FIRST:
@@ -232,6 +241,14 @@ def _without_start_up(split: Split) -> Split:
         sharper=tuple(one for one in split.sharper if one[0] != START_UP.name),
         pace=None,
     )
+
+
+def _while_all_record(split: Split) -> Split:
+    ns = min(split.apart, split.by_cause.get(COMMUNICATION.name, 0))
+    if not ns:
+        return replace(split, apart=0)
+    causes = {**split.by_cause, COMMUNICATION.name: split.by_cause[COMMUNICATION.name] - ns}
+    return replace(split, window=split.window - ns, by_cause=causes, pace=None, apart=0)
 
 
 def job_split(splits: Sequence[Split]) -> Split:

@@ -119,13 +119,17 @@ def by_order(
             return None
         return _chosen(reference, ends, tried, at, pinned, False, allowed)
     usable &= tried.agree >= tried.agree[usable].max() - ALIKE_SHARE
-    least_alike = ALIKE_NS if tried.common[usable].max() >= MANY else FEW_ALIKE_NS
-    usable &= tried.far <= max(ALIKE * tried.far[usable].min(), least_alike)
+    many = tried.common[usable].max() >= MANY
+    # Of a few, what waiting explains may be nearer by chance.
+    far = tried.far if many else tried.beyond
+    usable &= far <= max(ALIKE * far[usable].min(), ALIKE_NS if many else FEW_ALIKE_NS)
     rows = np.flatnonzero(usable)
     rows = rows[np.argsort(np.abs(tried.offset[rows]), kind="stable")]
     apart = np.abs(tried.offset[rows])
     usual = KNOWN_NS if known else SAME_NS if apart[0] <= SAME_CLOCK_NS else HOSTS_NS
     sure = len(rows) == 1 or bool(apart[1] >= CLEAR * max(apart[0], usual))
+    # Clocks that say one thing and ends that say another leave it open.
+    sure &= bool(tried.far[rows[0]] <= CLEAR * max(float(tried.far[rows].min()), FEW_ALIKE_NS))
     return _chosen(reference, ends, tried, int(rows[0]), pinned, sure, allowed)
 
 

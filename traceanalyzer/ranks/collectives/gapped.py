@@ -16,6 +16,7 @@ from traceanalyzer.ranks.collectives.alignment import (
     CLEAR,
     HOSTS_NS,
     KNOWN_NS,
+    MANY,
     MOST_APART_NS,
     REACH,
     TAIL,
@@ -98,14 +99,14 @@ def gapped(reference: Series, part: Series, *, same_size: bool, shift: int | Non
 def common_clock(reference: Series, part: Series, *, known: bool) -> tuple[Line, float] | None:
     """What to take from the part's times to read the reference's: the difference that most pairs of ends agree on, however the two are
     shifted in between; and how far these ends typically are from it, ns. None where another one does nearly as well, and the clocks do
-    not tell which it is."""
+    not tell which it is, or of fewer than `MANY`."""
     back = np.arange(min(len(part), TAIL))
     own = part.end[len(part) - 1 - back]
     centre = _nearest(reference.end, own)
     at = centre + np.arange(-REACH, REACH + 1)[:, None]
     there = (at >= 0) & (at < len(reference))
     difference = np.sort((own - reference.end[np.clip(at, 0, len(reference) - 1)])[there])
-    if not len(difference):
+    if min(len(part), len(reference)) < MANY:
         return None
     for width in PEAKS_NS:
         many = np.searchsorted(difference, difference + width, "right") - np.arange(len(difference))

@@ -33,6 +33,25 @@ def shares(communication: pa.Table) -> tuple[float | None, float, float]:
     return matched_share(time, matched, outside), apart, silent
 
 
+def tells_nothing(communication: pa.Table) -> Flags:
+    """Which kernels belong to collectives that not all ranks recorded, or that were the first after some rank began to."""
+    matched = frames.ints(communication, "instance") != NULL
+    found: Flags = matched & (frames.ints(communication, "wait") == NULL) | frames.flags(communication, "outside")
+    return found
+
+
+def untold(communication: pa.Table) -> dict[frames.Key, int]:
+    """How long each GPU communicates with no computation beside it, beyond a transfer, in collectives that tell nothing of waiting
+    because ranks did not all record yet or any more, ns. Nothing where so little was matched that this says nothing either."""
+    share = shares(communication)[0]
+    if share is None or share < LEAST_MATCHED:
+        return {}
+    rows = tells_nothing(communication)
+    beyond = frames.ints(communication, "exposed") - frames.ints(communication, "exposed_transfer")
+    beyond = np.where(rows, np.maximum(beyond, 0), 0)
+    return {key: int(beyond[own].sum()) for key, own in frames.groups(communication)}
+
+
 def edges(kernels: pa.Table, windows: pa.Table | None, lane: Array) -> tuple[Array, Array]:
     """From when to when each lane was recorded, on its rank's clock: its window, or else from its first to its last collective."""
     start, end = frames.ints(kernels, "start_ns"), frames.ints(kernels, "end_ns")
@@ -68,7 +87,10 @@ def outside(parts: Parts, low: Array, high: Array, end: Array, absent: Flags) ->
     known = parts.place != NULL
     if known.any():
         # Places count from the end. Those of one chain follow each other, with a gap to the next chain's.
-        placed = frames.dense(parts.chain, np.where(known, parts.place, np.iinfo(np.int64).max)) + 2 * chain.of
+        order = np.lexsort((np.where(known, parts.place, np.iinfo(np.int64).max), chain.of))
+        changes = np.diff(parts.place[order], prepend=NULL) != 0
+        placed = np.empty(len(parts), np.int64)
+        placed[order] = np.cumsum(changes | (np.diff(chain.of[order], prepend=-1) != 0)) + 2 * chain.of[order]
         most = one.max(np.where(known, placed, -1))
         least = one.min(np.where(known, placed, np.iinfo(np.int64).max))
         edge = np.concatenate((most[most >= 0] + 1, least[most >= 0] - 1))

@@ -7,7 +7,7 @@ all together tell which of them are on the path (`job_path`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,16 +23,19 @@ from traceanalyzer.derive.replay.critical_path import MOST_SHORTENED, MOST_STEPS
 from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, PathParts, path_parts
 from traceanalyzer.derive.replay.replay import NOTHING, Timeline
 from traceanalyzer.intervals import Array
+from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.replay.lines import _Issues, _latest, _Line, _Parts, events_of
 from traceanalyzer.ranks.replay.tables import PATH_HOPS, PATH_PIECES, SHORTER_LINES
 from traceanalyzer.vocabulary.lines import DEPENDENCY
 
 MOST_PIECES = 4_000
 """Of a line with more pieces those that lie close together are put together by kind and name."""
-MOST_EVENTS = 6_000
-"""So many events of a line without some link are told of all of its links together, but always those of one link."""
-QUANTA = 1_000
-"""So many stretches of the window within which that is done."""
+MOST_EVENTS = 20_000
+"""So many events of a line without some link are told, of all of its links together, but always those of one link."""
+QUANTA = (1_000, 250, 60, 15, 4, 1)
+"""So many stretches of the window within which that is done: the most, and fewer while all lines of a large job tell too much."""
+MOST_OF_JOB = 2_000_000
+"""So many pieces, and so many events without some link, of all lines of a job: each takes a hundred bytes where they come together."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,10 @@ def line_paths(
     gaps: pa.Table,
     launches: pa.Table,
     host: Host,
+    inputs: Sequence[Input],
 ) -> LinePaths:
     """Of every GPU with parts of matched collectives."""
+    share = MOST_OF_JOB // max(*(one.world_size or 1 for one in inputs), len(timelines), 1)
     tables = (ledger_ops, communication, step_stats, gaps, launches)
     ops, kernels, steps, idle, calls = (frames.by_device(table) for table in tables)
     hops, pieces = [], []
@@ -67,8 +72,9 @@ def line_paths(
         gpu = GpuTimes(own, Busy.of(own), idle[key], names, DEPENDENCY.cause)
         parts = path_parts(line.pieces, gpu, calls[key], host, names)
         hops.append(line.hops(key))
-        pieces.append(_table(key, _coarse(parts, timeline.length), names))
-        shorter += _shorter(key, timeline, _table(key, parts, names), ops[key], kernels[key], steps[key])
+        pieces.append(_table(key, _coarse(parts, timeline.length, share), names))
+        own_path, least = _table(key, parts, names), WORTH_SHORTENING * line.length(timeline)
+        shorter += _shorter(key, timeline, own_path, least, ops[key], kernels[key], steps[key], share)
     return LinePaths(
         frames.stack(PATH_HOPS, hops), frames.stack(PATH_PIECES, pieces), frames.stack(SHORTER_LINES, shorter)
     )
@@ -90,11 +96,16 @@ def shorter_lines(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
 
 
 def _shorter(
-    key: frames.Key, timeline: Timeline, path: pa.Table, ops: pa.Table, kernels: pa.Table, steps: pa.Table
+    key: frames.Key,
+    timeline: Timeline,
+    path: pa.Table,
+    least: float,
+    ops: pa.Table,
+    kernels: pa.Table,
+    steps: pa.Table,
+    share: int,
 ) -> Iterator[pa.Table]:
-    """The events of a line without each of the links that have most time."""
-    done = frames.ints(steps, "done_ns")
-    least = WORTH_SHORTENING * (int(done[-1] - done[0]) if len(done) else timeline.length)
+    """The events of a line without each of the links that have most time, and at least so many ns; `share` of them at most."""
     kind, name = (frames.codes(path, column)[0] for column in ("kind", "name"))
     length = frames.duration(path)
     links = [(int(length[rows].sum()), rows) for _, rows in frames.together(kind, name)]
@@ -104,7 +115,7 @@ def _shorter(
         own = path.take(pa.array(rows))
         events = events_of(key, timeline, ops, kernels, steps, without_link(own, timeline))
         told += events.num_rows
-        if number and told > MOST_EVENTS:
+        if number and told > min(MOST_EVENTS, share):
             return
         columns = {c: events[c] for c in SHORTER_LINES.schema.names if c in events.schema.names}
         of_link = {c: own[c].take(pa.array(np.zeros(events.num_rows, np.int64))) for c in ("kind", "name")}
@@ -189,6 +200,10 @@ class _Followed:
         pieces = Pieces.joined([found.pieces, *(_some(one) for one in (first, tail))])
         return cls(parts, own, issued, step, done, pieces, came, since, meets)
 
+    def length(self, timeline: Timeline) -> int:
+        """Of the steps that are followed; without two, of the window."""
+        return int(self.done[-1] - self.done[0]) if len(self.done) > 1 else timeline.length
+
     def hops(self, key: frames.Key) -> pa.Table:
         count, n = len(self.issued), len(self.came)
         instance = np.concatenate((self.parts.instance[self.issued], np.full(len(self.step), NULL)))
@@ -245,12 +260,19 @@ def _along(
     )
 
 
-def _coarse(parts: PathParts, window: int) -> PathParts:
+def _coarse(parts: PathParts, window: int, share: int) -> PathParts:
     """The parts, or of many those within a stretch of the window put together by kind and name, end to end: what is lost is their
-    order in that."""
-    if len(parts.stay) <= MOST_PIECES:
-        return parts
-    stretch = parts.start // max(window // QUANTA, 1)
+    order in that. The stretches are as short as leaves no more than the line's `share`."""
+    for quanta in QUANTA:
+        if len(parts.stay) <= (MOST_PIECES if quanta == QUANTA[0] else max(share, MOST_PIECES // 4)):
+            break
+        parts = _within(parts, max(window // quanta, 1))
+    return parts
+
+
+def _within(parts: PathParts, length_ns: int) -> PathParts:
+    """The parts within stretches of this length, put together."""
+    stretch = parts.start // length_ns
     new = np.append(True, (np.diff(parts.stay) != 0) | (np.diff(stretch) != 0))
     group = np.cumsum(new) - 1
     begin = parts.start[new]

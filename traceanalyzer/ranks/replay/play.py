@@ -7,7 +7,8 @@ take what its transfer changed by. So lines exchange delays and no times, and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,8 @@ from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, MARK, RETURN
 KINDS = (ISSUE, JOIN, RETURN, MARK)
 ISSUES, JOINS, RETURNS, MARKS = range(4)
 """Their places in it, which stand for them in arrays."""
+MOST_AT_ONCE = 400_000
+"""Events that are played together."""
 
 
 @dataclass(frozen=True)
@@ -112,28 +115,77 @@ class Played:
     last: Array
 
 
-def play(
-    lines: Lines, *, absent: Flags | None = None, hidden: Flags | None = None, balanced: bool = False
-) -> Played | None:
-    """Play all lines; None where they wait for each other in a circle, which no program can have done.
+@dataclass(frozen=True)
+class Scenario:
+    """Lines to play, and what is to be different.
 
     Nobody waits for a line that is `absent` (one value a line), and lines do not wait for the parts whose joins are `hidden` (one value
-    an event). `balanced`: a collective happens at the mean of the times at which its parts are issued, as if all ranks had equal work.
+    an event). `balanced`: a collective happens at the mean of the times at which its parts are issued, and each line goes on as if it
+    had come to it then, as if all ranks had equal work.
     """
-    return _Play(lines, absent, hidden, balanced).run()
+
+    lines: Lines
+    absent: Flags | None = None
+    hidden: Flags | None = None
+    balanced: bool = False
+
+
+def play(lines: Lines) -> Played | None:
+    """Play all lines as they are."""
+    return play_all([Scenario(lines)])[0]
+
+
+def play_all(scenarios: Sequence[Scenario]) -> list[Played | None]:
+    """Play each scenario, all at once; None for one whose lines wait for each other in a circle, which no program can have done."""
+    found: list[Played | None] = []
+    for some in _batches(scenarios):
+        found += _Play(some).run()
+    return found
+
+
+def _batches(scenarios: Sequence[Scenario]) -> Iterator[list[Scenario]]:
+    """Of so many events together that they take little memory, one scenario at least."""
+    batch: list[Scenario] = []
+    events = 0
+    for one in scenarios:
+        events += len(one.lines.kind)
+        if batch and events > MOST_AT_ONCE:
+            yield batch
+            batch, events = [], len(one.lines.kind)
+        batch.append(one)
+    if batch:
+        yield batch
+
+
+def _stacked(several: Sequence[Lines]) -> Lines:
+    """The lines of all, which share no collective and no row."""
+    if len(several) == 1:
+        return several[0]
+    rows = np.cumsum([0, *(len(one.kind) for one in several[:-1])])
+    meetings = np.cumsum([0, *(int(one.meeting.max(initial=-1)) + 1 for one in several[:-1])])
+    lines = np.cumsum([0, *(len(one) for one in several[:-1])])
+    columns = {c.name: np.concatenate([getattr(one, c.name) for one in several]) for c in fields(Lines)}
+    for name, more in (("meeting", meetings), ("follows", rows), ("part", rows), ("line", lines)):
+        own = [getattr(one, name) for one in several]
+        columns[name] = np.concatenate([np.where(v >= 0, v + m, v) for v, m in zip(own, more.tolist(), strict=True)])
+    firsts = [one.first[:-1] + row for one, row in zip(several, rows.tolist(), strict=True)]
+    columns["first"] = np.append(np.concatenate(firsts), len(columns["kind"]))
+    return Lines(**columns)
 
 
 class _Play:
     """Every line goes on event by event, all that can at once; one that needs a collective waits until its last part is issued."""
 
-    def __init__(self, lines: Lines, absent: Flags | None, hidden: Flags | None, balanced: bool) -> None:
+    def __init__(self, scenarios: Sequence[Scenario]) -> None:
+        self._scenarios = scenarios
+        lines = _stacked([one.lines for one in scenarios])
+        absent = np.concatenate([_flags(one.absent, len(one.lines)) for one in scenarios])
+        even = np.concatenate([np.full(len(one.lines), one.balanced) for one in scenarios])[lines.line]
         count, n = len(lines), len(lines.kind)
         meetings = int(lines.meeting.max(initial=-1)) + 1
         self._lines = lines
-        self._counts = lines.kind == ISSUES
-        if absent is not None:
-            self._counts &= ~absent[lines.line]
-        self._hidden = np.zeros(n, bool) if hidden is None else hidden
+        self._counts = (lines.kind == ISSUES) & ~absent[lines.line]
+        self._hidden = np.concatenate([_flags(one.hidden, len(one.lines.kind)) for one in scenarios])
         self._full = np.where(lines.met == NEVER, 0, lines.met) + np.where(lines.transfer == NEVER, 0, lines.transfer)
         # The part that each event needs, and the meeting that has to be whole before the event can happen; the last one always is.
         self._needs = np.where(lines.part >= 0, lines.part, lines.follows)
@@ -142,29 +194,52 @@ class _Play:
         self._asked = np.where(asks, lines.meeting[self._needs], -1)
         self._missing = np.append(np.bincount(lines.meeting[self._counts], minlength=meetings), 0)
         self._even = np.zeros(meetings, bool)
-        if balanced:
-            self._even[lines.meeting[self._counts & ~lines.pair]] = True
+        self._even[lines.meeting[self._counts & ~lines.pair & even]] = True
         self._parts = np.maximum(self._missing[:-1], 1)
         self._sum = np.zeros(meetings, np.int64)
         # Of each line the even meeting that it came to last, and how much later than it did: it goes on as if it had come with others.
         self._met, self._came = np.full(count, -1, np.int64), np.zeros(count, np.int64)
-        self._delay, self._last = np.full(meetings, NEVER), np.full(meetings, -1, np.int64)
+        # There is always one, so that -1, which is none of them, can be asked for.
+        self._delay, self._last = np.full(max(meetings, 1), NEVER), np.full(max(meetings, 1), -1, np.int64)
         self._time, self._done = np.full(n, NEVER), np.full(n, NEVER)
         self._state, self._before = np.full((n, 3), NEVER), np.full((n, 3), NEVER)
         self._now = np.zeros((count, 3), np.int64)
 
-    def run(self) -> Played | None:
+    def run(self) -> list[Played | None]:
         at, stop = self._lines.first[:-1].copy(), self._lines.first[1:]
         turn = np.flatnonzero(at < stop)
         while len(turn):
             ready = turn[(self._missing[self._asked[at[turn]]] == 0) & (self._missing[self._met[turn]] == 0)]
             if not len(ready):
-                return None
+                break
             self._happen(ready, at[ready])
             at[ready] += 1
             turn = turn[at[turn] < stop[turn]]
+        return [*self._results(at == stop)]
+
+    def _results(self, done: Flags) -> Iterator[Played | None]:
+        """Of each scenario, where all of its lines are done."""
         every = np.where(self._lines.kind == ISSUES, np.arange(len(self._time)), -1)
-        return Played(self._time, self._ends(every), self._state, self._before, self._delay, self._last)
+        ends = self._ends(every)
+        row = meeting = line = 0
+        for one in self._scenarios:
+            rows = slice(row, row + len(one.lines.kind))
+            meetings = slice(meeting, meeting + int(one.lines.meeting.max(initial=-1)) + 1)
+            lines = slice(line, line + len(one.lines))
+            last = self._last[meetings]
+            yield (
+                Played(
+                    self._time[rows],
+                    ends[rows],
+                    self._state[rows],
+                    self._before[rows],
+                    self._delay[meetings],
+                    np.where(last >= 0, last - row, last),
+                )
+                if done[lines].all()
+                else None
+            )
+            row, meeting, line = rows.stop, meetings.stop, lines.stop
 
     def _happen(self, line: Array, event: Array) -> None:
         """One event on each of some lines."""
@@ -214,3 +289,7 @@ class _Play:
         self._delay[even] = self._sum[even] // self._parts[even]
         latest = self._delay[meeting] == later
         self._last[meeting[latest]] = event[latest]
+
+
+def _flags(given: Flags | None, count: int) -> Flags:
+    return np.zeros(count, bool) if given is None else given

@@ -138,7 +138,7 @@ DERIVED = (
     Derived(
         "line_paths",
         "traceanalyzer.ranks.replay.line_paths:line_paths",
-        ("timelines", "ledger_ops", "communication", "step_stats", "gaps", "launches", "host"),
+        ("timelines", "ledger_ops", "communication", "step_stats", "gaps", "launches", "host", "inputs"),
     ),
     Derived(
         "path_hops",

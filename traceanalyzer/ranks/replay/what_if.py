@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -13,7 +14,7 @@ from traceanalyzer.columns.frames import NULL, Flags, Key
 from traceanalyzer.derive.replay.replay import NEVER
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.replayed import JobPrediction
-from traceanalyzer.ranks.replay.play import JOINS, MARKS, Lines, Played, play
+from traceanalyzer.ranks.replay.play import JOINS, MARKS, Lines, Played, Scenario, play, play_all
 
 MOST_QUICK = 400_000
 """Events of all lines."""
@@ -40,39 +41,50 @@ class JobReplay:
     def as_was(self) -> Played | None:
         return play(self.lines) if self.lines is not None else None
 
+    def predict(self, scenarios: Sequence[Scenario]) -> list[JobPrediction | None]:
+        """What a step of the job takes in each, of the lines that are not absent."""
+        played = play_all(scenarios)
+        return [self._predicted(one, then) for one, then in zip(scenarios, played, strict=True)]
+
     def without(self, gpu: Key) -> JobPrediction | None:
         """Had nobody ever waited for this (rank, device): the steps of the others."""
+        return self._of(self.lacking(gpu))
+
+    def balanced(self) -> JobPrediction | None:
+        """Had all ranks of a group come to its collectives at once, with the same work in all: each at the mean of their times."""
+        return self._of(self.even())
+
+    def overlapped(self) -> JobPrediction | None:
+        """Had no GPU waited for a transfer: the most that overlap can give."""
+        return self._of(self.hiding())
+
+    def at_volume(self, share: float) -> JobPrediction | None:
+        """Had each transfer taken this share of its time."""
+        return self._of(self.smaller(share))
+
+    def lacking(self, gpu: Key) -> Scenario | None:
+        """The job of which nobody waits for this (rank, device); None where there are no others, or where that has no line."""
         lines = self.lines
         if lines is None:
             return None
         absent = (lines.rank == gpu[0]) & (lines.device == gpu[1])
-        if absent.all() or not absent.any():
-            return None
-        return self._predicted(play(lines, absent=absent), ~absent)
+        return Scenario(lines, absent=absent) if absent.any() and not absent.all() else None
 
-    def balanced(self) -> JobPrediction | None:
-        """Had all ranks of a group come to its collectives at once, with the same work in all: each at the mean of their times."""
-        return self._predicted(play(self.lines, balanced=True)) if self.lines is not None else None
+    def even(self) -> Scenario | None:
+        return None if self.lines is None else Scenario(self.lines, balanced=True)
 
-    def overlapped(self, instances: Array | None = None) -> JobPrediction | None:
-        """Had no GPU waited for the transfers of these collectives, or of any: the most that overlap can give."""
-        lines = self.lines
-        if lines is None:
-            return None
-        some = np.ones(len(lines.kind), bool) if instances is None else np.isin(lines.instance, instances)
-        return self._predicted(play(lines, hidden=(lines.kind == JOINS) & some))
+    def hiding(self) -> Scenario | None:
+        return None if self.lines is None else Scenario(self.lines, hidden=self.lines.kind == JOINS)
 
-    def at_volume(self, share: float) -> JobPrediction | None:
-        """Had each transfer taken this share of its time."""
+    def smaller(self, share: float) -> Scenario | None:
         lines = self.lines
         if lines is None:
             return None
         less = np.where(lines.transfer == NEVER, NEVER, np.rint(lines.transfer * share).astype(np.int64))
-        return self._predicted(play(replace(lines, transfer=less)))
+        return Scenario(replace(lines, transfer=less))
 
-    def predicted(self, lines: Lines) -> JobPrediction | None:
-        """With these lines in place of its own."""
-        return self._predicted(play(lines))
+    def _of(self, scenario: Scenario | None) -> JobPrediction | None:
+        return self.predict([scenario])[0] if scenario else None
 
     @cached_property
     def step_ns(self) -> int | None:
@@ -88,12 +100,12 @@ class JobReplay:
         was, then = (_steps(lines, time) for time in (lines.time, played.time))
         return float(abs(np.median(then) - np.median(was)) / max(float(np.median(was)), 1.0)) if len(was) else None
 
-    def _predicted(self, played: Played | None, counted: Flags | None = None) -> JobPrediction | None:
+    def _predicted(self, scenario: Scenario, played: Played | None) -> JobPrediction | None:
         lines, as_was = self.lines, self.as_was
         if played is None or lines is None or as_was is None:
             return None
         step, now = _length(lines, as_was.time, None)
-        then_step, then = _length(lines, played.time, counted)
+        then_step, then = _length(lines, played.time, None if scenario.absent is None else ~scenario.absent)
         return JobPrediction(now, min(then, now), step is not None and then_step is not None)
 
 

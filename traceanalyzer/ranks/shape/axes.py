@@ -48,8 +48,8 @@ def _of_gpu(key: frames.Key, alone: Spans, kernels: pa.Table, steps: tuple[Spans
     kernels = kernels.take(pa.array(order))
     start, end = frames.ints(kernels, "start_ns"), frames.ints(kernels, "end_ns")
     likely = frames.ints(kernels, "likely_wait")
-    wait = np.maximum(np.maximum(frames.ints(kernels, "wait"), likely), 0)
-    told = (frames.ints(kernels, "instance") != NULL) | (likely != NULL)
+    known = frames.ints(kernels, "wait")
+    wait, told = np.maximum(np.maximum(known, likely), 0), (known != NULL) | (likely != NULL)
     waited = intersect(alone, union(start, start + wait))
     moving = subtract(alone, waited)
     within = steps[0]

@@ -20,9 +20,12 @@ from traceanalyzer.intervals import EMPTY, Array, coverage
 from traceanalyzer.ranks.collectives.collective_names import bus_factor
 from traceanalyzer.ranks.collectives.collectives import lanes
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
+from traceanalyzer.vocabulary.lines import LEDGER_LINES, column
 
 MOST_COLLECTIVES = 100
 """Kinds and sizes listed, those with most exposed time."""
+MOST_CELLS, LEAST_LINES = 160_000, 2
+"""Times of steps on lines of the ledger that are kept, such as three lines of 512 GPUs and 100 steps; but at least so many lines."""
 MOST_APART = 4
 """Captures of one job overlap: with so many times as many names as any rank has steps, the names are not the job's."""
 Row = dict[str, Any]
@@ -30,8 +33,9 @@ _DIGITS = re.compile(r"\d+")
 _LAST = "last"
 
 
-def step_matrix(step_ledger: pa.Table, waited_intervals: pa.Table) -> tuple[list[str], list[Row]]:
-    """Names of the steps in their order, and for each (rank, device) its `step_ns` and `wait_ns` by those names.
+def step_matrix(step_ledger: pa.Table, waited_intervals: pa.Table) -> tuple[list[str], list[Row], list[str]]:
+    """Names of the steps in their order; for each (rank, device) its `step_ns`, `wait_ns` and `lines_ns` by those names; and the lines
+    of the ledger that are left out, as MOST_CELLS tells.
 
     Captures begin apart, so steps are the same where their names are, as ProfilerStep#12 is. Where names say nothing, or each rank has
     its own, they are counted from the end, for which captures are closer to one another than for their beginning.
@@ -40,29 +44,50 @@ def step_matrix(step_ledger: pa.Table, waited_intervals: pa.Table) -> tuple[list
         key: (frames.ints(spans, "start_ns"), frames.ints(spans, "end_ns"))
         for key, spans in frames.split(waited_intervals)
     }
-    gpus: list[tuple[frames.Key, list[str], list[int | None], list[int]]] = []
+    gpus: list[tuple[frames.Key, list[str], dict[str, Array], frames.Flags]] = []
     for key, steps in frames.split(step_ledger):
         start, end = frames.ints(steps, "start_ns"), frames.ints(steps, "end_ns")
-        wait = coverage(start, end, waits.get(key, EMPTY))
-        complete = steps["complete"].to_pylist()
-        times = [int(t) if whole else None for t, whole in zip(end - start, complete, strict=True)]
-        gpus.append((key, _names(steps["name"].to_pylist()), times, wait.tolist()))
+        times = {"step_ns": end - start, "wait_ns": coverage(start, end, waits.get(key, EMPTY))}
+        times |= {line: frames.ints(steps, column(line)) for line in LEDGER_LINES}
+        gpus.append((key, _names(steps["name"].to_pylist()), times, frames.flags(steps, "complete")))
     names = sorted({name for _, own, _, _ in gpus for name in own}, key=_place)
     if len(names) > MOST_APART * max((len(own) for _, own, _, _ in gpus), default=0):
-        gpus = [(key, _from_the_end(len(own)), times, waited) for key, own, times, waited in gpus]
+        gpus = [(key, _from_the_end(len(own)), times, whole) for key, own, times, whole in gpus]
         names = sorted({name for _, own, _, _ in gpus for name in own}, key=_place)
+    place = {name: at for at, name in enumerate(names)}
+    lines, left = _lines_that_differ([times for _, _, times, _ in gpus], len(gpus) * len(names))
+
+    def on(at: Array, values: Array) -> list[int | None]:
+        row: list[int | None] = [None] * len(names)
+        for where, value in zip(at.tolist(), values.tolist(), strict=True):
+            row[where] = value
+        return row
+
     rows = []
-    for (rank, device), own, times, waited in gpus:
-        at = {name: place for place, name in enumerate(own)}
+    for (rank, device), own, times, whole in gpus:
+        at = np.array([place[name] for name in own], np.int64)
         rows.append(
             {
                 "rank": rank,
                 "device": device,
-                "step_ns": [times[at[name]] if name in at else None for name in names],
-                "wait_ns": [waited[at[name]] if name in at else None for name in names],
+                "step_ns": on(at[whole], times["step_ns"][whole]),
+                "wait_ns": on(at, times["wait_ns"]),
+                "lines_ns": {line: on(at, times[line]) for line in lines},
             }
         )
-    return names, rows
+    return names, rows, left
+
+
+def _lines_that_differ(gpus: Sequence[dict[str, Array]], cells: int) -> tuple[list[str], list[str]]:
+    """The lines on which steps differ most, of any GPUs, in the ledger's order, and those that there is no room for. Lines without time
+    in any step are neither."""
+    apart = {}
+    for line in LEDGER_LINES:
+        values = np.concatenate([times[line] for times in gpus]) if gpus else np.zeros(0, np.int64)
+        if values.any():
+            apart[line] = int(np.abs(values - int(np.median(values))).sum())
+    most = sorted(apart, key=lambda line: -apart[line])[: max(MOST_CELLS // max(cells, 1), LEAST_LINES)]
+    return [line for line in apart if line in most], [line for line in apart if line not in most]
 
 
 def _names(given: list[str | None]) -> list[str]:

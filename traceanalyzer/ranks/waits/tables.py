@@ -168,7 +168,10 @@ COLLECTIVE_WAITS = TableSpec(
         count("stages", "ranks in the pipeline that the job runs; null without one"),
         count("micro_batches", "micro-batches a step of that pipeline; null when not told"),
         Column("schedule", NAME, None, "both in words; null when not told"),
-        ns("job_window", "windows of all GPUs that communicate, added up"),
+        ns(
+            "job_window",
+            "windows of all GPUs that communicate, added up, without long communication of which no waiting can be told",
+        ),
         Column(
             "job_matched",
             pa.float64(),

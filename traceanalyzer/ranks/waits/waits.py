@@ -12,9 +12,10 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input, file_names, rank_names
-from traceanalyzer.ranks.collectives.recorded import shares
-from traceanalyzer.ranks.shape.lateness import PATTERNS, patterns
+from traceanalyzer.ranks.collectives.recorded import shares, tells_nothing, untold
+from traceanalyzer.ranks.shape.lateness import PATTERNS
 from traceanalyzer.ranks.shape.stages import stages_of, uneven_words
+from traceanalyzer.ranks.waits.late_patterns import late_patterns
 from traceanalyzer.ranks.waits.loads import ALL_TO_ALL, UNEVEN, even_waits, loads
 from traceanalyzer.ranks.waits.pipelines import bubbles, pipeline
 from traceanalyzer.ranks.waits.reasons import MUCH_LONGER, gpus_of, late_reasons, rows_of
@@ -42,6 +43,7 @@ def collective_waits(
 
     Who was late because it waited itself for another one is not to blame: that one is, outside of pipelines, in which that is normal.
     """
+    communication = _without_outside(communication)
     start = frames.ints(communication, "start_ns")
     wait = np.maximum(*(np.maximum(frames.ints(communication, c), 0) for c in ("wait", "likely_wait")))
     instance, keys = frames.ints(communication, "instance"), [frames.ints(late_work, "instance")]
@@ -54,10 +56,7 @@ def collective_waits(
     reasons = late_reasons(
         gpu, blamed["line"], late_work, late_names, extra_work, extra_ranges, excess, ledger.num_rows
     )
-    own, blamed_one = _codes(gpus_of(communication), gpu)
-    judged = np.where(bubble, NULL, instance)
-    step, exposed = (frames.ints(communication, c) for c in ("step", "exposed_wait"))
-    told = patterns(judged, step, own, blamed_one, exposed)
+    told = late_patterns(communication, gpu, bubble).found
     shape = stages_of(stages.ranks, step_ledger, waited_intervals) if len(stages.ranks) else None
     uneven = uneven_words(shape, _gpu_names(shape.gpus, inputs)) if shape is not None and shape.uneven else None
     same = (
@@ -99,16 +98,21 @@ def collective_waits(
     )
 
 
-def _codes(*gpus: list[Array]) -> list[Array]:
-    """One number a GPU, alike in lists of (rank, device); `NULL` where there is no rank."""
-    code = frames.dense(*(np.concatenate(column) for column in zip(*gpus, strict=True)))
-    code = np.where(np.concatenate([rank for rank, _ in gpus]) == NULL, NULL, code)
-    return np.split(code, np.cumsum([len(rank) for rank, _ in gpus])[:-1])
-
-
 def _gpu_names(gpus: Sequence[frames.Key], inputs: Sequence[Input]) -> list[str]:
     late = {c: pa.chunked_array([[gpu[at] for gpu in gpus]], pa.int32()) for at, c in enumerate(("rank", "device"))}
     return [name or "" for name in late_rank_names(late, inputs).to_pylist()]
+
+
+def _without_outside(communication: pa.Table) -> pa.Table:
+    """Nothing is likely of a wait for a rank that did not record yet or any more, where ranks of the same job recorded together."""
+    if not untold(communication):
+        return communication
+    silent = tells_nothing(communication)
+    for name in ("likely_wait", "exposed_likely_wait"):
+        likely = np.where(silent, NULL, frames.ints(communication, name))
+        at = communication.schema.get_field_index(name)
+        communication = communication.set_column(at, communication.schema.field(at), frames.numbers(likely))
+    return communication
 
 
 def roots(instance: Array, late_work: pa.Table) -> Array:
@@ -167,6 +171,7 @@ def _without_the_last(communication: pa.Table) -> Array:
 
 
 def _windows(ledger: pa.Table, communication: pa.Table) -> int:
-    gpus = {key for key, _ in frames.groups(communication)}
+    """The windows of all GPUs that communicate, without what tells nothing of waiting."""
+    gpus, apart = {key for key, _ in frames.groups(communication)}, untold(communication)
     rows = zip(*(ledger[c].to_pylist() for c in ("rank", "device", "duration")), strict=True)
-    return sum(duration for rank, device, duration in rows if (rank, device) in gpus)
+    return sum(duration - apart.get((rank, device), 0) for rank, device, duration in rows if (rank, device) in gpus)

@@ -54,7 +54,12 @@ class Charts:
     @property
     def data(self) -> str:
         """What the page's script reads: each chart's views by the number of their GPU."""
-        return packed_json({chart.id: [_view(gpu, view) for gpu, view in chart.views.items()] for chart in self.every})
+        return packed_json(
+            {
+                chart.id: [_view(at, view, bool(chart.choices)) for at, view in chart.views.items()]
+                for chart in self.every
+            }
+        )
 
 
 def build_charts(
@@ -85,9 +90,11 @@ def _made(charts: list[Chart | None]) -> list[Chart]:
     return [chart for chart in charts if chart is not None]
 
 
-def _view(gpu: int | None, view: View) -> dict[str, Any]:
+def _view(at: int | None, view: View, chosen: bool) -> dict[str, Any]:
     return {
-        "gpu": gpu,
+        "gpu": None if chosen else at,
+        "choice": at if chosen else None,
+        "scale": view.scale,
         "caption": view.caption,
         "data": view.data,
         "layout": view.layout,

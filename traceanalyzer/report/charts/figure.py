@@ -41,11 +41,14 @@ class View:
     jumps: list[Jump | None] = field(default_factory=list)
     best: int | None = None
     """The mark that the chart's button shows on the timeline."""
+    scale: tuple[str, str] | None = None
+    """What the palest and the fullest colour of a heat map stand for."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure of the page: one view of everything, or one for each GPU that has data, by the GPU's number in the page's list."""
+    """A figure of the page: one view of everything, or one for each GPU that has data, by the GPU's number in the page's list; with
+    `choices`, which a list beside it offers as `choose`, one for each of them by its place."""
 
     id: str
     title: str
@@ -56,8 +59,8 @@ class Chart:
     """What that button says; none without words."""
     legend: list[Swatch] = field(default_factory=list)
     """The ledger lines in it, of all GPUs; other figures carry their legend themselves."""
-    scale: tuple[str, str] | None = None
-    """What the palest and the fullest colour of a heat map stand for."""
+    choose: str = ""
+    choices: list[str] = field(default_factory=list)
 
     @property
     def first(self) -> View:

@@ -10,6 +10,13 @@ from traceanalyzer.result.gpus import late_ranks
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism
 from traceanalyzer.result.ranks import rank_list
 from traceanalyzer.result.words.gpu_names import gpu_namer
+from traceanalyzer.result.words.job_shape import (
+    axes_sentence,
+    hosts_sentence,
+    jitter_words,
+    persistence,
+    pipeline_sentence,
+)
 from traceanalyzer.units import format_bytes, format_count, format_duration, format_share
 from traceanalyzer.vocabulary.lines import cause_of_line, cause_words, is_idle, line_words
 
@@ -73,9 +80,14 @@ def waiting(result: Result, job: Job) -> str | None:
     sentence = f"Ranks wait for late ones {least}{format_share(share)} of the GPUs' time"
     if job.at_least:
         sentence += " (waiting for ranks that were not recorded is not in it)"
-    if late_ranks(result):
-        return f"{sentence}."
-    return f"{sentence}; none stands out: {len(job.late_ranks)} GPUs are late in turn."
+    in_turn = "" if late_ranks(result) else f"; none stands out: {len(job.late_ranks)} GPUs are late in turn"
+    return f"{sentence}{jitter_words(job.lateness) or in_turn}."
+
+
+def shape(result: Result, job: Job) -> list[str]:
+    """Sentences on where time is lost and whether that is anyone's doing, as far as there is something to say."""
+    late = persistence(result, job) if worth_naming(result) else []
+    return [*late, *filter(None, (axes_sentence(job), pipeline_sentence(result, job), hosts_sentence(job)))]
 
 
 def replayed(result: Result, job: Job) -> str | None:
@@ -103,7 +115,9 @@ def replayed(result: Result, job: Job) -> str | None:
 
 
 def worth_naming(result: Result) -> list[LateRank]:
-    """The late ranks that stand out, as long as there is waiting to speak of."""
+    """The late ranks that stand out, as long as there is waiting to speak of that is not jitter."""
+    if result.job and result.job.lateness and result.job.lateness.is_jitter:
+        return []
     windows = sum(device.window_ns for device in result.devices)
     waited = sum(late.waited_ns for late in result.job.late_ranks) if result.job else 0
     return late_ranks(result) if windows and waited >= HARDLY_WAITING * windows else []

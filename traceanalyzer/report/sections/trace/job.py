@@ -11,11 +11,12 @@ from traceanalyzer.report.palette import BY_KEY, Swatch
 from traceanalyzer.report.section import PageSection
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.job import LateRank
+from traceanalyzer.result.job_shape import AxisTime, HostTime, StageTime
 from traceanalyzer.result.words.gpu_names import gpu_namer
-from traceanalyzer.result.words.job import Absence, absent, replayed, summary, waiting, why_late
+from traceanalyzer.result.words.job import Absence, absent, replayed, shape, summary, waiting, why_late
 from traceanalyzer.vocabulary.levels import MEDIUM, Severity
 
-LATE_ROWS = 16
+LATE_ROWS = STAGE_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class LateView:
 
 @dataclass(frozen=True)
 class JobView:
-    """`clauses` and `sentences` say the job in words; `late_left` is how many late ranks the table leaves out, and their share."""
+    """`clauses`, `waiting` and `shape` say the job in words; `late_left` is how many late ranks the table leaves out, and their share.
+    `stages` are the first GPUs of a pipeline by name."""
 
     clauses: list[str]
     absent: list[tuple[Absence, Severity]]
@@ -39,6 +41,10 @@ class JobView:
     replayed: str | None
     late: list[LateView]
     late_left: tuple[int, float] | None
+    shape: list[str]
+    axes: list[AxisTime]
+    hosts: list[HostTime]
+    stages: list[tuple[str, StageTime]]
 
 
 def job_view(result: Result) -> JobView | None:
@@ -64,6 +70,10 @@ def job_view(result: Result) -> JobView | None:
             for late in job.late_ranks[:LATE_ROWS]
         ],
         late_left=(len(left), sum(late.waited_share for late in left)) if left else None,
+        shape=shape(result, job),
+        axes=job.axes,
+        hosts=job.hosts,
+        stages=[(namer(one.rank, one.device), one) for one in job.pipeline.gpus[:STAGE_ROWS]] if job.pipeline else [],
     )
 
 
