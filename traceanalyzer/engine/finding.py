@@ -224,11 +224,14 @@ class GroupRun:
             steps = [step for gpu in gpus if (step := self.windows.value(*gpu, "step_time").as_py())]
             step = round(median(steps)) if steps else None
         gain = min(gain, run - 1)
+        if len(gpus) == 1:
+            gain = min(gain, saving.recoverable_ns or 0)
         if gain <= 0:
             return saving
         speedup = round(run / (run - gain), 6)
         condition = self.program.sooner_if(rows) if self.program.sooner_if else None
-        if condition and saving.speedup_ceiling and speedup > saving.speedup_ceiling:
+        balanced = self.program.replay is not None and self.program.replay(rows).as_py() == BALANCED
+        if condition and saving.speedup_ceiling and speedup > saving.speedup_ceiling and not balanced:
             # All ranks are done sooner, and what they waited is only what those that came in time lost.
             spared = min(round(run * len(gpus) * (gain / run - (saving.recoverable_share or 0.0))), gain)
             each = format_duration(spared) if step is None else f"{format_duration(round(spared * step / run))} a step"

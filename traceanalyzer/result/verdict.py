@@ -178,7 +178,7 @@ def judge(splits: Sequence[Split], hidden: str | None = None) -> Verdict:
         return Verdict(UNKNOWN.name, NO_DURATION)
     apart = max(split.apart for split in timed)
     together = [one for one in map(_while_all_record, timed) if one.window]
-    if together and apart >= START_UP_FIRST * max(split.window for split in timed):
+    if together and apart >= MOST * max(split.window for split in timed):
         left = judge(together)
         note = f"Left out: up to {format_duration(apart)} in which a rank only waits until all ranks record."
         return replace(left, headline=f"{left.headline} {note}")

@@ -30,8 +30,8 @@ from traceanalyzer.vocabulary.lines import DEPENDENCY
 
 MOST_PIECES = 4_000
 """Of a line with more pieces those that lie close together are put together by kind and name."""
-MOST_EVENTS = 20_000
-"""So many events of a line without some link are told, of all of its links together, but always those of one link."""
+MOST_EVENTS = 6_000
+"""So many events of a line without some link are told of all of its links together, but always those of one link."""
 QUANTA = (1_000, 250, 60, 15, 4, 1)
 """So many stretches of the window within which that is done: the most, and fewer while all lines of a large job tell too much."""
 MOST_OF_JOB = 2_000_000
