@@ -13,7 +13,9 @@ from tests.ranks.test_replay import JOBS
 from traceanalyzer.analysis import Analysis, ReportTables, analyze_parts, load, parts_of
 from traceanalyzer.columns import frames
 from traceanalyzer.config import Config
+from traceanalyzer.derive.replay import critical_path
 from traceanalyzer.intervals import total, union
+from traceanalyzer.ranks.replay import line_paths
 from traceanalyzer.render.text import render_text
 from traceanalyzer.report.timeline.timeline import draft_timeline
 from traceanalyzer.result.critical_path import TRANSFER, CriticalPath
@@ -96,6 +98,18 @@ def test_jitter_gives_little_on_any_one_rank() -> None:
     path = path_of("jobs/ddp_random_jitter.slow")
     largest = max(path.links, key=lambda link: link.ns)
     assert largest.ns < 0.8 * path.ns
+
+
+def test_of_many_steps_the_last_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = path_of("jobs/ddp_loader_late.slow")
+    for module in (critical_path, line_paths):
+        monkeypatch.setattr(module, "MOST_STEPS", 1)
+    last = analyze_parts(parts_of(load(FIXTURES / "jobs/ddp_loader_late.slow"))).result.critical_path
+    assert last is not None and (whole.step_count, last.step_count) == (3, 1)
+    assert last.ns < whole.ns
+    assert (last.links[0].kind, last.links[0].rank) == (whole.links[0].kind, whole.links[0].rank)
+    gain = last.links[0].gain_ns
+    assert gain is not None and gain > 0.8 * last.links[0].ns
 
 
 def test_of_one_rank_alone_communication_is_a_link_with_its_waiting() -> None:

@@ -73,7 +73,8 @@ def line_paths(
         parts = path_parts(line.pieces, gpu, calls[key], host, names)
         hops.append(line.hops(key))
         pieces.append(_table(key, _coarse(parts, timeline.length, share), names))
-        shorter += _shorter(key, timeline, _table(key, parts, names), ops[key], kernels[key], steps[key], share)
+        own_path, least = _table(key, parts, names), WORTH_SHORTENING * line.length(timeline)
+        shorter += _shorter(key, timeline, own_path, least, ops[key], kernels[key], steps[key], share)
     return LinePaths(
         frames.stack(PATH_HOPS, hops), frames.stack(PATH_PIECES, pieces), frames.stack(SHORTER_LINES, shorter)
     )
@@ -95,11 +96,16 @@ def shorter_lines(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
 
 
 def _shorter(
-    key: frames.Key, timeline: Timeline, path: pa.Table, ops: pa.Table, kernels: pa.Table, steps: pa.Table, share: int
+    key: frames.Key,
+    timeline: Timeline,
+    path: pa.Table,
+    least: float,
+    ops: pa.Table,
+    kernels: pa.Table,
+    steps: pa.Table,
+    share: int,
 ) -> Iterator[pa.Table]:
-    """The events of a line without each of the links that have most time, `share` of them at most."""
-    done = frames.ints(steps, "done_ns")
-    least = WORTH_SHORTENING * (int(done[-1] - done[0]) if len(done) else timeline.length)
+    """The events of a line without each of the links that have most time, and at least so many ns; `share` of them at most."""
     kind, name = (frames.codes(path, column)[0] for column in ("kind", "name"))
     length = frames.duration(path)
     links = [(int(length[rows].sum()), rows) for _, rows in frames.together(kind, name)]
@@ -193,6 +199,10 @@ class _Followed:
         came[rest], since[rest], meets[rest] = found.came[rest], found.since[rest], found.meets[rest]
         pieces = Pieces.joined([found.pieces, *(_some(one) for one in (first, tail))])
         return cls(parts, own, issued, step, done, pieces, came, since, meets)
+
+    def length(self, timeline: Timeline) -> int:
+        """Of the steps that are followed; without two, of the window."""
+        return int(self.done[-1] - self.done[0]) if len(self.done) > 1 else timeline.length
 
     def hops(self, key: frames.Key) -> pa.Table:
         count, n = len(self.issued), len(self.came)

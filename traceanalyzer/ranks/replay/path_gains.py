@@ -11,7 +11,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.replay.replay import NEVER
-from traceanalyzer.ranks.replay.play import Lines, Scenario
+from traceanalyzer.ranks.replay.play import MARKS, Lines, Scenario
 from traceanalyzer.ranks.replay.tables import PATH_GAINS
 from traceanalyzer.ranks.replay.what_if import JobReplay
 from traceanalyzer.result.critical_path import TRANSFER
@@ -39,6 +39,9 @@ def path_gains(job_path: pa.Table, shorter_lines: pa.Table, job_replay: JobRepla
         if changed is not None:
             played.append((link, ns, Scenario(changed)))
     rows = []
+    # The path may be of the last steps only, and what is taken out lies in those.
+    marks = lines.line[(lines.kind == MARKS) & (lines.step != NULL)]
+    played_steps = max(int(np.bincount(marks).max(initial=0)) - 1, steps)
     for (link, ns, _), found in zip(played, job_replay.predict([one for _, _, one in played]), strict=True):
         if found is not None and found.per_step:
             rank, device, kind, name = link
@@ -49,7 +52,7 @@ def path_gains(job_path: pa.Table, shorter_lines: pa.Table, job_replay: JobRepla
                     "device": device if on_line else None,
                     "kind": kind,
                     "name": name,
-                    "gain": min(max(found.now - found.then, 0), ns // steps),
+                    "gain": min(max(found.now - found.then, 0) * played_steps // steps, ns // steps),
                 }
             )
     return pa.Table.from_pylist(rows, PATH_GAINS.schema)
