@@ -20,8 +20,8 @@ from traceanalyzer.analysis.opening import How, open_parts
 from traceanalyzer.analysis.parts import StoredPart
 from traceanalyzer.config import Config
 from traceanalyzer.ranks.waits.rank_work import extra_work
+from traceanalyzer.ranks.waits.reasons import _reason
 from traceanalyzer.ranks.waits.tables import RANK_WORK
-from traceanalyzer.ranks.waits.waits import _reason
 from traceanalyzer.render.text import render_text
 from traceanalyzer.result.document import Health, Result
 from traceanalyzer.result.words.job import absent
@@ -74,11 +74,12 @@ def test_without_sizes_of_groups_missing_ranks_still_pass_for_no_transfer(tmp_pa
     assert every.job and [late.rank for late in every.job.late_ranks] == [2]
     some = analyze(ta.load(without_arguments(STRAGGLER, tmp_path / "some", (0, 1, 3))))
     assert some.job and some.job.missing_ranks == [2]
-    assert some.job.matched_share == 0
+    assert some.job.at_least
+    assert some.job.replay is None
     assert {o.rule: o.outcome for o in some.rules}["COM002"] == "could_not_judge"
     for finding in some.findings:
         if finding.rule == "COM001":
-            assert "is waiting for other ranks is not known" in finding.message
+            assert "is waiting for ranks that were not recorded is not known" in finding.message
 
 
 def test_who_is_there_is_said_in_words_that_fit():

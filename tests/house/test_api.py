@@ -71,4 +71,4 @@ def test_charts_are_plotlys_figures_in_the_pages_colours(trace):
 def test_heat_maps_and_series_of_a_job_are_figures_too():
     figures = ta.figures(ta.load(FIXTURES / "jobs" / "ddp_loader_late.slow"))
     assert "Time of each step · rank 3 (GPU 3)" in figures
-    assert figures["Step times, GPU by GPU"].data[0].colorscale[0][1] == "rgb(252,251,253)"
+    assert figures["Steps, GPU by GPU · step time"].data[0].colorscale[0][1] == "rgb(252,251,253)"

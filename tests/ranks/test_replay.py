@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from tests.support.made_up_lines import Steps, line_events
 from traceanalyzer.analysis import Analysis, analyze_parts, load, parts_of
 from traceanalyzer.ranks.replay.play import MARKS, Lines, Scenario, play, play_all
-from traceanalyzer.ranks.replay.stays import stays
 from traceanalyzer.ranks.replay.what_if import JobReplay
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -98,24 +96,6 @@ def test_transfers_that_nobody_waits_for_cost_nothing():
     assert (hidden.now, hidden.then, half.then) == (150, 100, 125)
 
 
-@given(jobs())
-def test_the_links_of_a_step_add_up_to_it(job):
-    lines = Lines.of(line_events(job))
-    played = play(lines)
-    assert played is not None
-    chain = stays(lines, played)
-    took = {
-        step: int(sum(map(int, np.diff([pc.sum(part["start_ns"]).as_py(), pc.sum(part["end_ns"]).as_py()]))))
-        for step in range(1, len(job[0]))
-        if (part := chain.filter(pc.equal(chain["step"], step))).num_rows
-    }
-    # All lines end a step with the same collective, and go on from there.
-    marks = lines.time[(lines.kind == MARKS) & (lines.step >= 0)].reshape(len(lines), -1)
-    lengths = np.diff(marks, axis=1)
-    assert all(length in lengths[:, step - 1].tolist() for step, length in took.items())
-    assert len(took) == int((lengths.max(axis=0) > 0).sum())
-
-
 @given(st.lists(jobs(), min_size=2, max_size=4))
 def test_scenarios_played_at_once_are_as_played_alone(several):
     scenarios = [Scenario(Lines.of(line_events(job)), balanced=at % 2 == 1) for at, job in enumerate(several)]
@@ -146,16 +126,3 @@ def test_recorded_jobs_are_played_as_they_were(analysis):
     assert replay is not None
     assert replay.error <= 0.01
     assert all(one.step_ns <= replay.step_ns for one in replay.without)
-
-
-def test_the_links_of_recorded_steps_add_up(analysis):
-    job = analysis.tables.value("job_replay")
-    chain = stays(job.lines, job.as_was)
-    steps = chain["step"].unique().to_pylist()
-    marks = {
-        tuple(np.diff(job.as_was.time[(job.lines.kind == MARKS) & (job.lines.step >= 0) & (job.lines.line == line)]))
-        for line in range(len(job.lines))
-    }
-    length = pc.subtract(chain["end_ns"], chain["start_ns"])
-    took = tuple(pc.sum(length.filter(pc.equal(chain["step"], step))).as_py() for step in steps)
-    assert took in marks

@@ -197,7 +197,7 @@ def test_copies_of_part_of_the_ranks_are_said_to_be(loader: tuple[Result, Tables
 def test_waiting_that_nobody_told_is_not_said_to_be_taken_out() -> None:
     parts = {"device": 0, "start_ns": 0, "end_ns": 9, "bytes": 1 << 20, "bus_bandwidth": 10.0, "kind": "all-reduce"}
     one, both = (
-        chart(built(job_result(2), Sample(communication=rows("communication", rank=[0, 1], instance=known, **parts))),
+        chart(built(job_result(2), Sample(communication=rows("communication", rank=[0, 1], transfer=known, **parts))),
               "collectives").first.caption
         for known in ([None, 4], [None, None])
     )  # fmt: skip

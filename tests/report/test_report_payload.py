@@ -19,6 +19,7 @@ from traceanalyzer.analysis import ReportTables, analyze_parts, parts_of
 from traceanalyzer.config import Config
 from traceanalyzer.report.palette import CODES
 from traceanalyzer.report.sections import gpu_names
+from traceanalyzer.report.timeline.path_lane import JOB
 from traceanalyzer.report.timeline.timeline import Timeline, build_timeline
 from traceanalyzer.result.clocks import clock_offsets
 
@@ -160,7 +161,7 @@ def test_calls_and_ranges_are_those_of_the_threads_shown(shot: Shot) -> None:
     threads = {
         key: {label: of[key] for label, of in tables.items() if key in of} for of in tables.values() for key in of
     }
-    shown = [number for number, group in enumerate(shot.timeline.groups) if group.device is None]
+    shown = [number for number, group in enumerate(shot.timeline.groups) if group.device is None and group.label != JOB]
     for number in shown:
         found: dict[str, list[Event]] = defaultdict(list)
         for row in shot.rows:

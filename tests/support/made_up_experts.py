@@ -27,31 +27,37 @@ def write_experts(
             "distributedInfo": {"rank": rank, "world_size": world},
         }
 
-    def exchange(rank: int, start: float, end: float, out: float, launch: float) -> None:
+    launched = [800.0 + (wait if rank < world - 1 else 0.0) for rank in range(world)]
+
+    def call(rank: int) -> tuple[float, float]:
+        """Hosts run far ahead of their GPUs."""
+        launched[rank] += 5
+        return launched[rank], launched[rank] + 4
+
+    def exchange(rank: int, start: float, end: float, out: float) -> None:
         told = {"Collective name": "all_to_allv", "In msg nelems": TOKENS, "Out msg nelems": int(out), "dtype": "Float"}
         group = {"Group size": world, "Process Group Name": "1", "Process Group Ranks": str([*range(world)])}
-        call = (launch, launch + 4)
-        traces[rank].op(start, end, launch=call, name=EXCHANGE, stream=20, device=rank, **told, **group)
+        traces[rank].op(start, end, launch=call(rank), name=EXCHANGE, stream=20, device=rank, **told, **group)
 
     now, mean = 1_000.0 + wait, sum(shares) / world
     for step in range(steps):
-        begun = now
+        begun = launched[:]
         for layer in range(layers):
             turn = (layer + step) % world if rotating else 0
             own = [*shares[turn:], *shares[:turn]]
             first = wait if step == layer == 0 else 0.0
             for rank, trace in enumerate(traces):
                 early = first if rank == world - 1 else 0.0
-                trace.op(now - early, now - early + dense, launch=(now - early - 50, now - early - 46), device=rank)
+                trace.op(now - early, now - early + dense, launch=call(rank), device=rank)
                 arrived = now - early + dense + 3
-                exchange(rank, arrived, now + dense + transfer, TOKENS * own[rank] / mean, now - early - 44)
+                exchange(rank, arrived, now + dense + transfer, TOKENS * own[rank] / mean)
                 start = now + dense + transfer + 5
                 done = start + unit * own[rank]
-                trace.op(start, done, launch=(now - 38, now - 34), device=rank, name="grouped_gemm")
-                exchange(rank, done + 3, start + unit * max(own) + transfer, TOKENS, now - 30)
+                trace.op(start, done, launch=call(rank), device=rank, name="grouped_gemm")
+                exchange(rank, done + 3, start + unit * max(own) + transfer, TOKENS)
             now += dense + transfer + 5 + unit * max(own) + transfer + 5
-        for trace in traces:
-            trace.range(f"ProfilerStep#{step}", begun - 60, now - 61)
+        for trace, first, last in zip(traces, begun, launched, strict=True):
+            trace.range(f"ProfilerStep#{step}", first + 4.5, last + 4.4)
     folder.mkdir(exist_ok=True)
     for rank, trace in enumerate(traces):
         trace.write(folder / f"r{rank}.json")

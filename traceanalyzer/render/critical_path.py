@@ -8,7 +8,7 @@ from traceanalyzer.result.document import Result
 from traceanalyzer.result.words.critical_path import PathRow, left_words, path_length, path_rows, path_title
 from traceanalyzer.units import format_duration, format_share
 
-LINKS = 5
+LINKS = 3
 WIDTHS = (10, 7, 12)
 GIVES = "gives"
 

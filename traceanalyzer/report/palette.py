@@ -145,7 +145,10 @@ RANGE_KEYS = {
     **{"operator": "operator", "annotation": "annotation", "nvtx": "annotation", "python": "python"},
     **{"openacc": "annotation", "openmp": "annotation", "callback": "operator", "mpi": "call.mpi", "os": "call.os"},
 }
-BOUND_BY_KEYS: dict[str, str] = {losses.BY_COMPUTE.name: lines.COMPUTE.name}
+BOUND_BY_KEYS: dict[str, str] = {
+    losses.BY_COMPUTE.name: lines.COMPUTE.name,
+    losses.BY_IMBALANCE.name: lines.EXPOSED_WAIT.name,
+}
 """By what bounds a run, the line that stands for it: the first of those that it is lost to."""
 for _one in lines.LINES.values():
     if _one.loss and _one.loss.bound is not losses.UNKNOWN:

@@ -76,7 +76,9 @@ class _Parts:
     def of(cls, ops: pa.Table, kernels: pa.Table) -> _Parts:
         place = np.flatnonzero(frames.equals(ops, "class", "communication"))
         instance, transfer = frames.ints(kernels, "instance"), frames.ints(kernels, "transfer")
-        matched = np.flatnonzero((instance != NULL) & (transfer != NULL) & (frames.duration(kernels) > 0))
+        # Of a group with a rank that was not recorded nobody knows when all had come.
+        whole = frames.ints(kernels, "missing") <= 0
+        matched = np.flatnonzero(whole & (instance != NULL) & (transfer != NULL) & (frames.duration(kernels) > 0))
         start, end = (frames.ints(kernels, c)[matched] for c in ("start_ns", "end_ns"))
         stream = frames.dense(*(frames.ints(kernels, c)[matched] for c in ("process", "stream")))
         free = frames.ints(kernels, "spread")[matched] == NULL

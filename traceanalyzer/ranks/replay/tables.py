@@ -47,18 +47,6 @@ LINE_EVENTS = TableSpec(
     ),
 )
 
-STAYS = TableSpec(
-    "stays",
-    "one link of the chain that sets how long a step takes, from its end backwards: a stay on a GPU's line, or a transfer to it",
-    (
-        whole("step", "index of the step; null for the whole window, of a job without two steps"),
-        RANK,
-        DEVICE,
-        *SPAN,
-        whole("instance", "number of the collective whose transfer it is; null for a stay"),
-    ),
-)
-
 PATH_HOPS = TableSpec(
     "path_hops",
     "one chain on a GPU's line that may be a part of the job's critical path: from the end of a collective's part to where the line "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from traceanalyzer.derive.columns import DEVICE, RANK, SPAN, count, flag, ns, text
 from traceanalyzer.model.derived import Derived
-from traceanalyzer.model.needs import NO_COMMUNICATION
 from traceanalyzer.model.schema import TableSpec
 
 EXPOSED_PARTS = TableSpec(
@@ -41,7 +40,6 @@ DERIVED = (
         "traceanalyzer.ranks.shape.axes:exposed_waits",
         ("ledger_intervals", "communication"),
         EXPOSED_WAITS,
-        NO_COMMUNICATION,
         empty_without="communication",
         internal=True,
     ),
@@ -50,7 +48,6 @@ DERIVED = (
         "traceanalyzer.ranks.shape.axes:exposed_parts",
         ("ledger_intervals", "communication", "step_stats"),
         EXPOSED_PARTS,
-        NO_COMMUNICATION,
         small=True,
         empty_without="communication",
         internal=True,

@@ -17,13 +17,14 @@ HEAT = "Purples"
 
 
 def notebook_figures(charts: Charts) -> dict[str, Figure]:
-    """Every chart by its title, and of charts of one GPU also by that; what it says is the figure's title."""
+    """Every chart by its title, and of charts of one GPU or with choices also by that; what it says is the figure's title."""
     from plotly.graph_objects import Figure  # takes a second
 
     figures = {}
     for chart in charts.every:
         for gpu, view in chart.views.items():
-            name = chart.title if gpu is None else f"{chart.title} · {charts.gpus[gpu].label}"
+            one = None if gpu is None else chart.choices[gpu] if chart.choices else charts.gpus[gpu].label
+            name = chart.title if one is None else f"{chart.title} · {one}"
             layout = {
                 **view.layout,
                 "title": {"text": name, "subtitle": {"text": view.caption}},
