@@ -24,7 +24,7 @@ from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, Pa
 from traceanalyzer.derive.replay.replay import NOTHING, Timeline
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input
-from traceanalyzer.ranks.replay.lines import _Issues, _latest, _Line, _Parts, events_of
+from traceanalyzer.ranks.replay.lines import GpuLine, Issues, Parts, events_of, latest_part
 from traceanalyzer.ranks.replay.tables import PATH_HOPS, PATH_PIECES, SHORTER_LINES
 from traceanalyzer.vocabulary.lines import DEPENDENCY
 
@@ -128,7 +128,7 @@ class _Followed:
     `done`. `came` is the part whose end they come from, `meets` the chain as which they go on (`NONE` without one), and `since` when
     that was. `own` are the operations that are no parts."""
 
-    parts: _Parts
+    parts: Parts
     own: frames.Flags
     issued: Array
     step: Array
@@ -141,7 +141,7 @@ class _Followed:
     @classmethod
     def of(cls, timeline: Timeline, ops: pa.Table, kernels: pa.Table, steps: pa.Table) -> _Followed | None:
         """None for a line without parts."""
-        parts = _Parts.of(ops, kernels) if kernels.num_rows else None
+        parts = Parts.of(ops, kernels) if kernels.num_rows else None
         if parts is None or not len(parts):
             return None
         pace = timeline.pace(NOTHING)
@@ -149,8 +149,8 @@ class _Followed:
         ended = np.append(ended, timeline.reach[len(ended) :])
         own = np.ones(len(ended), bool)
         own[parts.at] = False
-        line = _Line.of(timeline, pace, ended, own, parts)
-        issues = _Issues.of(line, parts, timeline, pace)
+        line = GpuLine.of(timeline, pace, ended, own, parts)
+        issues = Issues.of(line, parts, timeline, pace)
         along = _along(timeline, line, ended, own, parts, pace.wait_op)
         # The last to come waits for nobody, and who sends from a buffer for nobody either.
         done, step = (frames.ints(steps, column)[-MOST_STEPS - 2 :] for column in ("done_ns", "index"))
@@ -178,7 +178,7 @@ class _Followed:
         source = np.where(bound == 1, parts.previous[issued], np.where(joined, source, NONE))
         source = np.where(free > least, source, NONE)
         # A step ends with the GPU's work, or with a part.
-        latest = _latest(parts, done)
+        latest = latest_part(parts, done)
         over = np.where(latest >= 0, np.append(parts.end, 0)[latest], NULL)
         over = np.where(over > least, over, NULL)
         last = np.searchsorted(line.reach, done, side="right") - 1
@@ -237,7 +237,7 @@ def _some(pieces: Pieces) -> Pieces:
 
 
 def _along(
-    timeline: Timeline, line: _Line, ended: Array, own: frames.Flags, parts: _Parts, wait_op: Array
+    timeline: Timeline, line: GpuLine, ended: Array, own: frames.Flags, parts: Parts, wait_op: Array
 ) -> runs.Line:
     """The line as chains run along it: what comes from elsewhere are the ends of parts."""
     before = np.concatenate(([timeline.origin], line.reach[:-1]))[: len(line.reach)]

@@ -56,7 +56,7 @@ def line_events(
 
 
 @dataclass(frozen=True)
-class _Parts:
+class Parts:
     """The parts of matched collectives on one GPU, by start; `at` is their operation's place in the timeline, `previous` the part
     before on the same stream, -1 without one."""
 
@@ -73,7 +73,7 @@ class _Parts:
         return len(self.at)
 
     @classmethod
-    def of(cls, ops: pa.Table, kernels: pa.Table) -> _Parts:
+    def of(cls, ops: pa.Table, kernels: pa.Table) -> Parts:
         place = np.flatnonzero(frames.equals(ops, "class", "communication"))
         instance, transfer = frames.ints(kernels, "instance"), frames.ints(kernels, "transfer")
         # Of a group with a rank that was not recorded nobody knows when all had come.
@@ -105,14 +105,14 @@ def events_of(
     change: Change = NOTHING,
 ) -> pa.Table:
     """The events of one line, with the `change` taken out of its host's time, its own work and its pauses."""
-    parts = _Parts.of(ops, kernels)
+    parts = Parts.of(ops, kernels)
     pace = timeline.pace(Change(host=change.host))
     ended = frames.ints(ops, "end_ns")
     ended = np.append(ended, timeline.reach[len(ended) :])
     own = np.ones(len(ended), bool)
     own[parts.at] = False
-    line = _Line.of(timeline, pace, ended, own, parts, change)
-    issues = _Issues.of(line, parts, timeline, pace, change)
+    line = GpuLine.of(timeline, pace, ended, own, parts, change)
+    issues = Issues.of(line, parts, timeline, pace, change)
     index = frames.ints(steps, "index") if steps is not None else np.empty(0, np.int64)
     done = frames.ints(steps, "done_ns") if steps is not None else index
     done, index = np.append(done, timeline.reach[-1]), np.append(index, NULL)
@@ -134,7 +134,7 @@ def events_of(
         _Events.of(
             _RETURN, met[returned], before[pace.wait_op[returned]], waits_end[returned], pace.wait_time[returned]
         ),
-        _Events.of(_MARK, _latest(parts, done), np.searchsorted(line.reach, done, side="right"), done, index),
+        _Events.of(_MARK, latest_part(parts, done), np.searchsorted(line.reach, done, side="right"), done, index),
         _Events.of(_MET, met[~returned], before[last[~returned]], waits_end[~returned], pace.wait_time[~returned]),
         _felt(line, issues, parts, timeline, np.sort(waits_end)),
     )
@@ -145,7 +145,7 @@ def events_of(
 
 
 @dataclass(frozen=True)
-class _Line:
+class GpuLine:
     """The operations of a GPU that are no parts, by start.
 
     Each is done at `reach`, adds `own` after a pause of `lead`, and its launch makes it arrive (`NEVER` without one). `call` is the
@@ -164,8 +164,8 @@ class _Line:
 
     @classmethod
     def of(
-        cls, timeline: Timeline, pace: Pace, ended: Array, own: Flags, parts: _Parts, change: Change = NOTHING
-    ) -> _Line:
+        cls, timeline: Timeline, pace: Pace, ended: Array, own: Flags, parts: Parts, change: Change = NOTHING
+    ) -> GpuLine:
         start, call, back, arrival, was = (
             column[own] for column in (timeline.start, timeline.call, timeline.back, pace.arrival, timeline.latency)
         )
@@ -173,7 +173,7 @@ class _Line:
         reach = np.maximum.accumulate(ended[own]) if own.any() else np.empty(0, np.int64)
         before = np.concatenate(([timeline.origin], reach[:-1]))[: len(reach)]
         begin = np.maximum(start, before)
-        joins = _latest(parts, start)
+        joins = latest_part(parts, start)
         over = np.append(parts.end, NULL)[joins]
         joins = np.where((begin > before) & (over > before), joins, -1)
         again = np.append(False, call[1:] == call[:-1])[: len(call)]
@@ -191,7 +191,7 @@ class _Line:
 
 
 @dataclass(frozen=True)
-class _Issues:
+class Issues:
     """How each part began: after so many operations of the line (`place`), and after what; times in ns, `NEVER` where it cannot be.
 
     `bound` is what it began after: 0 what the GPU did before, which was over at `gpu`, 1 the part before on its stream, 2 its launch.
@@ -205,7 +205,7 @@ class _Issues:
     gpu: Array
 
     @classmethod
-    def of(cls, line: _Line, parts: _Parts, timeline: Timeline, pace: Pace, change: Change = NOTHING) -> _Issues:
+    def of(cls, line: GpuLine, parts: Parts, timeline: Timeline, pace: Pace, change: Change = NOTHING) -> Issues:
         call, arrival, was = (c[parts.at] for c in (timeline.call, pace.arrival, timeline.latency))
         place = np.searchsorted(line.reach, parts.start, side="right")
         # A part can only follow what was launched before it.
@@ -275,14 +275,14 @@ class _Events:
         return _Events(*(getattr(self, c.name)[rows] for c in fields(self)))
 
 
-def _latest(parts: _Parts, time: Array) -> Array:
+def latest_part(parts: Parts, time: Array) -> Array:
     """The part that ended last at each time or before it, -1 without one."""
     order = np.argsort(parts.end, kind="stable")
     at = np.searchsorted(parts.end[order], time, side="right") - 1
     return np.append(order, -1)[at]
 
 
-def _felt(line: _Line, issues: _Issues, parts: _Parts, timeline: Timeline, over: Array) -> _Events:
+def _felt(line: GpuLine, issues: Issues, parts: Parts, timeline: Timeline, over: Array) -> _Events:
     """Where the host had been held up by one more wait."""
     place = np.concatenate((np.arange(len(line.call)), issues.place))
     call = np.concatenate((line.call, timeline.call[parts.at]))
@@ -294,7 +294,7 @@ def _felt(line: _Line, issues: _Issues, parts: _Parts, timeline: Timeline, over:
     return _Events.of(_FELT, np.full(len(felt), -1), place[felt], call[felt])
 
 
-def _table(key: frames.Key, origin: int, events: _Events, parts: _Parts, issues: _Issues, work: Array) -> pa.Table:
+def _table(key: frames.Key, origin: int, events: _Events, parts: Parts, issues: Issues, work: Array) -> pa.Table:
     kind, part = events.kind, events.part
     issue, mark = kind == _ISSUE, kind == _MARK
 
