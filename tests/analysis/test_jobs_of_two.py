@@ -9,6 +9,7 @@ import pytest
 
 from traceanalyzer.analysis import analyze, load
 from traceanalyzer.result.document import Finding, Result
+from traceanalyzer.result.words.job import replayed
 
 JOBS = Path(__file__).parents[1] / "fixtures" / "jobs"
 MS = 1_000_000
@@ -77,6 +78,8 @@ def test_ranks_that_are_late_by_chance_are_not_blamed():
     assert "for rank" not in result.verdict.headline
     late = [finding for finding in result.findings if finding.rule in ("COM002", "COM005")]
     assert all(finding.scope.rank is None for finding in late)
+    assert result.job is not None
+    assert "had nobody waited" not in (replayed(result, result.job) or "")
 
 
 def test_the_longer_stage_of_a_pipeline_is_named():

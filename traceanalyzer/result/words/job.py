@@ -96,7 +96,9 @@ def replayed(result: Result, job: Job) -> str | None:
     if played is None:
         return None
     name = gpu_namer(result.devices)
-    would = [(one.step_ns, f"had nobody waited for {name(one.rank, one.device)}") for one in played.without]
+    # Where ranks are late by chance, none of them is a cause.
+    alone = [] if job.lateness and job.lateness.is_jitter else played.without
+    would = [(one.step_ns, f"had nobody waited for {name(one.rank, one.device)}") for one in alone]
     would += [
         (step, words)
         for step, words in (
