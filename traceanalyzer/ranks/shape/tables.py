@@ -40,6 +40,7 @@ DERIVED = (
         "traceanalyzer.ranks.shape.axes:exposed_waits",
         ("ledger_intervals", "communication"),
         EXPOSED_WAITS,
+        small=True,
         empty_without="communication",
         internal=True,
     ),
