@@ -85,7 +85,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "jobs/ddp_random_jitter.slow": {"first": ["COM002"], "names": "now one and now another", "never": ["COM005"]},
     "jobs/pipeline_1f1b_unequal.slow": {
         "first": ["COM002"],
-        "names": "Stages are not alike either: rank 2",
+        "names": "for rank 2, which computes",
         "only": ["COM002"],
     },
     "multirank/pipeline_bubble.fixed": {"every": ["COM006"]},

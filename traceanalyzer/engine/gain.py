@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from traceanalyzer.result.document import Finding
@@ -25,16 +25,17 @@ def by_gain(findings: Iterable[Finding]) -> list[Finding]:
     """The findings by the time that a fix saves, the most first; those about the trace's health come last.
 
     Of gains that are `ALIKE`, that on one GPU comes before what it does to the others: a checkpoint before the barrier in which they
-    wait for it.
+    wait for it. So does one that gives a larger share of that GPU's time than all others gain by not waiting for it.
     """
     found = list(findings)
-    unit = max((f.saving.gain_ns for f in found), default=0.0) * ALIKE or 1.0
+    gains = {id(f): _gain(f, found) for f in found}
+    unit = max(gains.values(), default=0.0) * ALIKE or 1.0
     return sorted(
         found,
         key=lambda f: (
-            -round(f.saving.gain_ns / unit),
+            -round(gains[id(f)] / unit),
             f.saving.gpu_count > 1,
-            -f.saving.gain_ns,
+            -gains[id(f)],
             f.rule.startswith(HEALTH),
             -SEVERITIES.index(f.severity),
             f.rule,
@@ -42,6 +43,17 @@ def by_gain(findings: Iterable[Finding]) -> list[Finding]:
             _key(f.scope.device),
         ),
     )
+
+
+def _gain(finding: Finding, found: Sequence[Finding]) -> float:
+    """What a finding gives in ns; of one about others that wait for a GPU no more than the cause on that GPU gives, where that is as
+    much of a share: windows are not equally long."""
+    own = finding.saving
+    if own.gpu_count == 1 or finding.scope.rank is None:
+        return own.gain_ns
+    causes = (f.saving for f in found if f.saving.gpu_count == 1 and f.scope == finding.scope)
+    gains = [cause.gain_ns for cause in causes if cause.gain_share >= own.gain_share]
+    return min(own.gain_ns, max(gains)) if gains else own.gain_ns
 
 
 def level_findings(findings: Iterable[Finding], own_ladders: Collection[str]) -> list[Finding]:
