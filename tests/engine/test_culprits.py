@@ -120,8 +120,17 @@ def test_the_checkpoint_comes_before_the_barrier_that_waits_for_it():
 @pytest.mark.parametrize("file", ["kineto/dataloader.slow.pt.trace.json.gz", "jobs/ddp_loader_late.slow"])
 def test_findings_come_by_what_a_fix_gives(file):
     findings = result_of(FIXTURES / file).findings
-    gains = [finding.saving.gain_ns for finding in findings]
+    # What others gain by not waiting for a GPU may come after the cause there, in windows that are not equally long.
+    late = [finding for finding in findings if finding.saving.gpu_count > 1 and finding.scope.rank is not None]
+    gains = [finding.saving.gain_ns for finding in findings if finding not in late]
     assert gains == sorted(gains, reverse=True)
+    for finding in late:
+        before = findings[: findings.index(finding)]
+        assert all(
+            one.saving.gain_ns >= finding.saving.gain_ns
+            or (one.scope == finding.scope and one.saving.gain_share >= finding.saving.gain_share)
+            for one in before
+        )
     # Notes about the recording claim no time, and keep a level of their own.
     claims = [finding for finding in findings if not finding.rule.startswith("TRC")]
     assert all(finding.severity == "info" for finding in claims if finding.saving.gain_share < 0.03)
