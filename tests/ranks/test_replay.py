@@ -53,8 +53,8 @@ def test_nobody_is_later_without_a_rank_that_others_waited_for(job, gone):
 
 @given(jobs(), st.floats(0, 1))
 def test_less_to_transfer_makes_no_step_longer(job, share):
-    table = line_events(job)
-    less, all_of_it = JobReplay(table).at_volume(share), JobReplay(table).at_volume(1.0)
+    replay = JobReplay(line_events(job))
+    less, all_of_it = replay.predict([replay.smaller(share), replay.smaller(1.0)])
     assert less is not None
     assert all_of_it is not None
     assert less.then <= all_of_it.then == less.now
@@ -90,7 +90,7 @@ def test_ranks_with_equal_work_take_the_mean():
 
 def test_transfers_that_nobody_waits_for_cost_nothing():
     replay = JobReplay(line_events([[[(100, 0)]] * 3] * 2, transfer=50))
-    hidden, half = replay.overlapped(), replay.at_volume(0.5)
+    hidden, half = replay.predict([replay.hiding(), replay.smaller(0.5)])
     assert hidden is not None
     assert half is not None
     assert (hidden.now, hidden.then, half.then) == (150, 100, 125)
@@ -113,7 +113,8 @@ def test_lines_that_wait_for_each_other_in_a_circle_are_not_played():
     # The second line has the two collectives the other way around.
     turned = table.slice(6, 6).take(pa.array([2, 3, 0, 1, 4, 5]))
     assert play(Lines.of(pa.concat_tables([first, turned]))) is None
-    assert JobReplay(pa.concat_tables([first, turned])).overlapped() is None
+    circle = JobReplay(pa.concat_tables([first, turned]))
+    assert circle.predict([circle.hiding()]) == [None]
 
 
 @pytest.fixture(scope="module", params=JOBS)

@@ -95,7 +95,7 @@ SAVING = {
     "confidence": _one_of("how sure that is on a healthy trace", CONFIDENCES),
     "less_sure_when": _expression("condition on the group that lowers the confidence by one"),
     "unpredicted": _text(
-        "why replaying the timeline can say nothing of this cause; then there is no prediction, unless `sooner` gives one"
+        "why replaying the timeline can say nothing of this cause; then there is no prediction, unless `replay` or `sooner` gives one"
     ),
     "replay": _expression(
         "for rules about the whole job, how it is played again: 'without', as if nobody had waited for the GPU of `scope`, or "

@@ -54,14 +54,6 @@ class JobReplay:
         """Had all ranks of a group come to its collectives at once, with the same work in all: each at the mean of their times."""
         return self._of(self.even())
 
-    def overlapped(self) -> JobPrediction | None:
-        """Had no GPU waited for a transfer: the most that overlap can give."""
-        return self._of(self.hiding())
-
-    def at_volume(self, share: float) -> JobPrediction | None:
-        """Had each transfer taken this share of its time."""
-        return self._of(self.smaller(share))
-
     def lacking(self, gpu: Key) -> Scenario | None:
         """The job of which nobody waits for this (rank, device); None where there are no others, or where that has no line."""
         lines = self.lines
@@ -71,12 +63,15 @@ class JobReplay:
         return Scenario(lines, absent=absent) if absent.any() and not absent.all() else None
 
     def even(self) -> Scenario | None:
+        """The job with equal work for all ranks of a group."""
         return None if self.lines is None else Scenario(self.lines, balanced=True)
 
     def hiding(self) -> Scenario | None:
+        """The job in which no GPU waits for a transfer: the most that overlap can give."""
         return None if self.lines is None else Scenario(self.lines, hidden=self.lines.kind == JOINS)
 
     def smaller(self, share: float) -> Scenario | None:
+        """The job in which each transfer takes this share of its time."""
         lines = self.lines
         if lines is None:
             return None
@@ -85,11 +80,6 @@ class JobReplay:
 
     def _of(self, scenario: Scenario | None) -> JobPrediction | None:
         return self.predict([scenario])[0] if scenario else None
-
-    @cached_property
-    def step_ns(self) -> int | None:
-        """A step of the job as it was recorded, the mean from end to end; None without two steps."""
-        return None if self.lines is None else _length(self.lines, self.lines.time, None)[0]
 
     @cached_property
     def error(self) -> float | None:

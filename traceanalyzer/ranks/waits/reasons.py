@@ -65,36 +65,15 @@ def late_reasons(
     # Of many collectives the same GPU was late for the same reason, which is told once.
     code = frames.dense(*gpu, frames.codes(pa.table({"line": line}), "line")[0])
     first, of = np.unique(code, return_index=True, return_inverse=True)[1:]
-    told = _late_reasons(
-        [one[first] for one in gpu],
-        line.take(pa.array(first)),
-        late_work,
-        late_names,
-        extra_work,
-        extra_ranges,
-        excess,
-        gpus,
-    )
-    return {name: values.take(pa.array(of)) for name, values in told.items()}
-
-
-def _late_reasons(
-    gpu: list[Array],
-    line: pa.Array,
-    late_work: pa.Table,
-    late_names: pa.Table,
-    extra_work: pa.Table,
-    extra_ranges: pa.Table,
-    excess: pa.Table,
-    gpus: int,
-) -> dict[str, pa.Array]:
-    """As `late_reasons`, for each of what it is given."""
+    gpu, line = [one[first] for one in gpu], line.take(pa.array(first))
     more = excess.take(rows_of(gpus_of(excess), gpu))
     cause = pc.coalesce(*(column.cast(pa.string()) for column in (more["line"], line)))
     doing = late_names["name"].take(rows_of(*_by_line(late_names, gpu, cause)))
     extra = extra_work.take(rows_of(gpus_of(extra_work), gpu))
     inside = _ranges(gpu, cause, more, late_work, extra_ranges)
-    return {"late_cause": cause, "late_doing": doing, "late_why": _why(cause, more, extra, doing, inside, gpus)}
+    why = _why(cause, more, extra, doing, inside, gpus)
+    told = {"late_cause": cause, "late_doing": doing, "late_why": why}
+    return {name: values.take(pa.array(of)) for name, values in told.items()}
 
 
 def _ranges(
