@@ -104,9 +104,15 @@ def _meeting(mpi_parts: pa.Table, ledger_ops: pa.Table) -> set[int]:
 
 
 def examine(
-    part: Part, brief: Brief, config: Config, rules: Sequence[Rule] | None = None, also: Sequence[str] = ()
+    part: Part,
+    brief: Brief,
+    config: Config,
+    rules: Sequence[Rule] | None = None,
+    also: Sequence[str] = (),
+    shown: bool = True,
 ) -> Examination:
-    """`rules` are those of `rules_for`, read again without them; `also` names tables that are wanted beside the usual ones."""
+    """`rules` are those of `rules_for`, read again without them; `also` names tables that are wanted beside the usual ones. Where a
+    report will be `shown`, a part in memory keeps for it what is declared so."""
     catalog = part.catalog(config)
     catalog.share(brief.portions)
     # The survey has found the kernels; a part that is read again need not look for them again.
@@ -115,7 +121,7 @@ def examine(
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
     travelling = part_tables(also)
-    kept = [one.name for one in declared().values() if one.kept]
+    kept = [one.name for one in declared().values() if one.kept and shown]
 
     def release(later: Iterable[str]) -> None:
         catalog.release([*later, *travelling, *kept])
