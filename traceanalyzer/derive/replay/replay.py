@@ -23,8 +23,8 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.launches import call_of
-from traceanalyzer.derive.replay.host_time import HostTime, without
-from traceanalyzer.intervals import EMPTY, Array, Spans, clip, coverage, join, overlaps, union
+from traceanalyzer.derive.replay.host_time import HostTime, with_few, within, without
+from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, overlaps, union
 
 NEVER = -(1 << 60)
 """The zero of max-plus algebra: what has no influence. The sum of two stays within int64."""
@@ -181,8 +181,8 @@ class Timeline:
         """The host's own time, without what is `gone`, at the calls of operations and then at the ends of what waits were for."""
         # While the host only waits it does no work: that lasts as long as the GPU makes it.
         waited = union(self.wait_start, self.reach[self.wait_op])
-        gone = join(gone, waited) if len(waited[0]) else gone
-        return HostTime.at(self._asked(), self.origin, clip(gone, self.origin, int(self.reach[-1])))
+        gone = within(with_few(gone, waited), self.origin, int(self.reach[-1]))
+        return HostTime.at(self._asked(), self.origin, gone)
 
     def _asked(self) -> Array:
         return np.concatenate((self.call, self.reach[self.wait_op]))
@@ -201,7 +201,7 @@ class Timeline:
         lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
         latency = np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)
         over, unknown, count = np.sort(self.reach[op]), self.call == NULL, len(self.call)
-        gone = clip(join(change.host, dropped), self.origin, int(self.reach[-1]))
+        gone = within(with_few(change.host, dropped), self.origin, int(self.reach[-1]))
         for shown in without(hosts, self._asked(), gone):
             arrival = np.where(unknown, NEVER, shown[:count] + latency)
             yield Pace(lead, own, arrival, op, shown[count:][left], over, self.call)
