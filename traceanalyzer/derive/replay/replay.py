@@ -221,12 +221,18 @@ def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.
 
 def led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
     """The launches of the process that has most of them, and its launching threads."""
-    if not launches.num_rows:
-        return launches, []
-    process = frames.ints(launches, "process")
-    own = launches.filter(pa.array(process == frames.commonest(process)))
-    keys = (frames.ints(own, c) for c in ("rank", "process", "thread"))
-    return own, sorted((rank, one, thread) for (rank, one, thread), _ in frames.together(*keys) if thread != NULL)
+    own = launches.select(["rank", "process", "thread", "start_ns", "end_ns", "op"])
+    if not own.num_rows:
+        return own, []
+    process = frames.ints(own, "process")
+    if (process != process[0]).any():
+        own = own.filter(pa.array(process == frames.commonest(process)))
+    keys = [frames.ints(own, c) for c in ("rank", "process", "thread")]
+    # They are numbered as they come: a number that is larger than all before it is a thread's first.
+    number = frames.dense(*keys)
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
+    threads = zip(*(column[first].tolist() for column in keys), strict=True)
+    return own, sorted(key for key in threads if key[2] != NULL)
 
 
 def _play(pace: Pace, marks: Array) -> Array:
