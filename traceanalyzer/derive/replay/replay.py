@@ -120,15 +120,17 @@ class Timeline:
         """From the operations of one (rank, device) and their launches; the process that launches most of them is the host."""
         origin, stop = window
         start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-        reach = np.maximum.accumulate(end)
-        before = np.concatenate(([origin], reach[:-1]))
+        # One column: what is before an operation is the reach of the last.
+        edges = np.empty(len(end) + 1, np.int64)
+        edges[0], edges[1:] = origin, np.maximum.accumulate(end)
+        before, reach = edges[:-1], edges[1:]
         own, threads = led(launches)
         at = call_of(frames.ints(ops, "row"), own)
         call, back = (frames.ints_at(own, column, at) for column in ("start_ns", "end_ns"))
+        known = call != NULL
 
-        group = frames.dense(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
-        same_call = (frames.latest_before(group, end) == before) & (call != NULL)
-        behind = (start > before) & (call != NULL) & (back > before) & ~same_call
+        same_call = (_latest_of_call(ops, end) == before) & known
+        behind = (start > before) & known & (back > before) & ~same_call
         # A call that moves memory may wait itself: it began while the GPU was busy, and returned when its own operation had begun.
         blocked = behind & (call < before) & (back > start) & frames.equals(ops, "kind", "memcpy", "memset")
         late = behind & ~blocked
@@ -138,12 +140,14 @@ class Timeline:
         latency = np.where(late, latency, np.where(blocked, start - before, np.minimum(latency, usual)))
 
         waits = [host.thread(*thread).waits for thread in threads]
-        queued = np.arange(len(start)) - np.searchsorted(start, call)
-        slow = SLOW_CALL * np.median(back[call != NULL] - call[call != NULL]) if (call != NULL).any() else 0
-        full = (back - call > LONG_CALL_NS) & (queued > QUEUED) | (back - call > slow) & (queued >= FULL)
-        full &= (call != NULL) & ~same_call
+        lasted = back - call
+        slow = SLOW_CALL * np.median(lasted[known]) if known.any() else 0
+        full = np.flatnonzero((lasted > min(slow, LONG_CALL_NS)) & known & ~same_call)
+        lasted, queued = lasted[full], full - np.searchsorted(start, call[full])
+        full = full[(lasted > LONG_CALL_NS) & (queued > QUEUED) | (lasted > slow) & (queued >= FULL)]
         # Of such a call that no wait is known of, what was before it ended the wait.
-        held = blocked & ~np.isin(call, np.concatenate([EMPTY[0], *(w.start for w in waits)]))
+        held = np.flatnonzero(blocked)
+        held = held[~np.isin(call[held], np.concatenate([EMPTY[0], *(w.start for w in waits)]))]
         wait_start = np.concatenate([*(w.start for w in waits), call[full], call[held]])
         wait_end = np.concatenate([*(w.end for w in waits), back[full], before[held]])
         op = np.searchsorted(reach, wait_end, side="right") - 1
@@ -152,14 +156,13 @@ class Timeline:
         copies = frames.equals(ops, "kind", "memcpy")
         if stop > reach[-1]:
             last = stop if threads else NULL
-            start, call, back, reach = (
-                np.append(a, b) for a, b in ((start, stop), (call, last), (back, last), (reach, stop))
-            )
-            before = np.append(before, reach[-2])
+            edges = np.append(edges, stop)
+            start, call, back = (np.append(a, b) for a, b in ((start, stop), (call, last), (back, last)))
             late, blocked, copies = np.append(late, bool(threads)), np.append(blocked, False), np.append(copies, False)
             latency = np.append(latency, 0)
         waits_by_start = wait_start[order], wait_end[order], op[order]
-        return cls(threads, origin, start, call, back, before, reach, late, blocked, latency, copies, *waits_by_start)
+        gpu = edges[:-1], edges[1:], late, blocked, latency, copies
+        return cls(threads, origin, start, call, back, *gpu, *waits_by_start)
 
     def replay(self, change: Change, marks: Array) -> Array:
         """When each of the operations `marks` (positions, ascending) and all before it are done, from the window's start, with
@@ -217,6 +220,16 @@ def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.
         )
     }
     return {key: Timeline.of(ops, calls[key], host, window[key]) for key, ops in frames.split(ledger_ops)}
+
+
+def _latest_of_call(ops: pa.Table, end: Array) -> Array:
+    """For each operation the latest end of those before it that the same call started, `NULL` without one."""
+    call = frames.dense(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
+    latest = np.full(len(call), NULL)
+    # Most calls start one.
+    several = np.flatnonzero((np.bincount(call) > 1)[call]) if len(call) else call
+    latest[several] = frames.latest_before(frames.dense(call[several]), end[several])
+    return latest
 
 
 def led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:

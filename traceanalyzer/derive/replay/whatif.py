@@ -18,7 +18,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.activity_times import NAMES
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.ledger.gaps import AFTER_WAIT_NS
-from traceanalyzer.derive.replay.host_time import HostTime
+from traceanalyzer.derive.replay.host_time import HostTime, with_few
 from traceanalyzer.derive.replay.profiler_cost import LEAST_EXTENT, MOST_EXTENT, NOISE, ProfilerCost
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline, covered_rows
 from traceanalyzer.intervals import EMPTY, Array, Spans, clip, coverage, innermost, join, latest, subtract, total, union
@@ -166,7 +166,8 @@ class WhatIf:
         """What goes with the claim, and what of the GPU's work that is not claimed may be."""
 
         def of(*lines: str) -> Spans:
-            return join(EMPTY, *(claimed.get(line, EMPTY) for line in lines))
+            known = [claimed[line] for line in lines if line in claimed]
+            return known[0] if len(known) == 1 else join(EMPTY, *known)
 
         copies = ran_in(timeline, of(EXPOSED_MEMCPY.name))
         waits = copies[timeline.wait_op]
@@ -175,7 +176,7 @@ class WhatIf:
         if total(drained) >= MOSTLY * sum(total(spans) for line, spans in claimed.items() if line not in WORK_LINES):
             waits |= _drained(timeline, drained)
         waits |= np.isin(timeline.wait_start, timeline.call[copies])
-        host = [of(*HOST_LINES), held(timeline, copies)]
+        claim, host = of(*HOST_LINES), [held(timeline, copies)]
         asking: list[Spans] = []
         detours: list[Spans] = []
         for thread in timeline.threads:
@@ -194,12 +195,14 @@ class WhatIf:
             _launched_in(timeline, join(EMPTY, *detours), copies=True), _launched_in(timeline, asked, copies=False)
         )
         dropped = union(timeline.wait_start[waits], timeline.wait_end[waits])
-        work = join(of(*WORK_LINES), further)
-        return Change(join(*host, asked, *detours), dropped, work, keep, of(*PAUSE_LINES)), further
+        host_time, work = with_few(claim, join(*host, asked, *detours)), with_few(of(*WORK_LINES), further)
+        return Change(host_time, dropped, work, keep, of(*PAUSE_LINES)), further
 
     def _operators(self, thread: frames.ThreadKey, times: Array) -> Spans:
         """The operators of a thread that hold one of `times` (sorted); they may lie in one another, and are sorted by (start, -end)."""
         rows = self._operator_rows.get(thread, slice(0, 0))
+        if not len(times):
+            return EMPTY
         start, end = (column[rows] for column in self._operator_times)
         hold = np.searchsorted(times, end) > np.searchsorted(times, start)
         return start[hold], end[hold]
