@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from traceanalyzer.report.timeline.points import make_points, thin, thinned_size, within
-from traceanalyzer.report.timeline.slices import Slices, make_slices, merge, merged_size, pack
+from traceanalyzer.report.timeline.slices import Merging, Slices, make_slices, merge, pack
 
 SPANS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 60), st.integers(0, 2)), min_size=1, max_size=60)
 
@@ -55,7 +55,7 @@ def test_merging_keeps_totals_by_colour_and_counts(spans: list[tuple[int, int, i
     row = pack(build(spans), 100)[0][0]
     keep = np.zeros(len(row), dtype=np.bool_)
     merged, _ = merge(row, quantum, keep)
-    assert len(merged) == merged_size(row, quantum, keep)
+    assert len(merged) == Merging(row, keep).size(quantum)
     assert int(merged.count.sum()) == len(row)
     assert np.all(merged.start[1:] >= merged.end[:-1])
     for colour in range(3):

@@ -34,10 +34,14 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
         return None
     origin = np.array([timeline.origins[timeline.groups[g].rank] for g in group[at].tolist()], np.int64)
     begin, until = (start[first[at]] - origin).tolist(), (end[last[at]] - origin).tolist()
-    rows, ascribed = _main_parts(first, encoded(table, "cause")[0], end - start)
-    parts = table.take(pa.array(rows[at]))
+    # Of these alone the parts are looked at.
+    parts_each = last[at] + 1 - first[at]
+    begins = np.cumsum(parts_each) - parts_each
+    inside = np.arange(int(parts_each.sum())) + np.repeat(first[at] - begins, parts_each)
+    main, ascribed = _main_parts(begins, encoded(table, "cause")[0][inside], (end - start)[inside])
+    parts = table.take(pa.array(inside[main]))
     causes = [BY_KEY.get(idle_line(cause), BY_KEY[UNATTRIBUTED.name]) for cause in _texts(parts, "cause")]
-    shares = (ascribed[at] / length[at]).tolist()
+    shares = (ascribed / length[at]).tolist()
     doing = pc.coalesce(*(parts[c].cast(pa.string()) for c in ("place", "range_name", "call_name"))).to_pylist()
     several = len(groups) > 1
     labels = [timeline.groups[g].label for g in group[at].tolist()]

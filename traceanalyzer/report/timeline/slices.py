@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import Ints
+from traceanalyzer.columns import Flags, Ints, distinct
 from traceanalyzer.intervals import first_fit
 from traceanalyzer.report.palette import SWATCHES
 
@@ -79,47 +81,85 @@ def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
     return rows, len(slices)
 
 
-def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> tuple[Slices, Ints]:
+def merge(slices: Slices, quantum: int, keep: Flags) -> tuple[Slices, Ints]:
     """Put slices shorter than `quantum` ns that lie in the same quantum together, one slice a colour, laid end to end.
 
     So every colour keeps its exact total; what is lost is the order within a quantum. `keep` marks slices left as they are. The
     name is that of the longest event; the link is lost unless it stands for one event. Returns the merged slices, and for each of
     the slices given the number of the one that it is in.
     """
-    group = _groups(slices, quantum, keep)
-    key = group * len(SWATCHES) + slices.colour
-    order = np.lexsort((-slices.duration, key))
-    longest = order[np.append(True, key[order][1:] != key[order][:-1])]  # the first of each key, in key order
-    dense = np.cumsum(np.append(False, key[order][1:] != key[order][:-1]))
-    holder = np.empty(len(slices), dtype=np.int64)
-    holder[order] = dense
-    duration = np.bincount(dense, weights=slices.duration[order]).astype(np.int64)
-    count = np.bincount(dense, weights=slices.count[order]).astype(np.uint32)
-    owner = group[longest]
-    opens = np.append(True, owner[1:] != owner[:-1])
+    opens = _opens(slices.start, slices.duration, keep, quantum)
+    first = np.flatnonzero(opens)
+    group: Ints = np.cumsum(opens)
+    group -= 1
+    colours, code = distinct(slices.colour, len(SWATCHES))
+    # A place for every colour of every group, as far as there is one: so nothing has to be sorted.
+    place = group * len(colours) + code
+    used = np.zeros(len(first) * len(colours), np.bool_)
+    used[place] = True
+    holder: Ints = (np.cumsum(used) - 1)[place]
+    places = np.flatnonzero(used)
+    duration = np.bincount(holder, weights=slices.duration).astype(np.int64)
+    count = np.bincount(holder, weights=slices.count).astype(np.uint32)
+    longest = _longest(slices.duration, holder, len(places))
+    owner = places // max(len(colours), 1)
+    begins = np.diff(owner, prepend=-1) > 0
     before = np.cumsum(duration) - duration  # laid end to end over the whole row ...
-    within = before - before[opens][np.cumsum(opens) - 1]  # ... and then from the start of each group
-    group_start = slices.start[np.searchsorted(group, owner)]
+    within = before - before[begins][np.cumsum(begins) - 1]  # ... and then from the start of each group
     link = np.where(count == 1, slices.link[longest], 0).astype(np.uint32)
-    start = group_start + within
+    start = slices.start[first[owner]] + within
     rough = (count > 1) | (start != slices.start[longest])
     return Slices(start, duration, slices.name[longest], slices.colour[longest], count, link, rough), holder
 
 
-def merged_size(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> int:
-    """How many slices `merge` would leave."""
-    if not len(slices):
-        return 0
-    first = np.flatnonzero(np.diff(_groups(slices, quantum, keep), prepend=-1))
-    colours = np.bitwise_or.reduceat(np.int64(1) << slices.colour.astype(np.int64), first)
-    return sum(int(np.count_nonzero(colours & (1 << code))) for code in range(len(SWATCHES)))
+def _longest(duration: Ints, holder: Ints, holders: int) -> Ints:
+    """Of each holder the first of the longest slices that are in it."""
+    most = np.zeros(holders, np.int64)
+    np.maximum.at(most, holder, duration)
+    candidates = np.flatnonzero(duration == most[holder])[::-1]
+    longest = np.empty(holders, np.int64)
+    longest[holder[candidates]] = candidates  # of several the one that is written last
+    return longest
 
 
-def _groups(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> Ints:
-    """For each slice the number of the group in which it may be merged, counting up along the row."""
-    alone = keep | (slices.duration >= quantum)
-    bucket = slices.start // quantum
-    opens = np.ones(len(slices), dtype=np.bool_)
-    opens[1:] = (bucket[1:] != bucket[:-1]) | alone[1:] | alone[:-1]
-    group: Ints = np.cumsum(opens) - 1
-    return group
+class Merging:
+    """How many slices `merge` leaves of a row, for one quantum after another."""
+
+    def __init__(self, slices: Slices, keep: Flags) -> None:
+        colours, code = distinct(slices.colour, len(SWATCHES))
+        bits = np.array([1 << at for at in range(len(colours))], np.min_scalar_type((1 << len(colours)) - 1))
+        self._colours = len(colours)
+        self._start, self._duration, self._keep, self._bits = slices.start, slices.duration, keep, bits[code]
+
+    def __len__(self) -> int:
+        return len(self._start)
+
+    def size(self, quantum: int) -> int:
+        """How many there are."""
+        groups = self._merged(quantum)[1]
+        return sum(int(np.count_nonzero(groups & (1 << code))) for code in range(self._colours))
+
+    def coarser(self, quantum: int) -> Merging:
+        """For multiples of this quantum only, in which all that it merges stays together: far fewer numbers tell the same."""
+        first, bits = self._merged(quantum)
+        made = copy(self)
+        made._start, made._duration, made._keep = (one[first] for one in (self._start, self._duration, self._keep))
+        made._bits = bits
+        return made
+
+    def _merged(self, quantum: int) -> tuple[Ints, NDArray[Any]]:
+        """The first slice of each group, and the colours of each."""
+        first = np.flatnonzero(_opens(self._start, self._duration, self._keep, quantum))
+        return first, np.bitwise_or.reduceat(self._bits, first) if len(first) else self._bits
+
+
+def _opens(start: Ints, duration: Ints, keep: Flags, quantum: int) -> Flags:
+    """Where a group begins of slices that may be merged."""
+    alone = duration >= quantum
+    alone |= keep
+    bucket = start // quantum
+    opens = np.ones(len(start), dtype=np.bool_)
+    np.not_equal(bucket[1:], bucket[:-1], out=opens[1:])
+    opens[1:] |= alone[1:]
+    opens[1:] |= alone[:-1]
+    return opens
