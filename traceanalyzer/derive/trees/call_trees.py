@@ -15,7 +15,7 @@ from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.busy import Busy, by_line
 from traceanalyzer.derive.trees.call_stacks import CallStacks
 from traceanalyzer.derive.trees.call_tree import Nodes, tree
-from traceanalyzer.derive.trees.paths import KIND, KINDS, TOP, Names, Paths
+from traceanalyzer.derive.trees.paths import KIND, KINDS, TOP, Names, Paths, unique
 from traceanalyzer.derive.trees.shares import shares
 from traceanalyzer.derive.trees.tables import CALL_TREES
 from traceanalyzer.vocabulary.lines import (
@@ -125,8 +125,8 @@ def _by_launch(ops: pa.Table, busy: Busy, launches: pa.Table, stacks: CallStacks
         around = path[mine]
         if which != "copies":
             # That a kernel was launched by a launch says nothing; that it was part of a graph does.
-            used, at = np.unique(around, return_inverse=True)
-            around = paths.up(used, _plain_calls(paths))[np.reshape(at, -1)]
+            used, _, at = unique(around)
+            around = paths.up(used, _plain_calls(paths))[at]
         kind = KIND["copy" if which == "copies" else "kernel"]
         leaf = paths.within(around, name[mine], np.full(len(mine), kind))
         yield which, tree(_ROOTS[which], paths, leaf, shares(start[mine], end[mine], exposed[line]))

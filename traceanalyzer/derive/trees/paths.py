@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Flags
@@ -19,6 +20,19 @@ KINDS = (
     *("sample", "kernel", "copy", "unrecorded", "other"),
 )
 KIND = {kind: index for index, kind in enumerate(KINDS)}
+
+
+def unique(values: Array) -> tuple[Array, Array, Array]:
+    """The distinct of some numbers, ascending, where each comes first, and the place of each number among them: as `np.unique` tells
+    them, without sorting all."""
+    found = pa.array(values).dictionary_encode()
+    numbers, code = found.dictionary.to_numpy(), found.indices.to_numpy()
+    # They are numbered as they come: each comes first where the largest number so far grows.
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(code), prepend=-1))
+    order = np.argsort(numbers)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return numbers[order], first[order], place[code]
 
 
 class Names:
@@ -76,7 +90,7 @@ class Paths:
 
     def within(self, parent: Array, name: Array, kind: Array) -> Array:
         """The paths of these names and kinds inside of these paths. Every call makes new ones, one a combination."""
-        _, first, at = np.unique(frames.packed(parent, name, kind), return_index=True, return_inverse=True)
+        _, first, at = unique(frames.packed(parent, name, kind))
         base, count = self._count, self._count + len(first)
         if count > self._columns.shape[1]:
             grown = np.empty((4, 2 * count), np.int64)
@@ -86,7 +100,7 @@ class Paths:
         depth = np.where(around >= 0, self._columns[3][around] + 1, 0)
         self._columns[:, base:count] = around, name[first], kind[first], depth
         self._count = count
-        return np.reshape(at, -1) + base
+        return at + base
 
     def one(self, name: str, kind: str) -> int:
         """A new path at the top."""
