@@ -27,6 +27,9 @@ from traceanalyzer.result.document import Finding, RuleOutcome
 MEETING = "No prediction: the processes that use the GPU wait for each other in calls of MPI, which is not played again"
 NOT_PLAYED = "No prediction: other processes used the GPU at the same time, whose files are not played again"
 
+_AFTER_RULES = ("ledger_ops", "what_if", "idle_places", "host_ranges", "gaps", "launches", "other_threads")
+"""Tables that are read when the rules have run, beside those that travel."""
+
 
 def small_tables() -> tuple[str, ...]:
     """The tables of which what is said of the whole job is made."""
@@ -110,7 +113,12 @@ def examine(
     catalog.give({"mpi_matches": brief.mpi_matches, "mpi_late_windows": brief.mpi_late_windows})
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
-    engine = run_rules(own, catalog, lambda _, device: brief.name(device), config.disable, tiles="own_intervals")
+    asked = [*_AFTER_RULES, *part_tables(also), *(one.name for one in declared().values() if one.kept)]
+    engine = run_rules(
+        *(own, catalog, lambda _, device: brief.name(device), config.disable),
+        tiles="own_intervals",
+        release=lambda later: catalog.release([*later, *asked]),
+    )
     meeting = _meeting(catalog.table("mpi_parts"), catalog.table("ledger_ops"))
     alone = [_unplayed(found, brief, meeting) for found in engine.findings]
     predicted = with_predictions(alone, engine.claims, catalog.value("what_if"), catalog.value("idle_places"))

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables ask here for it.
 from traceanalyzer.columns import compact, distinct, integers, wide
 from traceanalyzer.columns import ints as ints  # noqa: PLC0414
+from traceanalyzer.columns.lean import WORTH, lean, pieced, repeats
 
 _LARGEST = 1 << 62
 
@@ -38,9 +39,11 @@ def duration(table: pa.Table) -> Array:
 
 def codes(table: pa.Table, name: str) -> tuple[Array, list[str | None]]:
     """A dictionary column as (index into values, values); a null is an index to a None at the end."""
-    column = _own(table[name].combine_chunks())
+    whole = table[name]
+    column = _own(whole.chunk(0)[:1] if repeats(whole) else whole.combine_chunks())
     values: list[str | None] = [*column.dictionary.to_pylist(), None]
-    return wide(column.indices, len(values) - 1), values
+    index = wide(column.indices, len(values) - 1)
+    return np.broadcast_to(index, len(whole)) if len(index) < len(whole) else index, values
 
 
 def equals(table: pa.Table, name: str, *wanted: str) -> Flags:
@@ -173,18 +176,21 @@ def build(spec: Declared, columns: dict[str, pa.Array | pa.ChunkedArray | Array]
         values = columns[field.name]
         array = pa.array(values) if isinstance(values, np.ndarray) else values
         array = array if array.type == field.type else array.cast(field.type)
-        arrays.append(_own(array) if isinstance(array, pa.DictionaryArray) else array)
+        arrays.append(lean(_own(array) if isinstance(array, pa.DictionaryArray) else array))
     return pa.Table.from_arrays(arrays, schema=spec.schema)
 
 
 def stack(spec: Declared, tables: list[pa.Table]) -> pa.Table:
     """Tables of the same spec one after another, with one dictionary per column."""
-    return pa.concat_tables(tables).unify_dictionaries().combine_chunks() if tables else spec.empty()
+    return concatenated(tables) if tables else spec.empty()
 
 
 def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of tables of one schema, one after another, with one dictionary of names; there is at least one table."""
-    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    joined = pa.concat_tables(tables).unify_dictionaries()
+    if joined.num_rows < WORTH:
+        return joined.combine_chunks()
+    return pa.Table.from_arrays([lean(pieced(column)) for column in joined.columns], schema=joined.schema)
 
 
 class OfThreads:
