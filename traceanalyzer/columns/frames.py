@@ -122,8 +122,13 @@ def _runs(*columns: Array) -> Iterator[slice]:
 def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
     """The combinations of values in some columns, in the order in which they first occur, and the rows of each, ascending."""
     code = dense(*columns)
-    order = np.argsort(code, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(order) else ():
+    counts = np.bincount(code)
+    if len(counts) == 1:
+        yield tuple(int(column[0]) for column in columns), np.arange(len(code))
+        return
+    # As narrow as they are, they are put in order digit by digit.
+    order = np.argsort(code.astype(np.min_scalar_type(len(counts))), kind="stable")
+    for rows in np.split(order, np.cumsum(counts)[:-1]) if len(order) else ():
         yield tuple(int(column[rows[0]]) for column in columns), rows
 
 

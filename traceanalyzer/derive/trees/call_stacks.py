@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Flags
+from traceanalyzer.columns.uniques import unique
 from traceanalyzer.derive.host.levels import by_level, depths, enclosing
-from traceanalyzer.derive.trees.paths import KIND, TOP, Paths, unique
+from traceanalyzer.derive.trees.paths import KIND, TOP, Paths
 from traceanalyzer.intervals import Array, complement, flatten, latest, overlaps, pieces, union
 from traceanalyzer.places import frame_text, parsed_frame
 

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceanalyzer.derive.trees.paths import KIND, TOP, Paths, unique
+from traceanalyzer.columns.uniques import unique
+from traceanalyzer.derive.trees.paths import KIND, TOP, Paths
 from traceanalyzer.intervals import Array
 
 MOST_NODES = 100_000

@@ -10,12 +10,13 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.uniques import unique
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.busy import Busy, by_line
 from traceanalyzer.derive.trees.call_stacks import CallStacks
 from traceanalyzer.derive.trees.call_tree import Nodes, tree
-from traceanalyzer.derive.trees.paths import KIND, KINDS, TOP, Names, Paths, unique
+from traceanalyzer.derive.trees.paths import KIND, KINDS, TOP, Names, Paths
 from traceanalyzer.derive.trees.shares import shares
 from traceanalyzer.derive.trees.tables import CALL_TREES
 from traceanalyzer.vocabulary.lines import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Flags
+from traceanalyzer.columns.uniques import unique
 from traceanalyzer.intervals import Array
 
 TOP = -1
@@ -20,19 +20,6 @@ KINDS = (
     *("sample", "kernel", "copy", "unrecorded", "other"),
 )
 KIND = {kind: index for index, kind in enumerate(KINDS)}
-
-
-def unique(values: Array) -> tuple[Array, Array, Array]:
-    """The distinct of some numbers, ascending, where each comes first, and the place of each number among them: as `np.unique` tells
-    them, without sorting all."""
-    found = pa.array(values).dictionary_encode()
-    numbers, code = found.dictionary.to_numpy(), found.indices.to_numpy()
-    # They are numbered as they come: each comes first where the largest number so far grows.
-    first = np.flatnonzero(np.diff(np.maximum.accumulate(code), prepend=-1))
-    order = np.argsort(numbers)
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return numbers[order], first[order], place[code]
 
 
 class Names:
