@@ -12,7 +12,7 @@ from traceanalyzer.report.timeline.lanes import Group, extent
 from traceanalyzer.report.timeline.name_index import Hidden, hidden_names
 from traceanalyzer.report.timeline.places import Place
 from traceanalyzer.report.timeline.points import Points, thin, thinned_size
-from traceanalyzer.report.timeline.slices import Merging, Slices, merge
+from traceanalyzer.report.timeline.slices import Merging, Slices, joined, merge
 
 PROTECTED_SHARE = 4
 """What lies in or next to the evidence stays as it is, unless that alone would fill one part in so many of what is allowed."""
@@ -64,17 +64,21 @@ class Levels:
         def shown(row: Slices | Points) -> Slices | Points:
             if isinstance(row, Points):
                 return thin(row, quantum)
-            merged, holder = merge(row, quantum, next(unused))
-            hidden.append(hidden_names(row, merged, holder, self._names))
-            return merged
+            merged, names, count = [], [], 0
+            for here, fewer, holder in merge(row, quantum, next(unused)):
+                names.append(hidden_names(here, fewer, holder, self._names).behind(count))
+                merged.append(fewer)
+                count += len(fewer)
+            hidden.append(Hidden.joined(names))
+            return joined(merged)
 
-        fewer = [
+        groups = [
             replace(group, lanes=[replace(lane, rows=[shown(row) for row in lane.rows]) for lane in group.lanes])
             for group in self._groups
         ]
-        merged_events = sum(int(row.count[row.count > 1].sum()) for group in fewer for row in group.slices)
-        left_out = sum(map(len, self._points)) - sum(len(row) for group in fewer for row in group.points)
-        return Detail(fewer, hidden, merged_events, left_out, quantum)
+        merged_events = sum(int(row.count[row.count > 1].sum()) for group in groups for row in group.slices)
+        left_out = sum(map(len, self._points)) - sum(len(row) for group in groups for row in group.points)
+        return Detail(groups, hidden, merged_events, left_out, quantum)
 
     @cached_property
     def _beside(self) -> list[Flags]:

@@ -48,6 +48,15 @@ class Hidden:
     def take(self, rows: NDArray[np.bool_]) -> Hidden:
         return Hidden(self.slice[rows], self.name[rows])
 
+    def behind(self, slices: int) -> Hidden:
+        """The same where so many slices come before."""
+        return Hidden(self.slice + slices, self.name)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Hidden]) -> Hidden:
+        """Those of the stretches of a row."""
+        return cls(np.concatenate([one.slice for one in parts]), np.concatenate([one.name for one in parts]))
+
 
 @dataclass(frozen=True)
 class NameIndex:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,10 @@ from numpy.typing import NDArray
 from traceanalyzer.columns import Flags, Ints, distinct
 from traceanalyzer.intervals import first_fit
 from traceanalyzer.report.palette import SWATCHES
+
+
+STRETCH = 1 << 15
+"""Slices that are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +40,8 @@ class Slices:
         end: Ints = self.start + self.duration
         return end
 
-    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Slices:
-        return Slices(
-            self.start[rows],
-            self.duration[rows],
-            self.name[rows],
-            self.colour[rows],
-            self.count[rows],
-            self.link[rows],
-            self.rough[rows],
-        )
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Slices:
+        return Slices(*(getattr(self, one.name)[rows] for one in fields(self)))
 
     def moved(self, by: int) -> Slices:
         return replace(self, start=self.start + by)
@@ -59,11 +56,12 @@ def make_slices(
 ) -> Slices:
     """Slices of single events, sorted: earlier first, and the longer first where two start together (a parent before its child)."""
     duration = np.maximum(end - start, 0)
-    alone = np.ones(len(start), dtype=np.uint32)
-    links = 0 * alone if link is None else link
-    slices = Slices(start, duration, name, colour, alone, links, np.zeros(len(start), np.bool_))
-    after, longer = np.diff(start), np.diff(duration) > 0
-    if bool(((after < 0) | ((after == 0) & longer)).any()):
+    # What all of them have in common is one number in memory.
+    alone = np.broadcast_to(np.uint32(1), len(start))
+    links = np.broadcast_to(np.uint32(0), len(start)) if link is None else link
+    slices = Slices(start, duration, name, colour, alone, links, np.broadcast_to(np.False_, len(start)))
+    early, late = start[:-1], start[1:]
+    if bool(((late < early) | ((late == early) & (duration[1:] > duration[:-1]))).any()):
         slices = slices.take(np.lexsort((-duration, start)))
     return slices
 
@@ -76,19 +74,29 @@ def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
     rows: list[Slices] = []
     while len(slices) and len(rows) < limit:
         fits = first_fit(slices.start, slices.end)
-        rows.append(slices.take(fits))
+        rows.append(slices if fits.all() else slices.take(fits))
         slices = slices.take(~fits)
     return rows, len(slices)
 
 
-def merge(slices: Slices, quantum: int, keep: Flags) -> tuple[Slices, Ints]:
+def merge(slices: Slices, quantum: int, keep: Flags) -> Iterator[tuple[Slices, Slices, Ints]]:
     """Put slices shorter than `quantum` ns that lie in the same quantum together, one slice a colour, laid end to end.
 
     So every colour keeps its exact total; what is lost is the order within a quantum. `keep` marks slices left as they are. The
-    name is that of the longest event; the link is lost unless it stands for one event. Returns the merged slices, and for each of
-    the slices given the number of the one that it is in.
+    name is that of the longest event; the link is lost unless it stands for one event. Yields, stretch by stretch of the row, the
+    slices that were in it, those that are in it now, and for each of the former the position of the one that it is in.
     """
     opens = _opens(slices.start, slices.duration, keep, quantum)
+    low = 0
+    while low < len(slices):
+        high = low + STRETCH  # or where the next group begins
+        high = high + int(opens[high:].argmax()) if opens[high:].any() else len(slices)
+        here = slices.take(slice(low, high))
+        yield here, *_merged(here, opens[low:high])
+        low = high
+
+
+def _merged(slices: Slices, opens: Flags) -> tuple[Slices, Ints]:
     first = np.flatnonzero(opens)
     group: Ints = np.cumsum(opens)
     group -= 1
@@ -102,9 +110,9 @@ def merge(slices: Slices, quantum: int, keep: Flags) -> tuple[Slices, Ints]:
     duration = np.bincount(holder, weights=slices.duration).astype(np.int64)
     count = np.bincount(holder, weights=slices.count).astype(np.uint32)
     longest = _longest(slices.duration, holder, len(places))
-    owner = places // max(len(colours), 1)
+    owner = places // len(colours)
     begins = np.diff(owner, prepend=-1) > 0
-    before = np.cumsum(duration) - duration  # laid end to end over the whole row ...
+    before = np.cumsum(duration) - duration  # laid end to end over the whole stretch ...
     within = before - before[begins][np.cumsum(begins) - 1]  # ... and then from the start of each group
     link = np.where(count == 1, slices.link[longest], 0).astype(np.uint32)
     start = slices.start[first[owner]] + within
@@ -120,6 +128,11 @@ def _longest(duration: Ints, holder: Ints, holders: int) -> Ints:
     longest = np.empty(holders, np.int64)
     longest[holder[candidates]] = candidates  # of several the one that is written last
     return longest
+
+
+def joined(rows: Sequence[Slices]) -> Slices:
+    """Slices one after another."""
+    return Slices(*(np.concatenate([getattr(row, one.name) for row in rows]) for one in fields(Slices)))
 
 
 class Merging:
@@ -155,11 +168,11 @@ class Merging:
 
 def _opens(start: Ints, duration: Ints, keep: Flags, quantum: int) -> Flags:
     """Where a group begins of slices that may be merged."""
-    alone = duration >= quantum
-    alone |= keep
-    bucket = start // quantum
     opens = np.ones(len(start), dtype=np.bool_)
-    np.not_equal(bucket[1:], bucket[:-1], out=opens[1:])
-    opens[1:] |= alone[1:]
-    opens[1:] |= alone[:-1]
+    for low in range(0, len(start), STRETCH):  # of so many all that is asked for stays close to the processor
+        here = slice(low, low + STRETCH + 1)
+        alone = duration[here] >= quantum
+        alone |= keep[here]
+        bucket = start[here] // quantum
+        opens[low + 1 : low + len(bucket)] = (bucket[1:] != bucket[:-1]) | alone[1:] | alone[:-1]
     return opens
