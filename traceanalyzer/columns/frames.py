@@ -226,12 +226,13 @@ def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
     code, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns if len(code) else ():
         low, high = int(column.min()), int(column.max())
+        if low == high:
+            continue
         own, span = column - low, high - low + 1
         if size * span > _LARGEST:
             code, own = _numbered(code, size), _numbered(own, span)
             size, span = int(code.max()) + 1, int(own.max()) + 1
-        if span > 1:
-            code, size = code * span + own, size * span
+        code, size = own if size == 1 else code * span + own, size * span
     return code, size
 
 

@@ -101,8 +101,9 @@ class Levels:
         length = last - min(first, 0)
         finest = max(length >> FINEST, STEPS)
         sizes = self._sizes.setdefault(protects, {})
-        rows = [Merging(row, keep) for row, keep in zip(self._slices, self._keeps(protects), strict=True)]
-        rows.sort(key=len)
+        rows = sorted(
+            (Merging(row, keep) for row, keep in zip(self._slices, self._keeps(protects), strict=True)), key=len
+        )
 
         def quantum(step: int) -> int:
             octave, part = divmod(step, STEPS)
@@ -120,7 +121,7 @@ class Levels:
             sizes[step] = found
             return found
 
-        low, high, merged = 0, max(length // finest, 1).bit_length() * STEPS, 0
+        low, high, known = 0, max(length // finest, 1).bit_length() * STEPS, 0
         while low < high:
             middle = (low + high) // 2
             if left(middle) <= most:
@@ -129,8 +130,8 @@ class Levels:
             low = middle + 1
             # All quanta from here on are multiples of a smaller one, by which rows are merged once.
             octave = low // STEPS - (STEPS.bit_length() - 1)
-            if octave > merged and high - low > STEPS // 2:
-                rows, merged = [row.coarser(finest << octave) for row in rows], octave
+            if octave > known and high - low > STEPS // 2:
+                rows, known = [row.coarser(finest << octave) for row in rows], octave
         return quantum(low)
 
 
