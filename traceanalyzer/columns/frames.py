@@ -126,8 +126,13 @@ def _runs(*columns: Array) -> Iterator[slice]:
 def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
     """The combinations of values in some columns, in the order in which they first occur, and the rows of each, ascending."""
     code = dense(*columns)
-    order = np.argsort(code, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(order) else ():
+    counts = np.bincount(code)
+    if len(counts) == 1:
+        yield tuple(int(column[0]) for column in columns), np.arange(len(code))
+        return
+    # As narrow as they are, they are put in order digit by digit.
+    order = np.argsort(code.astype(np.min_scalar_type(len(counts))), kind="stable")
+    for rows in np.split(order, np.cumsum(counts)[:-1]) if len(order) else ():
         yield tuple(int(column[rows[0]]) for column in columns), rows
 
 
@@ -225,12 +230,13 @@ def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
     code, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns if len(code) else ():
         low, high = int(column.min()), int(column.max())
+        if low == high:
+            continue
         own, span = column - low, high - low + 1
         if size * span > _LARGEST:
             code, own = _numbered(code, size), _numbered(own, span)
             size, span = int(code.max()) + 1, int(own.max()) + 1
-        if span > 1:
-            code, size = code * span + own, size * span
+        code, size = own if size == 1 else code * span + own, size * span
     return code, size
 
 
