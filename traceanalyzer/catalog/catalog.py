@@ -5,7 +5,7 @@ Each derived table is a function of the inputs it declares and gets nothing else
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +35,7 @@ class Catalog:
     ) -> None:
         self._trace = trace
         self._declared = declared()
+        self._derived: set[str] = set()
         self._made: dict[str, Any] = {
             "input_patterns": input_patterns,
             "communication_patterns": communication_patterns,
@@ -49,11 +50,27 @@ class Catalog:
     def give(self, tables: Mapping[str, pa.Table]) -> None:
         """Use these tables, of which nothing that was asked for so far may be made."""
         self._made.update(tables)
+        self._derived.difference_update(tables)
 
     def keep(self, names: Collection[str]) -> None:
         """Give back the memory of all derived and given tables but these. Others that are asked for are derived anew, of the trace
         alone."""
         self._made = {name: made for name, made in self._made.items() if name in names or name not in self._declared}
+
+    def release(self, later: Iterable[str]) -> None:
+        """Give back the memory of derived tables of which nothing is made that will be asked for `later`.
+
+        What is asked for all the same is derived anew.
+        """
+        needed: set[str] = set()
+        asked = [*later]
+        while asked:
+            name = asked.pop()
+            if name not in needed:
+                needed.add(name)
+                one = None if name in self._made else self._declared.get(name)
+                asked += () if one is None else (*one.inputs, *filter(None, [one.empty_without]))
+        self._made = {name: made for name, made in self._made.items() if name in needed or name not in self._derived}
 
     def share(self, portions: Mapping[Key, object]) -> None:
         """What other files on the same GPUs leave to this one; all that is made of the windows is made anew."""
@@ -85,6 +102,7 @@ class Catalog:
                 other = None if name in self._trace.tables else event_tables().get(name)
                 return self._trace.table(name) if other is None else other.empty()
             self._made[name] = self._make(self._declared[name])
+            self._derived.add(name)
         return self._made[name]
 
     def _make(self, one: Derived) -> Any:
