@@ -70,7 +70,8 @@ def gaps(
     making = _Making(ledger_ops, launches, api_calls, stream_events, host, host_steps)
     made = InBlocks()
     for first in range(0, len(idle), BLOCK):
-        made.add(making.columns(idle.block(slice(first, first + BLOCK))))
+        until = min(first + BLOCK, len(idle))
+        made.add(making.columns(idle.block(slice(first, until))), until / len(idle))
     making.finish(made)
     lists = {
         "cause": IDLE_CAUSES,
@@ -80,10 +81,10 @@ def gaps(
         **{column: frames.codes(ledger_ops, of)[1] for column, of in _OF_OPS.items()},
     }
 
-    def column(name: str) -> pa.Array:
+    def column(name: str) -> pa.Array | pa.ChunkedArray:
         if name in _OF_HOST:
             return made.names(name, host.names, frame_text if name == "source" else None)
-        return made.names(name, lists[name]) if name in lists else made.numbers(name)
+        return made.names(name, lists[name]) if name in lists else made.numbers(name, GAPS.schema.field(name).type)
 
     return frames.build(GAPS, {name: column(name) for name in GAPS.schema.names})
 
@@ -200,7 +201,7 @@ class _Making:
         for mine, found in told:
             for column, values in found.items():
                 columns[column][mine] = np.maximum(values, -1) if column in NAMES else values
-        made.add(columns)
+        made.add(columns, 1)
 
 
 class _Steps:
