@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.arrow import give_back
 from traceanalyzer.catalog.declarations import declared, event_tables, function_of, needs
 from traceanalyzer.columns.frames import Key
 from traceanalyzer.errors import ConfigError
@@ -17,6 +18,9 @@ from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.kinds import FORMATS, kinds_of
 from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.trace import Trace
+
+_LARGE = 100_000
+"""Events from which on what is freed in between is given back to the system."""
 
 
 class Catalog:
@@ -36,6 +40,7 @@ class Catalog:
         self._trace = trace
         self._declared = declared()
         self._derived: set[str] = set()
+        self._is_large = trace.table("gpu_ops").num_rows + trace.table("host_ranges").num_rows >= _LARGE
         self._made: dict[str, Any] = {
             "input_patterns": input_patterns,
             "communication_patterns": communication_patterns,
@@ -58,8 +63,10 @@ class Catalog:
         self._made = {name: made for name, made in self._made.items() if name in names or name not in self._declared}
 
     def release(self, later: Iterable[str]) -> None:
-        """Give back the memory of derived tables of which nothing is made that will be asked for `later`. Any other that is asked for all
-        the same is derived anew."""
+        """Give back the memory of derived tables of which nothing is made that will be asked for `later`.
+
+        What is asked for all the same is derived anew.
+        """
         needed: set[str] = set()
         asked = [*later]
         while asked:
@@ -101,6 +108,8 @@ class Catalog:
                 return self._trace.table(name) if other is None else other.empty()
             self._made[name] = self._make(self._declared[name])
             self._derived.add(name)
+            if self._is_large:
+                give_back()
         return self._made[name]
 
     def _make(self, one: Derived) -> Any:
