@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.analysis.ahead import made_ahead
 from traceanalyzer.analysis.join import Brief
 from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
@@ -126,11 +127,13 @@ def examine(
     def release(later: Iterable[str]) -> None:
         catalog.release([*later, *travelling, *kept])
 
-    engine = run_rules(
-        *(own, catalog, lambda _, device: brief.name(device), config.disable),
-        tiles="own_intervals",
-        release=lambda later: release([*later, *_PREDICTING, *_BLAMING]),
-    )
+    catalog.make("own_intervals")  # with the gaps, by which places are numbered
+    with made_ahead(catalog, [*_PREDICTING, *travelling]):
+        engine = run_rules(
+            *(own, catalog, lambda _, device: brief.name(device), config.disable),
+            tiles="own_intervals",
+            release=lambda later: release([*later, *_PREDICTING, *_BLAMING]),
+        )
     release([*_PREDICTING, *_BLAMING])
     meeting = _meeting(catalog.table("mpi_parts"), catalog.table("ledger_ops"))
     alone = [_unplayed(found, brief, meeting) for found in engine.findings]
