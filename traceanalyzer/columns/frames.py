@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables ask here for it.
 from traceanalyzer.columns import compact, distinct, integers, wide
 from traceanalyzer.columns import ints as ints  # noqa: PLC0414
+from traceanalyzer.columns.lean import WORTH, lean, pieced, repeats
 
 _LARGEST = 1 << 62
 
@@ -38,9 +39,11 @@ def duration(table: pa.Table) -> Array:
 
 def codes(table: pa.Table, name: str) -> tuple[Array, list[str | None]]:
     """A dictionary column as (index into values, values); a null is an index to a None at the end."""
-    column = _own(table[name].combine_chunks())
+    whole = table[name]
+    column = _own(whole.chunk(0)[:1] if repeats(whole) else whole.combine_chunks())
     values: list[str | None] = [*column.dictionary.to_pylist(), None]
-    return wide(column.indices, len(values) - 1), values
+    index = wide(column.indices, len(values) - 1)
+    return np.broadcast_to(index, len(whole)) if len(index) < len(whole) else index, values
 
 
 def equals(table: pa.Table, name: str, *wanted: str) -> Flags:
@@ -76,16 +79,20 @@ def flags(table: pa.Table, column: str) -> Flags:
 
 
 def names(index: Array, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> pa.DictionaryArray:
-    """The reverse of `codes`; `NULL` is a null too. `values` may repeat; the dictionary holds each used value once, as `read` tells."""
-    used, at = distinct(np.where(index == NULL, len(values), index), len(values) + 1)
+    """The reverse of `codes`; what is below 0 is a null too. `values` may repeat; the dictionary holds each used value once, as `read`
+    tells."""
+    count = len(values)
+    index = np.where(index < 0, count, index)
+    used, at = distinct(index, count + 1)
     position: dict[str, int] = {}
     kept = np.full(len(used), -1, np.int32)
     for place, i in enumerate(used.tolist()):
-        value = values[i] if i < len(values) else None
+        value = values[i] if i < count else None
         if value is not None:
             kept[place] = position.setdefault(read(value) if read else value, len(position))
     code = kept[at]
-    return pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(list(position), pa.string()))
+    mask = code < 0 if (kept < 0).any() else None
+    return pa.DictionaryArray.from_arrays(pa.array(code, mask=mask), pa.array(list(position), pa.string()))
 
 
 def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -119,8 +126,13 @@ def _runs(*columns: Array) -> Iterator[slice]:
 def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
     """The combinations of values in some columns, in the order in which they first occur, and the rows of each, ascending."""
     code = dense(*columns)
-    order = np.argsort(code, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(order) else ():
+    counts = np.bincount(code)
+    if len(counts) == 1:
+        yield tuple(int(column[0]) for column in columns), np.arange(len(code))
+        return
+    # As narrow as they are, they are put in order digit by digit.
+    order = np.argsort(code.astype(np.min_scalar_type(len(counts))), kind="stable")
+    for rows in np.split(order, np.cumsum(counts)[:-1]) if len(order) else ():
         yield tuple(int(column[rows[0]]) for column in columns), rows
 
 
@@ -173,18 +185,21 @@ def build(spec: Declared, columns: dict[str, pa.Array | pa.ChunkedArray | Array]
         values = columns[field.name]
         array = pa.array(values) if isinstance(values, np.ndarray) else values
         array = array if array.type == field.type else array.cast(field.type)
-        arrays.append(_own(array) if isinstance(array, pa.DictionaryArray) else array)
+        arrays.append(lean(_own(array) if isinstance(array, pa.DictionaryArray) else array))
     return pa.Table.from_arrays(arrays, schema=spec.schema)
 
 
 def stack(spec: Declared, tables: list[pa.Table]) -> pa.Table:
     """Tables of the same spec one after another, with one dictionary per column."""
-    return pa.concat_tables(tables).unify_dictionaries().combine_chunks() if tables else spec.empty()
+    return concatenated(tables) if tables else spec.empty()
 
 
 def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of tables of one schema, one after another, with one dictionary of names; there is at least one table."""
-    return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    joined = pa.concat_tables(tables).unify_dictionaries()
+    if joined.num_rows < WORTH:
+        return joined.combine_chunks()
+    return pa.Table.from_arrays([lean(pieced(column)) for column in joined.columns], schema=joined.schema)
 
 
 class OfThreads:
@@ -215,12 +230,13 @@ def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
     code, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns if len(code) else ():
         low, high = int(column.min()), int(column.max())
+        if low == high:
+            continue
         own, span = column - low, high - low + 1
         if size * span > _LARGEST:
             code, own = _numbered(code, size), _numbered(own, span)
             size, span = int(code.max()) + 1, int(own.max()) + 1
-        if span > 1:
-            code, size = code * span + own, size * span
+        code, size = own if size == 1 else code * span + own, size * span
     return code, size
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns.lean import repeated
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
 from traceanalyzer.model.stores.versions import is_older, not_recorded, passed_over
 from traceanalyzer.vocabulary.health import NOT_ALL_READ
@@ -28,7 +29,7 @@ class Conforming:
         if self._older:
             for name in spec.schema.names:
                 if name not in has:
-                    rows = rows.append_column(name, pa.nulls(rows.num_rows, spec.schema.field(name).type))
+                    rows = rows.append_column(name, repeated(pa.nulls(1, spec.schema.field(name).type), rows.num_rows))
                     self._lacking.setdefault(ordinal, []).append(f"{spec.name}.{name}")
         more = [f"{spec.name}.{name}" for name in rows.column_names if spec.column(name) is None]
         self._unknown.setdefault(ordinal, []).extend(more)

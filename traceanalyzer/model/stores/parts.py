@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from traceanalyzer.columns.lean import WORTH, lean
 from traceanalyzer.files import open_regular
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.table_specs import table_specs
@@ -116,8 +117,9 @@ def digest(path: Path) -> str:
     return value.hexdigest()
 
 
-def read_table(content: bytes, use_threads: bool) -> pa.Table:
-    """The columns of a file that `write_tables` made, in this version or an earlier one: what was a list of so many is a list.
+def read_table(content: bytes, schema: pa.Schema, use_threads: bool) -> pa.Table:
+    """The columns of a file that `write_tables` made, in this version or an earlier one, of the types that `schema` gives them where it
+    has them. Each is in one piece, and held once where it says the same of every row.
 
     Raises pa.ArrowException and OSError for a file that is damaged.
     """
@@ -129,7 +131,18 @@ def read_table(content: bytes, use_threads: bool) -> pa.Table:
         # without the note on types it reads a list.
         names = [field.name for field in types if pa.types.is_dictionary(field.type)]
         file = pq.ParquetFile(buffer, metadata=_untyped(content), read_dictionary=names)
-    return file.read(use_threads=use_threads)
+    if file.metadata.num_rows < WORTH:
+        return _typed(file.read(use_threads=use_threads).unify_dictionaries().combine_chunks(), schema)
+    # A column at a time, so that the wide ones that say nothing are never all there.
+    columns = {}
+    for name in types.names:
+        one = file.read([name], use_threads=use_threads).unify_dictionaries().combine_chunks()
+        columns[name] = lean(_typed(one, schema)[name])
+    return pa.table(columns)
+
+
+def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    return table.cast(pa.schema([schema.field(f.name) if f.name in schema.names else f for f in table.schema]))
 
 
 def _untyped(content: bytes) -> pq.FileMetaData:

@@ -19,6 +19,8 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
+from traceanalyzer.columns.frames import concatenated
+from traceanalyzer.columns.lean import repeated
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.files import is_folder, open_regular
 from traceanalyzer.model.schema import EVENT_TABLES, SCHEMA_VERSION
@@ -270,8 +272,7 @@ def _tables(place: Place, edition: Edition, parts: list[tuple[Input, Part]]) -> 
             if any(rows.num_rows != file.rows for rows, (_, file) in zip(found, wanted, strict=True)):
                 short.append(name)
             own = [conforming.table(at, rows, spec) for rows, (at, _) in zip(found, wanted, strict=True)]
-            joined = pa.concat_tables(own) if own else spec.empty()
-            tables[name] = joined.unify_dictionaries().combine_chunks()
+            tables[name] = concatenated(own) if own else spec.empty()
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise _damaged(place, edition.digest, _first_sentence(error)) from error
     if short:
@@ -289,8 +290,8 @@ def _rows(folder: Path | RemoteFolder, name: str, ordinal: int, file: PartFile) 
     if isinstance(folder, Path) and len(_names(folder, path.rpartition("/")[0])) > 1:
         raise ValueError(f"{path.rpartition('/')[0]} holds more than that was written")
     # Threads pay for a file of gigabytes only, and ranks are read at once anyway.
-    rows = read_table(content, use_threads=file.bytes > _WORTH_THREADS)
-    return rows.add_column(0, "rank", pa.repeat(pa.scalar(ordinal, pa.int32()), rows.num_rows))
+    rows = read_table(content, table_specs()[name].schema, use_threads=file.bytes > _WORTH_THREADS)
+    return rows.add_column(0, "rank", repeated(pa.array([ordinal], pa.int32()), rows.num_rows))
 
 
 def _damaged(place: Place, digest: str, what: str, remedy: str = _AGAIN) -> InputError:
