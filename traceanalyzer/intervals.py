@@ -88,6 +88,26 @@ def pieces(starts: Array, ends: Array, spans: Spans) -> tuple[Array, Array, Arra
     return row, low, high
 
 
+def near(spans: Spans, start: int, end: int) -> Spans:
+    """Those of the spans that reach into [start, end), whole; they may touch."""
+    rows = slice(np.searchsorted(spans[1], start, side="right"), np.searchsorted(spans[0], end, side="left"))
+    return spans[0][rows], spans[1][rows]
+
+
+def parted(starts: Array, ends: Array, spans: Spans) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
+    """As `pieces`, what lies in `spans` and what they leave of each interval."""
+    if not len(starts) or not len(spans[0]):
+        return (np.empty(0, np.int64), *EMPTY), (np.arange(len(starts), dtype=np.int64), starts, ends)
+    # The spans and what lies between them, in turn, are tiles.
+    bounds = np.empty(2 * len(spans[0]) + 2, np.int64)
+    bounds[1:-1:2], bounds[2:-1:2] = spans
+    bounds[0], bounds[-1] = min(starts.min(), bounds[1]), max(ends.max(), bounds[-2])
+    row, tile, low, high = overlaps(starts, ends, (bounds[:-1], bounds[1:]))
+    inside = tile % 2 == 1
+    outside = ~inside
+    return (row[inside], low[inside], high[inside]), (row[outside], low[outside], high[outside])
+
+
 def overlaps(starts: Array, ends: Array, spans: Spans) -> tuple[Array, Array, Array, Array]:
     """As `pieces`, with the position of the span: (row, span, start, end). The spans may touch."""
     first = np.searchsorted(spans[1], starts, side="right")

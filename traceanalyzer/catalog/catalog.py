@@ -58,8 +58,10 @@ class Catalog:
         self._made = {name: made for name, made in self._made.items() if name in names or name not in self._declared}
 
     def release(self, later: Iterable[str]) -> None:
-        """Give back the memory of derived tables of which nothing is made that will be asked for `later`. Any other that is asked for all
-        the same is derived anew."""
+        """Give back the memory of derived tables of which nothing is made that will be asked for `later`.
+
+        What is asked for all the same is derived anew.
+        """
         needed: set[str] = set()
         asked = [*later]
         while asked:

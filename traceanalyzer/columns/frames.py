@@ -79,16 +79,20 @@ def flags(table: pa.Table, column: str) -> Flags:
 
 
 def names(index: Array, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> pa.DictionaryArray:
-    """The reverse of `codes`; `NULL` is a null too. `values` may repeat; the dictionary holds each used value once, as `read` tells."""
-    used, at = distinct(np.where(index == NULL, len(values), index), len(values) + 1)
+    """The reverse of `codes`; what is below 0 is a null too. `values` may repeat; the dictionary holds each used value once, as `read`
+    tells."""
+    count = len(values)
+    index = np.where(index < 0, count, index)
+    used, at = distinct(index, count + 1)
     position: dict[str, int] = {}
     kept = np.full(len(used), -1, np.int32)
     for place, i in enumerate(used.tolist()):
-        value = values[i] if i < len(values) else None
+        value = values[i] if i < count else None
         if value is not None:
             kept[place] = position.setdefault(read(value) if read else value, len(position))
     code = kept[at]
-    return pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(list(position), pa.string()))
+    mask = code < 0 if (kept < 0).any() else None
+    return pa.DictionaryArray.from_arrays(pa.array(code, mask=mask), pa.array(list(position), pa.string()))
 
 
 def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:

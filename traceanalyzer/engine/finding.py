@@ -65,13 +65,15 @@ class GroupRun:
             left = sum(self.book.unclaimed(*gpu, gpu_spans, rule.claims) for gpu, gpu_spans in spans.items())
             rows.values["unclaimed"] = pa.scalar(left, pa.int64())
             rows.add_column("unclaimed", self.book.unclaimed_rows(rows.spans(), rule.claims))
-        for name, expression in program.metrics.items():
-            rows.values[name] = expression(rows)
+        # A metric with the name of something else takes its place from there on, so that their order counts.
+        first = program.metrics if program.metrics.keys() & rows.values.keys() else program.first
+        self._measure(rows, first)
         for condition, reason in program.abstain:
             if condition(rows).as_py():
                 raise CannotJudgeError(reason)
         if program.having and not program.having(rows).as_py():
             return None
+        self._measure(rows, {name: one for name, one in program.metrics.items() if name not in first})
         metrics = {name: metric(rows.values[name], program.metrics[name].kind) for name in program.metrics}
         wanted = self._estimate(rows)
         recoverable = min(wanted, self._claim(spans))
@@ -96,6 +98,13 @@ class GroupRun:
             confidence_reasons=reasons,
         )
         return finding, _sentence(program.message.first_sentence(rows))
+
+    @staticmethod
+    def _measure(rows: TableRows, metrics: Mapping[str, Expression]) -> None:
+        """Give the rows the values of these metrics, which may need those before them."""
+        rows.sum_up(one for expression in metrics.values() for one in expression.aggregates)
+        for name, expression in metrics.items():
+            rows.values[name] = expression(rows)
 
     def _scope(self, rows: TableRows) -> Scope | None:
         """The GPU that the rule says its finding is about, if it says one."""

@@ -198,12 +198,13 @@ class _Run:
     def _rows(self, rule: Rule, program: Program, sick: dict[int | None, str]) -> TableRows:
         values = self.program | {f"params.{name}": pa.scalar(param.value) for name, param in rule.params.items()}
         if rule.source not in self.columns:
-            self.columns[rule.source] = Columns(self.tables.table(rule.source), self.windows)
+            self.columns[rule.source] = Columns(self.tables.table(rule.source))
         rows = TableRows(self.columns[rule.source], self.windows, values)
         if sick:
-            rows = rows.filter(pc.invert(pc.is_in(rows.column("rank"), value_set=pa.array(list(sick), pa.int64()))))
-        if program.where and rows.count:
-            rows = rows.filter(compute.as_array(program.where(rows), rows.count))
+            left_out = pa.array(list(sick), pa.int64())
+            rows = rows.filter(lambda some: pc.invert(pc.is_in(some.column("rank"), value_set=left_out)))
+        if (where := program.where) and rows.count:
+            rows = rows.filter(lambda some: compute.as_array(where(some), some.count))
         return rows
 
 

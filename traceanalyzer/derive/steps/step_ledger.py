@@ -114,11 +114,14 @@ def _places(start: Array, end: Array, lines: list[str], gaps: pa.Table) -> list[
     cause, causes = frames.codes(gaps, "cause")
     begin = frames.ints(gaps, "start_ns")
     first, last = np.searchsorted(begin, start), np.searchsorted(begin, end)
+    place, places = frames.codes(gaps, "place")
+    length = frames.duration(gaps)
     found: list[str | None] = []
     # Slow steps are few, and each of them has a part of the gaps to itself.
     for low, high, line in zip(first.tolist(), last.tolist(), lines, strict=True):
         name = cause_of_line(line)
-        mine = np.flatnonzero(cause[low:high] == causes.index(name)) + low if name in causes else []
-        part = gaps.take(pa.array(mine, pa.int64()))
-        found.append(frames.top_name(part, "place", frames.duration(part)))
+        mine = np.flatnonzero(cause[low:high] == causes.index(name)) + low if name in causes else slice(0)
+        used, at = np.unique(place[mine], return_inverse=True)
+        total = np.bincount(at, length[mine], len(used))[: np.searchsorted(used, len(places) - 1)]
+        found.append(places[used[total.argmax()]] if total.max(initial=0) > 0 else None)
     return found

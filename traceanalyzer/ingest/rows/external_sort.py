@@ -33,6 +33,8 @@ MOST_OPEN = 32
 Position = tuple[int, ...]
 """A row's value of each key: positions compare as the rows do."""
 
+_LANES = ("process", "thread", "device")
+
 _ARRIVAL = "arrival"
 """A column of the runs alone: the row's number in the order of arrival, which decides between equal rows."""
 
@@ -40,7 +42,7 @@ _ARRIVAL = "arrival"
 class Spool:
     """Takes the rows of one table and gives them back sorted. `folder` is a private one for its files.
 
-    The keys before the first time name threads or GPUs, of which there are few; without `lanes` they are any numbers.
+    Keys that name threads or GPUs at its begin, of which there are few, are its lanes; without `lanes` they are any numbers.
     """
 
     def __init__(self, spec: TableSpec, keys: tuple[Key, ...], folder: Path, lanes: bool = True) -> None:
@@ -106,8 +108,7 @@ class Spool:
         """
         changes = np.zeros(rows.num_rows, bool)
         changes[::BLOCK_ROWS] = True
-        before = tuple(takewhile(lambda key: not key.column.endswith("_ns"), self._keys))
-        lanes = before if self._lanes and len(before) < len(self._keys) else ()
+        lanes = tuple(takewhile(lambda key: key.column in _LANES, self._keys)) if self._lanes else ()
         for column in key_columns(rows, lanes):
             changes[1:] |= column[1:] != column[:-1]
         starts = np.flatnonzero(changes)

@@ -16,7 +16,6 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host
-from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.replay import chains as runs
 from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, NONE, Ends, Pieces, chains
 from traceanalyzer.derive.replay.critical_path import MOST_SHORTENED, MOST_STEPS, WHERE, WORTH_SHORTENING, without_link
@@ -69,7 +68,7 @@ def line_paths(
             continue
         names = NameList()
         own = ops[key].filter(pa.array(line.own[: ops[key].num_rows]))
-        gpu = GpuTimes(own, Busy.of(own), idle[key], names, DEPENDENCY.cause)
+        gpu = GpuTimes(own, idle[key], names, DEPENDENCY.cause, line.pieces.within)
         parts = path_parts(line.pieces, gpu, calls[key], host, names)
         hops.append(line.hops(key))
         pieces.append(_table(key, _coarse(parts, timeline.length, share), names))
