@@ -69,7 +69,8 @@ def read_files(path: Path) -> list[tuple[str, str]]:
 def load_rules(own: Sequence[Path] = (), tests: bool = True) -> list[Rule]:
     """The shipped rules, those of other packages and those of the user's files and folders, in claim order.
 
-    `tests`: the shipped ones with their tests, which take as long to read as all the rest. Raises ConfigError that names the first mistakes of a wrong file: `file:line:column: what`.
+    `tests`: the shipped ones with their tests, which take as long to read as all the rest. Raises ConfigError that names the first
+    mistakes of a wrong file: `file:line:column: what`.
     """
     shipped = [*_shipped(tests), *_of_kinds()]
     # A file that is named twice, by itself and by its folder, is one file.
