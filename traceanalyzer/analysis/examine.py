@@ -63,7 +63,7 @@ class Examination:
 
 def rules_for(config: Config) -> list[Rule]:
     """All rules as configured, in claim order. Raises ConfigError for what does not fit them."""
-    rules = load_rules(config.rules)
+    rules = load_rules(config.rules, tests=False)
     check_disabled(rules, config.disable)
     return with_overrides(rules, config.params)
 
