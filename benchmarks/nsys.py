@@ -6,6 +6,7 @@ python -m benchmarks.nsys baseline FILE FOLDER  the baseline alone
 
 from __future__ import annotations
 
+import lzma
 import os
 import shutil
 import sqlite3
@@ -17,6 +18,7 @@ from benchmarks.measure import Cost, measure, ratio
 
 FIXTURES = Path("tests/fixtures/nsys")
 STORM, OPERATORS = FIXTURES / "launch_storm.slow.sqlite", FIXTURES / "nvtx_dataloader.slow.sqlite"
+FOUR = FIXTURES / "comm_not_overlapped.slow.4gpu.sqlite.xz"
 MEGABYTES = int(os.environ.get("BENCH_NSYS_MB", "250"))
 TIMES, IDS = ("start", "end", "timestamp"), ("correlationId",)
 
@@ -25,6 +27,7 @@ def nsys(folder: Path) -> None:
     """Print what ingest costs for exports of launches and of NVTX operators, and how memory grows with the size."""
     storm = _compare(folder, STORM, MEGABYTES)
     _compare(folder, OPERATORS, MEGABYTES)
+    _compare(folder, FOUR, MEGABYTES)
     large = _compare(folder, STORM, 4 * MEGABYTES)
     ratio("peak memory of the large export to 350 MiB", large.memory / 350, 1.0)
     ratio("peak memory of the large export to the small one", large.memory / storm.memory, 1.15)
@@ -47,8 +50,8 @@ def tile(source: Path, target: Path, megabytes: int) -> int:
 
     Each copy is shifted in time and has correlation ids and operator ids of its own.
     """
-    shutil.copyfile(source, target)
-    target.chmod(0o644)
+    with lzma.open(source) if source.suffix == ".xz" else source.open("rb") as stream, target.open("wb") as copy:
+        shutil.copyfileobj(stream, copy)
     connection = sqlite3.connect(target)
     connection.execute("pragma journal_mode=off")
     connection.execute("pragma synchronous=off")

@@ -21,6 +21,7 @@ from benchmarks.deepspeed_logs import deepspeed_logs
 from benchmarks.gpu_logs import gpu_logs
 from benchmarks.growth import growth
 from benchmarks.job_replay import job_replay
+from benchmarks.judging import judging
 from benchmarks.measure import Cost, measure, ratio
 from benchmarks.nccl_records import nccl_records
 from benchmarks.nsys import nsys
@@ -89,6 +90,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_TMP")) as folder:
         kineto(Path(folder))
         nsys(Path(folder))
+        judging(Path(folder))
         ranks(Path(folder))
         job_replay()
         snapshots(Path(folder))

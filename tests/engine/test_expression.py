@@ -2,11 +2,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceanalyzer.engine.columns import Columns
+from traceanalyzer.engine.evidence import evidence
 from traceanalyzer.engine.language.compute import as_array
 from traceanalyzer.engine.language.expression import compile_condition, compile_expression
 from traceanalyzer.engine.language.kinds import BOOL, TEXT, number
@@ -422,16 +425,90 @@ def test_names_are_texts(text: str, expected: list[Any]) -> None:
     assert per_row(text, **columns) == expected
     # The same on a few rows of a table with more names than rows.
     table = rows(**{name: [*column, *map(str, range(50))] for name, column in columns.items()})
-    few = table.filter(pa.array([True] * 3 + [False] * 50))
+    few = table.filter(lambda _: pa.array([True] * 3 + [False] * 50))
     assert as_array(compile_expression(text, ROW)(few), few.count).to_pylist() == expected
 
 
 def test_rows_of_rows_of_rows() -> None:
     table = rows(duration=[5, 1, 4, 2, 3], cause=["b", "a", "b", None, "a"], rank=[1, 0, 1, 0, 0])
-    some = table.filter(pa.array([True, True, True, False, True]))
+    some = table.filter(lambda _: pa.array([True, True, True, False, True]))
     groups = {keys["rank"].as_py(): group for keys, group in some.groups(("rank", "device"))}
     assert list(groups) == [0, 1]
     assert groups[0].column("duration").to_pylist() == [1, 3]
-    assert groups[1].filter(pa.array([False, True])).records(pa.array([0]))[0]["duration"] == 4
+    assert groups[1].filter(lambda _: pa.array([False, True])).records(np.array([0]))[0]["duration"] == 4
     assert groups[0].window("duration").to_pylist() == [1000, 1000]
     assert groups[1].window("duration").to_pylist() == [None, None]
+
+
+# Many rows are read in blocks
+
+NAMED = st.sampled_from(["a", "b", "c", None])
+SMALL = st.one_of(st.none(), st.integers(-3, 9))
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 100])
+@given(
+    data=st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 1), SMALL, NAMED, st.booleans(), st.integers(0, 9)), max_size=40
+    )
+)
+def test_blocks_of_rows_say_what_all_rows_say(chunk: int, data: list[tuple[Any, ...]]) -> None:
+    columns = dict(
+        zip(("rank", "device", "duration", "cause", "flag", "start_ns"), zip(*data, strict=True), strict=False)
+    )
+    names = pa.dictionary(pa.int32(), pa.string())
+    types = (pa.int32(), pa.int32(), pa.int64(), names, pa.bool_(), pa.int64())
+    schema = pa.schema(list(zip(("rank", "device", "duration", "cause", "flag", "start_ns"), types, strict=True)))
+    whole = pa.table({name: pa.array(columns.get(name, ()), schema.field(name).type) for name in schema.names})
+    whole = whole.append_column("end_ns", pa.array([9 + row[5] for row in data], pa.int64()))
+    # Each chunk has a dictionary of its own.
+    pieces = [
+        pa.Table.from_pylist(whole[at : at + chunk].to_pylist(), whole.schema) for at in range(0, len(data), chunk)
+    ]
+    chunked = pa.concat_tables(pieces) if pieces else whole
+    kinds = {"duration": number("ns"), "cause": TEXT, "flag": BOOL, "start_ns": number("ns"), "rank": number(None)}
+    row, group = Names(kinds, {}, None), Names(kinds, {}, None, {})
+    texts = (
+        *(
+            "count()",
+            "count(where=flag)",
+            "sum(duration)",
+            "min(duration)",
+            "max(duration, where=flag)",
+            "mean(duration)",
+        ),
+        *(
+            "median(duration)",
+            "quantile(duration, 0.9)",
+            "count_distinct(duration)",
+            "count_distinct(cause)",
+            "any(flag)",
+        ),
+        *(
+            "all(flag)",
+            "top(cause, duration)",
+            "top_share(cause, duration)",
+            "top(cause, duration / 3)",
+            "sum(duration / 3)",
+        ),
+        *('top(coalesce(cause, "z"), start_ns)', "count_distinct(rank, where=duration > 2ns)", "count_distinct(flag)"),
+    )
+    asked = [compile_expression(text, group) for text in texts]
+    condition = compile_condition('duration > 0ns and not (cause == "b") and flag', row)
+
+    def said(table: pa.Table) -> Any:
+        read = TableRows(table, windows(), values())
+        kept = read.filter(lambda some: as_array(condition(some), some.count))
+        result = []
+        for keys in ((), GPU_KEYS, ("cause",)):
+            for some in (read, kept):
+                for key, found in some.groups(keys):
+                    found.sum_up(one for expression in asked for one in expression.aggregates)
+                    shown = evidence("nothing", found, None, 3)
+                    result.append((key, [expression(found).as_py() for expression in asked], shown))
+        return result
+
+    expected = said(whole)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Columns, "block", 4)
+        assert repr(said(chunked)) == repr(expected)

@@ -28,13 +28,15 @@ def evidence(table: str, rows: TableRows, order_by: Expression | None, limit: in
     """
     if not (rows.has_column("start_ns") and rows.has_column("end_ns") and rows.count):
         return []
-    weight = compute.as_array(order_by(rows), rows.count) if order_by else rows.column("duration")
-    if rows.has_column("unclaimed") and pc.max(left := rows.column("unclaimed")).as_py() > 0:
-        weight = pc.if_else(pc.greater(left, 0), weight if order_by else left, None)
-    best = _heaviest(rows, compute.to_float(weight), limit)
+    left = rows.has_column("unclaimed") and pc.max(rows.column("unclaimed")).as_py() > 0
+    near, first = [], 0
+    for block in rows.blocks():
+        near.append(_heaviest(block, _weight(block, order_by, left), limit, first))
+        first += block.count
+    best = near[0] if len(near) == 1 else _in_order(pa.concat_tables(near))[:limit]
     label = label_of(table)
     found: list[Evidence] = []
-    for row in rows.records(best):
+    for row in rows.records(best["row"].to_numpy()):
         if "late_cause" in row and row["late"]:
             late = _shown(row["late_rank"], row["late_device"], row["late_start_ns"], row["late_end_ns"], _late(row))
             found += [late] if late not in found else []
@@ -47,8 +49,17 @@ def _shown(rank: int | None, device: int | None, start: int, end: int, label: st
     return Evidence(rank, device, start, end, shorten(label, LONGEST_LABEL))
 
 
-def _heaviest(rows: TableRows, weight: pa.Array, limit: int) -> pa.Array:
-    """Positions of the `limit` rows of the largest weight that is not null, in the order in which they are shown."""
+def _weight(rows: TableRows, order_by: Expression | None, left: bool) -> pa.Array:
+    """By what rows are ordered; `left` says that there are some with something left to give."""
+    weight = compute.as_array(order_by(rows), rows.count) if order_by else rows.column("duration")
+    if left:
+        unclaimed = rows.column("unclaimed")
+        weight = pc.if_else(pc.greater(unclaimed, 0), weight if order_by else unclaimed, None)
+    return compute.to_float(weight)
+
+
+def _heaviest(rows: TableRows, weight: pa.Array, limit: int, first: int) -> pa.Table:
+    """The `limit` rows of the largest weight that is not null, in the order in which they are shown; `row` counts from `first`."""
     # Sorted are only those that may be among them, which is few of a million.
     near = pc.is_valid(weight)
     if limit < len(weight) - weight.null_count:
@@ -56,10 +67,13 @@ def _heaviest(rows: TableRows, weight: pa.Array, limit: int) -> pa.Array:
     near = pc.indices_nonzero(near)
     keys = {"weight": weight.take(near)}
     keys |= {name: rows.column(name).take(near) for name in (*GPU_KEYS, "start_ns", "end_ns") if rows.has_column(name)}
-    order = [(name, "descending" if name == "weight" else "ascending") for name in keys]
     # The row number last: rows that agree in all else keep the order of the table.
-    ranked = pa.table(keys | {"row": near})
-    return ranked.take(pc.sort_indices(ranked, sort_keys=[*order, ("row", "ascending")])[:limit])["row"]
+    return _in_order(pa.table(keys | {"row": pc.add(near.cast(pa.int64()), first)}))[:limit]
+
+
+def _in_order(found: pa.Table) -> pa.Table:
+    order = [(name, "descending" if name == "weight" else "ascending") for name in found.column_names]
+    return found.take(pc.sort_indices(found, sort_keys=order))
 
 
 def _late(row: Row) -> str:

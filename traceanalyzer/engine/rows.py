@@ -1,11 +1,11 @@
 """The rows of a table as expressions see them: decoded columns, the virtual `duration`, and the ledger of each row's GPU.
 
-Rows are positions in a table whose columns are decoded once a run (`Columns`); a column of some rows is taken when it is asked for.
+Rows are positions in a table. Where there are many, they are read in blocks, and nothing is made that is as long as the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.catalog.declarations import rule_tables
+from traceanalyzer.columns import distinct
 from traceanalyzer.columns.frames import together
 from traceanalyzer.columns.grouped import Groups
+from traceanalyzer.engine.columns import GPU_KEYS as GPU_KEYS  # noqa: PLC0414
+from traceanalyzer.engine.columns import Columns, Places
 from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.kinds import Kind, column_kind, number
+from traceanalyzer.engine.language.names import Aggregate
 from traceanalyzer.units import NS
 
 Ints = npt.NDArray[np.int64]
-GPU_KEYS = ("rank", "device")
-# No column has this name.
-_WINDOW = "window."
 
 
 def table_kinds(name: str) -> dict[str, Kind]:
@@ -72,44 +73,6 @@ class Windows:
         return pa.array(rows, mask=rows < 0)
 
 
-class Columns:
-    """A table as expressions see it. What is made of its columns is made once, for all the rules that read them."""
-
-    def __init__(self, table: pa.Table, windows: Windows) -> None:
-        self.table = table
-        self.windows = windows
-        self._made: dict[str, pa.Array] = {}
-        self._groups: dict[tuple[str, ...], Ints] = {}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.table.column_names
-
-    def column(self, name: str) -> pa.Array:
-        """The column, decoded; `duration` also where the table has only start and end."""
-        if name not in self._made:
-            if name == "duration" and name not in self:
-                self._made[name] = pc.subtract(self.column("end_ns"), self.column("start_ns"))
-            else:
-                self._made[name] = compute.decode_column(self.table[name])
-        return self._made[name]
-
-    def window_rows(self) -> pa.Array:
-        """The ledger's row for each row."""
-        if _WINDOW not in self._made:
-            self._made[_WINDOW] = self.windows.rows_of(*(self.column(key) for key in GPU_KEYS))
-        return self._made[_WINDOW]
-
-    def groups(self, keys: tuple[str, ...]) -> Ints:
-        """For each row the number of its group among the values of `keys`, in the order of the values, null last."""
-        if keys not in self._groups:
-            code = np.zeros(len(self.table), np.int64)
-            for key in keys:
-                place, places = _places(self.column(key))
-                code = np.unique(code * places + place, return_inverse=True)[1] if code.any() else place
-            self._groups[keys] = code
-        return self._groups[keys]
-
-
 class TableRows:
     """Some rows of one table, and the values that hold for all of them."""
 
@@ -118,71 +81,139 @@ class TableRows:
         source: Columns | pa.Table,
         windows: Windows,
         values: Mapping[str, pa.Scalar],
-        at: Ints | None = None,
+        at: Places | None = None,
     ) -> None:
         """`at` are the positions of the rows in `source`; None stands for all."""
-        self.source = Columns(source, windows) if isinstance(source, pa.Table) else source
+        self.source = Columns(source) if isinstance(source, pa.Table) else source
         self.windows = windows
         self.values: dict[str, pa.Scalar] = dict(values)
-        self._at = at
+        self._at = range(len(self.source.table)) if at is None else at
         self._columns: dict[str, pa.Array] = {}
+        self._added: set[str] = set()
+        self._summed: dict[Aggregate, compute.Value] = {}
 
     @property
     def count(self) -> int:
-        return len(self.source.table) if self._at is None else len(self._at)
+        return len(self._at)
+
+    @property
+    def many(self) -> bool:
+        """Whether they are read in blocks."""
+        return self.count > self.source.block
+
+    @property
+    def at(self) -> slice | npt.NDArray[np.integer]:
+        """Where they are in the source, for what has one value a row of it."""
+        return slice(self._at.start, self._at.stop) if isinstance(self._at, range) else self._at
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns:
-            self._columns[name] = self._here(self.source.column(name))
+            self._columns[name] = self.source.column(name, self._at)
         return self._columns[name]
 
     def add_column(self, name: str, values: pa.Array) -> None:
-        """Give the rows one more column; it does not travel with `filter` or `take`."""
+        """Give the rows one more column; it does not travel with `filter` or `groups`."""
         self._columns[name] = values
+        self._added.add(name)
 
     def has_column(self, name: str) -> bool:
         return name in self._columns or name in self.source
 
     def window(self, name: str) -> pa.Array:
-        return self.windows.column(name, self._here(self.source.window_rows()))
+        return self.windows.column(name, self.windows.rows_of(*(self.column(key) for key in GPU_KEYS)))
 
     def spans(self) -> pa.Table:
         """The columns rank, device, start_ns and end_ns of the rows."""
         return pa.table({name: self.column(name) for name in (*GPU_KEYS, "start_ns", "end_ns")})
 
-    def records(self, rows: pa.Array) -> list[dict[str, Any]]:
+    def records(self, rows: Ints) -> list[dict[str, Any]]:
         """The whole rows at these positions, for the few that are shown."""
-        places = rows if self._at is None else pa.array(self._at).take(rows)
-        return self.source.table.take(places).to_pylist()  # type: ignore[no-any-return]
+        table = self.source.table
+        if self.source.small:
+            return table.take(pa.array(self._places(rows))).to_pylist()  # type: ignore[no-any-return]
+        return [table.slice(at, 1).to_pylist()[0] for at in self._places(rows).tolist()]
 
-    def filter(self, mask: pa.Array) -> TableRows:
-        return self._taken(np.flatnonzero(mask.to_numpy(zero_copy_only=False)))
+    def blocks(self) -> Iterator[TableRows]:
+        """The rows, so many at once as are worked on quickly; what is read of them goes with the block."""
+        if not self.many:
+            yield self
+            return
+        for start in range(0, self.count, self.source.block):
+            block = self._taken(self._at[start : start + self.source.block])
+            block.values = self.values
+            for name in self._added:
+                part = self._columns[name].slice(start, self.source.block)
+                block._columns[name] = part.cast(pa.int64()) if pa.types.is_int32(part.type) else part
+            yield block
+
+    def summed(self, aggregate: Aggregate) -> compute.Value:
+        if aggregate not in self._summed:
+            self.sum_up([aggregate])
+        return self._summed[aggregate]
+
+    def sum_up(self, aggregates: Iterable[Aggregate]) -> None:
+        """Work out several aggregates, in one pass over the rows."""
+        parts: dict[Aggregate, list[Any]] = {one: [] for one in aggregates if one not in self._summed}
+        for block in self.blocks() if parts else ():
+            for one, found in parts.items():
+                found.append(one.part(block))
+        self._summed |= {one: one.whole(found) for one, found in parts.items()}
+
+    def filter(self, condition: Callable[[TableRows], pa.Array]) -> TableRows:
+        """The rows for which the condition, asked of a block of them, holds."""
+        found = []
+        for block in self.blocks():
+            held = condition(block)
+            if held.true_count:
+                found.append(block._places(np.flatnonzero(held.to_numpy(zero_copy_only=False))))
+        if sum(map(len, found)) == self.count:
+            return self
+        return self._taken(np.concatenate(found) if found else range(0))
 
     def groups(self, keys: tuple[str, ...]) -> Iterator[tuple[dict[str, pa.Scalar], TableRows]]:
         """The rows by the values of `keys`, in the order of the values (null last); no keys make one group of all rows."""
         if not keys:
             yield {}, self
-            return
-        number = self.source.groups(keys)
-        groups = Groups(number if self._at is None else number[self._at])
-        if len(groups) == 1:
-            yield self._keys(keys, 0), self
-            return
-        for rows in groups.rows():
-            yield self._keys(keys, int(rows[0])), self._taken(rows)
+        elif keys == GPU_KEYS and (gpus := self.source.gpus) is not None:
+            for _, run in gpus:
+                rows = self._within(run)
+                if rows.count:
+                    yield self._keys(keys, run.start), rows
+        else:
+            for at in Groups(_numbered([self.column(key) for key in keys])).rows():
+                rows = self._taken(self._places(at))
+                yield rows._keys(keys, int(rows._at[0])), rows
 
     def _keys(self, keys: tuple[str, ...], row: int) -> dict[str, pa.Scalar]:
-        row = row if self._at is None else int(self._at[row])
-        return {key: _scalar(self.source.column(key)[row]) for key in keys}
+        return {key: _scalar(self.source.column(key, range(row, row + 1))[0]) for key in keys}
 
-    def _here(self, column: pa.Array) -> pa.Array:
-        return column if self._at is None else column.take(pa.array(self._at))
+    def _within(self, run: range) -> TableRows:
+        if isinstance(self._at, range):
+            return self._taken(range(max(run.start, self._at.start), min(run.stop, self._at.stop)))
+        low, high = np.searchsorted(self._at, (run.start, run.stop))
+        return self._taken(self._at[low:high])
 
-    def _taken(self, rows: Ints) -> TableRows:
-        return TableRows(self.source, self.windows, self.values, rows if self._at is None else self._at[rows])
+    def _places(self, rows: Ints) -> npt.NDArray[np.integer]:
+        """Where in the source these of the rows are."""
+        if not isinstance(self._at, range):
+            return self._at[rows]
+        return (rows + self._at.start).astype(np.int32 if self._at.stop < 1 << 31 else np.int64)
+
+    def _taken(self, at: Places) -> TableRows:
+        return TableRows(self.source, self.windows, self.values, at)
 
 
-def _places(column: pa.Array) -> tuple[Ints, int]:
+def _numbered(columns: Sequence[pa.Array]) -> Ints:
+    """For each row the number of its group among the values of the columns, in the order of the values, null last."""
+    code, count = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        place, places = _ordered(column)
+        used, code = distinct(code * places + place, count * places)
+        count = len(used)
+    return code
+
+
+def _ordered(column: pa.Array) -> tuple[Ints, int]:
     """For each row the place of its value among the distinct ones in their order, null last; and how many places there are."""
     names = column.dictionary_encode()
     order = pc.sort_indices(names.dictionary).to_numpy()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Protocol
 
 import pyarrow as pa
@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.engine.claims import ClaimBook
+from traceanalyzer.engine.columns import Columns
 from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
 from traceanalyzer.engine.gain import by_gain
 from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.names import PROGRAM_KINDS
-from traceanalyzer.engine.rows import Columns, TableRows, Windows
+from traceanalyzer.engine.rows import TableRows, Windows
 from traceanalyzer.engine.rules.program import Program, compile_rule
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.model.replayed import JobReplay
@@ -44,12 +45,12 @@ class Tables(Protocol):
 
 @dataclass(frozen=True)
 class EngineResult:
-    """`findings` by what a fix gives, the largest first; one outcome a rule, in claim order; `claims` as in CLAIMS_SCHEMA;
+    """`findings` by what a fix gives, the largest first; one outcome a rule, in claim order; `claims` are all they made;
     `first_sentences` of the findings by message, without their stops."""
 
     findings: list[Finding]
     outcomes: list[RuleOutcome]
-    claims: pa.Table
+    claims: ClaimBook
     first_sentences: Mapping[str, str]
 
 
@@ -73,17 +74,23 @@ def run_rules(
     disabled: Mapping[str, str] | None = None,
     tiles: str = "ledger_intervals",
     replay: JobReplay | None = None,
+    release: Callable[[Collection[str]], None] = lambda _: None,
 ) -> EngineResult:
     """Run the rules, which are in claim order, one after another.
 
     `disabled` is {rule id: where it was switched off}, `tiles` the table of the intervals that may be claimed. Ranks in the findings
-    are those of the tables. `replay` is the job, to be played again. A rule that fails is an outcome, so nothing is raised.
+    are those of the tables. `replay` is the job, to be played again. `release` is called before each rule with the names of the tables
+    that it and the later ones read. A rule that fails is an outcome, so nothing is raised.
     """
     run = _Run(tables, describe, tiles, replay)
+    read = [{rule.source, *rule.requires.tables, *rule.requires.columns} for rule in rules]
+    later = [*accumulate(reversed(read), set[str].union)][::-1]
     findings: list[Finding] = []
     outcomes: list[RuleOutcome] = []
     off = disabled or {}
-    for rule in rules:
+    for rule, names in zip(rules, later, strict=True):
+        run.release(names)
+        release(names)
         if rule.id in off:
             outcomes.append(RuleOutcome(rule.id, NOT_APPLICABLE, f"switched off {off[rule.id]}"))
             continue
@@ -98,7 +105,7 @@ def run_rules(
             # Whatever a rule trips over is that rule's outcome: one bad rule must not cost the user the other findings.
             restore()
             outcomes.append(RuleOutcome(rule.id, ERROR, f"{type(error).__name__}: {error}"))
-    return EngineResult(by_gain(findings), outcomes, run.book.table(), run.first_sentences)
+    return EngineResult(by_gain(findings), outcomes, run.book, run.first_sentences)
 
 
 class _Run:
@@ -117,6 +124,10 @@ class _Run:
         self.first_sentences: dict[str, str] = {}
         traits = set(tables.table("program")["name"].to_pylist())
         self.program = {f"program.{trait}": pa.scalar(trait in traits) for trait in PROGRAM_KINDS}
+
+    def release(self, later: Collection[str]) -> None:
+        """Give back the columns of tables that no later rule reads."""
+        self.columns = {name: columns for name, columns in self.columns.items() if name in later}
 
     def rule(self, rule: Rule) -> tuple[list[Finding], str | None]:
         """The findings of one rule and a note about what was left out. Raises _AbstainedError, or anything on a broken rule."""
@@ -188,12 +199,13 @@ class _Run:
     def _rows(self, rule: Rule, program: Program, sick: dict[int | None, str]) -> TableRows:
         values = self.program | {f"params.{name}": pa.scalar(param.value) for name, param in rule.params.items()}
         if rule.source not in self.columns:
-            self.columns[rule.source] = Columns(self.tables.table(rule.source), self.windows)
+            self.columns[rule.source] = Columns(self.tables.table(rule.source))
         rows = TableRows(self.columns[rule.source], self.windows, values)
         if sick:
-            rows = rows.filter(pc.invert(pc.is_in(rows.column("rank"), value_set=pa.array(list(sick), pa.int64()))))
-        if program.where and rows.count:
-            rows = rows.filter(compute.as_array(program.where(rows), rows.count))
+            left_out = pa.array(list(sick), pa.int64())
+            rows = rows.filter(lambda some: pc.invert(pc.is_in(some.column("rank"), value_set=left_out)))
+        if (where := program.where) and rows.count:
+            rows = rows.filter(lambda some: compute.as_array(where(some), some.count))
         return rows
 
 

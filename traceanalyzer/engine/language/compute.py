@@ -151,16 +151,28 @@ def as_array(value: Value, rows: int) -> pa.Array:
 
 def decode_column(column: pa.ChunkedArray) -> pa.Array:
     """A table column as one array of int64, float64, string or bool, or of names in a dictionary that holds each once and no null."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.unify_dictionaries()
-        if any(_loose(chunk.dictionary) for chunk in column.chunks[:1]):
-            column = column.cast(kind.value_type).dictionary_encode()
-    elif pa.types.is_signed_integer(kind):
+    return decoded(distinct_names(column))
+
+
+def distinct_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Names in one dictionary that holds each once and no null; all else as it is."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    column = column.unify_dictionaries()
+    if any(_loose(chunk.dictionary) for chunk in column.chunks[:1]):
+        return column.cast(column.type.value_type).dictionary_encode()
+    return column
+
+
+def decoded(column: pa.ChunkedArray) -> pa.Array:
+    """Numbers as int64 or float64, in one array."""
+    if pa.types.is_signed_integer(column.type):
         column = column.cast(pa.int64())
-    elif pa.types.is_floating(kind):
+    elif pa.types.is_floating(column.type):
         column = column.cast(pa.float64())
-    # combine_chunks is a copy only where there is more than one chunk; it gives a chunked array for none.
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    # combine_chunks gives a chunked array for none.
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 

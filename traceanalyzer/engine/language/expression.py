@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from traceanalyzer.engine.language.compute import Value
 from traceanalyzer.engine.language.functions import AGGREGATES, ROW_FUNCTIONS, Function
 from traceanalyzer.engine.language.kinds import BOOL, NULL, TEXT, Kind, KindError, common, divide, multiply, number
 from traceanalyzer.engine.language.lengths import LONGEST_TEXT, longest_text
-from traceanalyzer.engine.language.names import PROGRAM_KINDS, Expression, Names, NoRows, Rows, Run
+from traceanalyzer.engine.language.names import PROGRAM_KINDS, Aggregate, Expression, Names, NoRows, Rows, Run
 from traceanalyzer.engine.language.syntax import ExpressionError, Source, parse
 from traceanalyzer.errors import did_you_mean
 
@@ -29,8 +30,10 @@ from traceanalyzer.errors import did_you_mean
 def compile_expression(text: str, names: Names) -> Expression:
     """Compile and check. Raises ExpressionError with the column of the first mistake."""
     compiler = _Compiler(parse(text), names)
-    kind, run = compiler.visit(compiler.source.tree)
-    return Expression(text, kind, run, longest_text(compiler.source.tree, names.longest) if kind == TEXT else 0)
+    tree = compiler.source.tree
+    kind, run = compiler.visit(tree)
+    longest = longest_text(tree, names.longest) if kind == TEXT else 0
+    return Expression(text, kind, run, longest, tuple(compiler.aggregates), frozenset(compiler.uses), safe(tree))
 
 
 def compile_condition(text: str, names: Names) -> Expression:
@@ -38,7 +41,7 @@ def compile_condition(text: str, names: Names) -> Expression:
     expression = compile_expression(text, names)
     if expression.kind != BOOL:
         raise ExpressionError(f"a condition is needed here, but this is {expression.kind}")
-    return Expression(text, BOOL, lambda rows: compute.truth(expression(rows)))
+    return replace(expression, run=lambda rows: compute.truth(expression(rows)))
 
 
 _ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[Value, Value], Value]]] = {
@@ -69,6 +72,8 @@ class _Compiler:
         self.names = names
         self.row_level = names.values is None
         self.in_aggregate = False
+        self.aggregates: list[Aggregate] = []
+        self.uses: set[str] = set()
 
     def visit(self, node: ast.expr) -> tuple[Kind, Run]:
         handlers: dict[type[ast.expr], Callable[[Any], tuple[Kind, Run]]] = {
@@ -114,6 +119,7 @@ class _Compiler:
         if not self.row_level:
             values = self.names.values or {}
             if name in values:
+                self.uses.add(name)
                 return values[name], lambda rows: rows.values[name]
             if name in self.names.columns:
                 raise KindError(f"'{name}' has one value a row here; it needs an aggregate, such as sum({name})")
@@ -169,8 +175,8 @@ class _Compiler:
             if kind != BOOL:
                 raise KindError(f"'and' and 'or' join conditions, not {kind}")
         result = parts[0][1]
-        for _, run in parts[1:]:
-            result = _joined(operation, result, run)
+        for (_, run), operand in zip(parts[1:], node.values[1:], strict=True):
+            result = _joined(operation, result, run, isinstance(node.op, ast.And) and safe(operand))
         return BOOL, result
 
     def _compare(self, node: ast.Compare) -> tuple[Kind, Run]:
@@ -275,18 +281,9 @@ class _Compiler:
         # count() is given one placeholder a row.
         runs = [run for _, run in arguments] or [lambda rows: pa.scalar(True)]
 
-        def aggregate(rows: Rows) -> Value:
-            values = [run(rows) for run in runs]
-            mask = compute.as_array(compute.truth(condition(rows)), rows.count) if condition else None
-            for at, value in enumerate(values):
-                if at == function.literal:
-                    continue
-                column = compute.as_array(value, rows.count)
-                column = compute.truth(column) if pa.types.is_boolean(column.type) else column
-                values[at] = column if mask is None else column.filter(mask)
-            return function.run(*values)
-
-        return kind, aggregate
+        one = _Aggregate(function, tuple(runs), condition)
+        self.aggregates.append(one)
+        return kind, lambda rows: rows.summed(one)
 
     def _result(self, name: str, function: Function, arguments: list[tuple[Kind, Run]]) -> Kind:
         try:
@@ -305,10 +302,71 @@ class _Compiler:
 
 
 _NO_ROWS = NoRows()
+_FALLIBLE = {"concat", "percent", "counted", "plural", "abs"}
+"""Functions that fail on some values; so do sums, differences and products of whole numbers, which may be too large."""
+_FRACTIONS = {"top_share", "mean", "median", "quantile"}
 
 
-def _joined(operation: Callable[[Value, Value], Value], a: Run, b: Run) -> Run:
-    return lambda rows: operation(a(rows), b(rows))
+def safe(tree: ast.expr) -> bool:
+    """Whether the expression fails on no values, so that nobody can tell whether it was worked out."""
+    return not any(_fallible(node) for node in ast.walk(tree))
+
+
+def _fallible(node: ast.AST) -> bool:
+    if isinstance(node, ast.BinOp):
+        return not (
+            isinstance(node.op, ast.Div)
+            or (isinstance(node.op, ast.Mult) and (_fraction(node.left) or _fraction(node.right)))
+        )
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in _FALLIBLE
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+
+
+def _fraction(node: ast.expr) -> bool:
+    """Whether the number is no whole one: products with it are not checked."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in _FRACTIONS
+    return isinstance(node, ast.BinOp) and (
+        isinstance(node.op, ast.Div)
+        or (isinstance(node.op, ast.Mult) and (_fraction(node.left) or _fraction(node.right)))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Aggregate:
+    """A function over the rows for which a condition holds."""
+
+    function: Function
+    runs: tuple[Run, ...]
+    condition: Run | None
+
+    def part(self, rows: Rows) -> Any:
+        values = [run(rows) for run in self.runs]
+        condition = self.condition
+        mask = compute.as_array(compute.truth(condition(rows)), rows.count) if condition else None
+        for at, value in enumerate(values):
+            if at == self.function.literal:
+                continue
+            column = compute.as_array(value, rows.count)
+            column = compute.truth(column) if pa.types.is_boolean(column.type) else column
+            values[at] = column if mask is None else column.filter(mask)
+        return self.function.part(*values)
+
+    def whole(self, parts: list[Any]) -> Value:
+        return self.function.whole(parts)
+
+
+def _joined(operation: Callable[[Value, Value], Value], a: Run, b: Run, skip: bool) -> Run:
+    """Both at once; with `skip`, `b` is left alone where `a` holds for no row, which settles it."""
+
+    def run(rows: Rows) -> Value:
+        first = a(rows)
+        if skip and isinstance(first, pa.Array) and not first.true_count:
+            return compute.truth(first)
+        return operation(first, b(rows))
+
+    return run
 
 
 def _is_zero(node: ast.expr) -> bool:

@@ -6,8 +6,9 @@ only the rows where that holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,13 +23,51 @@ from traceanalyzer.units import COUNT, SHARE, format_count, format_share
 @dataclass(frozen=True)
 class Function:
     """`usage` is shown to authors. `kind` maps argument kinds to the result's or raises KindError. `literal` is the position of an
-    argument that must be a literal, because Arrow takes it as an option rather than a column."""
+    argument that must be a literal, because Arrow takes it as an option rather than a column.
+
+    Of an aggregate, `part` is what a block of rows comes to, and `whole` what all blocks do; without them `run` gets all rows at once.
+    """
 
     usage: str
     arity: tuple[int, int]
     kind: Callable[[list[Kind]], Kind]
     run: Callable[..., Value]
     literal: int | None = None
+    fold: Fold | None = None
+
+    def part(self, *values: Value) -> Any:
+        return self.fold.part(*values) if self.fold else values
+
+    def whole(self, parts: list[Any]) -> Value:
+        if self.fold:
+            return self.fold.whole(parts)
+        return self.run(*(_end_to_end(values) for values in zip(*parts, strict=True)))
+
+
+class Fold(NamedTuple):
+    """An aggregate worked out block by block; `part` may give back what it was given."""
+
+    part: Callable[..., Any]
+    whole: Callable[[list[Any]], Value]
+
+
+def _end_to_end(values: Sequence[Value]) -> Value:
+    """An argument of all blocks; a literal is the same in each."""
+    return values[0] if len(values) == 1 or isinstance(values[0], pa.Scalar) else pa.concat_arrays(values)
+
+
+def _reduced(run: Callable[[pa.Array], pa.Scalar]) -> Fold:
+    """What is reduced in blocks and then once more. Fractions are not: their sum depends on the order."""
+
+    def part(values: pa.Array) -> Value:
+        return values if pa.types.is_floating(values.type) else run(values)
+
+    def whole(parts: list[Value]) -> Value:
+        if isinstance(parts[0], pa.Array):
+            return run(_end_to_end(parts))
+        return parts[0] if len(parts) == 1 else run(pa.array([one.as_py() for one in parts], parts[0].type))
+
+    return Fold(part, whole)
 
 
 MANY = 16
@@ -122,13 +161,6 @@ def _heaviest(given: list[Kind]) -> Kind:
     return given[0]
 
 
-def _top(names: pa.Array, weights: pa.Array) -> pa.Scalar:
-    """The heaviest name, of equals the first in their order."""
-    distinct, totals = _weight_by_name(names, weights)
-    heaviest = pc.max(totals)
-    return pc.min(distinct.filter(pc.equal(totals, heaviest)) if heaviest.is_valid else distinct)
-
-
 def _weight_by_name(names: pa.Array, weights: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The distinct names that are not null, and the sum of each one's weights."""
     codes = names.dictionary_encode()
@@ -137,19 +169,55 @@ def _weight_by_name(names: pa.Array, weights: pa.Array) -> tuple[pa.Array, pa.Ar
     weight = weights.fill_null(0).to_numpy()
     total = np.zeros(len(codes.dictionary) + 1, weight.dtype)
     np.add.at(total, code, weight)
-    known = np.bincount(code, weights.is_valid().to_numpy(zero_copy_only=False), len(total)) > 0
-    seen = np.flatnonzero(np.bincount(code, minlength=len(total))[:-1])
+    found = np.bincount(code, minlength=len(total))
+    known = found > 0
+    if weights.null_count:
+        known = np.bincount(code, weights.is_valid().to_numpy(zero_copy_only=False), len(total)) > 0
+    seen = np.flatnonzero(found[:-1])
     return codes.dictionary.take(pa.array(seen)), pa.array(total[seen], mask=~known[seen])
 
 
-def _top_share(names: pa.Array, weights: pa.Array) -> pa.Scalar:
+Weights = tuple[pa.Array, pa.Array, pa.Scalar]
+"""Distinct names, the sum of each one's weights, and that of all weights, nameless rows included."""
+
+
+def _weights(names: pa.Array, weights: pa.Array) -> Weights:
+    return (*_weight_by_name(names, weights), pc.sum(weights, min_count=0))
+
+
+def _weigh_block(names: pa.Array, weights: pa.Array) -> tuple[Any, ...]:
+    return (names, weights) if pa.types.is_floating(weights.type) else _weights(names, weights)
+
+
+def _all_weights(parts: list[Any]) -> Weights:
+    """Of what blocks came to; fractions are added up row by row, see `_reduced`."""
+    columns = [_end_to_end(values) for values in list(zip(*parts, strict=True))[:2]]
+    if len(parts[0]) == 2:
+        return _weights(*columns)
+    every = [one for *_, one in parts]
+    if len(every) == 1:
+        return (*columns, every[0])
+    # A name has a weight where it has one in any block.
+    return (*_weight_by_name(*columns), pc.sum(pa.array([one.as_py() for one in every], every[0].type)))
+
+
+def _top(parts: list[Any]) -> pa.Scalar:
+    """The heaviest name, of equals the first in their order."""
+    distinct, totals, _ = _all_weights(parts)
+    heaviest = pc.max(totals)
+    return pc.min(distinct.filter(pc.equal(totals, heaviest)) if heaviest.is_valid else distinct)
+
+
+def _top_share(parts: list[Any]) -> pa.Scalar:
     """What the heaviest name holds of all weight, nameless rows included."""
-    heaviest = pc.max(_weight_by_name(names, weights)[1])
-    return compute.divide(heaviest, pc.sum(weights, min_count=0))
+    _, totals, every = _all_weights(parts)
+    return compute.divide(pc.max(totals), every)
 
 
 def _quantile(values: pa.Array, level: pa.Scalar) -> pa.Scalar:
-    return pc.quantile(compute.to_float(values), q=float(level.as_py()))[0]
+    # Of whole numbers Arrow makes fractions itself, and need not sort those that are close together.
+    values = values if pa.types.is_integer(values.type) else compute.to_float(values)
+    return pc.quantile(values, q=float(level.as_py()))[0]
 
 
 def _median(values: pa.Array) -> pa.Scalar:
@@ -166,28 +234,49 @@ def _countable(given: list[Kind]) -> Kind:
     return number(COUNT)
 
 
-def _count(ones: pa.Array) -> pa.Scalar:
-    return pa.scalar(len(ones), pa.int64())
+def _count(parts: list[int]) -> pa.Scalar:
+    return pa.scalar(sum(parts), pa.int64())
 
 
-def _distinct(values: pa.Array) -> pa.Scalar:
-    # Arrow's count_distinct takes ten times as long.
-    codes = values.indices if isinstance(values, pa.DictionaryArray) else values
-    return pa.scalar(len(codes.drop_null().unique()), pa.int64())
+def _distinct(values: pa.Array) -> pa.Array:
+    """Each value once, but null; of names their codes, which are the same in all blocks."""
+    codes = (values.indices if isinstance(values, pa.DictionaryArray) else values).drop_null()
+    if not pa.types.is_integer(codes.type):
+        return codes.unique()
+    # Most are in order, and then equal ones stand together: Arrow's unique takes ten times as long.
+    plain = codes.to_numpy()
+    new = np.append(True, plain[1:] != plain[:-1])[: len(plain)]
+    kept = pa.array(plain[new]) if len(plain) else codes
+    return kept if _ascends(kept) else kept.unique()
+
+
+def _ascends(values: pa.Array) -> bool:
+    plain = values.to_numpy()
+    return bool((plain[1:] > plain[:-1]).all())
+
+
+def _count_distinct(parts: list[pa.Array]) -> pa.Scalar:
+    return pa.scalar(len(_distinct(_end_to_end(parts))), pa.int64())
+
+
+def _aggregate(usage: str, arity: int, kind: Callable[[list[Kind]], Kind], fold: Fold) -> Function:
+    return Function(usage, (arity, arity), kind, lambda *values: fold.whole([fold.part(*values)]), fold=fold)
 
 
 AGGREGATES: dict[str, Function] = {
     # count takes no argument: it is given one placeholder a row, so that `where=` works on it as on the others.
-    "count": Function("count()", (0, 0), _countable, _count),
-    "sum": Function("sum(number)", (1, 1), _number_like, lambda values: pc.sum(values, min_count=0)),
-    "min": Function("min(number)", (1, 1), _number_like, pc.min),
-    "max": Function("max(number)", (1, 1), _number_like, pc.max),
+    "count": _aggregate("count()", 0, _countable, Fold(len, _count)),
+    "sum": _aggregate("sum(number)", 1, _number_like, _reduced(lambda values: pc.sum(values, min_count=0))),
+    "min": _aggregate("min(number)", 1, _number_like, _reduced(pc.min)),
+    "max": _aggregate("max(number)", 1, _number_like, _reduced(pc.max)),
     "mean": Function("mean(number)", (1, 1), _number_like, pc.mean),
     "median": Function("median(number)", (1, 1), _number_like, _median),
     "quantile": Function("quantile(number, 0.95)", (2, 2), _first, _quantile, 1),
-    "count_distinct": Function("count_distinct(column)", (1, 1), _countable, _distinct),
-    "any": Function("any(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.any(values, min_count=0)),
-    "all": Function("all(condition)", (1, 1), _fixed(BOOL, BOOL), lambda values: pc.all(values, min_count=0)),
-    "top": Function("top(name, weight)", (2, 2), _heaviest, _top),
-    "top_share": Function("top_share(name, weight)", (2, 2), _fixed(number(SHARE), TEXT, NUMBER), _top_share),
+    "count_distinct": _aggregate("count_distinct(column)", 1, _countable, Fold(_distinct, _count_distinct)),
+    "any": _aggregate("any(condition)", 1, _fixed(BOOL, BOOL), _reduced(lambda values: pc.any(values, min_count=0))),
+    "all": _aggregate("all(condition)", 1, _fixed(BOOL, BOOL), _reduced(lambda values: pc.all(values, min_count=0))),
+    "top": _aggregate("top(name, weight)", 2, _heaviest, Fold(_weigh_block, _top)),
+    "top_share": _aggregate(
+        "top_share(name, weight)", 2, _fixed(number(SHARE), TEXT, NUMBER), Fold(_weigh_block, _top_share)
+    ),
 }

@@ -14,9 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.engine.language.compute import Value
 from traceanalyzer.engine.language.expression import compile_expression
 from traceanalyzer.engine.language.kinds import TEXT, Kind
-from traceanalyzer.engine.language.names import Expression, Names, Rows
+from traceanalyzer.engine.language.names import Aggregate, Expression, Names, Rows
 from traceanalyzer.engine.language.syntax import ExpressionError
 from traceanalyzer.names import readable_name
 from traceanalyzer.units import (
@@ -89,6 +90,9 @@ class _BriefRows:
 
     def window(self, name: str) -> pa.Array:
         return self._rows.window(name)
+
+    def summed(self, aggregate: Aggregate) -> Value:
+        return self._rows.summed(aggregate)
 
 
 def _brief(value: pa.Scalar, written: Callable[[str], str]) -> pa.Scalar:

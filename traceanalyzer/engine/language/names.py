@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -48,18 +48,40 @@ class Rows(Protocol):
         """A ledger column, one value a row."""
         ...
 
+    def summed(self, aggregate: Aggregate) -> Value:
+        """What an aggregate comes to over all rows."""
+        ...
+
+
+class Aggregate(Protocol):
+    """What turns rows into one value, a block of them at a time."""
+
+    def part(self, rows: Rows) -> Any:
+        """What a block of rows comes to."""
+        ...
+
+    def whole(self, parts: list[Any]) -> Value:
+        """The value, of what all blocks come to, in their order."""
+        ...
+
 
 Run = Callable[[Rows], Value]
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A compiled expression. Calling it gives an array (row level, not constant) or a scalar. `longest` is for texts, see `Names`."""
+    """A compiled expression. Calling it gives an array (row level, not constant) or a scalar. `longest` is for texts, see `Names`.
+
+    `aggregates` are those in it, `uses` the values of the group that it reads; one that is `safe` fails on no rows whatever.
+    """
 
     text: str
     kind: Kind
     run: Run
     longest: int = 0
+    aggregates: tuple[Aggregate, ...] = ()
+    uses: frozenset[str] = frozenset()
+    safe: bool = False
 
     def __call__(self, rows: Rows) -> Value:
         return self.run(rows)
@@ -75,3 +97,6 @@ class NoRows:
         raise KeyError(name)
 
     window = column
+
+    def summed(self, aggregate: Aggregate) -> Value:
+        raise KeyError(aggregate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from traceanalyzer.catalog.declarations import rule_tables
@@ -43,6 +43,15 @@ class Program:
     sooner_if: Message | None
     message: Message | None
     recommend: tuple[tuple[Expression | None, dict[str, str]], ...]
+
+    @cached_property
+    def first(self) -> dict[str, Expression]:
+        """The metrics without which nobody can tell whether there is a finding, and those that may fail."""
+        needed = {name for test in (self.having, *(when for when, _ in self.abstain)) if test for name in test.uses}
+        for name, metric in reversed(self.metrics.items()):
+            if name in needed or not metric.safe:
+                needed |= {name, *metric.uses}
+        return {name: metric for name, metric in self.metrics.items() if name in needed}
 
 
 def compile_rule(rule: Rule) -> tuple[Program | None, list[Problem]]:
