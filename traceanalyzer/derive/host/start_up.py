@@ -21,10 +21,7 @@ _NEEDS_NONE = re.compile(
 def context_calls(api_calls: pa.Table) -> Array:
     """Rows of the first call of each process that needs a context, where it took long enough to have created it."""
     needs = np.flatnonzero(frames.where(api_calls, "name", lambda name: _NEEDS_NONE.search(name) is None))
-    if not len(needs):
-        return needs
-    process = frames.dense(*(frames.ints(api_calls, column)[needs] for column in ("rank", "process")))
-    start = frames.ints(api_calls, "start_ns")[needs]
-    order = np.lexsort((start, process))
-    first = needs[order[np.flatnonzero(np.diff(process[order], prepend=-1))]]
-    return first[frames.duration(api_calls)[first] >= FIRST_CALL_NS]
+    start, end = frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns")
+    by_process = frames.together(*(frames.ints(api_calls, column)[needs] for column in ("rank", "process")))
+    first = np.array([needs[rows[np.argmin(start[needs[rows]])]] for _, rows in by_process], np.int64)
+    return first[end[first] - start[first] >= FIRST_CALL_NS]
