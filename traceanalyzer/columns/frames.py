@@ -234,6 +234,8 @@ def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
     """One number from 0 to below the one returned for each combination."""
     code, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns if len(code) else ():
+        if column.strides == (0,):
+            continue
         low, high = int(column.min()), int(column.max())
         if low == high:
             continue
@@ -262,7 +264,8 @@ def _numbered(code: Array, size: int) -> Array:
 
 def among(values: Array, others: Array) -> Flags:
     """Which values occur among the others; much faster than np.isin where these are many and nearly in order."""
-    others = np.sort(others)
+    if (others[1:] < others[:-1]).any():
+        others = np.sort(others)
     found: Flags = np.append(others, NULL)[np.searchsorted(others, values)] == values
     return found
 
