@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traceanalyzer.columns.lean import WORTH, lean
+from traceanalyzer.columns.spill import spilled
 from traceanalyzer.files import open_regular
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.table_specs import table_specs
@@ -137,7 +138,8 @@ def read_table(content: bytes, schema: pa.Schema, use_threads: bool) -> pa.Table
     columns = {}
     for name in types.names:
         one = file.read([name], use_threads=use_threads).unify_dictionaries().combine_chunks()
-        columns[name] = lean(_typed(one, schema)[name])
+        column = lean(_typed(one, schema)[name])
+        columns[name] = spilled(pa.table({name: column}))[name]
     return pa.table(columns)
 
 

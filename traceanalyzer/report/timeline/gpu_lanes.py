@@ -59,12 +59,12 @@ def _name_gaps(
         found = by_device.get(key)
         if found is None:
             continue
-        rows = rows[is_idle[rows]]
+        idle = rows[is_idle[rows]]
         ordered = found[np.argsort(gap_starts[found], kind="stable")]
-        position = np.searchsorted(gap_starts[ordered], starts[rows])
+        position = np.searchsorted(gap_starts[ordered], starts[idle])
         hit = ordered[np.minimum(position, len(ordered) - 1)]
-        match = gap_starts[hit] == starts[rows]
-        combined[rows[match]] += (ids[hit[match]].astype(np.int64) + 1) << 32
+        match = gap_starts[hit] == starts[idle]
+        combined[idle[match]] += (ids[hit[match]].astype(np.int64) + 1) << 32
     return _combine(combined, names)
 
 

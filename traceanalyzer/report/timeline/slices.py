@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import Flags, Ints, distinct
+from traceanalyzer.columns import Flags, Ints
 from traceanalyzer.intervals import first_fit
 from traceanalyzer.report.palette import SWATCHES
-
 
 STRETCH = 1 << 15
 """Slices that are looked at together."""
@@ -100,9 +99,9 @@ def _merged(slices: Slices, opens: Flags) -> tuple[Slices, Ints]:
     first = np.flatnonzero(opens)
     group: Ints = np.cumsum(opens)
     group -= 1
-    colours, code = distinct(slices.colour, len(SWATCHES))
+    colours, code = _colours(slices.colour)
     # A place for every colour of every group, as far as there is one: so nothing has to be sorted.
-    place = group * len(colours) + code
+    place = group * len(colours) + code[slices.colour]
     used = np.zeros(len(first) * len(colours), np.bool_)
     used[place] = True
     holder: Ints = (np.cumsum(used) - 1)[place]
@@ -118,6 +117,13 @@ def _merged(slices: Slices, opens: Flags) -> tuple[Slices, Ints]:
     start = slices.start[first[owner]] + within
     rough = (count > 1) | (start != slices.start[longest])
     return Slices(start, duration, slices.name[longest], slices.colour[longest], count, link, rough), holder
+
+
+def _colours(colour: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+    """The colours of some slices, ascending, and for each swatch its place among them."""
+    seen = np.zeros(len(SWATCHES), np.bool_)
+    seen[colour] = True
+    return np.flatnonzero(seen), np.cumsum(seen) - 1
 
 
 def _longest(duration: Ints, holder: Ints, holders: int) -> Ints:
@@ -139,10 +145,11 @@ class Merging:
     """How many slices `merge` leaves of a row, for one quantum after another."""
 
     def __init__(self, slices: Slices, keep: Flags) -> None:
-        colours, code = distinct(slices.colour, len(SWATCHES))
-        bits = np.array([1 << at for at in range(len(colours))], np.min_scalar_type((1 << len(colours)) - 1))
+        colours = _colours(slices.colour)[0]
+        bits = np.zeros(len(SWATCHES), np.min_scalar_type((1 << len(colours)) - 1))
+        bits[colours] = [1 << at for at in range(len(colours))]
         self._colours = len(colours)
-        self._start, self._duration, self._keep, self._bits = slices.start, slices.duration, keep, bits[code]
+        self._start, self._duration, self._keep, self._bits = slices.start, slices.duration, keep, bits[slices.colour]
 
     def __len__(self) -> int:
         return len(self._start)
@@ -156,8 +163,8 @@ class Merging:
         """For multiples of this quantum only, in which all that it merges stays together: far fewer numbers tell the same."""
         first, bits = self._merged(quantum)
         made = copy(self)
-        made._start, made._duration, made._keep = (one[first] for one in (self._start, self._duration, self._keep))
-        made._bits = bits
+        made._start, made._duration = self._start[first], self._duration[first]
+        made._keep, made._bits = self._keep[first], bits
         return made
 
     def _merged(self, quantum: int) -> tuple[Ints, NDArray[Any]]:
