@@ -121,7 +121,12 @@ class CallStacks:
             rows = np.arange(len(start))
             return Spent(rows, np.full(len(start), self.unrecorded), end - start)
         row, stretch, first, last = overlaps(start, end, (lane.low, lane.high))
-        found = [Spent(row, self._own[lane.owner[stretch]], last - first)]
+        last -= first
+        found = [Spent(row, self._own[lane.owner[stretch]], last)]
+        if len(lane.sampled) < 2:  # no sample tells of what no range covers
+            left = end - start - np.bincount(row, last, len(start)).astype(np.int64)
+            found.append(Spent(np.arange(len(start)), np.full(len(start), self.unrecorded), left))
+            return Spent(*(np.concatenate(column) for column in zip(*found, strict=True)))
         bare = _outside(lane, start, end)
         if len(bare[0]):
             some, sample, ns = _sampled(*bare[1:], lane.sampled)

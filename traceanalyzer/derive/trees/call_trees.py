@@ -88,14 +88,15 @@ def _idle(gaps: pa.Table, stacks: CallStacks) -> Nodes:
     process, thread, launch = (frames.ints(gaps, column) for column in ("process", "thread", "launch_ns"))
     code, values = frames.codes(gaps, "cause")
     cause = np.array([IDLE_CAUSES.index(one) if one else -1 for one in values])[code]
-    index = {one: at for at, one in enumerate(IDLE_CAUSES)}
     path = np.full(len(start), stacks.unrecorded)
     # What the profiler itself took is nobody's.
-    path[cause == index[PROFILER.cause]] = TOP
-    later = np.isin(cause, [index[one] for one in BY_LAUNCH]) & (launch != NULL)
-    path[later] = stacks.at(process[later], thread[later], launch[later], launching=False)
-    path[later & (path == TOP)] = stacks.unrecorded
-    hosts = ~later & ~np.isin(cause, [index[one] for one in (*BY_LAUNCH, PROFILER.cause, UNATTRIBUTED.cause)])
+    path[frames.passing(code, values, lambda one: one == PROFILER.cause)] = TOP
+    by_launch = frames.passing(code, values, lambda one: one in BY_LAUNCH)
+    later = by_launch & (launch != NULL)
+    at = stacks.at(process[later], thread[later], launch[later], launching=False)
+    path[later] = np.where(at == TOP, stacks.unrecorded, at)
+    nobodys = (*BY_LAUNCH, PROFILER.cause, UNATTRIBUTED.cause)
+    hosts = ~frames.passing(code, values, lambda one: one in nobodys)
     found = [(cause[~hosts], path[~hosts], (end - start)[~hosts])]
     rows = np.flatnonzero(hosts)
     for (one, other), at in frames.together(process[rows], thread[rows]):
