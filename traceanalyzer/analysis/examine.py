@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.analysis.ahead import made_ahead
 from traceanalyzer.analysis.join import Brief
 from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.catalog.declarations import declared
 from traceanalyzer.config import Config
+from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.culprits import culprits
 from traceanalyzer.engine.predictions import with_predictions
 from traceanalyzer.engine.rules.library import load_rules
@@ -66,9 +68,9 @@ def rules_for(config: Config) -> list[Rule]:
     return with_overrides(rules, config.params)
 
 
-def claims_in_units(claims: pa.Table, work_units: pa.Table | None) -> pa.Table:
+def claims_in_units(claims: ClaimBook, work_units: pa.Table | None) -> pa.Table:
     """As `unit_claims`; empty without units."""
-    return UNIT_CLAIMS.empty_table() if work_units is None else unit_claims(claims, work_units)
+    return UNIT_CLAIMS.empty_table() if work_units is None else unit_claims(claims.table(), work_units)
 
 
 def about_the_job(rule: Rule) -> bool:
@@ -126,11 +128,13 @@ def examine(
     def release(later: Iterable[str]) -> None:
         catalog.release([*later, *travelling, *kept])
 
-    engine = run_rules(
-        *(own, catalog, lambda _, device: brief.name(device), config.disable),
-        tiles="own_intervals",
-        release=lambda later: release([*later, *_PREDICTING, *_BLAMING]),
-    )
+    catalog.make("own_intervals")  # with the gaps, by which places are numbered
+    with made_ahead(catalog, [*_PREDICTING, *travelling]):
+        engine = run_rules(
+            *(own, catalog, lambda _, device: brief.name(device), config.disable),
+            tiles="own_intervals",
+            release=lambda later: release([*later, *_PREDICTING, *_BLAMING]),
+        )
     release([*_PREDICTING, *_BLAMING])
     meeting = _meeting(catalog.table("mpi_parts"), catalog.table("ledger_ops"))
     alone = [_unplayed(found, brief, meeting) for found in engine.findings]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.in_blocks import alike
 from traceanalyzer.derive.host.levels import by_level, depths, enclosing
 from traceanalyzer.derive.host.ranges import Reaching, heaviest, mostly
 from traceanalyzer.intervals import EMPTY, Array, flatten, overlaps, union
@@ -74,7 +75,7 @@ class Stretches:
     def names(self, start: Array, end: Array, place_of: PlaceOf) -> Names:
         """The names that hold most of each interval."""
         if not len(self._low):
-            unnamed, no_length = np.full(len(start), NULL, np.int64), np.zeros(len(start), np.int64)
+            unnamed, no_length = alike(NULL, len(start)), alike(0, len(start))
             return Names(unnamed, unnamed, unnamed, unnamed, unnamed, unnamed, unnamed, no_length)
         row, stretch, first, last = overlaps(start, end, (self._low, self._high))
         owner = self._owner[stretch]
