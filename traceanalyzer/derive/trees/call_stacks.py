@@ -160,7 +160,7 @@ class CallStacks:
         parent, name = parent.copy(), name.copy()
         known = np.flatnonzero(forward >= 0)
         parent[known] = forward[known]
-        code, _, at = unique(name[known])
+        code, at = unique(name[known])
         names = self.paths.names
         marked = [names.code(f"{names.values[one]} (backward)") for one in code.tolist()]
         name[known] = np.array(marked)[at]
@@ -245,7 +245,7 @@ class _Samples:
     def __init__(self, paths: Paths, table: pa.Table) -> None:
         self._time = frames.ints(table, "time_ns")
         code, values = frames.codes(table, "stack")
-        used, _, at = unique(code)
+        used, at = unique(code)
         stacks = paths.stacks([values[one] or "" for one in used.tolist()], "sample", _function_text)
         self._path = stacks[at] if len(used) else code
         process, thread = (frames.ints(table, column) for column in ("process", "thread"))

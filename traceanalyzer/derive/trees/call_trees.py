@@ -127,7 +127,7 @@ def _by_launch(ops: pa.Table, busy: Busy, launches: pa.Table, stacks: CallStacks
         around = path[mine]
         if which != "copies":
             # That a kernel was launched by a launch says nothing; that it was part of a graph does.
-            used, _, at = unique(around)
+            used, at = unique(around)
             around = paths.up(used, _plain_calls(paths))[at]
         kind = KIND["copy" if which == "copies" else "kernel"]
         leaf = paths.within(around, name[mine], np.full(len(mine), kind))

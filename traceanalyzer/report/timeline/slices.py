@@ -54,13 +54,14 @@ def make_slices(
     link: NDArray[np.uint32] | None = None,
 ) -> Slices:
     """Slices of single events, sorted: earlier first, and the longer first where two start together (a parent before its child)."""
-    duration = np.maximum(end - start, 0)
+    duration: Ints = end - start
+    np.maximum(duration, 0, out=duration)
     # What all of them have in common is one number in memory.
     alone = np.broadcast_to(np.uint32(1), len(start))
     links = np.broadcast_to(np.uint32(0), len(start)) if link is None else link
     slices = Slices(start, duration, name, colour, alone, links, np.broadcast_to(np.False_, len(start)))
-    early, late = start[:-1], start[1:]
-    if bool(((late < early) | ((late == early) & (duration[1:] > duration[:-1]))).any()):
+    close = np.flatnonzero(start[1:] <= start[:-1])  # few, where they are in order already
+    if bool(((start[close + 1] < start[close]) | (duration[close + 1] > duration[close])).any()):
         slices = slices.take(np.lexsort((-duration, start)))
     return slices
 
