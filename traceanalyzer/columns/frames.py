@@ -242,7 +242,7 @@ def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
         if size * span > _LARGEST:
             code, own = _numbered(code, size), _numbered(own, span)
             size, span = int(code.max()) + 1, int(own.max()) + 1
-        code, size = own if size == 1 else code * span + own, size * span
+        code, size = own.astype(np.int64, copy=False) if size == 1 else code * span + own, size * span
     return code, size
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import MISSING, Flags, Ints, encoded, integers
+from traceanalyzer.columns import MISSING, Flags, encoded, integers
 from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.columns.uniques import unique
 from traceanalyzer.model.launch_links import Numbers

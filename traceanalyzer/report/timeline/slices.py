@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,21 +155,11 @@ class Merging:
 
     def size(self, quantum: int) -> int:
         """How many there are."""
-        groups = self._merged(quantum)[1]
-        return sum(int(np.count_nonzero(groups & (1 << code))) for code in range(self._colours))
-
-    def coarser(self, quantum: int) -> Merging:
-        """For multiples of this quantum only, in which all that it merges stays together: far fewer numbers tell the same."""
-        first, bits = self._merged(quantum)
-        made = copy(self)
-        made._start, made._duration = self._start[first], self._duration[first]
-        made._keep, made._bits = self._keep[first], bits
-        return made
-
-    def _merged(self, quantum: int) -> tuple[Ints, NDArray[Any]]:
-        """The first slice of each group, and the colours of each."""
         first = np.flatnonzero(_opens(self._start, self._duration, self._keep, quantum))
-        return first, np.bitwise_or.reduceat(self._bits, first) if len(first) else self._bits
+        if not len(first) or self._colours == 1:
+            return len(first)
+        groups = np.bitwise_or.reduceat(self._bits, first)
+        return sum(int(np.count_nonzero(groups & (1 << code))) for code in range(self._colours))
 
 
 def _opens(start: Ints, duration: Ints, keep: Flags, quantum: int) -> Flags:
