@@ -226,6 +226,11 @@ def dense(*columns: Array) -> Array:
     return _numbered(code, size)
 
 
+def firsts(code: Array) -> Array:
+    """The row in which each number comes first, of numbers as `dense` gives them."""
+    return np.flatnonzero(np.diff(np.maximum.accumulate(code), prepend=-1))
+
+
 def packed(*columns: Array) -> Array:
     """As `dense`, with numbers in no particular order, which are found sooner."""
     return _packed(columns)[0]
