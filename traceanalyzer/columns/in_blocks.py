@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import NULL
 from traceanalyzer.columns.lean import repeated
+from traceanalyzer.columns.spill import forget, room
 
 _BLOCK = 1 << 16
 """So many rows are looked at at once."""
@@ -59,6 +60,7 @@ class InBlocks:
         """The same number of rows of each column, at least one. With them this share of all blocks is done, as far as one can tell."""
         for name, values in columns.items():
             self._columns[name].add(values, share)
+        forget()
 
     def take(self, name: str) -> npt.NDArray[Any]:
         """All rows of a column, which is held here no longer."""
@@ -122,10 +124,9 @@ class _Column:
                 return
             self._room = np.empty(0, values.dtype)
         if len(self._room) < self._count:
-            # What is never written to takes no memory.
-            room = np.empty(int(_SPARE * self._count / share), values.dtype)
-            room[:begin] = self._room[:begin] if len(self._room) else self._one
-            self._room = room
+            own = room(int(_SPARE * self._count / share), values.dtype)
+            own[:begin] = self._room[:begin] if len(self._room) else self._one
+            self._room = own
         self._room[begin : self._count] = values
 
 
