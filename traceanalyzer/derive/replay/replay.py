@@ -175,9 +175,9 @@ class Timeline:
         for pace in self._paces(change, hosts):
             yield _play(pace, marks)
 
-    def pace(self, change: Change) -> Pace:
+    def pace(self, change: Change, host: HostTime) -> Pace:
         """What the timeline is made of, with `change` taken out."""
-        (pace,) = self._paces(change, [self.host_time()])
+        (pace,) = self._paces(change, [host])
         return pace
 
     def host_time(self, gone: Spans = EMPTY) -> HostTime:
@@ -186,6 +186,10 @@ class Timeline:
         waited = union(self.wait_start, self.reach[self.wait_op])
         gone = within(with_few(gone, waited), self.origin, int(self.reach[-1]))
         return HostTime.at(self._asked(), self.origin, gone)
+
+    def shown(self, hosts: Iterable[HostTime], gone: Spans) -> Iterator[Array]:
+        """What the clocks of several hosts would show, if these spans were gone too."""
+        return without(hosts, self._asked(), within(gone, self.origin, int(self.reach[-1])))
 
     def _asked(self) -> Array:
         return np.concatenate((self.call, self.reach[self.wait_op]))
@@ -204,8 +208,7 @@ class Timeline:
         lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
         latency = np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)
         over, unknown, count = np.sort(self.reach[op]), self.call == NULL, len(self.call)
-        gone = within(with_few(change.host, dropped), self.origin, int(self.reach[-1]))
-        for shown in without(hosts, self._asked(), gone):
+        for shown in self.shown(hosts, with_few(change.host, dropped)):
             arrival = np.where(unknown, NEVER, shown[:count] + latency)
             yield Pace(lead, own, arrival, op, shown[count:][left], over, self.call)
 
