@@ -160,3 +160,21 @@ def test_the_range_of_a_lane_that_began_last_counts_while_it_lasts(ranges, asked
     assert [int(one[at]) if at >= 0 else -1 for at in found] == [
         e for (o, _), e in zip(asked, expected, strict=True) if o == 0
     ]
+
+
+@given(raw, raw)
+def test_parted_is_what_lies_inside_and_what_is_left(pairs, cover):
+    starts, ends = arrays([pair for pair in pairs if pair[0] < pair[1]])
+    spans = intervals.union(*arrays(cover))
+    inside, outside = intervals.parted(starts, ends, spans)
+    left = intervals.complement(spans, 0, SIZE)
+    assert [one.tolist() for one in inside] == [one.tolist() for one in intervals.pieces(starts, ends, spans)]
+    assert [one.tolist() for one in outside] == [one.tolist() for one in intervals.pieces(starts, ends, left)]
+
+
+@given(raw, st.integers(0, SIZE), st.integers(1, SIZE))
+def test_near_spans_are_those_that_reach_into_a_stretch(pairs, start, length):
+    spans = intervals.union(*arrays(pairs))
+    found = intervals.near(spans, start, start + length)
+    wanted = [(a, b) for a, b in zip(*map(np.ndarray.tolist, spans), strict=True) if a < start + length and b > start]
+    assert list(zip(*map(np.ndarray.tolist, found), strict=True)) == wanted

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import traceanalyzer as ta
 from tests.support.kineto import AUTOGRAD, KinetoTrace
+from tests.support.places import FIXTURES
 from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.derive.host import ranges
+from traceanalyzer.derive.ledger import gap_table
 
 
 def two_ops(launch: tuple[float, float] | None, **second: object) -> KinetoTrace:
@@ -327,3 +334,35 @@ def test_each_process_of_one_file_is_its_own(tmp_path):
     )
     assert ("host_work", 20, 80) in parts(trace, tmp_path)
     assert {r["process"] for r in gap_rows(trace, tmp_path)} == {200}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("kineto/gc_stack.slow.pt.trace.json.gz", "kineto/cpu_postprocess.slow.pt.trace.json.gz"),
+        *("nsys/nvtx_dataloader.slow.sqlite", "nsys/comm_not_overlapped.slow.4gpu.sqlite.xz"),
+    ],
+)
+def test_it_makes_no_difference_where_a_block_of_gaps_ends(file, monkeypatch):
+    trace = ta.load(FIXTURES / file)
+    whole = Catalog(trace).table("gaps")
+    monkeypatch.setattr(gap_table, "BLOCK", 7)
+    monkeypatch.setattr(ranges, "_STEP", 5)
+    table = Catalog(trace).table("gaps")
+    assert table.equals(whole)
+    # The names, too, come in the same order.
+    assert all(dictionary(table[name]) == dictionary(whole[name]) for name in ("place", "source", "range_name"))
+
+
+def dictionary(column: pa.ChunkedArray) -> list[str]:
+    return column.combine_chunks().dictionary.to_pylist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), max_size=30), st.integers(0, 50), st.integers(1, 20))
+def test_the_ranges_that_reach_into_a_stretch_of_time(drawn, start, length):
+    spans = sorted(((a, a + b) for a, b in drawn), key=lambda one: (one[0], -one[1]))
+    begins, ends = (np.array([one[side] for one in spans], np.int64) for side in (0, 1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranges, "_STEP", 3)
+        found = ranges.Reaching(begins, ends).rows(start, start + length) if spans else []
+    assert list(found) == [at for at, (a, b) in enumerate(spans) if a < start + length and b > start]

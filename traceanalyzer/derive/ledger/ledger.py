@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.in_blocks import InBlocks, alike
 from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.ledger.shared import Portion
 from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_INTERVALS
@@ -25,38 +26,39 @@ from traceanalyzer.vocabulary.lines import (
     idle_line,
 )
 
+BLOCK = 1 << 16
+"""So many tiles are put in order at a time."""
+
 
 def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table, portions: Mapping[frames.Key, Portion]) -> pa.Table:
     """The tiles of every window, or of the portion that the file has of it, sorted by (rank, device, start)."""
-    tables = []
-    idle = frames.by_device(gaps)
-    for key, unions in busy.items():
+    idle, made = dict(frames.groups(gaps)), InBlocks()
+    idle_start, idle_end = frames.ints(gaps, "start_ns"), frames.ints(gaps, "end_ns")
+    cause, causes = frames.codes(gaps, "cause")
+    number: dict[str, int] = {}
+    for at, (key, unions) in enumerate(busy.items(), 1):
         lines = portions[key].lines if key in portions else unions.exposed()
-        start = np.concatenate([spans[0] for spans in lines.values()])
-        end = np.concatenate([spans[1] for spans in lines.values()])
-        line = np.repeat(np.arange(len(lines)), [len(spans[0]) for spans in lines.values()])
-        names: list[str | None] = [*lines, *(line.name for line in IDLE.values())]
-        if key in idle:
-            part = idle[key]
-            cause, causes = frames.codes(part, "cause")
-            known = np.array([names.index(idle_line(c)) if c else -1 for c in causes])
-            start = np.concatenate((start, frames.ints(part, "start_ns")))
-            end = np.concatenate((end, frames.ints(part, "end_ns")))
-            line = np.concatenate((line, known[cause]))
+        own = idle.get(key, slice(0, 0))
+        names = [*lines, *(line.name for line in IDLE.values())]
+        known = np.array([names.index(idle_line(one)) if one else -1 for one in causes], np.int8)
+        start = np.concatenate([*(spans[0] for spans in lines.values()), idle_start[own]])
+        end = np.concatenate([*(spans[1] for spans in lines.values()), idle_end[own]])
+        counts = [len(spans[0]) for spans in lines.values()]
+        line = np.concatenate((np.repeat(np.arange(len(lines), dtype=np.int8), counts), known[cause[own]]))
+        code = np.full(len(names), -1, np.int32)
+        for used in np.flatnonzero(np.bincount(line, minlength=len(names))).tolist():
+            code[used] = number.setdefault(names[used], len(number))
         order = np.argsort(start, kind="stable")
-        tables.append(
-            frames.build(
-                LEDGER_INTERVALS,
-                {
-                    "rank": np.full(len(order), key[0]),
-                    "device": np.full(len(order), key[1]),
-                    "line": frames.names(line[order], names),
-                    "start_ns": start[order],
-                    "end_ns": end[order],
-                },
-            )
-        )
-    return frames.stack(LEDGER_INTERVALS, tables)
+        for first in range(0, len(order), BLOCK):
+            rows = order[first : first + BLOCK]
+            rank, device = (alike(one, len(rows)) for one in key)
+            tiles = {"rank": rank, "device": device, "start_ns": start[rows], "end_ns": end[rows]}
+            made.add(tiles | {"line": code[line[rows]]}, (at - 1 + (first + len(rows)) / len(order)) / len(busy))
+    if not number:
+        return LEDGER_INTERVALS.empty()
+    kinds = {field.name: field.type for field in LEDGER_INTERVALS.schema}
+    lines = made.names("line", list(number))
+    return frames.build(LEDGER_INTERVALS, {c: lines if c == "line" else made.numbers(c, kinds[c]) for c in kinds})
 
 
 def ledger(
