@@ -1,4 +1,4 @@
-"""What judging costs beside reading: CPU and peak memory of `analyze` and `report` on traces of every shape, and on ten million operations.
+"""What judging costs beside reading: CPU and memory of `analyze` and `report` on traces of every shape, and on ten million operations.
 
 python -m benchmarks.judging [SHAPE …]    only some of the shapes
 

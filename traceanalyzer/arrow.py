@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
+from collections.abc import Callable
+from functools import cache
 
 import pyarrow as pa
 
@@ -29,3 +32,20 @@ def use_little_memory() -> None:
         pa.array([0])
     finally:
         sys.meta_path.remove(_NoPandas)
+
+
+def give_back() -> None:
+    """Give memory that was freed back to the system, where the C library keeps it: arrays that were held for a moment only would be
+    there as long as the program runs."""
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    """That of glibc, which others have not."""
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError, TypeError):
+        return None

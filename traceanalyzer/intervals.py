@@ -88,6 +88,26 @@ def pieces(starts: Array, ends: Array, spans: Spans) -> tuple[Array, Array, Arra
     return row, low, high
 
 
+def near(spans: Spans, start: int, end: int) -> Spans:
+    """Those of the spans that reach into [start, end), whole; they may touch."""
+    rows = slice(np.searchsorted(spans[1], start, side="right"), np.searchsorted(spans[0], end, side="left"))
+    return spans[0][rows], spans[1][rows]
+
+
+def parted(starts: Array, ends: Array, spans: Spans) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
+    """As `pieces`, what lies in `spans` and what they leave of each interval."""
+    if not len(starts) or not len(spans[0]):
+        return (np.empty(0, np.int64), *EMPTY), (np.arange(len(starts), dtype=np.int64), starts, ends)
+    # The spans and what lies between them, in turn, are tiles.
+    bounds = np.empty(2 * len(spans[0]) + 2, np.int64)
+    bounds[1:-1:2], bounds[2:-1:2] = spans
+    bounds[0], bounds[-1] = min(starts.min(), bounds[1]), max(ends.max(), bounds[-2])
+    row, tile, low, high = overlaps(starts, ends, (bounds[:-1], bounds[1:]))
+    inside = tile % 2 == 1
+    outside = ~inside
+    return (row[inside], low[inside], high[inside]), (row[outside], low[outside], high[outside])
+
+
 def overlaps(starts: Array, ends: Array, spans: Spans) -> tuple[Array, Array, Array, Array]:
     """As `pieces`, with the position of the span: (row, span, start, end). The spans may touch."""
     first = np.searchsorted(spans[1], starts, side="right")
@@ -155,6 +175,9 @@ def innermost(starts: Array, ends: Array) -> tuple[Array, Array, Array]:
 
 def flatten(starts: Array, ends: Array) -> tuple[Array, Array, tuple[Array, Array, Array]]:
     """Depth and parent as `nesting` tells them, and the stretches of `innermost`."""
+    if (starts[1:] >= np.maximum(ends, starts + 1)[:-1]).all():  # as calls mostly are
+        here = np.flatnonzero(ends > starts)
+        return np.zeros(len(starts), np.int64), np.full(len(starts), -1), (starts[here], ends[here], here)
     depth, parent, until, inside = _nested(starts, ends)
     until = np.minimum(until, ends)
     # At its start a range takes over, at its end the one around it does. At one instant ends come first, the inner before the

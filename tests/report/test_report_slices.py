@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from random import Random
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from traceanalyzer.report.timeline import slices as module
 from traceanalyzer.report.timeline.points import make_points, thin, thinned_size, within
-from traceanalyzer.report.timeline.slices import Slices, make_slices, merge, merged_size, pack
+from traceanalyzer.report.timeline.slices import Merging, Slices, joined, make_slices, merge, pack
 
 SPANS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 60), st.integers(0, 2)), min_size=1, max_size=60)
 
@@ -17,6 +21,10 @@ def build(spans: list[tuple[int, int, int]]) -> Slices:
     start, length, colour = (np.array(column, dtype=np.int64) for column in zip(*spans, strict=True))
     number = np.arange(len(start), dtype=np.uint32)
     return make_slices(start, start + length, number, colour.astype(np.uint8))
+
+
+def merged_row(row: Slices, quantum: int, keep: np.ndarray) -> Slices:
+    return joined([fewer for _, fewer, _ in merge(row, quantum, keep)])
 
 
 @given(SPANS)
@@ -54,12 +62,50 @@ def test_nested_ranges_land_at_their_depth_and_deep_ones_are_counted() -> None:
 def test_merging_keeps_totals_by_colour_and_counts(spans: list[tuple[int, int, int]], quantum: int) -> None:
     row = pack(build(spans), 100)[0][0]
     keep = np.zeros(len(row), dtype=np.bool_)
-    merged, _ = merge(row, quantum, keep)
-    assert len(merged) == merged_size(row, quantum, keep)
+    merged = merged_row(row, quantum, keep)
+    assert len(merged) == Merging(row, keep).size(quantum)
     assert int(merged.count.sum()) == len(row)
     assert np.all(merged.start[1:] >= merged.end[:-1])
     for colour in range(3):
         assert merged.duration[merged.colour == colour].sum() == row.duration[row.colour == colour].sum()
+
+
+def plainly_merged(row: Slices, quantum: int, keep: np.ndarray) -> list[tuple[int, ...]]:
+    """Slice by slice: those of a quantum are gathered by colour until one comes that stays alone."""
+    groups: list[list[int]] = []
+    alone = keep | (row.duration >= quantum)
+    for at in range(len(row)):
+        last = groups[-1][-1] if groups else -1
+        same = last >= 0 and row.start[last] // quantum == row.start[at] // quantum
+        if same and not alone[at] and not alone[last]:
+            groups[-1].append(at)
+        else:
+            groups.append([at])
+    found = []
+    for group in groups:
+        start = int(row.start[group[0]])
+        for colour in sorted({int(row.colour[at]) for at in group}):
+            mine = [at for at in group if row.colour[at] == colour]
+            longest = max(mine, key=lambda at: (row.duration[at], -at))
+            length = sum(int(row.duration[at]) for at in mine)
+            rough = len(mine) > 1 or start != row.start[longest]
+            found.append((start, length, int(row.name[longest]), colour, len(mine), int(rough)))
+            start += length
+    return found
+
+
+@settings(max_examples=200)
+@given(SPANS, st.integers(1, 200), st.randoms(use_true_random=False), st.integers(1, 70))
+def test_merging_is_what_it_says(spans: list[tuple[int, int, int]], quantum: int, random: Random, stretch: int) -> None:
+    row = pack(build(spans), 100)[0][0]
+    keep = np.array([random.random() < 0.2 for _ in range(len(row))])
+    with patch.object(module, "STRETCH", stretch):
+        merged = merged_row(row, quantum, keep)
+        sizes = Merging(row, keep)
+        assert sizes.size(quantum) == sizes.coarser(1).size(quantum) == len(merged)
+        assert sizes.coarser(quantum).size(3 * quantum) == sizes.size(3 * quantum)
+    columns = (merged.start, merged.duration, merged.name, merged.colour, merged.count, merged.rough)
+    assert [*zip(*(column.tolist() for column in columns), strict=True)] == plainly_merged(row, quantum, keep)
 
 
 @pytest.mark.parametrize("quantum", [1, 50, 10_000])
@@ -67,14 +113,14 @@ def test_kept_slices_are_not_merged(quantum: int) -> None:
     row = build([(i * 10, 9, i % 2) for i in range(40)])
     keep = np.zeros(40, dtype=np.bool_)
     keep[10:14] = True
-    merged, _ = merge(row, quantum, keep)
+    merged = merged_row(row, quantum, keep)
     for start in (100, 110, 120, 130):
         at = merged.start.tolist().index(start)
         assert (merged.duration[at], merged.count[at]) == (9, 1)
 
 
 def test_a_merged_slice_has_the_name_of_the_longest() -> None:
-    merged, _ = merge(build([(0, 2, 1), (3, 5, 1), (9, 1, 1)]), 1000, np.zeros(3, dtype=np.bool_))
+    merged = merged_row(build([(0, 2, 1), (3, 5, 1), (9, 1, 1)]), 1000, np.zeros(3, dtype=np.bool_))
     assert (merged.name.tolist(), merged.duration.tolist(), merged.count.tolist()) == ([1], [8], [3])
 
 

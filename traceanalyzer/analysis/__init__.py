@@ -65,7 +65,7 @@ def load(
 
 def analyze(trace: Trace, config: Config | None = None) -> Result:
     """Run every rule over the trace and write the result document."""
-    return analyze_parts(parts_of(trace), config).result
+    return analyze_parts(parts_of(trace), config, shown=False).result
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,13 @@ def analyze_parts(
     counting: Callable[[str], Callable[[], None]] = lambda _: lambda: None,
     also: Sequence[str] = (),
     offsets: Mapping[str, int] | None = None,
+    shown: bool = True,
 ) -> Analysis:
     """As `analyze`, over parts that the caller goes on to use, each looked at by a worker of `executor` or, without one, here.
 
     `counting(what)` gives the function that is called after each part; `also` names derived tables of all parts that the caller wants
-    beside the small ones; `offsets` what is to be added to the times of evidence, by its path, in ns. Raises ConfigError for rules that
-    do not fit.
+    beside the small ones; `offsets` what is to be added to the times of evidence, by its path, in ns; `shown` says that a report will
+    be made. Raises ConfigError for rules that do not fit.
     """
     config = config or Config()
     placed = place_evidence(parts, config, executor, offsets or {})
@@ -113,7 +114,9 @@ def analyze_parts(
     tasks = [*zip(parts, joined.briefs, repeat(not placed.traces)), *zip(alone, apart, repeat(True))]
     # Workers read the rules themselves, once each, from a current folder of their own.
     seen = replace(config, rules=tuple(path.absolute() for path in config.rules))
-    look = partial(_examined, config=seen, rules=rules if executor is None else None, also=also, kinds=kinds)
+    look = partial(
+        _examined, config=seen, rules=rules if executor is None else None, also=also, kinds=kinds, shown=shown
+    )
     examined = map_parts(executor, look, tasks, counting("judging ranks"), _name_of_task)
     tables = job_tables(examined, joined, placed.health, also)
     job = run_job_rules(examined, tables, config, rules)
@@ -128,11 +131,16 @@ def analyze_parts(
 
 
 def _examined(
-    task: tuple[Part, Brief, bool], config: Config, rules: Sequence[Rule] | None, also: Sequence[str], kinds: Set[str]
+    task: tuple[Part, Brief, bool],
+    config: Config,
+    rules: Sequence[Rule] | None,
+    also: Sequence[str],
+    kinds: Set[str],
+    shown: bool,
 ) -> Examination:
     part, brief, alone = task
     own = rules_about(rules_for(config) if rules is None else rules, kinds, alone)
-    return examine(part, brief, config, own, also)
+    return examine(part, brief, config, own, also, shown)
 
 
 def _name(part: Part) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.analysis.ahead import made_ahead
 from traceanalyzer.analysis.join import Brief
 from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
@@ -28,8 +29,9 @@ from traceanalyzer.result.document import Finding, RuleOutcome
 MEETING = "No prediction: the processes that use the GPU wait for each other in calls of MPI, which is not played again"
 NOT_PLAYED = "No prediction: other processes used the GPU at the same time, whose files are not played again"
 
-_AFTER_RULES = ("ledger_ops", "what_if", "idle_places", "host_ranges", "gaps", "launches", "other_threads")
-"""Tables that are read when the rules have run, beside those that travel."""
+_PREDICTING = ("mpi_parts", "ledger_ops", "what_if", "idle_places")
+_BLAMING = ("gaps", "host_ranges", "launches", "other_threads")
+"""What is read of a part when its rules have run."""
 
 
 def small_tables() -> tuple[str, ...]:
@@ -61,7 +63,7 @@ class Examination:
 
 def rules_for(config: Config) -> list[Rule]:
     """All rules as configured, in claim order. Raises ConfigError for what does not fit them."""
-    rules = load_rules(config.rules)
+    rules = load_rules(config.rules, tests=False)
     check_disabled(rules, config.disable)
     return with_overrides(rules, config.params)
 
@@ -104,9 +106,15 @@ def _meeting(mpi_parts: pa.Table, ledger_ops: pa.Table) -> set[int]:
 
 
 def examine(
-    part: Part, brief: Brief, config: Config, rules: Sequence[Rule] | None = None, also: Sequence[str] = ()
+    part: Part,
+    brief: Brief,
+    config: Config,
+    rules: Sequence[Rule] | None = None,
+    also: Sequence[str] = (),
+    shown: bool = True,
 ) -> Examination:
-    """`rules` are those of `rules_for`, read again without them; `also` names tables that are wanted beside the usual ones."""
+    """`rules` are those of `rules_for`, read again without them; `also` names tables that are wanted beside the usual ones. Where a
+    report will be `shown`, a part in memory keeps for it what is declared so."""
     catalog = part.catalog(config)
     catalog.share(brief.portions)
     # The survey has found the kernels; a part that is read again need not look for them again.
@@ -114,27 +122,38 @@ def examine(
     catalog.give({"mpi_matches": brief.mpi_matches, "mpi_late_windows": brief.mpi_late_windows})
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
-    asked = [*_AFTER_RULES, *part_tables(also), *(one.name for one in declared().values() if one.kept)]
-    engine = run_rules(
-        *(own, catalog, lambda _, device: brief.name(device), config.disable),
-        tiles="own_intervals",
-        release=lambda later: catalog.release([*later, *asked]),
-    )
+    travelling = part_tables(also)
+    kept = [one.name for one in declared().values() if one.kept and shown]
+
+    def release(later: Iterable[str]) -> None:
+        catalog.release([*later, *travelling, *kept])
+
+    catalog.make("own_intervals")  # with the gaps, by which places are numbered
+    with made_ahead(catalog, [*_PREDICTING, *travelling]):
+        engine = run_rules(
+            *(own, catalog, lambda _, device: brief.name(device), config.disable),
+            tiles="own_intervals",
+            release=lambda later: release([*later, *_PREDICTING, *_BLAMING]),
+        )
+    release([*_PREDICTING, *_BLAMING])
     meeting = _meeting(catalog.table("mpi_parts"), catalog.table("ledger_ops"))
     alone = [_unplayed(found, brief, meeting) for found in engine.findings]
     predicted = with_predictions(alone, engine.claims, catalog.value("what_if"), catalog.value("idle_places"))
+    release(_BLAMING)
+    blamed = culprits(
+        *(catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")),
+        catalog.table("other_threads"),
+    )
+    release([])
     found = Examination(
         input=part.input,
         findings=[_of_this_part(found, part.input) for found in with_sources(predicted, catalog.table("host_ranges"))],
         outcomes=engine.outcomes,
         claimed=claim_sums(engine.claims),
-        culprits=culprits(
-            *(catalog.table("gaps"), engine.claims, catalog.table("host_ranges"), catalog.table("launches")),
-            catalog.table("other_threads"),
-        ),
-        tables={name: own for name in part_tables(also) if (own := catalog.table(name)).num_rows},
+        culprits=blamed,
+        tables={name: own for name in travelling if (own := catalog.table(name)).num_rows},
         unit_claims=claims_in_units(engine.claims, catalog.table("work_units") if "work_units" in also else None),
         first_sentences=engine.first_sentences,
     )
-    catalog.keep([one.name for one in declared().values() if one.kept])
+    catalog.keep(kept)
     return found

@@ -5,23 +5,33 @@ Each derived table is a function of the inputs it declares and gets nothing else
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
+from threading import RLock
 from typing import Any
 
 import pyarrow as pa
 
+from traceanalyzer.arrow import give_back
 from traceanalyzer.catalog.declarations import declared, event_tables, function_of, needs
 from traceanalyzer.columns.frames import Key
+from traceanalyzer.columns.lean import lean_table
+from traceanalyzer.columns.spill import forget, spilled
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.kinds import FORMATS, kinds_of
 from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.trace import Trace
 
+_LARGE = 100_000
+"""Events from which on tables lie in files, and memory goes back to the system as soon as nobody uses it."""
+_NOT_MADE = object()
+
 
 class Catalog:
     """The tables of one trace. `input_patterns` are extra name patterns of data-loader ranges, `communication_patterns` of kernels that
     communicate.
+
+    It may be asked by several threads: each table is made by one of them, and the others wait for it.
 
     `given` are derived tables that somebody who knows more than this trace has made already: what all ranks together tell.
     """
@@ -36,6 +46,8 @@ class Catalog:
         self._trace = trace
         self._declared = declared()
         self._derived: set[str] = set()
+        self._locks: dict[str, RLock] = {}
+        self.is_large = trace.table("gpu_ops").num_rows + trace.table("host_ranges").num_rows >= _LARGE
         self._made: dict[str, Any] = {
             "input_patterns": input_patterns,
             "communication_patterns": communication_patterns,
@@ -57,18 +69,33 @@ class Catalog:
         alone."""
         self._made = {name: made for name, made in self._made.items() if name in names or name not in self._declared}
 
-    def release(self, later: Iterable[str]) -> None:
-        """Give back the memory of derived tables of which nothing is made that will be asked for `later`. Any other that is asked for all
-        the same is derived anew."""
-        needed: set[str] = set()
-        asked = [*later]
+    def release(self, later: Collection[str]) -> None:
+        """Give back the memory of derived tables of which nothing is made that will be asked for `later`.
+
+        What is asked for all the same is derived anew.
+        """
+        needed = set(later)
+        for one in set[str]().union(*map(self.made_of, later)):
+            needed.update(self._inputs(one))
+        for name in self._derived.intersection(self._made) - needed:
+            del self._made[name]
+        if self.is_large:
+            self._tidy()
+
+    def made_of(self, name: str) -> set[str]:
+        """The tables that are still to be made for this one, itself among them."""
+        found: set[str] = set()
+        asked = [name]
         while asked:
-            name = asked.pop()
-            if name not in needed:
-                needed.add(name)
-                one = None if name in self._made else self._declared.get(name)
-                asked += () if one is None else (*one.inputs, *filter(None, [one.empty_without]))
-        self._made = {name: made for name, made in self._made.items() if name in needed or name not in self._derived}
+            one = asked.pop()
+            if one not in found and one not in self._made and one in self._declared:
+                found.add(one)
+                asked += self._inputs(one)
+        return found
+
+    def _inputs(self, name: str) -> list[str]:
+        one = self._declared[name]
+        return [*one.inputs, *filter(None, [one.empty_without])]
 
     def share(self, portions: Mapping[Key, object]) -> None:
         """What other files on the same GPUs leave to this one; all that is made of the windows is made anew."""
@@ -94,14 +121,34 @@ class Catalog:
             raise KeyError(f"'{name}' is a table and no value")
         return found
 
+    def make(self, name: str) -> None:
+        """Make a table or a value that somebody will ask for. Raises KeyError for an unknown one."""
+        self._input(name)
+
     def _input(self, name: str) -> Any:
-        if name not in self._made:
-            if name not in self._declared:
-                other = None if name in self._trace.tables else event_tables().get(name)
-                return self._trace.table(name) if other is None else other.empty()
-            self._made[name] = self._make(self._declared[name])
-            self._derived.add(name)
-        return self._made[name]
+        found = self._made.get(name, _NOT_MADE)
+        if found is not _NOT_MADE:
+            return found
+        if name not in self._declared:
+            other = None if name in self._trace.tables else event_tables().get(name)
+            return self._trace.table(name) if other is None else other.empty()
+        # Tables are made of others without circles, so no two threads wait for each other.
+        with self._locks.setdefault(name, RLock()):
+            found = self._made.get(name, _NOT_MADE)
+            if found is _NOT_MADE:
+                self._derived.add(name)
+                found = self._make(self._declared[name])
+                if self.is_large:
+                    found = spilled(lean_table(found)) if isinstance(found, pa.Table) else found
+                    self._tidy()
+                self._made[name] = found
+            return found
+
+    @staticmethod
+    def _tidy() -> None:
+        """Nothing is in memory but what is used."""
+        forget()
+        give_back()
 
     def _make(self, one: Derived) -> Any:
         if one.spec and one.empty_without and not self.table(one.empty_without).num_rows:

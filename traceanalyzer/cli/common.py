@@ -350,8 +350,10 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def analysis_of(inputs: list[Path], config: Config, how: How) -> Iterator[tuple[Sequence[Part], Analysis]]:
-    """The parts of a job and what was found in them."""
+def analysis_of(
+    inputs: list[Path], config: Config, how: How, shown: bool = False
+) -> Iterator[tuple[Sequence[Part], Analysis]]:
+    """The parts of a job and what was found in them; `shown` where a report of them is made."""
     from traceanalyzer.analysis import analyze_parts
     from traceanalyzer.analysis.examine import rules_for
     from traceanalyzer.analysis.opening import open_parts
@@ -366,6 +368,6 @@ def analysis_of(inputs: list[Path], config: Config, how: How) -> Iterator[tuple[
             bars.close()
             return bars.enter_context(counting(what, len(parts))) if len(parts) > 1 else lambda: None
 
-        found = analyze_parts(parts, config, executor, count, offsets=how.offsets)
+        found = analyze_parts(parts, config, executor, count, offsets=how.offsets, shown=shown)
         bars.close()
         yield found.parts, found

@@ -97,7 +97,7 @@ def report(
     page, others = outputs.file(output), outputs.also(also, output_names("result"))
     how = How(jobs, scheduler, outputs.store(store), limit, offsets=offsets_of(offset))
     use_little_memory()
-    with analysis_of(inputs, config, how) as (parts, found):
+    with analysis_of(inputs, config, how, shown=True) as (parts, found):
         result = found.result
         shown = [parts[at] for at in ranks_to_show(result, RANKS_SHOWN)]
         tables = ReportTables(shown, config, found.tables)

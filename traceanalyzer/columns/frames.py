@@ -79,16 +79,20 @@ def flags(table: pa.Table, column: str) -> Flags:
 
 
 def names(index: Array, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> pa.DictionaryArray:
-    """The reverse of `codes`; `NULL` is a null too. `values` may repeat; the dictionary holds each used value once, as `read` tells."""
-    used, at = distinct(np.where(index == NULL, len(values), index), len(values) + 1)
+    """The reverse of `codes`; what is below 0 is a null too. `values` may repeat; the dictionary holds each used value once, as `read`
+    tells."""
+    count = len(values)
+    index = np.where(index < 0, count, index)
+    used, at = distinct(index, count + 1)
     position: dict[str, int] = {}
     kept = np.full(len(used), -1, np.int32)
     for place, i in enumerate(used.tolist()):
-        value = values[i] if i < len(values) else None
+        value = values[i] if i < count else None
         if value is not None:
             kept[place] = position.setdefault(read(value) if read else value, len(position))
     code = kept[at]
-    return pa.DictionaryArray.from_arrays(pa.array(code, mask=code < 0), pa.array(list(position), pa.string()))
+    mask = code < 0 if (kept < 0).any() else None
+    return pa.DictionaryArray.from_arrays(pa.array(code, mask=mask), pa.array(list(position), pa.string()))
 
 
 def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -122,8 +126,13 @@ def _runs(*columns: Array) -> Iterator[slice]:
 def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
     """The combinations of values in some columns, in the order in which they first occur, and the rows of each, ascending."""
     code = dense(*columns)
-    order = np.argsort(code, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(code[order])) + 1) if len(order) else ():
+    counts = np.bincount(code)
+    if len(counts) == 1:
+        yield tuple(int(column[0]) for column in columns), np.arange(len(code))
+        return
+    # As narrow as they are, they are put in order digit by digit.
+    order = np.argsort(code.astype(np.min_scalar_type(len(counts))), kind="stable")
+    for rows in np.split(order, np.cumsum(counts)[:-1]) if len(order) else ():
         yield tuple(int(column[rows[0]]) for column in columns), rows
 
 
@@ -211,6 +220,11 @@ def dense(*columns: Array) -> Array:
     return _numbered(code, size)
 
 
+def firsts(code: Array) -> Array:
+    """The row in which each number comes first, of numbers as `dense` gives them."""
+    return np.flatnonzero(np.diff(np.maximum.accumulate(code), prepend=-1))
+
+
 def packed(*columns: Array) -> Array:
     """As `dense`, with numbers in no particular order, which are found sooner."""
     return _packed(columns)[0]
@@ -221,12 +235,13 @@ def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
     code, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns if len(code) else ():
         low, high = int(column.min()), int(column.max())
+        if low == high:
+            continue
         own, span = column - low, high - low + 1
         if size * span > _LARGEST:
             code, own = _numbered(code, size), _numbered(own, span)
             size, span = int(code.max()) + 1, int(own.max()) + 1
-        if span > 1:
-            code, size = code * span + own, size * span
+        code, size = own if size == 1 else code * span + own, size * span
     return code, size
 
 

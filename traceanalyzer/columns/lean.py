@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-BLOCK = 1 << 14
-"""Rows of a block."""
+BLOCKS = 16
+"""In so many blocks a column is cut that is held once: Arrow's kernels do not like many more."""
 WORTH = 1 << 16
 """Rows from which on a column is worth a look."""
 
@@ -19,7 +19,7 @@ WORTH = 1 << 16
 def lean(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """The column, held once where all of its rows are null or equal. One of fewer than `WORTH` rows stays as it is."""
     count = len(column)
-    if count < WORTH or not _alike(column):
+    if count < WORTH or repeats(column) or not _alike(column):
         return column
     first = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     return repeated(first.take(pa.array([0])), count)
@@ -34,8 +34,9 @@ def lean_table(table: pa.Table) -> pa.Table:
 
 def repeated(one: pa.Array, count: int) -> pa.ChunkedArray:
     """A column of so many rows, all of which are the one that is given."""
-    block = one.take(pa.array(np.zeros(min(BLOCK, count), np.int64)))
-    whole, rest = divmod(count, BLOCK)
+    rows = -(-count // BLOCKS) if count >= WORTH else count
+    block = one.take(pa.array(np.zeros(rows, np.int64)))
+    whole, rest = divmod(count, max(rows, 1))
     return pa.chunked_array([block] * whole + [block[:rest]] * bool(rest), one.type)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import MISSING, Ints, encoded, integers
+from traceanalyzer.columns import MISSING, Ints, encoded, frames, integers
 
 Numbers = NDArray[np.uint32]
 
@@ -55,10 +56,43 @@ def _call_rows(launches: pa.Table, api_calls: pa.Table) -> Ints:
     its, its_names = encoded(api_calls, "name")
     known = {text: code for code, text in enumerate(its_names)}
     same = np.array([*(known.get(text, len(its_names)) for text in names), MISSING], dtype=np.int64)[name]
-    return _first_equal(
-        [*(integers(launches, column) for column in numbers), same],
-        [*(integers(api_calls, column) for column in numbers), its],
-    )
+    wanted = [*(integers(launches, column) for column in numbers), same]
+    among = [*(integers(api_calls, column) for column in numbers), its]
+    found = _in_order(wanted[3:], among[3:], frames.together(*wanted[:3]), dict(_threads(among[:3])))
+    rest = np.flatnonzero(found == MISSING)
+    if len(rest):
+        near = np.flatnonzero(frames.among(among[3], wanted[3][rest]))
+        row = _first_equal([column[rest] for column in wanted], [column[near] for column in among])
+        found[rest] = np.append(near, MISSING)[row]
+    return found
+
+
+def _threads(columns: list[Ints]) -> Iterator[tuple[tuple[int, ...], slice]]:
+    """The rows of each thread whose rows stand together."""
+    for key, rows in frames.together(*columns):
+        if rows[-1] - rows[0] + 1 == len(rows):
+            yield key, slice(rows[0], rows[-1] + 1)
+
+
+def _in_order(
+    wanted: list[Ints],
+    among: list[Ints],
+    asked: Iterable[tuple[tuple[int, ...], Ints]],
+    threads: Mapping[tuple[int, ...], slice],
+) -> Ints:
+    """What `_first_equal` finds where calls stand in order of time and the first of those that start together is it; else MISSING.
+
+    `asked` are the rows of `wanted` on each thread, and `threads` those of `among`.
+    """
+    found = np.full(len(wanted[0]), MISSING)
+    for key, rows in asked:
+        here = threads.get(key)
+        if here is None or (np.diff(start := among[0][here]) < 0).any():
+            continue
+        at = here.start + np.minimum(np.searchsorted(start, wanted[0][rows]), len(start) - 1)
+        same = np.logical_and.reduce([its[at] == own[rows] for its, own in zip(among, wanted, strict=True)])
+        found[rows[same]] = at[same]
+    return found
 
 
 def _first_equal(wanted: list[Ints], among: list[Ints]) -> Ints:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache, partial
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import jinja2
@@ -21,18 +22,34 @@ def template_text(name: str) -> str:
 
 def section_text(section: PageSection[Any], name: str) -> str:
     """A template, style or script of a section as text: its own, else one of the page's."""
-    own = section.files / name if section.files is not None else None
+    return _text(section.files, name)
+
+
+def _text(files: Traversable | None, name: str) -> str:
+    own = files / name if files is not None else None
     return own.read_text(encoding="utf-8") if own is not None and own.is_file() else template_text(name)
 
 
-def environment(text: Callable[[str], str] = template_text) -> jinja2.Environment:
-    """Whatever a template puts into the page is escaped; a name that it does not know is an error. `text` reads templates."""
+def environment(files: Traversable | None = None) -> jinja2.Environment:
+    """Whatever a template puts into the page is escaped; a name that it does not know is an error. A template is what `files` has of
+    that name, else one of the page's."""
+    return _ours() if files is None else _environment(files)
+
+
+@cache
+def _ours() -> jinja2.Environment:
+    """The one of all sections that have no templates of their own: many share some."""
+    return _environment(None)
+
+
+def _environment(files: Traversable | None) -> jinja2.Environment:
     made = jinja2.Environment(
-        loader=jinja2.FunctionLoader(text),
+        loader=jinja2.FunctionLoader(partial(_text, files)),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        auto_reload=False,
     )
     made.filters.update(
         duration=words.format_duration,

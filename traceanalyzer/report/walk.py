@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -14,7 +13,7 @@ from traceanalyzer.report.context import Context
 from traceanalyzer.report.page_size import Made
 from traceanalyzer.report.registry import travelling
 from traceanalyzer.report.section import PageSection
-from traceanalyzer.report.templating import environment, section_text
+from traceanalyzer.report.templating import environment
 from traceanalyzer.report.timeline.timeline import made
 
 SHELL = "page.html.j2"
@@ -72,5 +71,5 @@ class Walk:
         values = section.view(context)
         if values is None:
             return None
-        template = environment(partial(section_text, section)).get_template(section.template_name)
+        template = environment(section.files).get_template(section.template_name)
         return Markup(template.render(glossary=self.words.glossary, **values))

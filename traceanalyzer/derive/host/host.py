@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.host import stack
 from traceanalyzer.derive.host.activity_times import ActivityTimes
+from traceanalyzer.derive.host.places import Key, PlacesInBlocks, distinct_places
 from traceanalyzer.derive.host.ranges import NO_RANGES, Ranges
 from traceanalyzer.derive.host.samples import OTHERS, THREAD, Samples, ThreadSamples
 from traceanalyzer.derive.host.stack import Stack
@@ -73,6 +74,13 @@ class Waits:
     end: Array
     name: Array
 
+    @cached_property
+    def _longest(self) -> Array:
+        """For each wait, of those that began until then, the one that returns last."""
+        reach = np.maximum.accumulate(self.end)
+        later = np.concatenate(([True], reach[1:] > reach[:-1]))
+        return np.maximum.accumulate(np.where(later, np.arange(len(reach)), 0))
+
     def around(self, time: Array) -> Array:
         """For each time the position of the wait that began before it and returns last after it, -1 where there is none.
 
@@ -80,10 +88,7 @@ class Waits:
         """
         if not len(self.start):
             return np.full(len(time), -1, np.int64)
-        reach = np.maximum.accumulate(self.end)
-        later = np.concatenate(([True], reach[1:] > reach[:-1]))
-        longest = np.maximum.accumulate(np.where(later, np.arange(len(reach)), 0))
-        index = longest[np.maximum(np.searchsorted(self.start, time, side="right") - 1, 0)]
+        index = self._longest[np.maximum(np.searchsorted(self.start, time, side="right") - 1, 0)]
         return np.where((self.start[index] <= time) & (self.end[index] > time), index, -1)
 
 
@@ -137,7 +142,7 @@ class Host:
         range_name, range_names = frames.codes(host_ranges, "name")
         call_name, call_names = frames.codes(api_calls, "name")
         self._values: list[str | None] = [*range_names, *call_names]
-        self._places: dict[tuple[int, int, bool], int] = {}
+        self._places: dict[Key, int] = {}
         self._range_name, self._call_name = range_name, call_name + len(range_names)
         step_names = set(pc.unique(steps["name"].cast(pa.string())).to_pylist())
         self._ranges = (frames.ints(host_ranges, "start_ns"), frames.ints(host_ranges, "end_ns"))
@@ -186,6 +191,11 @@ class Host:
             self._threads[key] = self._build(key)
         return self._threads[key]
 
+    @property
+    def names(self) -> Sequence[str | None]:
+        """The list of names."""
+        return self._values
+
     def named(self, index: Array) -> pa.DictionaryArray:
         """Names by the indices that threads give; null for `NULL`."""
         return frames.names(index, self._values)
@@ -194,24 +204,18 @@ class Host:
         """As `named`, with Python frames as a person reads them."""
         return frames.names(index, self._values, frame_text)
 
-    def place(self, what: Array, source: Array, annotation: Array) -> Array:
+    def place(self, what: Array, source: Array, annotation: Array, *_: object) -> Array:
         """The names of places: what ran, in the user's frame or else in the annotation around it; `NULL` where nothing did."""
-        by_frame = source != frames.NULL
-        around = np.where(by_frame, source, annotation)
-        # One key of all three: indices into the list of names are small.
-        count = len(self._values) + 1
-        key = (
-            np.where(what == frames.NULL, -1, what) * count + np.where(around == frames.NULL, -1, around)
-        ) * 2 + by_frame
-        group = frames.dense(key)
-        # The groups are numbered as they come.
-        first = np.flatnonzero(np.diff(np.maximum.accumulate(group), prepend=-1))
-        keys = zip(*(column[first].tolist() for column in (what, around, by_frame)), strict=True)
-        return np.array([self._place(*key) for key in keys], np.int64)[group] if len(first) else what
+        keys, _first, of_row = distinct_places(what, source, annotation)
+        return np.array([self._place(key) for key in keys], np.int64)[of_row] if keys else what
 
-    def _place(self, what: int, around: int, by_frame: bool) -> int:
-        key = (what, around, by_frame)
+    def places_in_blocks(self) -> PlacesInBlocks:
+        """The same for what is asked for block by block; meanwhile nobody asks for other names."""
+        return PlacesInBlocks(self._values, self._place)
+
+    def _place(self, key: Key) -> int:
         if key not in self._places:
+            what, around, by_frame = key
             text, outer = (None if at == frames.NULL else self._values[at] for at in (what, around))
             self._places[key] = frames.NULL if text is None else len(self._values)
             if text is not None:

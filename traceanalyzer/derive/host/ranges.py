@@ -12,6 +12,32 @@ from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, innermost, ov
 
 # From so many ranges a time on it is quicker to pick those around the times than to flatten all.
 _MANY = 8
+# After so many ranges, or this share of all, it is written down which are not over.
+_STEP, _MOST_STEPS = 1 << 12, 1 << 8
+
+
+class Reaching:
+    """Finds those of some ranges, sorted by start, that reach into a stretch of time, without looking at all of them."""
+
+    def __init__(self, start: Array, end: Array) -> None:
+        self._start, self._end = start, end
+        self._step = max(_STEP, len(start) // _MOST_STEPS)
+
+    @cached_property
+    def _open(self) -> list[Array]:
+        """Of every `_step`-th range those before it that are not over when it starts."""
+        found = [np.empty(0, np.int64)]
+        for at in range(self._step, len(self._start), self._step):
+            rows = np.concatenate((found[-1], np.arange(at - self._step, at)))
+            found.append(rows[self._end[rows] > self._start[at]])
+        return found
+
+    def rows(self, start: int, end: int) -> Array:
+        """Those that are not over at `start` and start before `end`."""
+        stop = int(np.searchsorted(self._start, end, side="left"))
+        begun = max(int(np.searchsorted(self._start, start, side="right")) - 1, 0) // self._step
+        rows = np.concatenate((self._open[begun], np.arange(begun * self._step, stop)))
+        return rows[self._end[rows] > start]
 
 
 @dataclass(frozen=True)
@@ -32,8 +58,17 @@ class Ranges:
         return Ranges(self.start[~whole], self.end[~whole], self.name[~whole])
 
     @cached_property
+    def _reaching(self) -> Reaching:
+        return Reaching(self.start, self.end)
+
+    @cached_property
     def _innermost(self) -> tuple[Array, Array, Array]:
         return innermost(self.start, self.end)
+
+    def during(self, start: int, end: int) -> Ranges:
+        """Those that reach into [start, end)."""
+        rows = self._reaching.rows(start, end) if len(self.start) else self.start
+        return self if len(rows) == len(self.start) else Ranges(self.start[rows], self.end[rows], self.name[rows])
 
     def name_at(self, time: Array) -> Array:
         """For each time the name of the innermost range around it, `NULL` where there is none."""
@@ -48,9 +83,12 @@ class Ranges:
 
     def main_name(self, start: Array, end: Array) -> tuple[Array, Array]:
         """For each interval the name of the innermost range that holds most of it, `NULL` where there is none, and how many ns."""
-        low, high, owner = self._innermost
+        if not len(start) or not len(self.start):
+            return np.full(len(start), NULL, np.int64), np.zeros(len(start), np.int64)
+        some = self.during(int(start.min()), int(end.max()))
+        low, high, owner = some._innermost
         row, stretch, first, last = overlaps(start, end, (low, high))
-        return heaviest(row, self.name[owner[stretch]], last - first, len(start))
+        return heaviest(row, some.name[owner[stretch]], last - first, len(start))
 
 
 NO_RANGES = Ranges(*EMPTY, np.empty(0, np.int64))

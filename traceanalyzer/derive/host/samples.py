@@ -75,6 +75,11 @@ class ThreadSamples:
         return len(self._all.time) > 0
 
     @property
+    def tells(self) -> bool:
+        """Whether anything is known of what the thread did, or of whether it ran."""
+        return self.known or self._runs is not None
+
+    @property
     def sampled(self) -> bool:
         """Whether the thread was sampled."""
         return len(self._regular.time) > 0

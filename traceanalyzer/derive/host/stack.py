@@ -9,17 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.in_blocks import alike
 from traceanalyzer.derive.host.levels import by_level, depths, enclosing
-from traceanalyzer.derive.host.ranges import heaviest, mostly
-from traceanalyzer.intervals import Array, flatten, overlaps, union
+from traceanalyzer.derive.host.ranges import Reaching, heaviest, mostly
+from traceanalyzer.intervals import EMPTY, Array, flatten, overlaps, union
 
 Bools = npt.NDArray[np.bool_]
 # What a range is. Internal operators are steps inside those that people call.
 OTHER, OPERATOR, INTERNAL, ANNOTATION, FRAME, USER_FRAME = range(6)
 _ANY_OPERATOR, _ANY_FRAME = (OPERATOR, INTERNAL), (FRAME, USER_FRAME)
 
-PlaceOf = Callable[[Array, Array, Array], Array]
-"""(what ran, the user's frame around it, the annotation around it), as names or `NULL` -> the name of the place."""
+_IS_OF = np.eye(USER_FRAME + 1, dtype=bool)
+
+PlaceOf = Callable[[Array, Array, Array, int, Array], Array]
+"""(what ran, the user's frame around it, the annotation around it), as names or `NULL` -> the name of the place. Last come the number
+of the question, of which an interval gets several, and the position of each row's interval."""
+QUESTIONS = 3
+"""How many of them `Stretches.names` asks."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,14 @@ class Stack:
 
     def __init__(self, start: Array, end: Array, name: Array, kind: Array) -> None:
         self._start, self._end, self._name, self._kind = start, end, name, kind
+        self._reaching = Reaching(start, end)
 
     def within(self, start: Array, end: Array) -> Stretches:
         """The stack during these intervals, which may overlap and come in any order. Ranges outside cost nothing more."""
         low, high = union(start, end)
-        first = np.searchsorted(high, self._start, side="right")
-        touched = np.flatnonzero(first < np.searchsorted(low, self._end, side="left"))
+        rows = self._reaching.rows(int(low[0]), int(high[-1])) if len(low) and len(self._start) else EMPTY[0]
+        first = np.searchsorted(high, self._start[rows], side="right")
+        touched = rows[first < np.searchsorted(low, self._end[rows], side="left")]
         return Stretches(*(column[touched] for column in (self._start, self._end, self._name, self._kind)))
 
 
@@ -66,6 +74,9 @@ class Stretches:
 
     def names(self, start: Array, end: Array, place_of: PlaceOf) -> Names:
         """The names that hold most of each interval."""
+        if not len(self._low):
+            unnamed, no_length = alike(NULL, len(start)), alike(0, len(start))
+            return Names(unnamed, unnamed, unnamed, unnamed, unnamed, unnamed, unnamed, no_length)
         row, stretch, first, last = overlaps(start, end, (self._low, self._high))
         owner = self._owner[stretch]
         length, count = last - first, len(start)
@@ -83,7 +94,8 @@ class Stretches:
         called = around(OPERATOR)
         what = np.maximum(np.maximum(np.where(called >= 0, called, operator), frame), annotation)
         source_name, annotation_name = self._names(source), self._names(annotation)
-        place, place_length = heaviest(row, place_of(self._names(what), source_name, annotation_name), length, count)
+        places = place_of(self._names(what), source_name, annotation_name, 0, row)
+        place, place_length = heaviest(row, places, length, count)
         # Where one thing does not take most of the time, say in what operator they all were, or else where in the program.
         outer = around(*_ANY_OPERATOR, outermost=True)
         nearest = np.where(source >= 0, source_name, annotation_name)
@@ -91,10 +103,11 @@ class Stretches:
             (self._names(outer), *(np.where(at < outer, self._names(at), NULL) for at in (source, annotation))),
             (nearest, nearest, nearest),
         )
-        for name, by, within in wider_places:
+        for question, (name, by, within) in enumerate(wider_places, 1):
             scattered = 2 * place_length < end - start
             some = scattered[row]
-            wider, wider_length = heaviest(row[some], place_of(name[some], by[some], within[some]), length[some], count)
+            places = place_of(name[some], by[some], within[some], question, row[some])
+            wider, wider_length = heaviest(row[some], places, length[some], count)
             better = wider_length > place_length
             place, place_length = np.where(better, wider, place), np.where(better, wider_length, place_length)
         range_name, range_length = heaviest(row, self._names(owner), length, count)
@@ -126,8 +139,10 @@ class Stretches:
 
     def outermost_operator(self, time: Array) -> Array:
         """For each time the name of the outermost operator around it, `NULL` where there is none."""
-        row, stretch, _, _ = overlaps(time, time + 1, (self._low, self._high))
         result = np.full(len(time), NULL, np.int64)
+        if not len(self._low):
+            return result
+        row, stretch, _, _ = overlaps(time, time + 1, (self._low, self._high))
         result[row] = self._names(self._around(self._owner[stretch], _ANY_OPERATOR, True))
         return result
 
@@ -137,7 +152,7 @@ class Stretches:
 
     def _around(self, owner: Array, kinds: tuple[int, ...], outermost: bool) -> Array:
         """The innermost (or outermost) range of these kinds around stretches of these owners, -1 where there is none."""
-        mine = np.isin(self._kind, kinds)
+        mine: Bools = np.logical_or.reduce(_IS_OF[list(kinds)])[self._kind]
         return self._nearest(mine, outermost)[owner] if mine.any() else np.full(len(owner), -1, np.int64)
 
     def _nearest(self, mine: Bools, outermost: bool) -> Array:

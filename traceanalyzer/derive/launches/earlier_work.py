@@ -8,6 +8,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.launches.launches import call_of
+from traceanalyzer.intervals import Array
 from traceanalyzer.units import format_share
 from traceanalyzer.vocabulary.health import TOO_LITTLE
 from traceanalyzer.vocabulary.levels import LOW
@@ -24,25 +25,32 @@ def may_follow_earlier_work(ops: pa.Table, launches: pa.Table, api_calls: pa.Tab
     On a stream of which no launch at all was recorded nothing is known.
     """
     stream, launched = frames.streams(ops), call_of(frames.ints(ops, "row"), launches) >= 0
-    seen = np.zeros(stream.max(initial=-1) + 1, bool)
-    seen[stream[launched]] = True
-    first = seen[stream] & (frames.latest_before(stream, launched.astype(np.int64)) <= 0)
-    known: frames.Flags = first & (frames.ints(ops, "stream") != NULL) & ~_recorded_from_the_start(ops, api_calls)
-    return known
+    # The first of each stream that was launched, as far as any was.
+    first = np.full(stream.max(initial=-1) + 1, -1)
+    seen = np.flatnonzero(launched)[::-1]
+    first[stream[seen]] = seen
+    may: frames.Flags = np.arange(len(stream)) <= first[stream]
+    may &= frames.ints(ops, "stream") != NULL
+    rows = np.flatnonzero(may)
+    may[rows] = ~_recorded_from_the_start(ops, rows, api_calls)
+    return may
 
 
-def _recorded_from_the_start(ops: pa.Table, api_calls: pa.Table) -> frames.Flags:
-    """Which operations are of processes of which the first use of the GPU was recorded."""
-    starts = api_calls.filter(pa.array(frames.equals(api_calls, "name", *START_UP))).select(["rank", "process"])
-    count = starts.num_rows
-    key = frames.packed(*(np.concatenate((frames.ints(starts, c), frames.ints(ops, c))) for c in ("rank", "process")))
+def _recorded_from_the_start(ops: pa.Table, rows: Array, api_calls: pa.Table) -> frames.Flags:
+    """Which of some operations are of processes of which the first use of the GPU was recorded."""
+    starts = np.flatnonzero(frames.equals(api_calls, "name", *START_UP))
+    count, columns = len(starts), ("rank", "process")
+    key = frames.packed(
+        *(np.concatenate((frames.ints(api_calls, c)[starts], frames.ints(ops, c)[rows])) for c in columns)
+    )
     own: frames.Flags = frames.among(key[count:], key[:count])
     return own
 
 
 def earlier_work_notes(gaps: pa.Table, windows: pa.Table) -> list[dict[str, object]]:
     """Rows of `health`, TRC010 for each GPU that may have been at earlier work for a good part of its window."""
-    hidden, rows = frames.by_device(gaps.filter(gaps["earlier_work"])), []
+    parts = gaps.select(["rank", "device", "start_ns", "end_ns"]).filter(gaps["earlier_work"])
+    hidden, rows = frames.by_device(parts), []
     for window in windows.to_pylist():
         parts = hidden[window["rank"], window["device"]]
         lost, length = int(frames.duration(parts).sum()), window["end_ns"] - window["start_ns"]

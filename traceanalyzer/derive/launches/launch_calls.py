@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.launches.tables import LAUNCH_CALLS
@@ -14,6 +15,7 @@ from traceanalyzer.intervals import Array
 
 GRAPH_LAUNCH = "GraphLaunch"
 _ADDS_NODE = re.compile(r"GraphAdd\w*Node")
+_CAPTURES = re.compile(rf"{_ADDS_NODE.pattern}|Stream(?:Begin|End)Capture$")
 DEVICE_WAITS = ("DeviceSynchronize", "CtxSynchronize")
 
 
@@ -32,6 +34,8 @@ def launch_calls(api_calls: pa.Table, links: pa.Table, ledger_ops: pa.Table) -> 
 
 def captured_launches(api_calls: pa.Table) -> Counter[int]:
     """By rank, how many calls only recorded a launch into a CUDA graph: in a stream capture, or one node at a time."""
+    if not any(name and _CAPTURES.search(name) for name in pc.unique(api_calls["name"]).to_pylist()):
+        return Counter()
     recorded = frames.equals(api_calls, "class", "launch")
     recorded[recorded] = ~_nested(api_calls.filter(pa.array(recorded)))
     recorded &= _in_capture(api_calls)

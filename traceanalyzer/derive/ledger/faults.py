@@ -19,16 +19,16 @@ SOON_NS = 1_000_000
 """A page moves within microseconds of the fault; one that moves later than this has another reason."""
 
 
-def faulting_threads(ops: pa.Table, op: Array, time: Array, api_calls: pa.Table, page_faults: pa.Table) -> Array:
+def faulting_threads(ops: pa.Table, op: Array, time: Array, api_calls: pa.Table, page_faults: pa.Table) -> Array | None:
     """For each of some operations, by position in `ops`, the thread that faulted before a time, else the one of its process that made
     the last call before it.
 
-    `NULL` for operations that are no migrations, and where neither was recorded.
+    `NULL` for operations that are no migrations, and where neither was recorded; None where none is a migration.
     """
     moved = frames.where(ops, "copy_kind", lambda kind: kind.startswith("uvm"))[op]
-    result = np.full(len(op), NULL, np.int64)
     if not moved.any():
-        return result
+        return None
+    result = np.full(len(op), NULL, np.int64)
     at, before = op[moved], time[moved]
     found, _ = _last(ops, at, before, api_calls)
     if page_faults.num_rows:

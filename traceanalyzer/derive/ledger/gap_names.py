@@ -10,6 +10,7 @@ import numpy.typing as npt
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.ranges import Ranges, mostly
+from traceanalyzer.derive.host.stack import QUESTIONS, PlaceOf
 from traceanalyzer.intervals import Array
 
 NAMES = ("range_name", "operator", "annotation", "frame", "source", "phase", "place", "call_name")
@@ -25,7 +26,7 @@ def part_names(
     by_range: Sequence[tuple[npt.NDArray[np.bool_], Ranges]],
     launched: Array,
     thread: Thread,
-    host: Host,
+    place_of: PlaceOf,
 ) -> tuple[dict[str, Array], Array]:
     """The columns of `NAMES`, and `place_duration` in ns, for some parts of gaps; the outermost operators at `launched`.
 
@@ -34,7 +35,7 @@ def part_names(
     """
     low, high = np.where(asked == NULL, start, asked), np.where(asked == NULL, end, asked + 1)
     stack = thread.stack.within(np.concatenate((low, launched)), np.concatenate((high, launched + 1)))
-    found = stack.names(low, high, host.place)
+    found = stack.names(low, high, place_of)
     call_name, in_call = thread.calls.main_name(low, high)
     # An API call says something where no range does.
     bare = found.place == NULL
@@ -43,11 +44,15 @@ def part_names(
         np.where(bare, call_name, found.place),
         np.where(bare, in_call, found.place_length),
     )
-    for some, ranges in by_range:
+    every = np.arange(len(low))
+    for question, (some, ranges) in enumerate(by_range, QUESTIONS):
+        if not len(ranges.start):
+            continue
         name, inside = ranges.main_name(low, high)
         range_name = np.where(some, name, range_name)
         if ranges is not thread.input:
-            place = np.where(some, host.place(name, found.source, found.annotation), place)
+            told = place_of(name, found.source, found.annotation, question, every)
+            place = np.where(some, told, place)
             length = np.where(some, inside, length)
     names = {
         "range_name": range_name,

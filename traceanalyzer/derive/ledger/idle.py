@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.faults import faulting_threads
 from traceanalyzer.derive.ledger.shared import Portion
 from traceanalyzer.intervals import Array, Spans
@@ -18,7 +17,7 @@ from traceanalyzer.intervals import Array, Spans
 
 @dataclass(frozen=True)
 class Idle:
-    """The gaps of all GPUs, sorted by (rank, device, start); `number` counts them on each.
+    """Gaps, sorted by (rank, device, start); `number` counts them on each GPU.
 
     `op` is the row in `ledger_ops` that ends a gap, `before` the one that ended last before it, `NULL` at the front of a window, and
     `call` the row in `launches` that launched `op`, -1 where none is known. `thread`, `call_start` and `call_end` are of that call.
@@ -45,80 +44,144 @@ class Idle:
     tail: frames.Flags
     faulted: frames.Flags
 
-    @classmethod
-    def of(
-        cls,
+
+class IdleTimes:
+    """The gaps of all GPUs, from which `Idle` is made for a block of them at a time."""
+
+    def __init__(
+        self,
         ops: pa.Table,
         launches: pa.Table,
         api_calls: pa.Table,
         page_faults: pa.Table,
         windows: pa.Table,
         portions: Mapping[frames.Key, Portion],
-    ) -> Idle:
-        start, end, op, before, tail, behind_others = _spans(ops, windows, portions)
-        rank, device, process = (frames.ints(ops, c)[op] for c in ("rank", "device", "process"))
-        call = call_of(frames.ints(ops, "row")[op], launches)
-        thread, call_start, call_end = (frames.ints_at(launches, c, call) for c in ("thread", "start_ns", "end_ns"))
-        toucher = faulting_threads(ops, op, end, api_calls, page_faults)
-        faulted = (call < 0) & (toucher != NULL)
-        at_end = tail | faulted
-        new = np.flatnonzero(
-            np.concatenate((np.ones(min(len(op), 1), bool), (np.diff(rank) != 0) | (np.diff(device) != 0)))
+    ) -> None:
+        self._gaps = _Gaps.of(ops, windows, portions)
+        self._op = {c: frames.ints(ops, c) for c in ("rank", "device", "process", "row")}
+        self._call = {c: frames.ints(launches, c) for c in ("op", "thread", "start_ns", "end_ns")}
+        self._toucher = faulting_threads(ops, self._gaps.op, self._gaps.end, api_calls, page_faults)
+
+    def __len__(self) -> int:
+        return len(self._gaps.start)
+
+    def block(self, rows: slice) -> Idle:
+        """Some gaps in a row."""
+        gaps = self._gaps.take(rows)
+        op = gaps.op.astype(np.int64)
+        rank, device, process = (self._op[c][op] for c in ("rank", "device", "process"))
+        call = _among(self._op["row"][op], self._call["op"])
+        known = call >= 0
+        thread, call_start, call_end = (
+            np.where(known, column[call] if len(column) else NULL, NULL)
+            for column in (self._call[c] for c in ("thread", "start_ns", "end_ns"))
         )
-        number = np.arange(len(op)) - np.repeat(new, np.diff(new, append=len(op)))
-        op_end = frames.ints(ops, "end_ns")
-        same_stream, same_call = (
-            (_latest_before(ops, op_end, columns)[op] == start) & ~tail
-            for columns in (("process", "context", "stream"), ("process", "correlation"))
-        )
-        # The hardware hands over from one process to another as well.
-        same_stream |= behind_others & ~tail
-        return cls(
+        faulted = np.zeros(len(op), bool)
+        if self._toucher is not None:
+            toucher = self._toucher[rows]
+            faulted = ~known & (toucher != NULL)
+            thread = np.where(faulted, toucher, thread)
+        at_end = gaps.tail | faulted
+        return Idle(
             rank,
             device,
-            number,
-            start,
-            end,
+            gaps.number.astype(np.int64),
+            gaps.start,
+            gaps.end,
             op,
-            before,
+            np.where(gaps.before < 0, NULL, gaps.before.astype(np.int64)),
             process,
             call,
-            np.where(faulted, toucher, thread),
-            np.where(at_end, end, call_start),
-            np.where(at_end, end, call_end),
-            same_stream,
-            same_call,
-            tail,
+            thread,
+            np.where(at_end, gaps.end, call_start),
+            np.where(at_end, gaps.end, call_end),
+            gaps.same_stream,
+            gaps.same_call,
+            gaps.tail,
             faulted,
         )
 
 
-def _spans(
-    ops: pa.Table, windows: pa.Table, portions: Mapping[frames.Key, Portion]
-) -> tuple[Array, Array, Array, Array, frames.Flags, frames.Flags]:
-    """The idle stretches of all windows: start, end, `op`, `before` and `tail` of `Idle`, whether others' work came before."""
-    op_start, op_end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-    keys = zip(*(windows[c].to_pylist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True)
-    window = {(rank, device): (start, end) for rank, device, start, end in keys}
-    found = [np.empty((6, 0), np.int64)]
-    for key, rows in frames.groups(ops):
-        first, until = window[key]
-        reach = np.maximum.accumulate(op_end[rows])
-        rising = np.where(op_end[rows] >= reach, np.arange(rows.start, rows.stop), 0)
-        # What is done before each operation, and before the end of the window.
-        done = np.concatenate(([first], reach))
-        last = np.concatenate(([NULL], np.maximum.accumulate(rising)))
-        next_start = np.append(op_start[rows], until)
-        at = np.flatnonzero(next_start > done)
-        tail = at == len(reach)
-        begin, until_then = done[at], next_start[at]
-        if key in portions:
-            begin, until_then = _of_portion(begin, until_then, portions[key].idle)
-        some = until_then > begin
-        columns = (begin, until_then, rows.start + at - tail, last[at], tail, begin > done[at])
-        found.append(np.stack([column[some] for column in columns]))
-    start, end, op, before, tail, raised = np.concatenate(found, axis=1)
-    return start, end, op, before, tail.astype(bool), raised.astype(bool)
+def _among(values: Array, numbers: Array) -> Array:
+    """The positions of some values among numbers that ascend as they do, -1 for those that are not there."""
+    if not len(values) or not len(numbers):
+        return np.full(len(values), -1, np.int64)
+    # All of them lie in a part of the numbers, which is quickly searched.
+    first, last = np.searchsorted(numbers, values[[0, -1]])
+    near = numbers[first : last + 1]
+    at = np.searchsorted(near, values)
+    found = np.append(near, NULL)[at] == values
+    return np.where(found, at + first, -1)
+
+
+@dataclass(frozen=True)
+class _Gaps:
+    """What is held of every gap: as `Idle`, rows as 32-bit numbers, -1 for none."""
+
+    start: Array
+    end: Array
+    number: Array
+    op: Array
+    before: Array
+    tail: frames.Flags
+    same_stream: frames.Flags
+    same_call: frames.Flags
+
+    @classmethod
+    def of(cls, ops: pa.Table, windows: pa.Table, portions: Mapping[frames.Key, Portion]) -> _Gaps:
+        start, end, process, context, stream, call = (
+            frames.ints(ops, c) for c in ("start_ns", "end_ns", "process", "context", "stream", "correlation")
+        )
+        keys = zip(*(windows[c].to_pylist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True)
+        window = {(rank, device): (first, until) for rank, device, first, until in keys}
+        found: list[_Gaps] = []
+        for key, rows in frames.groups(ops):
+            begun, over = start[rows], end[rows]
+            first, until = window[key]
+            reach = np.maximum.accumulate(over)
+            # What is done before each operation, and before the end of the window.
+            done = np.concatenate(([first], reach))
+            at = np.flatnonzero(np.append(begun, until) > done)
+            tail = at == len(reach)
+            # Of all operations those that end no earlier than any before them; the last of them before each gap.
+            latest = np.flatnonzero(over >= reach)
+            behind = np.searchsorted(latest, at) - 1
+            low, high = done[at], np.append(begun, until)[at]
+            raised = np.zeros(len(at), bool)
+            if key in portions:
+                low, high = _of_portion(low, high, portions[key].idle)
+                raised = low > done[at]
+            before = np.where(behind >= 0, latest[behind] + rows.start, -1)
+            op = at - tail + rows.start
+            # Of operations that end at once each may be of the same stream or call.
+            before_gap, gap = _ending_at(over[latest], done[at], behind)
+            ended = latest[before_gap] + rows.start
+            alike = process[ended] == process[op[gap]]
+            same_stream = alike & (stream[ended] == stream[op[gap]]) & (context[ended] == context[op[gap]])
+            same_stream &= stream[ended] != NULL
+            same_call = alike & (call[ended] == call[op[gap]]) & (call[ended] != NULL)
+            of_gap = [np.bincount(gap[same], minlength=len(at)) > 0 for same in (same_stream, same_call)]
+            # The hardware hands over from one process to another as well.
+            of_gap = [(of_gap[0] & ~raised | raised) & ~tail, of_gap[1] & ~raised & ~tail]
+            some = high > low
+            number = np.cumsum(some) - 1
+            columns = (low, high, *(one.astype(np.int32) for one in (number, op, before)), tail, *of_gap)
+            found.append(cls(*(column[some] for column in columns)))
+        if not found:
+            none, nowhere = np.empty(0, np.int64), np.empty(0, bool)
+            return cls(none, none, none, none, none, nowhere, nowhere, nowhere)
+        return cls(*(np.concatenate([getattr(one, field.name) for one in found]) for field in fields(cls)))
+
+    def take(self, rows: slice) -> _Gaps:
+        return _Gaps(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+def _ending_at(ends: Array, start: Array, last: Array) -> tuple[Array, Array]:
+    """All pairs of an end and a gap that starts there, as positions. The ends ascend, up to the `last` one that counts for each gap."""
+    first = np.searchsorted(ends, start, side="left")
+    count = np.maximum(last + 1 - first, 0)
+    gap = np.repeat(np.arange(len(start)), count)
+    return np.arange(len(gap)) + np.repeat(first - np.cumsum(count) + count, count), gap
 
 
 def _of_portion(start: Array, end: Array, idle: Spans) -> tuple[Array, Array]:
@@ -127,12 +190,3 @@ def _of_portion(start: Array, end: Array, idle: Spans) -> tuple[Array, Array]:
     low, high = (np.append(column, 0)[at] for column in idle)
     low, high = np.maximum(start, low), np.minimum(end, high)
     return np.where(at >= 0, low, start), np.where(at >= 0, high, start)
-
-
-def _latest_before(ops: pa.Table, op_end: Array, columns: tuple[str, ...]) -> Array:
-    """For each operation the latest end among those of its GPU before it with the same columns, `NULL` for the first.
-
-    Nulls in the last column belong to nothing: an operation without it has no predecessor.
-    """
-    before = frames.latest_before(frames.dense(*(frames.ints(ops, c) for c in ("rank", "device", *columns))), op_end)
-    return np.where(frames.ints(ops, columns[-1]) == NULL, NULL, before)

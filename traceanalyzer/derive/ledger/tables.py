@@ -187,7 +187,7 @@ DERIVED = (
     ),
     Derived(
         "gaps",
-        "traceanalyzer.derive.ledger.gaps:gaps",
+        "traceanalyzer.derive.ledger.gap_table:gaps",
         (
             *("ledger_ops", "launches", "api_calls", "stream_events", "page_faults", "host", "host_steps", "windows"),
             "portions",

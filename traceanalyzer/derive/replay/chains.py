@@ -75,6 +75,11 @@ class Pieces:
     where: Array
     call: Array
 
+    @property
+    def within(self) -> tuple[int, int]:
+        """From the first start to the last end; (0, 0) without any."""
+        return (int(self.start.min()), int(self.end.max())) if len(self.stay) else (0, 0)
+
     @classmethod
     def joined(cls, parts: Sequence[Pieces]) -> Pieces:
         columns = [np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)]

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host
-from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.replay.chains import Ends, Line, chains
 from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, path_parts
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
@@ -62,7 +61,6 @@ def critical_path(
     path_stays: pa.Table,
     timelines: Mapping[frames.Key, Timeline],
     ledger_ops: pa.Table,
-    busy: Mapping[frames.Key, Busy],
     gaps: pa.Table,
     launches: pa.Table,
     host: Host,
@@ -74,10 +72,10 @@ def critical_path(
         if key not in timelines:
             continue
         names = NameList()
-        gpu = GpuTimes(ops[key], busy[key], idle[key], names, UNATTRIBUTED.cause)
         start, end, step = (frames.ints(stays, column) for column in ("start_ns", "end_ns", "step"))
         line = Line.of(timelines[key])
         pieces = chains(line, Ends.at(line, start, end)).pieces
+        gpu = GpuTimes(ops[key], idle[key], names, UNATTRIBUTED.cause, pieces.within)
         parts = path_parts(pieces, gpu, calls[key], host, names)
         found.append(
             frames.build(
@@ -113,9 +111,11 @@ def _links(key: frames.Key, path: pa.Table, stays: pa.Table, timeline: Timeline 
     name, names = frames.codes(path, "name")
     length = frames.duration(path)
     # Of what is too small to be told by name only the kind is.
-    sums = sorted(((int(length[at].sum()), *one) for one, at in frames.together(kind, name)), reverse=True)
-    kept = {one for _, *pair in sums[:MOST_LINKS] for one in [tuple(pair)]}
-    told = np.array([pair in kept for pair in zip(kind.tolist(), name.tolist(), strict=True)], bool)
+    every = [(int(length[at].sum()), one, at) for one, at in frames.together(kind, name)]
+    every.sort(key=lambda link: link[:2])
+    told = np.zeros(len(name), bool)
+    for _, _, rows in every[-MOST_LINKS:]:
+        told[rows] = True
     name = np.where(told, name, len(names) - 1)
     links = [(int(length[at].sum()), one, at) for one, at in frames.together(kind, name)]
     links.sort(key=lambda link: (-link[0], kinds[link[1][0]] or "", names[link[1][1]] or ""))

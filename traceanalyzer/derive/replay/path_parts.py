@@ -62,10 +62,10 @@ class NameList:
         self.texts += list(self._number)[len(self.texts) :]
         return np.array(found, np.int64)
 
-    def column(self, table: pa.Table, name: str) -> Array:
-        """The numbers of a column of texts."""
+    def column(self, table: pa.Table, name: str, rows: slice = slice(None)) -> Array:
+        """The numbers of some rows of a column of texts. All of its texts get one, so that which rows are asked makes no difference."""
         code, texts = frames.codes(table, name)
-        return self.numbers(texts)[code]
+        return self.numbers(texts)[code[rows]]
 
 
 @dataclass(frozen=True)
@@ -123,27 +123,31 @@ class Tiles:
 class GpuTimes:
     """What one GPU did, to be asked of any time: its ledger lines, the operations behind them, and the causes of its pauses."""
 
-    def __init__(self, ops: pa.Table, busy: Busy, gaps: pa.Table, names: NameList, untold: str) -> None:
-        """`busy` is of the operations; `untold` is the kind of a pause that is none of the `gaps`."""
-        lines = [(KIND[line], *spans) for line, spans in busy.exposed().items()]
+    def __init__(self, ops: pa.Table, gaps: pa.Table, names: NameList, untold: str, asked: tuple[int, int]) -> None:
+        """`untold` is the kind of a pause that is none of the `gaps`; only times within `asked` will be asked for."""
+        start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
+        rows = _around(start, np.maximum.accumulate(end), asked)
+        start, end, name = start[rows], end[rows], names.column(ops, "name", rows)
+        ops = ops.slice(rows.start, rows.stop - rows.start)
+        lines = [(KIND[line], *spans) for line, spans in Busy.of(ops).exposed().items()]
         begin, until = (np.concatenate([line[at] for line in lines]) for at in (1, 2))
         kind = np.repeat([line[0] for line in lines], [len(line[1]) for line in lines])
         order = np.argsort(begin, kind="stable")
         self._lines, self._untold = Tiles.of(begin[order], until[order], kind[order]), KIND[untold]
-        start, end, name = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns"), names.column(ops, "name")
         self._ops = {KIND[line]: _own_times(start[of], end[of], name[of]) for line, of in by_line(ops).items()}
+        gap = frames.ints(gaps, "start_ns"), frames.ints(gaps, "end_ns")
+        rows = _around(*gap, asked)
         cause, causes = frames.codes(gaps, "cause")
         activity, activities = frames.codes(gaps, "activity")
         columns = ("source", "annotation", "place", "call_name", "range_name")
-        self._cause = np.array([NONE if one is None else KIND[one] for one in causes])[cause]
+        self._cause = np.array([NONE if one is None else KIND[one] for one in causes])[cause[rows]]
         self._name = _names(
             self._cause,
-            {column: names.column(gaps, column) for column in columns},
-            names.numbers([ACTIVITIES.get(one or "") for one in activities])[activity],
-            names.column(gaps, "next_op_name"),
+            {column: names.column(gaps, column, rows) for column in columns},
+            names.numbers([ACTIVITIES.get(one or "") for one in activities])[activity[rows]],
+            names.column(gaps, "next_op_name", rows),
         )
-        gap = frames.ints(gaps, "start_ns"), frames.ints(gaps, "end_ns")
-        self._gaps = Tiles.of(*gap, np.arange(gaps.num_rows))
+        self._gaps = Tiles.of(gap[0][rows], gap[1][rows], np.arange(rows.stop - rows.start))
 
     def parts(self, pieces: Pieces) -> PathParts:
         """Of pieces that lie on the GPU."""
@@ -179,11 +183,16 @@ class _Calls:
     threads: list[frames.ThreadKey]
 
     @classmethod
-    def of(cls, launches: pa.Table) -> _Calls:
+    def of(cls, launches: pa.Table, asked: tuple[int, int]) -> _Calls:
+        """Those around the times that will be asked for."""
         own, threads = led(launches)
         start, back, thread = (frames.ints(own, column) for column in ("start_ns", "end_ns", "thread"))
-        known = np.flatnonzero(thread != NULL)
-        first = known[np.unique(start[known], return_index=True)[1]]
+        known = thread != NULL
+        # With the last one that began until then, and the next one after.
+        begun, ahead = start[known & (start <= asked[0])], start[known & (start >= asked[1])]
+        known &= (start >= begun.max(initial=-_BOUND)) & (start <= ahead.min(initial=_BOUND))
+        some = np.flatnonzero(known)
+        first = some[np.unique(start[some], return_index=True)[1]]
         start, back = start[first], np.minimum(back[first], np.append(start[first][1:], _BOUND))
         number = {key[2]: at for at, key in enumerate(threads)}
         return cls(start, back, np.array([number[one] for one in thread[first].tolist()], np.int64), threads)
@@ -204,7 +213,8 @@ def path_parts(pieces: Pieces, gpu: GpuTimes, launches: pa.Table, host: Host, na
     found = [gpu.parts(_of(pieces, pieces.where == GPU))]
     by_host, ahead = (_of(pieces, pieces.where == where) for where in (HOST, LAUNCH))
     if len(by_host.stay) or len(ahead.stay):
-        calls = _Calls.of(launches)
+        times = np.concatenate((by_host.start, ahead.call, by_host.end))
+        calls = _Calls.of(launches, (int(times.min()), int(times.max())))
         # What the host did, cut where another thread goes on and where a call begins or returns; then what it had launched.
         row, label, low, high = calls.tiles().cut(by_host.start, by_host.end)
         called = np.searchsorted(calls.start, ahead.call, side="right") - 1
@@ -264,6 +274,12 @@ def _names(kind: Array, columns: Mapping[str, Array], activity: Array, next_op: 
     name = np.where((activity != NONE) & ~of(INPUT.cause), activity, name)
     name = np.where(of(*NOT_RUN), next_op, name)
     return np.where(of(TURNAROUND.cause, PROFILER.cause), NONE, name)
+
+
+def _around(start: Array, end: Array, asked: tuple[int, int]) -> slice:
+    """Those of some intervals whose starts and ends ascend that reach into what is asked for."""
+    first = int(np.searchsorted(end, asked[0], side="right"))
+    return slice(first, max(int(np.searchsorted(start, asked[1])), first))
 
 
 def _own_times(start: Array, end: Array, name: Array) -> Tiles:

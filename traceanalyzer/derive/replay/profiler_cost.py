@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
-from traceanalyzer.intervals import EMPTY, Array, Spans, join, union
+from traceanalyzer.intervals import EMPTY, Array, Spans, join
 from traceanalyzer.model.trace import Input
 
 PROFILERS = ("PyTorch profiler", "Nsight Systems")
@@ -50,8 +50,11 @@ NOISE = 0.1
 """For nine of ten programs recording took between so many times as long as is said here, and what a run takes changes by so much from
 one to the next."""
 
+_Kinds = npt.NDArray[np.uint8]
 Prices = npt.NDArray[np.float64]
 _OPERATOR, _FRAME, _RANGE, _CALL, _LAUNCH = range(5)
+_KINDS = 5
+_BLOCK = 1 << 16
 
 
 class ProfilerCost:
@@ -59,11 +62,11 @@ class ProfilerCost:
 
     def __init__(self, host_ranges: pa.Table, api_calls: pa.Table, inputs: Sequence[Input]) -> None:
         self._known = {one.ordinal for one in inputs if one.producer.startswith(PROFILERS)}
-        kind = np.full(host_ranges.num_rows, _OPERATOR)
+        kind = np.full(host_ranges.num_rows, _OPERATOR, np.uint8)
         kind[frames.equals(host_ranges, "category", "python")] = _FRAME
         kind[frames.equals(host_ranges, "category", "nvtx")] = _RANGE
         launches = frames.equals(api_calls, "class", "launch", "copy")
-        self._kinds = kind, np.where(launches, _LAUNCH, _CALL)
+        self._kinds = kind, np.where(launches, np.uint8(_LAUNCH), np.uint8(_CALL))
         self._rows = dict(frames.threads(host_ranges)), dict(frames.threads(api_calls))
         self._times = [
             tuple(frames.ints(table, c) for c in ("start_ns", "end_ns")) for table in (host_ranges, api_calls)
@@ -74,11 +77,13 @@ class ProfilerCost:
 
         `extent` is how many times as much it may have been.
         """
+        recorded = self.recorded(threads)
+        return None if recorded is None else recorded.taken(extent)
+
+    def recorded(self, threads: Sequence[frames.ThreadKey]) -> Recorded | None:
+        """What is recorded of these threads of one rank; None where its cost is not known."""
         lanes = [lane for lane in map(self._lane, threads) if len(lane.time)]
-        if not lanes or not {rank for rank, _, _ in threads} <= self._known:
-            return None
-        prices = _prices(lanes) * extent
-        return join(EMPTY, *(lane.taken(prices, SLOWER * extent) for lane in lanes))
+        return Recorded(lanes) if lanes and {rank for rank, _, _ in threads} <= self._known else None
 
     def frame_count(self, threads: Iterable[frames.ThreadKey], low: int, high: int) -> int:
         """How many Python frames of these threads begin within [low, high)."""
@@ -90,41 +95,63 @@ class ProfilerCost:
         return count
 
     def _lane(self, thread: frames.ThreadKey) -> _Lane:
-        time, kind, opens = [], [], []
+        time, kind = [], []
         for (start, end), own, rows in zip(self._times, self._kinds, self._rows, strict=True):
             here = rows.get(thread, slice(0, 0))
-            count = len(own[here])
             time += [start[here], end[here]]
-            kind += [own[here], own[here]]
-            opens += [np.ones(count, bool), np.zeros(count, bool)]
-        order = np.argsort(np.concatenate(time), kind="stable")
-        return _Lane(*(np.concatenate(column)[order] for column in (time, kind, opens)))
+            kind += [own[here] + np.uint8(_KINDS), own[here]]
+        every = np.concatenate(time)
+        order = np.argsort(every, kind="stable")
+        return _Lane(every[order], np.concatenate(kind)[order])
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What is recorded on some threads, each a lane."""
+
+    lanes: Sequence[_Lane]
+
+    def taken(self, extent: float = 1.0) -> Spans:
+        """The time that recording took, or so many times as much."""
+        prices = _prices(self.lanes) * extent
+        taken = [lane.taken(prices, SLOWER * extent) for lane in self.lanes]
+        return taken[0] if len(taken) == 1 else join(EMPTY, *taken)
 
 
 @dataclass(frozen=True)
 class _Lane:
-    """What is recorded on one thread, by time: each begins (`opens`) or ends something of a kind."""
+    """What is recorded on one thread, by time: each ends something of a `kind`, or begins something of the kind `_KINDS` less."""
 
     time: Array
-    kind: Array
-    opens: frames.Flags
+    kind: _Kinds
 
     def apart(self, opens: bool) -> Array:
         """The times between two neighbours that both begin, or both end, an operator."""
-        fits = (self.kind == _OPERATOR) & (self.opens == opens)
-        times: Array = np.diff(self.time)[fits[:-1] & fits[1:]]
+        fits = self.kind == (_KINDS if opens else 0) + _OPERATOR
+        at = np.flatnonzero(fits[:-1] & fits[1:])
+        times: Array = self.time[at + 1] - self.time[at]
         return times
 
     def taken(self, prices: Prices, slower: float) -> Spans:
         """The time that recording took; `prices` by kind, of an end and of a begin."""
-        price, call = prices[self.kind, self.opens.astype(np.int64)], self.kind >= _CALL
+        kind, opens = np.arange(2 * _KINDS) % _KINDS, np.arange(2 * _KINDS) >= _KINDS
+        price = prices[kind, opens.astype(np.int64)]
         # Outside of ranges, inside of calls.
-        after, before = price[:-1] * (self.opens == call)[:-1], price[1:] * (self.opens != call)[1:]
-        length = np.diff(self.time)
-        cost = np.minimum(after + before, length)
-        cost = cost + slower * np.minimum(length - cost, REACH_NS)
-        taken = np.minimum(cost, ROOM * length).astype(np.int64)
-        return union(self.time[:-1], self.time[:-1] + taken)
+        after, before = price * (opens == (kind >= _CALL)), price * (opens != (kind >= _CALL))
+        # What a neighbour costs another, of all pairs of them.
+        cost_of = (after[:, None] + before).reshape(-1)
+        taken = np.empty(max(len(self.time) - 1, 0), np.int64)
+        for at in range(0, len(taken), _BLOCK):
+            stop = min(at + _BLOCK, len(taken))
+            length = np.diff(self.time[at : stop + 1]).astype(np.float64)
+            cost = cost_of[self.kind[at:stop] * np.uint8(2 * _KINDS) + self.kind[at + 1 : stop + 1]]
+            cost = np.minimum(cost, length)
+            cost += slower * np.minimum(length - cost, REACH_NS)
+            taken[at:stop] = np.minimum(cost, ROOM * length)
+        # Less than the time to the next, so that no two touch.
+        some = taken > 0
+        start = self.time[:-1][some]
+        return start, start + taken[some]
 
 
 def _prices(lanes: Sequence[_Lane]) -> Prices:

@@ -13,6 +13,7 @@ max-plus algebra, and a timeline the product of its stretches (Baccelli, Cohen, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,8 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.launches import call_of
-from traceanalyzer.intervals import EMPTY, Array, Spans, clip, coverage, covered_before, join, union
+from traceanalyzer.derive.replay.host_time import HostTime, with_few, within, without
+from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, overlaps, union
 
 NEVER = -(1 << 60)
 """The zero of max-plus algebra: what has no influence. The sum of two stays within int64."""
@@ -72,9 +74,13 @@ class Pace:
     over: Array
     call: Array
 
-    def waits_over(self) -> Array:
-        """For each operation how many waits were over when it was called, or one before it."""
-        return np.maximum.accumulate(np.searchsorted(self.over, self.call, side="right"))
+    def felt(self) -> Array:
+        """The first operations that were called when one more wait was over, ascending."""
+        first = np.searchsorted(np.maximum.accumulate(self.call), self.over) if len(self.over) else self.over
+        # Of waits over at once, one is enough; after the last call nobody feels any.
+        last = np.append(first[1:] != first[:-1], True)[: len(first)]
+        felt: Array = first[last & (first < len(self.call))]
+        return felt
 
 
 @dataclass(frozen=True)
@@ -114,15 +120,17 @@ class Timeline:
         """From the operations of one (rank, device) and their launches; the process that launches most of them is the host."""
         origin, stop = window
         start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-        reach = np.maximum.accumulate(end)
-        before = np.concatenate(([origin], reach[:-1]))
+        # One column: what is before an operation is the reach of the last.
+        edges = np.empty(len(end) + 1, np.int64)
+        edges[0], edges[1:] = origin, np.maximum.accumulate(end)
+        before, reach = edges[:-1], edges[1:]
         own, threads = led(launches)
         at = call_of(frames.ints(ops, "row"), own)
         call, back = (frames.ints_at(own, column, at) for column in ("start_ns", "end_ns"))
+        known = call != NULL
 
-        group = frames.dense(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
-        same_call = (frames.latest_before(group, end) == before) & (call != NULL)
-        behind = (start > before) & (call != NULL) & (back > before) & ~same_call
+        same_call = (_latest_of_call(ops, end) == before) & known
+        behind = (start > before) & known & (back > before) & ~same_call
         # A call that moves memory may wait itself: it began while the GPU was busy, and returned when its own operation had begun.
         blocked = behind & (call < before) & (back > start) & frames.equals(ops, "kind", "memcpy", "memset")
         late = behind & ~blocked
@@ -132,12 +140,14 @@ class Timeline:
         latency = np.where(late, latency, np.where(blocked, start - before, np.minimum(latency, usual)))
 
         waits = [host.thread(*thread).waits for thread in threads]
-        queued = np.arange(len(start)) - np.searchsorted(start, call)
-        slow = SLOW_CALL * np.median(back[call != NULL] - call[call != NULL]) if (call != NULL).any() else 0
-        full = (back - call > LONG_CALL_NS) & (queued > QUEUED) | (back - call > slow) & (queued >= FULL)
-        full &= (call != NULL) & ~same_call
+        lasted = back - call
+        slow = SLOW_CALL * np.median(lasted[known]) if known.any() else 0
+        full = np.flatnonzero((lasted > min(slow, LONG_CALL_NS)) & known & ~same_call)
+        lasted, queued = lasted[full], full - np.searchsorted(start, call[full])
+        full = full[(lasted > LONG_CALL_NS) & (queued > QUEUED) | (lasted > slow) & (queued >= FULL)]
         # Of such a call that no wait is known of, what was before it ended the wait.
-        held = blocked & ~np.isin(call, np.concatenate([EMPTY[0], *(w.start for w in waits)]))
+        held = np.flatnonzero(blocked)
+        held = held[~np.isin(call[held], np.concatenate([EMPTY[0], *(w.start for w in waits)]))]
         wait_start = np.concatenate([*(w.start for w in waits), call[full], call[held]])
         wait_end = np.concatenate([*(w.end for w in waits), back[full], before[held]])
         op = np.searchsorted(reach, wait_end, side="right") - 1
@@ -146,43 +156,61 @@ class Timeline:
         copies = frames.equals(ops, "kind", "memcpy")
         if stop > reach[-1]:
             last = stop if threads else NULL
-            start, call, back, reach = (
-                np.append(a, b) for a, b in ((start, stop), (call, last), (back, last), (reach, stop))
-            )
-            before = np.append(before, reach[-2])
+            edges = np.append(edges, stop)
+            start, call, back = (np.append(a, b) for a, b in ((start, stop), (call, last), (back, last)))
             late, blocked, copies = np.append(late, bool(threads)), np.append(blocked, False), np.append(copies, False)
             latency = np.append(latency, 0)
         waits_by_start = wait_start[order], wait_end[order], op[order]
-        return cls(threads, origin, start, call, back, before, reach, late, blocked, latency, copies, *waits_by_start)
+        gpu = edges[:-1], edges[1:], late, blocked, latency, copies
+        return cls(threads, origin, start, call, back, *gpu, *waits_by_start)
 
     def replay(self, change: Change, marks: Array) -> Array:
         """When each of the operations `marks` (positions, ascending) and all before it are done, from the window's start, with
         `change` taken out."""
-        return _play(self.pace(change), marks)
+        (done,) = self.replays(change, marks, [self.host_time()])
+        return done
 
-    def pace(self, change: Change) -> Pace:
+    def replays(self, change: Change, marks: Array, hosts: Iterable[HostTime]) -> Iterator[Array]:
+        """As `replay`, of each of several hosts, which are as `host_time` tells them."""
+        for pace in self._paces(change, hosts):
+            yield _play(pace, marks)
+
+    def pace(self, change: Change, host: HostTime) -> Pace:
         """What the timeline is made of, with `change` taken out."""
+        (pace,) = self._paces(change, [host])
+        return pace
+
+    def host_time(self, gone: Spans = EMPTY) -> HostTime:
+        """The host's own time, without what is `gone`, at the calls of operations and then at the ends of what waits were for."""
+        # While the host only waits it does no work: that lasts as long as the GPU makes it.
+        waited = union(self.wait_start, self.reach[self.wait_op])
+        gone = within(with_few(gone, waited), self.origin, int(self.reach[-1]))
+        return HostTime.at(self._asked(), self.origin, gone)
+
+    def shown(self, hosts: Iterable[HostTime], gone: Spans) -> Iterator[Array]:
+        """What the clocks of several hosts would show, if these spans were gone too."""
+        return without(hosts, self._asked(), within(gone, self.origin, int(self.reach[-1])))
+
+    def _asked(self) -> Array:
+        return np.concatenate((self.call, self.reach[self.wait_op]))
+
+    def _paces(self, change: Change, hosts: Iterable[HostTime]) -> Iterator[Pace]:
         left = coverage(self.wait_start, self.wait_end, change.waits) == 0
         dropped = union(self.wait_start[~left], self.wait_end[~left])
         op = self.wait_op[left]
-        # While the host only waits it does no work: that lasts as long as the GPU makes it.
-        gone = join(change.host, dropped, union(self.wait_start[left], self.reach[op]))
-        gone = clip(gone, self.origin, int(self.reach[-1]))
-
-        def host_time(time: Array) -> Array:
-            return time - self.origin - covered_before(time, gone)
-
         begin = np.maximum(self.start, self.before)
-        gap = begin - self.before
-        pause = coverage(self.before, begin, change.pauses)
-        removed = coverage(begin, self.reach, change.work)
+        pause = covered_rows(self.before, begin, change.pauses)
+        removed = covered_rows(begin, self.reach, change.work)
         own = self.reach - begin - removed + np.round(removed * change.keep).astype(np.int64)
         # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
         freed = self.blocked & (coverage(self.call, self.call + 1, dropped) > 0)
+        gap = begin - self.before
         lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
         latency = np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)
-        arrival = np.where(self.call == NULL, NEVER, host_time(self.call) + latency)
-        return Pace(lead, own, arrival, op, host_time(self.reach[op]), np.sort(self.reach[op]), self.call)
+        over, unknown, count = np.sort(self.reach[op]), self.call == NULL, len(self.call)
+        for shown in self.shown(hosts, with_few(change.host, dropped)):
+            arrival = np.where(unknown, NEVER, shown[:count] + latency)
+            yield Pace(lead, own, arrival, op, shown[count:][left], over, self.call)
 
 
 def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.Table) -> dict[frames.Key, Timeline]:
@@ -197,20 +225,35 @@ def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.
     return {key: Timeline.of(ops, calls[key], host, window[key]) for key, ops in frames.split(ledger_ops)}
 
 
+def _latest_of_call(ops: pa.Table, end: Array) -> Array:
+    """For each operation the latest end of those before it that the same call started, `NULL` without one."""
+    call = frames.dense(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
+    latest = np.full(len(call), NULL)
+    # Most calls start one.
+    several = np.flatnonzero((np.bincount(call) > 1)[call]) if len(call) else call
+    latest[several] = frames.latest_before(frames.dense(call[several]), end[several])
+    return latest
+
+
 def led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
     """The launches of the process that has most of them, and its launching threads."""
-    if not launches.num_rows:
-        return launches, []
-    process = frames.ints(launches, "process")
-    own = launches.filter(pa.array(process == frames.commonest(process)))
-    keys = (frames.ints(own, c) for c in ("rank", "process", "thread"))
-    return own, sorted((rank, one, thread) for (rank, one, thread), _ in frames.together(*keys) if thread != NULL)
+    own = launches.select(["rank", "process", "thread", "start_ns", "end_ns", "op"])
+    if not own.num_rows:
+        return own, []
+    process = frames.ints(own, "process")
+    if (process != process[0]).any():
+        own = own.filter(pa.array(process == frames.commonest(process)))
+    keys = [frames.ints(own, c) for c in ("rank", "process", "thread")]
+    # They are numbered as they come: a number that is larger than all before it is a thread's first.
+    number = frames.dense(*keys)
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
+    threads = zip(*(column[first].tolist() for column in keys), strict=True)
+    return own, sorted(key for key in threads if key[2] != NULL)
 
 
 def _play(pace: Pace, marks: Array) -> Array:
     """When the operations at `marks` are done."""
-    over = pace.waits_over()
-    felt = np.flatnonzero(np.diff(over, prepend=0))
+    felt = pace.felt()
     place = np.concatenate((pace.wait_op + 1, felt, marks + 1))
     kind = np.repeat((MET, FELT, CUT), (len(pace.wait_op), len(felt), len(marks)))
     offset = np.concatenate((pace.wait_time, np.zeros(len(felt) + len(marks), np.int64)))
@@ -220,6 +263,17 @@ def _play(pace: Pace, marks: Array) -> Array:
         state = np.maximum((stretch + state).max(axis=1), NEVER)
         reached.append(state[2])
     return np.array(reached, np.int64)
+
+
+def covered_rows(starts: Array, ends: Array, spans: Spans) -> Array:
+    """As `coverage`, of stretches that do not overlap, in order."""
+    if 2 * len(spans[0]) >= len(starts):
+        return coverage(starts, ends, spans)
+    covered = np.zeros(len(starts), np.int64)
+    # So few spans are sooner found among the stretches than the other way round.
+    _, row, low, high = overlaps(*spans, (starts, ends))
+    np.add.at(covered, row, high - low)
+    return covered
 
 
 MET, FELT, CUT = range(3)
@@ -234,16 +288,17 @@ def stretches(added: Array, arrival: Array, place: Array, kind: Array, offset: A
     `place`, `kind` and `offset` of events in their order: so many operations lie before, and for a wait the host's own time. A wait is
     met behind the operation that it waits for, and felt by the operations called after it.
     """
-    done = np.concatenate(([0], np.cumsum(added)))
+    done = np.zeros(len(added) + 1, np.int64)
+    np.cumsum(added, out=done[1:])
     since = np.concatenate(([0], place[:-1]))
     some = place > since
     # The end of a stretch of operations if only its own arrivals counted: the latest of (arrival + all that follows).
     end = np.full(len(place), NEVER)
     if some.any():
-        lead = np.append(np.maximum(arrival - done[:-1], NEVER), NEVER)
-        end[some] = np.maximum(
-            np.maximum.reduceat(lead, np.append(since[some], place[-1]))[:-1] + done[place[some]], NEVER
-        )
+        # What comes after the last event is of no stretch.
+        lead = arrival[: place[-1]] - done[: place[-1]]
+        latest = np.maximum(np.maximum.reduceat(lead, since[some]), NEVER)
+        end[some] = np.maximum(latest + done[place[some]], NEVER)
     between = done[place] - done[since]
 
     steps = np.full((len(place), 3, 3), NEVER)

@@ -100,7 +100,7 @@ DERIVED = (
     Derived(
         "critical_path",
         "traceanalyzer.derive.replay.critical_path:critical_path",
-        ("path_stays", "timelines", "ledger_ops", "busy", "gaps", "launches", "host"),
+        ("path_stays", "timelines", "ledger_ops", "gaps", "launches", "host"),
         CRITICAL_PATH,
         NO_GPU_WORK,
         kept=True,

@@ -8,7 +8,8 @@ the operator that asked for it, and a copy with the time in which its call was h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,9 @@ from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.activity_times import NAMES
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.ledger.gaps import AFTER_WAIT_NS
+from traceanalyzer.derive.replay.host_time import HostTime, with_few
 from traceanalyzer.derive.replay.profiler_cost import LEAST_EXTENT, MOST_EXTENT, NOISE, ProfilerCost
-from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
+from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline, covered_rows
 from traceanalyzer.intervals import EMPTY, Array, Spans, clip, coverage, innermost, join, latest, subtract, total, union
 from traceanalyzer.model.replayed import MOST_WRONG, Prediction
 from traceanalyzer.vocabulary.lines import (
@@ -83,7 +85,7 @@ class WhatIf:
     ) -> None:
         self._timelines = timelines
         self._cost = profiler_cost
-        self._recording: dict[frames.Key, Spans | None] = {}
+        self._recording: dict[frames.Key, HostTime | None] = {}
         self._ends = {key: frames.ints(steps, "done_ns") for key, steps in frames.split(step_stats)}
         self._true: dict[frames.Key, bool] = {}
         self._host = host
@@ -102,49 +104,48 @@ class WhatIf:
             return None
         whole = join(EMPTY, *claimed.values())
         marks = self._marks(key, timeline, whole)
-        change = self._change(timeline, claimed, keep)
-        then = timeline.replay(change, marks)
+        change, further = self._change(timeline, claimed, keep)
+        hosts = [one for one in (timeline.host_time(), self._recorded(key)) if one is not None]
+        then, *bare = timeline.replays(change, marks, hosts)
         start, end = int(timeline.reach[marks[0]]), int(timeline.reach[marks[-1]])
         per_step = len(marks) > 1
         if not per_step:
             start = timeline.origin
         left = _length(then, end - start)
-        recording, unprofiled = self._recorded(key), None
-        if recording is not None:
-            both = replace(change, host=join(change.host, recording))
-            unprofiled = _length(timeline.replay(both, marks), left)
         steps = max(len(marks) - 1, 1)
+        unprofiled = _length(bare[0], left) // steps if bare else None
         own = round(total(clip(whole, start, end)) * (1 - keep))
-        asked = clip(subtract(change.work, whole), start, end)
-        work = int(coverage(np.maximum(timeline.start, timeline.before), timeline.reach, asked).sum() * (1 - keep))
+        asked = clip(subtract(further, whole), start, end)
+        work = int(covered_rows(np.maximum(timeline.start, timeline.before), timeline.reach, asked).sum() * (1 - keep))
         now, left, own, work = (ns // steps for ns in (end - start, left, own, work))
-        bare = None if unprofiled is None else unprofiled // steps
-        return Prediction(now, left, own, work, start, end, steps, per_step, bare)
+        return Prediction(now, left, own, work, start, end, steps, per_step, unprofiled)
 
     def unprofiled(self, key: frames.Key) -> Unprofiled | None:
         """A step of one GPU without the profiler; None without two steps, and where that cannot be told."""
         timeline, ends = self._believed(key), self._ends.get(key, EMPTY[0])
-        if timeline is None or len(ends) < 2 or self._recorded(key) is None:
+        recorded = self._cost.recorded(timeline.threads) if timeline is not None and len(ends) >= 2 else None
+        if timeline is None or recorded is None:
             return None
         marks = _marks(timeline, ends)
         now, steps = int(timeline.reach[marks[-1]] - timeline.reach[marks[0]]), len(marks) - 1
         if not steps:
             return None
-
-        def left(extent: float) -> int:
-            recording = self._cost.of(timeline.threads, extent) or EMPTY
-            return _length(timeline.replay(Change(host=recording), marks), now) // steps
-
-        least, most = left(MOST_EXTENT), left(LEAST_EXTENT)
-        return Unprofiled(now // steps, left(1.0), round(least * (1 - NOISE)), round(most * (1 + NOISE)))
+        about = self._recording[key] = self._recording.get(key) or timeline.host_time(recorded.taken())
+        others = (timeline.host_time(recorded.taken(extent)) for extent in (MOST_EXTENT, LEAST_EXTENT))
+        played = timeline.replays(NOTHING, marks, chain([about], others))
+        then, least, most = (_length(one, now) // steps for one in played)
+        return Unprofiled(now // steps, then, round(least * (1 - NOISE)), round(most * (1 + NOISE)))
 
     def believes(self, key: frames.Key) -> bool:
         """Whether the timeline of a GPU can be played again truly."""
         return self._believed(key) is not None
 
-    def _recorded(self, key: frames.Key) -> Spans | None:
+    def _recorded(self, key: frames.Key) -> HostTime | None:
+        """The host's time without what recording cost; None where that is not known."""
         if key not in self._recording:
-            self._recording[key] = self._cost.of(self._timelines[key].threads)
+            timeline = self._timelines[key]
+            taken = self._cost.of(timeline.threads)
+            self._recording[key] = None if taken is None else timeline.host_time(taken)
         return self._recording[key]
 
     def _believed(self, key: frames.Key) -> Timeline | None:
@@ -161,9 +162,12 @@ class WhatIf:
             return _marks(timeline, ends)
         return np.array([len(timeline.reach) - 1])
 
-    def _change(self, timeline: Timeline, claimed: Mapping[str, Spans], keep: float) -> Change:
+    def _change(self, timeline: Timeline, claimed: Mapping[str, Spans], keep: float) -> tuple[Change, Spans]:
+        """What goes with the claim, and what of the GPU's work that is not claimed may be."""
+
         def of(*lines: str) -> Spans:
-            return join(EMPTY, *(claimed.get(line, EMPTY) for line in lines))
+            known = [claimed[line] for line in lines if line in claimed]
+            return known[0] if len(known) == 1 else join(EMPTY, *known)
 
         copies = ran_in(timeline, of(EXPOSED_MEMCPY.name))
         waits = copies[timeline.wait_op]
@@ -172,7 +176,7 @@ class WhatIf:
         if total(drained) >= MOSTLY * sum(total(spans) for line, spans in claimed.items() if line not in WORK_LINES):
             waits |= _drained(timeline, drained)
         waits |= np.isin(timeline.wait_start, timeline.call[copies])
-        host = [of(*HOST_LINES), held(timeline, copies)]
+        claim, host = of(*HOST_LINES), [held(timeline, copies)]
         asking: list[Spans] = []
         detours: list[Spans] = []
         for thread in timeline.threads:
@@ -187,16 +191,18 @@ class WhatIf:
         # Detours go with all that they ran on the GPU. Operators that asked for a wait leave their copies, which are still needed, and
         # the time in which those hold up the host.
         asked = subtract(join(EMPTY, *asking), held(timeline, timeline.copies & ~copies))
-        work = [
-            _launched_in(timeline, join(EMPTY, *detours), np.ones(len(timeline.start), bool)),
-            _launched_in(timeline, asked, ~timeline.copies),
-        ]
+        further = join(
+            _launched_in(timeline, join(EMPTY, *detours), copies=True), _launched_in(timeline, asked, copies=False)
+        )
         dropped = union(timeline.wait_start[waits], timeline.wait_end[waits])
-        return Change(join(*host, asked, *detours), dropped, join(of(*WORK_LINES), *work), keep, of(*PAUSE_LINES))
+        host_time, work = with_few(claim, join(*host, asked, *detours)), with_few(of(*WORK_LINES), further)
+        return Change(host_time, dropped, work, keep, of(*PAUSE_LINES)), further
 
     def _operators(self, thread: frames.ThreadKey, times: Array) -> Spans:
         """The operators of a thread that hold one of `times` (sorted); they may lie in one another, and are sorted by (start, -end)."""
         rows = self._operator_rows.get(thread, slice(0, 0))
+        if not len(times):
+            return EMPTY
         start, end = (column[rows] for column in self._operator_times)
         hold = np.searchsorted(times, end) > np.searchsorted(times, start)
         return start[hold], end[hold]
@@ -250,16 +256,24 @@ def _drained(timeline: Timeline, claimed: Spans) -> frames.Flags:
 
 def ran_in(timeline: Timeline, spans: Spans) -> frames.Flags:
     """The operations that added to the GPU's busy time in these spans."""
-    return coverage(np.maximum(timeline.start, timeline.before), timeline.reach, spans) > 0
+    if not len(spans[0]):
+        return np.zeros(len(timeline.start), bool)
+    return covered_rows(np.maximum(timeline.start, timeline.before), timeline.reach, spans) > 0
 
 
-def _launched_in(timeline: Timeline, spans: Spans, which: frames.Flags) -> Spans:
-    """What those of the operations that were launched in these spans added to the GPU's busy time."""
-    called = which & (coverage(timeline.call, timeline.call + 1, spans) > 0)
+def _launched_in(timeline: Timeline, spans: Spans, *, copies: bool) -> Spans:
+    """What the operations that were launched in these spans added to the GPU's busy time; with or without `copies`."""
+    if not len(spans[0]):
+        return EMPTY
+    called = coverage(timeline.call, timeline.call + 1, spans) > 0
+    if not copies:
+        called &= ~timeline.copies
     return union(np.maximum(timeline.start, timeline.before)[called], timeline.reach[called])
 
 
 def held(timeline: Timeline, copies: frames.Flags) -> Spans:
     """When the calls that started these copies did not return because the copies were running."""
-    low, high = np.maximum(timeline.start, timeline.call), np.minimum(timeline.reach, timeline.back)
-    return union(low[copies], high[copies])
+    start, call, reach, back = (
+        column[copies] for column in (timeline.start, timeline.call, timeline.reach, timeline.back)
+    )
+    return union(np.maximum(start, call), np.minimum(reach, back))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Flags
+from traceanalyzer.columns.uniques import unique
 from traceanalyzer.derive.host.levels import by_level, depths, enclosing
 from traceanalyzer.derive.trees.paths import KIND, TOP, Paths
 from traceanalyzer.intervals import Array, complement, flatten, latest, overlaps, pieces, union
@@ -154,10 +155,10 @@ class CallStacks:
         parent, name = parent.copy(), name.copy()
         known = np.flatnonzero(forward >= 0)
         parent[known] = forward[known]
-        code, at = np.unique(name[known], return_inverse=True)
+        code, _, at = unique(name[known])
         names = self.paths.names
         marked = [names.code(f"{names.values[one]} (backward)") for one in code.tolist()]
-        name[known] = np.array(marked)[np.reshape(at, -1)]
+        name[known] = np.array(marked)[at]
         return self.paths.nested(inside, parent, name, kind, self._own)
 
 
@@ -239,9 +240,9 @@ class _Samples:
     def __init__(self, paths: Paths, table: pa.Table) -> None:
         self._time = frames.ints(table, "time_ns")
         code, values = frames.codes(table, "stack")
-        used, at = np.unique(code, return_inverse=True)
+        used, _, at = unique(code)
         stacks = paths.stacks([values[one] or "" for one in used.tolist()], "sample", _function_text)
-        self._path = stacks[np.reshape(at, -1)] if len(used) else code
+        self._path = stacks[at] if len(used) else code
         process, thread = (frames.ints(table, column) for column in ("process", "thread"))
         self._rows = dict(frames.together(process, thread))
 

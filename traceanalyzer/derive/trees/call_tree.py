@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from traceanalyzer.columns.uniques import unique
 from traceanalyzer.derive.trees.paths import KIND, TOP, Paths
 from traceanalyzer.intervals import Array
 
@@ -60,9 +61,9 @@ def _grown(
     around, name, kind, depth = paths.parent, paths.name, paths.kind, paths.depth
     width = len(around) + 1
     # A branch and a path in it as one number; the path `TOP` is the branch itself.
-    key, at = np.unique(branch * width + path + 1, return_inverse=True)
+    key, _, at = unique(branch * width + path + 1)
     own = np.zeros(len(key), np.int64)
-    np.add.at(own, np.reshape(at, -1), ns)
+    np.add.at(own, at, ns)
     level = np.append(depth, TOP)[key % width - 1]
     order = np.argsort(level, kind="stable")
     bounds = np.searchsorted(level[order], np.arange(TOP, int(level.max(initial=TOP)) + 2))

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.uniques import unique
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.busy import Busy, by_line
@@ -125,8 +126,8 @@ def _by_launch(ops: pa.Table, busy: Busy, launches: pa.Table, stacks: CallStacks
         around = path[mine]
         if which != "copies":
             # That a kernel was launched by a launch says nothing; that it was part of a graph does.
-            used, at = np.unique(around, return_inverse=True)
-            around = paths.up(used, _plain_calls(paths))[np.reshape(at, -1)]
+            used, _, at = unique(around)
+            around = paths.up(used, _plain_calls(paths))[at]
         kind = KIND["copy" if which == "copies" else "kernel"]
         leaf = paths.within(around, name[mine], np.full(len(mine), kind))
         yield which, tree(_ROOTS[which], paths, leaf, shares(start[mine], end[mine], exposed[line]))

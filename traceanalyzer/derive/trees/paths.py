@@ -8,6 +8,7 @@ import numpy as np
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Flags
+from traceanalyzer.columns.uniques import unique
 from traceanalyzer.intervals import Array
 
 TOP = -1
@@ -76,7 +77,7 @@ class Paths:
 
     def within(self, parent: Array, name: Array, kind: Array) -> Array:
         """The paths of these names and kinds inside of these paths. Every call makes new ones, one a combination."""
-        _, first, at = np.unique(frames.packed(parent, name, kind), return_index=True, return_inverse=True)
+        _, first, at = unique(frames.packed(parent, name, kind))
         base, count = self._count, self._count + len(first)
         if count > self._columns.shape[1]:
             grown = np.empty((4, 2 * count), np.int64)
@@ -86,7 +87,7 @@ class Paths:
         depth = np.where(around >= 0, self._columns[3][around] + 1, 0)
         self._columns[:, base:count] = around, name[first], kind[first], depth
         self._count = count
-        return np.reshape(at, -1) + base
+        return at + base
 
     def one(self, name: str, kind: str) -> int:
         """A new path at the top."""

@@ -16,15 +16,14 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host
-from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.replay import chains as runs
 from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, NONE, Ends, Pieces, chains
 from traceanalyzer.derive.replay.critical_path import MOST_SHORTENED, MOST_STEPS, WHERE, WORTH_SHORTENING, without_link
 from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, PathParts, path_parts
-from traceanalyzer.derive.replay.replay import NOTHING, Timeline
+from traceanalyzer.derive.replay.replay import Timeline
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input
-from traceanalyzer.ranks.replay.lines import GpuLine, Issues, Parts, events_of, latest_part
+from traceanalyzer.ranks.replay.lines import Line, Parts, last_ended, latest_part
 from traceanalyzer.ranks.replay.tables import PATH_HOPS, PATH_PIECES, SHORTER_LINES
 from traceanalyzer.vocabulary.lines import DEPENDENCY
 
@@ -64,17 +63,18 @@ def line_paths(
     hops, pieces = [], []
     shorter: list[pa.Table] = []
     for key, timeline in timelines.items():
-        line = _Followed.of(timeline, ops[key], kernels[key], steps[key])
-        if line is None:
+        line = Line.of(key, timeline, ops[key], kernels[key], steps[key]) if kernels[key].num_rows else None
+        if line is None or not len(line.parts):
             continue
+        followed = _Followed.of(line, steps[key])
         names = NameList()
-        own = ops[key].filter(pa.array(line.own[: ops[key].num_rows]))
-        gpu = GpuTimes(own, Busy.of(own), idle[key], names, DEPENDENCY.cause)
-        parts = path_parts(line.pieces, gpu, calls[key], host, names)
-        hops.append(line.hops(key))
+        columns = ops[key].select(["start_ns", "end_ns", "name", "kind", "class"])
+        own = columns.filter(pa.array(line.own[: columns.num_rows]))
+        gpu = GpuTimes(own, idle[key], names, DEPENDENCY.cause, followed.pieces.within)
+        parts = path_parts(followed.pieces, gpu, calls[key], host, names)
+        hops.append(followed.hops(key))
         pieces.append(_table(key, _coarse(parts, timeline.length, share), names))
-        own_path, least = _table(key, parts, names), WORTH_SHORTENING * line.length(timeline)
-        shorter += _shorter(key, timeline, own_path, least, ops[key], kernels[key], steps[key], share)
+        shorter += _shorter(line, _table(key, parts, names), WORTH_SHORTENING * followed.length(timeline), share)
     return LinePaths(
         frames.stack(PATH_HOPS, hops), frames.stack(PATH_PIECES, pieces), frames.stack(SHORTER_LINES, shorter)
     )
@@ -95,16 +95,7 @@ def shorter_lines(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
     return line_paths.shorter
 
 
-def _shorter(
-    key: frames.Key,
-    timeline: Timeline,
-    path: pa.Table,
-    least: float,
-    ops: pa.Table,
-    kernels: pa.Table,
-    steps: pa.Table,
-    share: int,
-) -> Iterator[pa.Table]:
+def _shorter(line: Line, path: pa.Table, least: float, share: int) -> Iterator[pa.Table]:
     """The events of a line without each of the links that have most time, and at least so many ns; `share` of them at most."""
     kind, name = (frames.codes(path, column)[0] for column in ("kind", "name"))
     length = frames.duration(path)
@@ -113,7 +104,7 @@ def _shorter(
     told = 0
     for number, (_, rows) in enumerate(links):
         own = path.take(pa.array(rows))
-        events = events_of(key, timeline, ops, kernels, steps, without_link(own, timeline))
+        events = line.events(without_link(own, line.timeline))
         told += events.num_rows
         if number and told > min(MOST_EVENTS, share):
             return
@@ -126,10 +117,9 @@ def _shorter(
 class _Followed:
     """The chains of one line: first those that end with the issue of the parts `issued`, then those that end with the steps `step`, at
     `done`. `came` is the part whose end they come from, `meets` the chain as which they go on (`NONE` without one), and `since` when
-    that was. `own` are the operations that are no parts."""
+    that was."""
 
     parts: Parts
-    own: frames.Flags
     issued: Array
     step: Array
     done: Array
@@ -139,19 +129,10 @@ class _Followed:
     meets: Array
 
     @classmethod
-    def of(cls, timeline: Timeline, ops: pa.Table, kernels: pa.Table, steps: pa.Table) -> _Followed | None:
-        """None for a line without parts."""
-        parts = Parts.of(ops, kernels) if kernels.num_rows else None
-        if parts is None or not len(parts):
-            return None
-        pace = timeline.pace(NOTHING)
-        ended = frames.ints(ops, "end_ns")
-        ended = np.append(ended, timeline.reach[len(ended) :])
-        own = np.ones(len(ended), bool)
-        own[parts.at] = False
-        line = GpuLine.of(timeline, pace, ended, own, parts)
-        issues = Issues.of(line, parts, timeline, pace)
-        along = _along(timeline, line, ended, own, parts, pace.wait_op)
+    def of(cls, whole: Line, steps: pa.Table) -> _Followed:
+        """Of a line with parts."""
+        timeline, line, parts, issues = whole.timeline, whole.gpu, whole.parts, whole.issues
+        along = _along(whole)
         # The last to come waits for nobody, and who sends from a buffer for nobody either.
         done, step = (frames.ints(steps, column)[-MOST_STEPS - 2 :] for column in ("done_ns", "index"))
         # Other lines may be at an earlier step then: this one is followed for one more.
@@ -198,7 +179,7 @@ class _Followed:
         rest, meets = np.flatnonzero(go), np.full(len(stay), NONE)
         came[rest], since[rest], meets[rest] = found.came[rest], found.since[rest], found.meets[rest]
         pieces = Pieces.joined([found.pieces, *(_some(one) for one in (first, tail))])
-        return cls(parts, own, issued, step, done, pieces, came, since, meets)
+        return cls(parts, issued, step, done, pieces, came, since, meets)
 
     def length(self, timeline: Timeline) -> int:
         """Of the steps that are followed; without two, of the window."""
@@ -236,17 +217,12 @@ def _some(pieces: Pieces) -> Pieces:
     return Pieces(*(column[some] for column in (pieces.stay, pieces.start, pieces.end, pieces.where, pieces.call)))
 
 
-def _along(
-    timeline: Timeline, line: GpuLine, ended: Array, own: frames.Flags, parts: Parts, wait_op: Array
-) -> runs.Line:
+def _along(whole: Line) -> runs.Line:
     """The line as chains run along it: what comes from elsewhere are the ends of parts."""
+    timeline, line, parts, wait_op = whole.timeline, whole.gpu, whole.parts, np.sort(whole.pace.wait_op)
     before = np.concatenate(([timeline.origin], line.reach[:-1]))[: len(line.reach)]
     joins = line.joins >= 0
-    # What ended each wait of the host: the operation that the GPU was last busy with.
-    newest = ended > np.concatenate(([timeline.origin], timeline.reach[:-1]))
-    last = np.maximum.accumulate(np.where(newest, np.arange(len(ended)), 0))[np.sort(wait_op)]
-    of_part = np.full(len(ended), NONE)
-    of_part[parts.at] = np.arange(len(parts))
+    last, part = last_ended(timeline, whole.ended, parts, wait_op)
     return runs.Line(
         line.reach - line.own,
         np.where(joins, np.append(parts.end, 0)[line.joins], before),
@@ -254,9 +230,9 @@ def _along(
         line.call,
         line.late,
         np.where(joins & ~line.late, line.joins, NONE),
-        timeline.reach[np.sort(wait_op)],
-        np.where(of_part[last] == NONE, np.cumsum(own)[last] - 1, NONE),
-        of_part[last],
+        timeline.reach[wait_op],
+        np.where(part == NONE, np.cumsum(whole.own)[last] - 1, NONE),
+        part,
     )
 
 

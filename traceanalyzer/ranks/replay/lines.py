@@ -12,13 +12,14 @@ pause. As it was, that one ended just so long before; the others have room, of w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
+from traceanalyzer.derive.replay.host_time import HostTime
 from traceanalyzer.derive.replay.replay import (
     CUT,
     FELT,
@@ -30,6 +31,7 @@ from traceanalyzer.derive.replay.replay import (
     Change,
     Pace,
     Timeline,
+    covered_rows,
     stretches,
 )
 from traceanalyzer.intervals import Array, coverage
@@ -48,7 +50,7 @@ def line_events(
     """The events of every GPU's line, which is in the order of `timelines`."""
     ops, kernels, steps = (frames.by_device(table) for table in (ledger_ops, communication, step_stats))
     tables = [
-        events_of(key, timeline, ops[key], kernels[key], steps.get(key))
+        Line.of(key, timeline, ops[key], kernels[key], steps.get(key)).events()
         for key, timeline in timelines.items()
         if key in kernels
     ]
@@ -96,65 +98,97 @@ def _previous(stream: Array) -> Array:
     return before
 
 
-def events_of(
-    key: frames.Key,
-    timeline: Timeline,
-    ops: pa.Table,
-    kernels: pa.Table,
-    steps: pa.Table | None,
-    change: Change = NOTHING,
-) -> pa.Table:
-    """The events of one line, with the `change` taken out of its host's time, its own work and its pauses."""
-    parts = Parts.of(ops, kernels)
-    pace = timeline.pace(Change(host=change.host))
-    ended = frames.ints(ops, "end_ns")
-    ended = np.append(ended, timeline.reach[len(ended) :])
-    own = np.ones(len(ended), bool)
-    own[parts.at] = False
-    line = GpuLine.of(timeline, pace, ended, own, parts, change)
-    issues = Issues.of(line, parts, timeline, pace, change)
-    index = frames.ints(steps, "index") if steps is not None else np.empty(0, np.int64)
-    done = frames.ints(steps, "done_ns") if steps is not None else index
-    done, index = np.append(done, timeline.reach[-1]), np.append(index, NULL)
+@dataclass(frozen=True)
+class Line:
+    """One GPU's line as it was, from which all is told that is asked of it: what its host and its GPU did, and how its parts began.
 
-    # What ended each wait of the host: the operation that the GPU was last busy with.
-    newest = ended > np.concatenate(([timeline.origin], timeline.reach[:-1]))
-    last = np.maximum.accumulate(np.where(newest, np.arange(len(ended)), 0))[pace.wait_op]
-    before = np.cumsum(own)
+    `ended` is when each operation of the timeline did, `own` which are no parts. `happened` are its events, and what happens between
+    two of them; of waits the `value` is their position in the pace.
+    """
+
+    key: frames.Key
+    timeline: Timeline
+    parts: Parts
+    ended: Array
+    own: Flags
+    host: HostTime
+    pace: Pace
+    gpu: GpuLine
+    issues: Issues
+    happened: _Events
+
+    @classmethod
+    def of(cls, key: frames.Key, timeline: Timeline, ops: pa.Table, kernels: pa.Table, steps: pa.Table | None) -> Line:
+        parts = Parts.of(ops, kernels)
+        host = timeline.host_time()
+        pace = timeline.pace(NOTHING, host)
+        ended = frames.ints(ops, "end_ns")
+        ended = np.append(ended, timeline.reach[len(ended) :])
+        own = np.ones(len(ended), bool)
+        own[parts.at] = False
+        line = GpuLine.of(timeline, pace, ended, own, parts)
+        issues = Issues.of(line, parts, timeline, pace)
+        index = frames.ints(steps, "index") if steps is not None else np.empty(0, np.int64)
+        done = frames.ints(steps, "done_ns") if steps is not None else index
+        done, index = np.append(done, timeline.reach[-1]), np.append(index, NULL)
+
+        last, met = last_ended(timeline, ended, parts, pace.wait_op)
+        before = np.cumsum(own)
+        waits_end = timeline.reach[pace.wait_op]
+        back, on = np.flatnonzero(met >= 0), np.flatnonzero(met < 0)
+        joined = np.flatnonzero(line.joins >= 0)
+        happened = _Events.joined(
+            _Events.of(_ISSUE, np.arange(len(parts)), issues.place, parts.start),
+            _Events.of(_JOIN, line.joins[joined], joined, parts.end[line.joins[joined]]),
+            _Events.of(_RETURN, met[back], before[pace.wait_op[back]], waits_end[back], back),
+            _Events.of(_MARK, latest_part(parts, done), np.searchsorted(line.reach, done, side="right"), done, index),
+            _Events.of(_MET, met[on], before[last[on]], waits_end[on], on),
+            _felt(line, issues, parts, timeline, np.sort(waits_end)),
+        )
+        return cls(key, timeline, parts, ended, own, host, pace, line, issues, happened)
+
+    def events(self, change: Change = NOTHING) -> pa.Table:
+        """The events of the line, with the `change` taken out of its host's time, its own work and its pauses."""
+        timeline, wait_time = self.timeline, self.pace.wait_time
+        sooner = np.zeros(len(timeline.call), np.int64)
+        if len(change.host[0]):
+            (shown,) = timeline.shown([self.host], change.host)
+            at_call, at_wait = np.split(self.host.shown - shown, [len(sooner)])
+            sooner, wait_time = np.where(timeline.call == NULL, 0, at_call), wait_time - at_wait
+        gpu = self.gpu.without(change, sooner[self.own])
+        issues = self.issues.without(change, self.parts, sooner[self.parts.at])
+        events = self.happened
+        waits = np.isin(events.kind, (_RETURN, _MET))
+        value = events.value.copy()
+        value[waits] = wait_time[value[waits]]
+        events = replace(events, value=value)
+        of_line = np.array([CUT, CUT, CUT, CUT, MET, FELT])[events.kind]
+        work = stretches(gpu.lead + gpu.own, gpu.arrival - gpu.lead, events.place, of_line, value)
+        events = events.take(np.flatnonzero(of_line == CUT))
+        return _table(self.key, timeline.origin, events, self.parts, issues, work)
+
+
+def last_ended(timeline: Timeline, ended: Array, parts: Parts, wait_op: Array) -> tuple[Array, Array]:
+    """What ended each wait of the host, the operation that the GPU was last busy with; and as a part, -1 where it is none."""
+    newest = ended > timeline.before
+    last = np.maximum.accumulate(np.where(newest, np.arange(len(ended)), 0))[wait_op]
     of_part = np.full(len(ended), -1)
     of_part[parts.at] = np.arange(len(parts))
-    met = of_part[last]
-    waits_end = timeline.reach[pace.wait_op]
-    returned = met >= 0
-    joined = np.flatnonzero(line.joins >= 0)
-
-    events = _Events.joined(
-        _Events.of(_ISSUE, np.arange(len(parts)), issues.place, parts.start),
-        _Events.of(_JOIN, line.joins[joined], joined, parts.end[line.joins[joined]]),
-        _Events.of(
-            _RETURN, met[returned], before[pace.wait_op[returned]], waits_end[returned], pace.wait_time[returned]
-        ),
-        _Events.of(_MARK, latest_part(parts, done), np.searchsorted(line.reach, done, side="right"), done, index),
-        _Events.of(_MET, met[~returned], before[last[~returned]], waits_end[~returned], pace.wait_time[~returned]),
-        _felt(line, issues, parts, timeline, np.sort(waits_end)),
-    )
-    of_line = np.array([CUT, CUT, CUT, CUT, MET, FELT])[events.kind]
-    work = stretches(line.lead + line.own, line.arrival - line.lead, events.place, of_line, events.value)
-    events = events.take(np.flatnonzero(of_line == CUT))
-    return _table(key, timeline.origin, events, parts, issues, work)
+    return last, of_part[last]
 
 
 @dataclass(frozen=True)
 class GpuLine:
     """The operations of a GPU that are no parts, by start.
 
-    Each is done at `reach`, adds `own` after a pause of `lead`, and its launch makes it arrive (`NEVER` without one). `call` is the
-    launch; `joins` is the part that filled the pause before it, -1 without one, and `late` that its launch ended that pause. `latency`:
-    from a launch to its operation, as usual.
+    Each is done at `reach`, adds `own` after a pause of `lead` since `free`, and its launch makes it arrive (`NEVER` without one).
+    `call` is the launch; `joins` is the part that filled the pause before it, -1 without one, and `late` that its launch ended that
+    pause. `latency`: from a launch to its operation, as usual.
     """
 
     reach: Array
     call: Array
+    free: Array
     lead: Array
     own: Array
     arrival: Array
@@ -163,9 +197,7 @@ class GpuLine:
     latency: int
 
     @classmethod
-    def of(
-        cls, timeline: Timeline, pace: Pace, ended: Array, own: Flags, parts: Parts, change: Change = NOTHING
-    ) -> GpuLine:
+    def of(cls, timeline: Timeline, pace: Pace, ended: Array, own: Flags, parts: Parts) -> GpuLine:
         start, call, back, arrival, was = (
             column[own] for column in (timeline.start, timeline.call, timeline.back, pace.arrival, timeline.latency)
         )
@@ -182,19 +214,28 @@ class GpuLine:
         usual = int(np.median(latency[launched & (joins < 0)])) if (launched & (joins < 0)).any() else LATENCY_NS
         late = launched & ((joins < 0) | (latency - usual < start - over))
         waited = np.where(joins < 0, before, over)
-        pause = coverage(np.where(late, np.maximum(waited, call), waited), begin, change.pauses)
-        lead = np.where(late, np.minimum(begin - waited, HANDOVER_NS), begin - waited - pause)
-        needed = np.where(blocked, was, np.where(late, latency - pause, np.minimum(latency, usual)))
+        lead = np.where(late, np.minimum(begin - waited, HANDOVER_NS), begin - waited)
+        needed = np.where(blocked, was, np.where(late, latency, np.minimum(latency, usual)))
         arrival = np.where(call == NULL, NEVER, arrival - was + needed)
-        added = reach - begin - coverage(begin, reach, change.work)
-        return cls(reach, call, lead, added, arrival, joins, late, usual)
+        return cls(reach, call, waited, lead, reach - begin, arrival, joins, late, usual)
+
+    def without(self, change: Change, sooner: Array) -> GpuLine:
+        """With launches so much `sooner`, and the work and the pauses of the `change` taken out."""
+        begin, late = self.reach - self.own, self.late
+        own = self.own - covered_rows(begin, self.reach, change.work)
+        lead, arrival = self.lead, self.arrival - sooner
+        if len(change.pauses[0]):
+            pause = coverage(np.where(late, np.maximum(self.free, self.call), self.free), begin, change.pauses)
+            lead, arrival = np.where(late, lead, lead - pause), np.where(late, arrival - pause, arrival)
+        return replace(self, lead=lead, own=own, arrival=arrival)
 
 
 @dataclass(frozen=True)
 class Issues:
     """How each part began: after so many operations of the line (`place`), and after what; times in ns, `NEVER` where it cannot be.
 
-    `bound` is what it began after: 0 what the GPU did before, which was over at `gpu`, 1 the part before on its stream, 2 its launch.
+    `bound` is what it began after: 0 what the GPU did before, which was over at `gpu`, 1 the part before on its stream, 2 its launch;
+    that was over at `since`, or not yet when it began.
     """
 
     place: Array
@@ -203,9 +244,10 @@ class Issues:
     after_other: Array
     bound: Array
     gpu: Array
+    since: Array
 
     @classmethod
-    def of(cls, line: GpuLine, parts: Parts, timeline: Timeline, pace: Pace, change: Change = NOTHING) -> Issues:
+    def of(cls, line: GpuLine, parts: Parts, timeline: Timeline, pace: Pace) -> Issues:
         call, arrival, was = (c[parts.at] for c in (timeline.call, pace.arrival, timeline.latency))
         place = np.searchsorted(line.reach, parts.start, side="right")
         # A part can only follow what was launched before it.
@@ -229,15 +271,26 @@ class Issues:
         )
         bound = np.argmin(rooms, axis=0)
         since = np.where(bound == 2, call, np.where(bound == 1, other, gpu))
-        pause = coverage(np.minimum(since, parts.start), parts.start, change.pauses)
-        latency = np.where(bound == 2, parts.start - call - pause, latency)
+        latency = np.where(bound == 2, parts.start - call, latency)
         return cls(
             place,
             np.where(call == NULL, NEVER, arrival - was + latency),
-            np.where(bound == 0, rooms[0] - pause, 0),
-            np.where(bound == 1, rooms[1] - pause, 0),
+            np.where(bound == 0, rooms[0], 0),
+            np.where(bound == 1, rooms[1], 0),
             bound,
             gpu,
+            np.minimum(since, parts.start),
+        )
+
+    def without(self, change: Change, parts: Parts, sooner: Array) -> Issues:
+        """With launches so much `sooner`, and the pauses of the `change` taken out."""
+        pause = coverage(self.since, parts.start, change.pauses)
+        after_gpu, after_other, more = (np.where(self.bound == bound, pause, 0) for bound in range(3))
+        return replace(
+            self,
+            by_host=self.by_host - sooner - more,
+            after_gpu=self.after_gpu - after_gpu,
+            after_other=self.after_other - after_other,
         )
 
 

@@ -113,31 +113,30 @@ def _of_gpu(
 ) -> pa.Table:
     at = call_of(frames.ints(ops, "row"), launches)
     known = np.flatnonzero((at >= 0) & ~frames.equals(ops, "class", "communication"))
-    calls = launches.take(pa.array(at[known]))
-    rank, process, thread, called = (frames.ints(calls, c) for c in ("rank", "process", "thread", "start_ns"))
+    rank, process, thread, called = (
+        frames.ints(launches, c)[at[known]] for c in ("rank", "process", "thread", "start_ns")
+    )
     if not len(known):
         return RANK_RANGES.empty()
     step = steps_at(host_steps, rank, process, called)
-    steps = len(np.unique(np.stack((process, step))[:, step != NULL], axis=1).T)
+    counted = step != NULL
+    steps = len(_firsts(process[counted], step[counted]))
     if steps:
-        counted = step != NULL
         known, rank, process, thread, called = (c[counted] for c in (known, rank, process, thread, called))
     table, count = ranges.table, len(ranges.names)
-    threads = frames.dense(
-        *(
-            np.concatenate((frames.ints(table, c), own))
-            for c, own in (("rank", rank), ("process", process), ("thread", thread))
-        )
-    )
-    mine = ranges.wanted & np.isin(threads[: table.num_rows], threads[table.num_rows :])
-    rows = np.flatnonzero(mine)
+    callers = _firsts(rank, process, thread)
+    keys = set(zip(*(column[callers].tolist() for column in (rank, process, thread)), strict=True))
+    mine = np.zeros(table.num_rows, bool)
+    for key_of_thread, of_thread in ranges.callers.threads.items():
+        mine[of_thread] = key_of_thread in keys
+    rows = np.flatnonzero(ranges.wanted & mine)
     start, end = frames.ints(table, "start_ns")[rows], frames.ints(table, "end_ns")[rows]
     of_rank, of_process = (frames.ints(table, c)[rows] for c in ("rank", "process"))
     inside = steps_at(host_steps, of_rank, of_process, start)
     if steps:
         counted = inside != NULL
         rows, start, end, inside = rows[counted], start[counted], end[counted], inside[counted]
-    seen = np.unique(np.stack((ranges.code[rows], inside)), axis=1)[0]
+    seen = ranges.code[rows][_firsts(ranges.code[rows], inside)]
     host = _Named(ranges.code[rows], start, end, count).union()
     idle = _idle(tiles)
     times = {"host": host.total(), "idle": host.within(idle)}
@@ -160,6 +159,13 @@ def _of_gpu(
         | {"steps": np.full(len(best), steps), "seen": np.bincount(seen, minlength=count)[best]}
         | {column: of[best] // max(steps, 1) for column, of in times.items()},
     )
+
+
+def _firsts(*columns: Array) -> Array:
+    """The first row of each combination of values."""
+    # They are numbered as they come: a number larger than all before it is a first one.
+    number = frames.dense(*columns)
+    return np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
 
 
 def _mean_step(host_steps: pa.Table, rank: Array) -> int:

@@ -46,7 +46,9 @@ class Gpus:
         at = {(gpu.rank, gpu.device): number for number, gpu in enumerate(self.every)}
         for key, rows in row_groups(table, ("rank", "device")):
             if key in at:
-                yield at[key[0], key[1]], table.take(pa.array(rows))
+                first, last = int(rows[0]), int(rows[-1])
+                together = last - first + 1 == len(rows)
+                yield at[key[0], key[1]], table[first : last + 1] if together else table.take(pa.array(rows))
 
     def place(self, number: int, start: int, end: int) -> Place | None:
         """Where a stretch of that GPU's time, in the file's own ns, lies on the timeline."""

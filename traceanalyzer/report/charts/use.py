@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import encoded, integers
+from traceanalyzer.columns import ascending, encoded, integers
 from traceanalyzer.report.charts.figure import (
     Chart,
     Dict,
@@ -45,16 +45,21 @@ def bin_coverage(start: NDArray[np.int64], end: NDArray[np.int64], edges: NDArra
     """How much of each bin the intervals cover, in ns. They are sorted and do not overlap; edges and times count from one origin."""
     if not len(start):
         return np.zeros(len(edges) - 1)
-    times = np.column_stack((start, end)).ravel().astype(np.float64)
-    passed = np.zeros(len(times))
-    passed[1::2] = np.cumsum(end - start)
-    passed[2::2] = passed[1:-1:2]
+    # Starts and ends in turn are the times between which it is linear: of these only the ones around an edge are needed.
+    whole = np.floor(edges).astype(np.int64)
+    before = np.searchsorted(start, whole, side="right") + np.searchsorted(end, whole, side="right") - 1
+    row, is_end = np.divmod(ascending(np.clip(np.append(before, before + 1), 0, 2 * len(start) - 1)), 2)
+    times = np.where(is_end, end[row], start[row])
+    passed = np.cumsum(end - start)[row] - np.where(is_end, 0, (end - start)[row])
     return np.diff(np.interp(edges, times, passed))
 
 
 def _view(gpus: Gpus, number: int, intervals: pa.Table) -> View:
-    intervals = intervals.sort_by("start_ns")
-    start, end = integers(intervals, "start_ns"), integers(intervals, "end_ns")
+    start = integers(intervals, "start_ns")
+    if (start[1:] < start[:-1]).any():
+        intervals = intervals.sort_by("start_ns")
+        start = integers(intervals, "start_ns")
+    end = integers(intervals, "end_ns")
     first, last = int(start[0]), int(end.max())
     window = max(last - first, 1)
     edges = np.linspace(0, window, min(BINS, window) + 1)

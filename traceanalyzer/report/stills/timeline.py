@@ -96,8 +96,10 @@ def _shares(row: Slices, shown: Span) -> tuple[list[int], Floats]:
     """The colours of a row, and of each which share of the columns it has."""
     edges = np.linspace(shown[0], shown[1], int((WIDTH - GUTTER) / COLUMN) + 1)
     colours = np.unique(row.colour).tolist()
+    ends = row.end
     amounts = [
-        bin_coverage(row.start[mine], row.end[mine], edges) for mine in (row.colour == colour for colour in colours)
+        bin_coverage(row.start[mine], ends[mine], edges)
+        for mine in (np.flatnonzero(row.colour == colour) for colour in colours)
     ]
     return colours, np.array(amounts) / max(edges[1] - edges[0], 1e-9)
 

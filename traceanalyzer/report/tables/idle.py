@@ -28,16 +28,24 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
     last = np.append(first[1:], len(start)) - 1
     length = end[last] - start[first]
     ranked = np.flatnonzero(group >= 0)
-    ranked = ranked[np.lexsort((start[first[ranked]], -length[ranked]))]
-    at = ranked[:most]
-    if not len(at):
+    if not len(ranked):
         return None
+    # Only what is as long as the last of these can be among them.
+    least = np.partition(length[ranked], -most)[-most] if most < len(ranked) else 0
+    at = ranked[length[ranked] >= least]
+    at = at[np.lexsort((start[first[at]], -length[at]))][:most]
     origin = np.array([timeline.origins[timeline.groups[g].rank] for g in group[at].tolist()], np.int64)
     begin, until = (start[first[at]] - origin).tolist(), (end[last[at]] - origin).tolist()
-    rows, ascribed = _main_parts(first, encoded(table, "cause")[0], end - start)
-    parts = table.take(pa.array(rows[at]))
+    # Of these alone the parts are looked at.
+    parts_each = last[at] + 1 - first[at]
+    begins = np.cumsum(parts_each) - parts_each
+    inside = np.arange(int(parts_each.sum())) + np.repeat(first[at] - begins, parts_each)
+    main, ascribed = _main_parts(
+        begins, encoded(table.select(["cause"]).take(inside), "cause")[0], (end - start)[inside]
+    )
+    parts = table.take(pa.array(inside[main]))
     causes = [BY_KEY.get(idle_line(cause), BY_KEY[UNATTRIBUTED.name]) for cause in _texts(parts, "cause")]
-    shares = (ascribed[at] / length[at]).tolist()
+    shares = (ascribed / length[at]).tolist()
     doing = pc.coalesce(*(parts[c].cast(pa.string()) for c in ("place", "range_name", "call_name"))).to_pylist()
     several = len(groups) > 1
     labels = [timeline.groups[g].label for g in group[at].tolist()]
@@ -61,7 +69,7 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
     return DataTable(
         id="gaps",
         title="Idle stretches",
-        note=left_out("longest", len(at), len(ranked), int(length[ranked[most:]].sum())) + shown,
+        note=left_out("longest", len(at), len(ranked), int(length[ranked].sum() - length[at].sum())) + shown,
         count=len(ranked),
         columns=columns,
         order=2 if several else 1,

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from traceanalyzer.columns import Flags
 from traceanalyzer.report.timeline.lanes import Group, extent
 from traceanalyzer.report.timeline.name_index import Hidden, hidden_names
 from traceanalyzer.report.timeline.places import Place
 from traceanalyzer.report.timeline.points import Points, thin, thinned_size
-from traceanalyzer.report.timeline.slices import Slices, merge, merged_size
+from traceanalyzer.report.timeline.slices import Merging, Slices, joined, merge
 
 PROTECTED_SHARE = 4
 """What lies in or next to the evidence stays as it is, unless that alone would fill one part in so many of what is allowed."""
 FINEST = 22
 """The first quantum that is tried is the timeline's length over two to the power of this, which is far less than a pixel."""
 STEPS = 8
-
-Keep = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -40,73 +39,114 @@ class Detail:
         return _size(self.groups)
 
 
-def limit(groups: list[Group], places: list[Place], names: int, most: int) -> Detail:
-    """The groups with small slices merged and counters thinned until at most `most` slices and points are left, or nothing merges.
+class Levels:
+    """Groups that are merged and thinned to less and less: what tells how far is found out once for all of that.
 
-    Times count from the timeline's origin; `names` is how many names there are.
+    Times count from the timeline's origin. Evidence lies at `places`; `names` is how many names there are.
     """
-    slices = [row for group in groups for row in group.slices]
-    points = [row for group in groups for row in group.points]
-    if _size(groups) <= most:
-        return Detail(groups, [Hidden(np.empty(0, np.int64), np.empty(0, np.int64)) for _ in slices])
-    keeps = [_near(row, places) for row in slices]
-    if sum(int(keep.sum()) for keep in keeps) > most // PROTECTED_SHARE:
-        keeps = [np.zeros(len(row), dtype=np.bool_) for row in slices]
-    low, high = extent([lane for group in groups for lane in group.lanes])
-    quantum = _quantum(slices, keeps, points, high - min(low, 0), most)
-    unused = iter(keeps)
-    hidden: list[Hidden] = []
 
-    def shown(row: Slices | Points) -> Slices | Points:
-        if isinstance(row, Points):
-            return thin(row, quantum)
-        merged, holder = merge(row, quantum, next(unused))
-        hidden.append(hidden_names(row, merged, holder, names))
-        return merged
+    def __init__(self, groups: list[Group], places: list[Place], names: int) -> None:
+        self._groups, self._names = groups, names
+        self._slices = [row for group in groups for row in group.slices]
+        self._points = [row for group in groups for row in group.points]
+        self._places = places
+        self._sizes: dict[bool, dict[int, int]] = {}
 
-    fewer = [
-        replace(group, lanes=[replace(lane, rows=[shown(row) for row in lane.rows]) for lane in group.lanes])
-        for group in groups
-    ]
-    merged_events = sum(int(row.count[row.count > 1].sum()) for group in fewer for row in group.slices)
-    left_out = sum(map(len, points)) - sum(len(row) for group in fewer for row in group.points)
-    return Detail(fewer, hidden, merged_events, left_out, quantum)
+    def limit(self, most: int) -> Detail:
+        """The groups with small slices merged and counters thinned until at most `most` slices and points are left, or nothing
+        merges."""
+        if _size(self._groups) <= most:
+            return Detail(self._groups, [Hidden(np.empty(0, np.int64), np.empty(0, np.int64)) for _ in self._slices])
+        protects = self._protected <= most // PROTECTED_SHARE
+        quantum = self._quantum(protects, most)
+        unused = iter(self._keeps(protects))
+        hidden: list[Hidden] = []
+
+        def shown(row: Slices | Points) -> Slices | Points:
+            if isinstance(row, Points):
+                return thin(row, quantum)
+            merged, names, count = [], [], 0
+            for here, fewer, holder in merge(row, quantum, next(unused)):
+                names.append(hidden_names(here, fewer, holder, self._names).behind(count))
+                merged.append(fewer)
+                count += len(fewer)
+            hidden.append(Hidden.joined(names))
+            return joined(merged)
+
+        groups = [
+            replace(group, lanes=[replace(lane, rows=[shown(row) for row in lane.rows]) for lane in group.lanes])
+            for group in self._groups
+        ]
+        merged_events = sum(int(row.count[row.count > 1].sum()) for group in groups for row in group.slices)
+        left_out = sum(map(len, self._points)) - sum(len(row) for group in groups for row in group.points)
+        return Detail(groups, hidden, merged_events, left_out, quantum)
+
+    @cached_property
+    def _beside(self) -> list[Flags]:
+        return [_near(row, self._places) for row in self._slices]
+
+    @cached_property
+    def _protected(self) -> int:
+        return sum(int(np.count_nonzero(near)) for near in self._beside)
+
+    def _keeps(self, protects: bool) -> list[Flags]:
+        """What stays as it is of each row."""
+        return self._beside if protects else [np.zeros(len(row), np.bool_) for row in self._slices]
+
+    def _quantum(self, protects: bool, most: int) -> int:
+        """The finest of the quanta, `STEPS` of them from one to its double, that leaves at most `most`.
+
+        A coarser one hardly ever leaves more than a finer one does, so halving finds it; the one that is found was tried.
+        """
+        first, last = extent([lane for group in self._groups for lane in group.lanes])
+        length = last - min(first, 0)
+        finest = max(length >> FINEST, STEPS)
+        sizes = self._sizes.setdefault(protects, {})
+        rows = sorted(
+            (Merging(row, keep) for row, keep in zip(self._slices, self._keeps(protects), strict=True)), key=len
+        )
+
+        def quantum(step: int) -> int:
+            octave, part = divmod(step, STEPS)
+            return (finest << octave) * (STEPS + part) // STEPS
+
+        def left(step: int) -> int:
+            """How many slices and points that leaves, or so many that they are too many."""
+            if step in sizes:
+                return sizes[step]
+            found, at = 0, quantum(step)
+            for size in (
+                *(partial(row.size, at) for row in rows),
+                *(partial(thinned_size, row, at) for row in self._points),
+            ):
+                found += size()
+                if found > most:
+                    return found
+            sizes[step] = found
+            return found
+
+        low, high, known = 0, max(length // finest, 1).bit_length() * STEPS, 0
+        while low < high:
+            middle = (low + high) // 2
+            if left(middle) <= most:
+                high = middle
+                continue
+            low = middle + 1
+            # All quanta from here on are multiples of a smaller one, by which rows are merged once.
+            octave = low // STEPS - (STEPS.bit_length() - 1)
+            if octave > known and high - low > STEPS // 2:
+                rows, known = [row.coarser(finest << octave) for row in rows], octave
+        return quantum(low)
 
 
 def _size(groups: list[Group]) -> int:
     return sum(len(row) for group in groups for lane in group.lanes for row in lane.rows)
 
 
-def _quantum(slices: list[Slices], keeps: list[Keep], points: list[Points], length: int, most: int) -> int:
-    """The finest of the quanta, `STEPS` of them from one to its double, that leaves at most `most`.
-
-    A coarser one hardly ever leaves more than a finer one does, so halving finds it; the one that is found was tried.
-    """
-    finest = max(length >> FINEST, STEPS)
-
-    def quantum(step: int) -> int:
-        octave, part = divmod(step, STEPS)
-        return (finest << octave) * (STEPS + part) // STEPS
-
-    def left(step: int) -> int:
-        merged = sum(merged_size(row, quantum(step), keep) for row, keep in zip(slices, keeps, strict=True))
-        return merged + sum(thinned_size(row, quantum(step)) for row in points)
-
-    low, high = 0, max(length // finest, 1).bit_length() * STEPS
-    while low < high:
-        middle = (low + high) // 2
-        if left(middle) <= most:
-            high = middle
-        else:
-            low = middle + 1
-    return quantum(low)
-
-
-def _near(row: Slices, places: list[Place]) -> Keep:
-    near = np.zeros(len(row), dtype=np.bool_)
-    for place in places:
-        margin = place.end - place.start
-        low = np.searchsorted(row.end, place.start - margin, side="right")
-        high = np.searchsorted(row.start, place.end + margin)
-        near[low:high] = True
-    return near
+def _near(row: Slices, places: list[Place]) -> Flags:
+    """What lies in or next to the places: as long before and after them as they are."""
+    start, end = (np.array([getattr(place, side) for place in places], np.int64) for side in ("start", "end"))
+    low = np.searchsorted(row.end, start - (end - start), side="right")
+    high = np.searchsorted(row.start, end + (end - start))
+    begun = np.bincount(low, minlength=len(row) + 1) - np.bincount(np.maximum(low, high), minlength=len(row) + 1)
+    return np.cumsum(begun)[:-1] > 0

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import MISSING, Ints, encoded, integers
+from traceanalyzer.columns import MISSING, Flags, Ints, encoded, integers
 from traceanalyzer.columns.frames import row_groups
+from traceanalyzer.columns.uniques import unique
 from traceanalyzer.model.launch_links import Numbers
 from traceanalyzer.report.palette import BY_KEY, CODES, GPU_OP_KEYS
 from traceanalyzer.report.parted import TABLES as PARTED
@@ -34,7 +35,8 @@ def ledger_lanes(source: Source) -> dict[Key, Lane]:
     colour = lookup(lines, CODES, CODES[UNATTRIBUTED.name])[index]
     labels = [BY_KEY[line].label if line in BY_KEY else line for line in lines]
     name = np.array([*(source.names.id(label) for label in labels), 0], dtype=np.uint32)[index]
-    name = _name_gaps(table, source.table("gaps"), name, source.names)
+    is_idle = np.array([*(line.startswith(IDLE_PREFIX) for line in lines), False])[index]
+    name = _name_gaps(table, source.table("gaps"), name, is_idle, source.names)
     return {
         key: Lane("where time went", pack(slices_of(table, rows, name, colour), 1)[0], kind="ledger")
         for key, rows in row_groups(table, ("rank", "device"))
@@ -42,39 +44,39 @@ def ledger_lanes(source: Source) -> dict[Key, Lane]:
 
 
 def _name_gaps(
-    intervals: pa.Table, gaps: pa.Table | None, name: NDArray[np.uint32], names: Names
+    intervals: pa.Table, gaps: pa.Table | None, name: NDArray[np.uint32], is_idle: Flags, names: Names
 ) -> NDArray[np.uint32]:
     """Idle intervals that begin with a gap row of a known range say what the host was doing."""
     if gaps is None:
         return name
-    gaps = gaps.filter(pc.is_valid(gaps["range_name"]))
+    gaps = gaps.select(["rank", "device", "start_ns", "range_name"]).filter(pc.is_valid(gaps["range_name"]))
     index, ranges = encoded(gaps, "range_name")
     ids = np.array([*(names.id(text) for text in ranges), 0], dtype=np.uint32)[index]
     by_device = dict(row_groups(gaps, ("rank", "device")))
     starts, gap_starts = integers(intervals, "start_ns"), integers(gaps, "start_ns")
-    is_idle = pc.starts_with(intervals["line"].cast(pa.string()), IDLE_PREFIX).to_numpy().astype(bool)
     combined = name.astype(np.int64)
     for key, rows in row_groups(intervals, ("rank", "device")):
         found = by_device.get(key)
         if found is None:
             continue
+        idle = rows[is_idle[rows]]
         ordered = found[np.argsort(gap_starts[found], kind="stable")]
-        position = np.searchsorted(gap_starts[ordered], starts[rows])
+        position = np.searchsorted(gap_starts[ordered], starts[idle])
         hit = ordered[np.minimum(position, len(ordered) - 1)]
-        match = (gap_starts[hit] == starts[rows]) & is_idle[rows]
-        combined[rows[match]] = name[rows[match]] + ((ids[hit[match]].astype(np.int64) + 1) << 32)
+        match = gap_starts[hit] == starts[idle]
+        combined[idle[match]] += (ids[hit[match]].astype(np.int64) + 1) << 32
     return _combine(combined, names)
 
 
 def _combine(combined: Ints, names: Names) -> NDArray[np.uint32]:
     """Numbers of the joined names "cause · range" for pairs packed as (range + 1) << 32 | cause."""
     every = names.all()
-    distinct, inverse = np.unique(combined, return_inverse=True)
+    pairs, _, place = unique(combined)
     ids = []
-    for pair in distinct.tolist():
+    for pair in pairs.tolist():
         cause, span = every[pair & 0xFFFFFFFF], pair >> 32
         ids.append(names.id(f"{cause} · {every[span - 1]}" if span else cause))
-    joined: NDArray[np.uint32] = np.array(ids, dtype=np.uint32)[inverse]
+    joined: NDArray[np.uint32] = np.array(ids, dtype=np.uint32)[place]
     return joined
 
 

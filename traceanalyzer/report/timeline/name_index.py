@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import Ints
+from traceanalyzer.columns import Ints, ascending, distinct
 from traceanalyzer.report.timeline.lanes import Lane
 from traceanalyzer.report.timeline.name_table import Names, cut_name
 from traceanalyzer.report.timeline.slices import Slices
 
 ENTRY_BYTES = 24
 """About what the figures of one name take, beside its letters."""
+PAIRS_EACH = 16
+"""So many possible pairs for each event may stand in a table."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,15 @@ class Hidden:
     def take(self, rows: NDArray[np.bool_]) -> Hidden:
         return Hidden(self.slice[rows], self.name[rows])
 
+    def behind(self, slices: int) -> Hidden:
+        """The same where so many slices come before."""
+        return Hidden(self.slice + slices, self.name)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Hidden]) -> Hidden:
+        """Those of the stretches of a row."""
+        return cls(np.concatenate([one.slice for one in parts]), np.concatenate([one.name for one in parts]))
+
 
 @dataclass(frozen=True)
 class NameIndex:
@@ -73,9 +84,9 @@ def count_names(lanes: Sequence[Lane], names: int) -> Counts:
     for number, rows in enumerate(of_kind.values()):
         count, time = np.zeros(names, np.int64), np.zeros(names, np.int64)
         for row in rows:
-            distinct, inverse = np.unique(row.name, return_inverse=True)
-            count[distinct] += np.bincount(inverse, minlength=len(distinct))
-            time[distinct] += np.bincount(inverse, weights=row.duration, minlength=len(distinct)).astype(np.int64)
+            used, place = distinct(row.name.astype(np.int64), names)
+            count[used] += np.bincount(place, minlength=len(used))
+            time[used] += np.bincount(place, weights=row.duration, minlength=len(used)).astype(np.int64)
         name = np.flatnonzero(count)
         found.append(np.stack([name, np.full(len(name), number), count[name], time[name]]))
     every = np.concatenate(found, axis=1) if found else np.zeros((4, 0), np.int64)
@@ -86,8 +97,17 @@ def count_names(lanes: Sequence[Lane], names: int) -> Counts:
 def hidden_names(slices: Slices, merged: Slices, holder: Ints, names: int) -> Hidden:
     """The pairs of one row: of its `slices` as they were, the numbers of the `merged` ones that hold them."""
     other = slices.name != merged.name[holder]
-    pairs = np.unique(holder[other] * max(names, 1) + slices.name[other])
-    return Hidden(*np.divmod(pairs, max(names, 1)))
+    used, place = distinct(slices.name[other].astype(np.int64), names)
+    pairs = holder[other] * len(used) + place
+    size = len(merged) * len(used)
+    if size <= PAIRS_EACH * len(pairs):  # a table of all pairs is sooner filled than so many are sorted
+        seen = np.zeros(size, np.bool_)
+        seen[pairs] = True
+        pairs = np.flatnonzero(seen)
+    else:
+        pairs = ascending(pairs)
+    number, name = np.divmod(pairs, max(len(used), 1))
+    return Hidden(number, used[name])
 
 
 def index_names(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import fields
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ from traceanalyzer.columns import encoded
 from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.report.palette import CODES
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, extent, slices_of
-from traceanalyzer.report.timeline.slices import Slices, pack
+from traceanalyzer.report.timeline.slices import Slices, joined, pack
 from traceanalyzer.result.critical_path import TRANSFER
 from traceanalyzer.result.words.critical_path import link_words
 from traceanalyzer.vocabulary.lines import UNATTRIBUTED, idle_line
@@ -67,8 +66,7 @@ def path_on_top(groups: Sequence[Group]) -> list[Group]:
     if not owners or sum(group.device is not None for group in groups) < 2:
         return []
     rows = [row for group in owners for lane in group.lanes if lane.label == LABEL for row in lane.rows]
-    joined = [row for row in rows if isinstance(row, Slices)]
-    slices = Slices(*(np.concatenate([getattr(row, one.name) for row in joined]) for one in fields(Slices)))
+    slices = joined([row for row in rows if isinstance(row, Slices)])
     lane = Lane(LABEL, pack(slices.take(np.argsort(slices.start, kind="stable")), ROWS)[0])
     for group in owners:
         group.lanes = [one for one in group.lanes if one.label != LABEL]

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from traceanalyzer.columns import Ints
 from traceanalyzer.report.timeline.lanes import Group, rank_spans
 from traceanalyzer.result.document import Evidence
 
@@ -34,8 +31,10 @@ class Places:
     ) -> None:
         self._groups, self._origins, self._claims, self._before = groups, origins, claims, before
         self._all_named = all(group.rank in claims for group in groups)
-        self._edges = [_edges(group) for group in groups]
         self._spans = rank_spans(groups)
+        # Of one file nobody asks for the slices.
+        several = len(self._spans) > 1 or any(files > 1 for files in claims.values())
+        self._slices = [group.slices if several and group.device is not None else [] for group in groups]
 
     def put_below(self, count: int) -> None:
         """There are so many more groups above these."""
@@ -78,9 +77,10 @@ class Places:
 
     def _has_edge(self, evidence: Evidence, number: int) -> bool:
         """Whether something on that GPU begins or ends just where the evidence does: times are exact, and rarely the same on two."""
-        return bool(np.isin([evidence.start_ns, evidence.end_ns], self._edges[number]).any())
-
-
-def _edges(group: Group) -> Ints:
-    rows = group.slices if group.device is not None else []
-    return np.concatenate([np.empty(0, dtype=np.int64), *(row.start for row in rows), *(row.end for row in rows)])
+        times = evidence.start_ns, evidence.end_ns
+        return any(
+            bool((edges == time).any())
+            for row in self._slices[number]
+            for edges in (row.start, row.end)
+            for time in times
+        )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import Ints
+from traceanalyzer.columns import Flags, Ints
 from traceanalyzer.intervals import first_fit
 from traceanalyzer.report.palette import SWATCHES
+
+STRETCH = 1 << 15
+"""Slices that are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +39,8 @@ class Slices:
         end: Ints = self.start + self.duration
         return end
 
-    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Slices:
-        return Slices(
-            self.start[rows],
-            self.duration[rows],
-            self.name[rows],
-            self.colour[rows],
-            self.count[rows],
-            self.link[rows],
-            self.rough[rows],
-        )
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Slices:
+        return Slices(*(getattr(self, one.name)[rows] for one in fields(self)))
 
     def moved(self, by: int) -> Slices:
         return replace(self, start=self.start + by)
@@ -57,11 +55,12 @@ def make_slices(
 ) -> Slices:
     """Slices of single events, sorted: earlier first, and the longer first where two start together (a parent before its child)."""
     duration = np.maximum(end - start, 0)
-    alone = np.ones(len(start), dtype=np.uint32)
-    links = 0 * alone if link is None else link
-    slices = Slices(start, duration, name, colour, alone, links, np.zeros(len(start), np.bool_))
-    after, longer = np.diff(start), np.diff(duration) > 0
-    if bool(((after < 0) | ((after == 0) & longer)).any()):
+    # What all of them have in common is one number in memory.
+    alone = np.broadcast_to(np.uint32(1), len(start))
+    links = np.broadcast_to(np.uint32(0), len(start)) if link is None else link
+    slices = Slices(start, duration, name, colour, alone, links, np.broadcast_to(np.False_, len(start)))
+    early, late = start[:-1], start[1:]
+    if bool(((late < early) | ((late == early) & (duration[1:] > duration[:-1]))).any()):
         slices = slices.take(np.lexsort((-duration, start)))
     return slices
 
@@ -74,52 +73,113 @@ def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
     rows: list[Slices] = []
     while len(slices) and len(rows) < limit:
         fits = first_fit(slices.start, slices.end)
-        rows.append(slices.take(fits))
+        rows.append(slices if fits.all() else slices.take(fits))
         slices = slices.take(~fits)
     return rows, len(slices)
 
 
-def merge(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> tuple[Slices, Ints]:
+def merge(slices: Slices, quantum: int, keep: Flags) -> Iterator[tuple[Slices, Slices, Ints]]:
     """Put slices shorter than `quantum` ns that lie in the same quantum together, one slice a colour, laid end to end.
 
     So every colour keeps its exact total; what is lost is the order within a quantum. `keep` marks slices left as they are. The
-    name is that of the longest event; the link is lost unless it stands for one event. Returns the merged slices, and for each of
-    the slices given the number of the one that it is in.
+    name is that of the longest event; the link is lost unless it stands for one event. Yields, stretch by stretch of the row, the
+    slices that were in it, those that are in it now, and for each of the former the position of the one that it is in.
     """
-    group = _groups(slices, quantum, keep)
-    key = group * len(SWATCHES) + slices.colour
-    order = np.lexsort((-slices.duration, key))
-    longest = order[np.append(True, key[order][1:] != key[order][:-1])]  # the first of each key, in key order
-    dense = np.cumsum(np.append(False, key[order][1:] != key[order][:-1]))
-    holder = np.empty(len(slices), dtype=np.int64)
-    holder[order] = dense
-    duration = np.bincount(dense, weights=slices.duration[order]).astype(np.int64)
-    count = np.bincount(dense, weights=slices.count[order]).astype(np.uint32)
-    owner = group[longest]
-    opens = np.append(True, owner[1:] != owner[:-1])
-    before = np.cumsum(duration) - duration  # laid end to end over the whole row ...
-    within = before - before[opens][np.cumsum(opens) - 1]  # ... and then from the start of each group
-    group_start = slices.start[np.searchsorted(group, owner)]
+    opens = _opens(slices.start, slices.duration, keep, quantum)
+    low = 0
+    while low < len(slices):
+        high = low + STRETCH  # or where the next group begins
+        high = high + int(opens[high:].argmax()) if opens[high:].any() else len(slices)
+        here = slices.take(slice(low, high))
+        yield here, *_merged(here, opens[low:high])
+        low = high
+
+
+def _merged(slices: Slices, opens: Flags) -> tuple[Slices, Ints]:
+    first = np.flatnonzero(opens)
+    group: Ints = np.cumsum(opens)
+    group -= 1
+    colours, code = _colours(slices.colour)
+    # A place for every colour of every group, as far as there is one: so nothing has to be sorted.
+    place = group * len(colours) + code[slices.colour]
+    used = np.zeros(len(first) * len(colours), np.bool_)
+    used[place] = True
+    holder: Ints = (np.cumsum(used) - 1)[place]
+    places = np.flatnonzero(used)
+    duration = np.bincount(holder, weights=slices.duration).astype(np.int64)
+    count = np.bincount(holder, weights=slices.count).astype(np.uint32)
+    longest = _longest(slices.duration, holder, len(places))
+    owner = places // len(colours)
+    begins = np.diff(owner, prepend=-1) > 0
+    before = np.cumsum(duration) - duration  # laid end to end over the whole stretch ...
+    within = before - before[begins][np.cumsum(begins) - 1]  # ... and then from the start of each group
     link = np.where(count == 1, slices.link[longest], 0).astype(np.uint32)
-    start = group_start + within
+    start = slices.start[first[owner]] + within
     rough = (count > 1) | (start != slices.start[longest])
     return Slices(start, duration, slices.name[longest], slices.colour[longest], count, link, rough), holder
 
 
-def merged_size(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> int:
-    """How many slices `merge` would leave."""
-    if not len(slices):
-        return 0
-    first = np.flatnonzero(np.diff(_groups(slices, quantum, keep), prepend=-1))
-    colours = np.bitwise_or.reduceat(np.int64(1) << slices.colour.astype(np.int64), first)
-    return sum(int(np.count_nonzero(colours & (1 << code))) for code in range(len(SWATCHES)))
+def _colours(colour: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+    """The colours of some slices, ascending, and for each swatch its place among them."""
+    seen = np.zeros(len(SWATCHES), np.bool_)
+    seen[colour] = True
+    return np.flatnonzero(seen), np.cumsum(seen) - 1
 
 
-def _groups(slices: Slices, quantum: int, keep: NDArray[np.bool_]) -> Ints:
-    """For each slice the number of the group in which it may be merged, counting up along the row."""
-    alone = keep | (slices.duration >= quantum)
-    bucket = slices.start // quantum
-    opens = np.ones(len(slices), dtype=np.bool_)
-    opens[1:] = (bucket[1:] != bucket[:-1]) | alone[1:] | alone[:-1]
-    group: Ints = np.cumsum(opens) - 1
-    return group
+def _longest(duration: Ints, holder: Ints, holders: int) -> Ints:
+    """Of each holder the first of the longest slices that are in it."""
+    most = np.zeros(holders, np.int64)
+    np.maximum.at(most, holder, duration)
+    candidates = np.flatnonzero(duration == most[holder])[::-1]
+    longest = np.empty(holders, np.int64)
+    longest[holder[candidates]] = candidates  # of several the one that is written last
+    return longest
+
+
+def joined(rows: Sequence[Slices]) -> Slices:
+    """Slices one after another."""
+    return Slices(*(np.concatenate([getattr(row, one.name) for row in rows]) for one in fields(Slices)))
+
+
+class Merging:
+    """How many slices `merge` leaves of a row, for one quantum after another."""
+
+    def __init__(self, slices: Slices, keep: Flags) -> None:
+        colours = _colours(slices.colour)[0]
+        bits = np.zeros(len(SWATCHES), np.min_scalar_type((1 << len(colours)) - 1))
+        bits[colours] = [1 << at for at in range(len(colours))]
+        self._colours = len(colours)
+        self._start, self._duration, self._keep, self._bits = slices.start, slices.duration, keep, bits[slices.colour]
+
+    def __len__(self) -> int:
+        return len(self._start)
+
+    def size(self, quantum: int) -> int:
+        """How many there are."""
+        groups = self._merged(quantum)[1]
+        return sum(int(np.count_nonzero(groups & (1 << code))) for code in range(self._colours))
+
+    def coarser(self, quantum: int) -> Merging:
+        """For multiples of this quantum only, in which all that it merges stays together: far fewer numbers tell the same."""
+        first, bits = self._merged(quantum)
+        made = copy(self)
+        made._start, made._duration = self._start[first], self._duration[first]
+        made._keep, made._bits = self._keep[first], bits
+        return made
+
+    def _merged(self, quantum: int) -> tuple[Ints, NDArray[Any]]:
+        """The first slice of each group, and the colours of each."""
+        first = np.flatnonzero(_opens(self._start, self._duration, self._keep, quantum))
+        return first, np.bitwise_or.reduceat(self._bits, first) if len(first) else self._bits
+
+
+def _opens(start: Ints, duration: Ints, keep: Flags, quantum: int) -> Flags:
+    """Where a group begins of slices that may be merged."""
+    opens = np.ones(len(start), dtype=np.bool_)
+    for low in range(0, len(start), STRETCH):  # of so many all that is asked for stays close to the processor
+        here = slice(low, low + STRETCH + 1)
+        alone = duration[here] >= quantum
+        alone |= keep[here]
+        bucket = start[here] // quantum
+        opens[low + 1 : low + len(bucket)] = (bucket[1:] != bucket[:-1]) | alone[1:] | alone[:-1]
+    return opens

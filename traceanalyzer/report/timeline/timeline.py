@@ -14,7 +14,7 @@ from traceanalyzer.report.packing import pack
 from traceanalyzer.report.page_size import Budget, Made
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.stills.timeline import timeline_still
-from traceanalyzer.report.timeline.detail import limit
+from traceanalyzer.report.timeline.detail import Levels
 from traceanalyzer.report.timeline.encoding import encode
 from traceanalyzer.report.timeline.lane_groups import lane_groups
 from traceanalyzer.report.timeline.lanes import Group, RankName, Source, Span, not_shown, rank_spans
@@ -94,13 +94,18 @@ class Draft(Layout):
         return count_names([lane for group in self.groups for lane in group.lanes], len(self.names))
 
     @cached_property
+    def levels(self) -> Levels:
+        """It with more or less of its detail."""
+        return Levels(self.groups, self.marked, len(self.names))
+
+    @cached_property
     def still(self) -> Markup:
         """A picture of the first view, of all events."""
         return timeline_still(self.groups, self.names.all(), self.shown)
 
     def timeline(self, most: int) -> Timeline:
         """The timeline with at most so many slices and points."""
-        detail = limit(self.groups, self.marked, len(self.names), most)
+        detail = self.levels.limit(most)
         rows = [row for group in detail.groups for row in group.slices]
         index = index_names(self.names, self.counts, rows, detail.hidden, most * NAME_BYTES, most * PAIRS)
         left = not_shown(detail.left_out, "samples of counters between the lowest and the highest close by")

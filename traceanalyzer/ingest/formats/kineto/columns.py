@@ -31,10 +31,8 @@ def arguments(events: Sequence[Event]) -> list[Args]:
     return [e.args or NO_ARGS for e in events]
 
 
-def patch_values(values: list[Any], fallbacks: Iterable[Any]) -> list[Any]:
+def patch_values(values: Sequence[Any], fallbacks: Iterable[Any]) -> list[Any]:
     """The values, each `None` replaced by its fallback."""
-    if None not in values:
-        return values
     return [fallback if value is None else value for value, fallback in zip(values, fallbacks, strict=True)]
 
 
@@ -50,28 +48,44 @@ class Integers:
         self.first_lost: str | None = None
         self.names: dict[int, str] = {}
 
-    def column(self, values: Sequence[Number], type_: pa.DataType = INT64) -> pa.Array:
-        return self._column(values, type_, _whole)
+    def column(
+        self,
+        values: Sequence[Number],
+        type_: pa.DataType = INT64,
+        instead: Callable[[], Iterable[Number]] | None = None,
+    ) -> pa.Array:
+        """The column; where a value is None, the one that is given `instead`."""
+        return self._column(values, type_, _whole, instead)
 
     def nonzero(self, values: Sequence[Number], type_: pa.DataType = INT64) -> pa.Array:
         """As `column`, where 0 says that there is none."""
         column = self.column(values, type_)
         return pc.if_else(pc.equal(column, 0), pa.scalar(None, type_), column)
 
-    def streams(self, values: Sequence[Number]) -> pa.Array:
+    def streams(self, values: Sequence[Number], instead: Callable[[], Iterable[Number]] | None = None) -> pa.Array:
         """Stream ids, from numbers or names such as "stream 7". 2^32 - 1 is an unsigned -1."""
-        column = self._column(values, INT64, _stream)
+        column = self._column(values, INT64, _stream, instead)
         return pc.if_else(pc.equal(column, UNSIGNED_MINUS_ONE), -1, column)
 
     def identities(self, values: Sequence[Number]) -> pa.Array:
         """Process or thread ids."""
         return self._column(values, INT64, self._identity)
 
-    def _column(self, values: Sequence[Number], type_: pa.DataType, read: Callable[[Number], int | None]) -> pa.Array:
+    def _column(
+        self,
+        values: Sequence[Number],
+        type_: pa.DataType,
+        read: Callable[[Number], int | None],
+        instead: Callable[[], Iterable[Number]] | None = None,
+    ) -> pa.Array:
         try:
-            return pa.array(values, type_)
+            column = pa.array(values, type_)
+            if instead is None or not column.null_count:
+                return column
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            return pa.array([self._fitting(value, type_, read) for value in values], type_)
+            if instead is None:
+                return pa.array([self._fitting(value, type_, read) for value in values], type_)
+        return self._column(patch_values(values, instead()), type_, read)
 
     def _fitting(self, value: Number, type_: pa.DataType, read: Callable[[Number], int | None]) -> int | None:
         if value is None or value == "":
@@ -217,21 +231,26 @@ _WITH_ARGUMENTS = re.compile(r"conv|attention|attn")
 _MOST_ARGUMENTS = 4_096
 
 
-def operator_arguments(names: Sequence[str | None], args: Sequence[Args]) -> pa.DictionaryArray:
-    """Of convolutions and attention the values of inputs that are no tensors, as recorded; of kernels that TorchInductor made with
-    `kernel_flop` and `kernel_num_gb` these. Null for others, and for what is not as long as such lists are."""
-    told = {name: name is not None and _WITH_ARGUMENTS.search(name) is not None for name in set(names)}
-    return texts(_concrete(a) if told[name] else _from_compiler(a) for name, a in zip(names, args, strict=True))
+def with_arguments(name: str) -> str | None:
+    """A text for the names of operators of which `operator_arguments` gives the values."""
+    return "values" if _WITH_ARGUMENTS.search(name) else None
 
 
-def _concrete(a: Args) -> str | None:
-    known = 0 < len(a.concrete_inputs) <= _MOST_ARGUMENTS
-    return bytes(a.concrete_inputs).decode("utf-8", "replace") if known else _from_compiler(a)
+def operator_arguments(told: pa.BooleanArray, args: Sequence[Args]) -> pa.DictionaryArray:
+    """Of convolutions and attention (`told`) the values of inputs that are no tensors, as recorded; of kernels that TorchInductor made
+    with `kernel_flop` and `kernel_num_gb` these. Null for others, and for what is not as long as such lists are."""
+    # Few have any.
+    found = {
+        row: _from_compiler(a) for row, a in enumerate(args) if a.kernel_flop is not None or a.kernel_num_gb is not None
+    }
+    for row in np.flatnonzero(told).tolist():
+        concrete = args[row].concrete_inputs
+        if 0 < len(concrete) <= _MOST_ARGUMENTS:
+            found[row] = bytes(concrete).decode("utf-8", "replace")
+    return texts(map(found.get, range(len(args))))
 
 
-def _from_compiler(a: Args) -> str | None:
-    if a.kernel_flop is None and a.kernel_num_gb is None:
-        return None
+def _from_compiler(a: Args) -> str:
     found = {"kernel_flop": a.kernel_flop, "kernel_num_gb": a.kernel_num_gb}
     return json.dumps({name: value for name, value in found.items() if value is not None})
 

@@ -75,18 +75,17 @@ class Reader:
         self._groups = GroupRanks()
         self._plain = col.Vocabulary("name")
         self._api = col.Vocabulary("raw_name", name=classify.plain_api_name, **{"class": classify.api_class})
-        self._operators = col.Vocabulary("name", category=_category_of_operator)
+        self._operators = col.Vocabulary("name", category=_category_of_operator, arguments=col.with_arguments)
 
     def take(self, events: Events) -> None:
         self._notes.negative += events.negative
         complete: defaultdict[str | None, list[int]] = defaultdict(list)
         others: defaultdict[str, list[int]] = defaultdict(list)
         for row, event in enumerate(events.events):
-            phase = event.ph
-            if phase == "X":
+            if event.ph == "X":
                 complete[event.cat].append(row)
-            elif phase not in FLOWS:
-                others["B" if phase in BeginEnd.PHASES else phase].append(row)
+            elif event.ph not in FLOWS:
+                others["B" if event.ph in BeginEnd.PHASES else event.ph].append(row)
         for category, rows in complete.items():
             self._complete(category, events, rows)
         for phase, rows in others.items():
@@ -169,9 +168,9 @@ class Reader:
             **times,
             **vocabulary.columns([e.name for e in events]),
             "kind": col.constant(kind, len(events)),
-            "device": self._ids.column(col.patch_values([a.device for a in args], (e.pid for e in events)), col.INT32),
+            "device": self._ids.column([a.device for a in args], col.INT32, lambda: [e.pid for e in events]),
             "context": self._ids.column([a.context for a in args]),
-            "stream": self._ids.streams(col.patch_values([a.stream for a in args], (e.tid for e in events))),
+            "stream": self._ids.streams([a.stream for a in args], lambda: [e.tid for e in events]),
             "correlation": self._ids.column([a.correlation for a in args]),
             "external_id": self._external_ids(args),
         }
@@ -185,9 +184,8 @@ class Reader:
                 "shared_memory": self._ids.column([a.shared_memory for a in args]),
                 "occupancy": col.shares([a.occupancy for a in args]),
             }
-            collective = np.array([a.collective is not None for a in args])
-            if collective.any():
-                described = [a for a in args if a.collective is not None]
+            if described := [a for a in args if a.collective is not None]:
+                collective = np.array([a.collective is not None for a in args])
                 data["class"] = _with_communication(data["class"], collective)
                 where = pa.table(data).select(["start_ns", "end_ns", "device", "stream", "correlation"])
                 self._collectives(where.filter(pa.array(collective)), described)
@@ -208,7 +206,7 @@ class Reader:
         named = pa.array([a.wait_on_stream is not None and a.stream is not None for a in args])
         data = {
             "time_ns": times["start_ns"],
-            "device": self._ids.column(col.patch_values([a.device for a in args], (e.pid for e in events)), col.INT32),
+            "device": self._ids.column([a.device for a in args], col.INT32, lambda: [e.pid for e in events]),
             "stream": self._ids.streams([a.stream for a in args]),
             "kind": col.constant("wait", len(events)),
             "correlation": self._ids.column([a.correlation for a in args]),
@@ -267,15 +265,17 @@ class Reader:
         names = [e.name for e in events]
         if category == "operator":
             args = col.arguments(events)
-            self._groups.take(args)
-            if sends := [row for row, a in enumerate(args) if a.collective in POINT_TO_POINT]:
-                self._collectives(pa.table(data).take(pa.array(sends)), [args[row] for row in sends])
+            if collectives := [row for row, a in enumerate(args) if a.collective]:
+                self._groups.take([args[row] for row in collectives])
+                if sends := [row for row in collectives if args[row].collective in POINT_TO_POINT]:
+                    self._collectives(pa.table(data).take(pa.array(sends)), [args[row] for row in sends])
+            named = self._operators.columns(names)
             data |= {
-                **self._operators.columns(names),
+                **named,
                 "external_id": self._external_ids(args),
                 "shapes": col.raw_texts([a.input_dims for a in args]),
                 "dtypes": col.raw_texts([a.input_types for a in args]),
-                "arguments": col.operator_arguments(names, args),
+                "arguments": col.operator_arguments(named["arguments"].is_valid(), args),
                 "sequence": self._ids.column([a.sequence_number for a in args]),
                 "record_function": self._ids.nonzero([a.record_function for a in args]),
             }
@@ -309,7 +309,7 @@ class Reader:
         self._sink.add("memory_events", pa.table(data))
 
     def _external_ids(self, args: Sequence[Args]) -> pa.Array:
-        return self._ids.column(col.patch_values([a.external_id for a in args], (a.external_id_old for a in args)))
+        return self._ids.column([a.external_id for a in args], instead=lambda: [a.external_id_old for a in args])
 
     @property
     def rank(self) -> int | None:

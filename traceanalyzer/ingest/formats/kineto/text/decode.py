@@ -126,14 +126,13 @@ class Events:
         self.misfits = 0
         try:
             self.events = self._decode()
-            start = np.fromiter((e.ts or 0.0 for e in self.events), np.float64, len(self.events))
-            duration = np.fromiter((e.dur or 0.0 for e in self.events), np.float64, len(self.events))
+            start, self.timed = _numbers([e.ts for e in self.events])
+            duration, _ = _numbers([e.dur for e in self.events])
             self.start, duration_ns = self._exact(start, duration)
         except RecursionError:
             raise msgspec.DecodeError("nested too deeply") from None
         self.negative = int((duration_ns < 0).sum())
         self.duration = np.maximum(duration_ns, 0)
-        self.timed = np.fromiter((e.ts is not None for e in self.events), bool, len(self.events))
         self.quantised = _quantised(text)
 
     def _decode(self) -> list[Event]:
@@ -154,7 +153,7 @@ class Events:
         """Both in ns; values that a float64 does not hold exactly are read again."""
         large = (np.abs(start) >= EXACT_FLOAT_US, np.abs(duration) >= EXACT_FLOAT_US)
         found = tuple(
-            np.rint(np.where(again, 0.0, us) * NS_PER_US).astype(np.int64)
+            np.rint((np.where(again, 0.0, us) if again.any() else us) * NS_PER_US).astype(np.int64)
             for us, again in zip((start, duration), large, strict=True)
         )
         if large[0].any() or large[1].any():
@@ -170,6 +169,16 @@ class Events:
             return _times_decoder.decode(self.text)
         except msgspec.ValidationError:
             return [_loose_times.read(raw)[0] for raw in _raw_decoder.decode(self.text)]
+
+
+def _numbers(values: list[float | None]) -> tuple[Microseconds, npt.NDArray[np.bool_]]:
+    """The numbers, 0 for None, and which of them are there."""
+    found = np.array(values, np.float64)
+    if not np.isnan(found).any():
+        return found, np.ones(len(values), bool)
+    known = np.array([value is not None for value in values], bool)
+    found[~known] = 0.0
+    return found, known
 
 
 def _ns(value: Decimal | None) -> int:
