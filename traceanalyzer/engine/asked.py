@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.engine.claims import ClaimBook, Gpu, spans_by_gpu
 from traceanalyzer.engine.rows import TableRows
 from traceanalyzer.engine.tiles import Asked, Rows
-from traceanalyzer.intervals import Array
+from traceanalyzer.intervals import Array, total
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class _Many:
 def asked(rows: TableRows, book: ClaimBook, gpu: Gpu | None) -> dict[Gpu, Iterable[Asked]]:
     """The intervals of the rows by GPU; `gpu` is that of all of them, None where they tell."""
     if gpu is not None and min(gpu) >= 0 and rows.many and rows.source.apart:
-        return {gpu: _Many(rows, rows.source.tiles(book))}
+        return {gpu: _Many(rows, book.idle_tiles(rows.source))}
     return {one: [Asked(*spans)] for one, spans in spans_by_gpu(rows.spans()).items()}
 
 
@@ -44,8 +45,14 @@ def unclaimed(
             # Most are shorter than two seconds, and there are many.
             left = [_narrow(book.unclaimed_of(*gpu, some, lines)) for some in one]
             return pa.array(np.concatenate(left)), sum(int(some.sum()) for some in left)
-    every = sum(book.unclaimed(*gpu, one, lines) for gpu, one in intervals.items())
-    return book.unclaimed_rows(rows.spans(), lines), every
+    table = rows.spans()
+    each = book.unclaimed_rows(table, lines)
+    length = pc.subtract(table["end_ns"], table["start_ns"])
+    covered = sum(total(some[:2]) for one in intervals.values() for some in one)
+    if pc.sum(length).as_py() == covered and pc.min(length).as_py() >= 0:
+        # No two of the rows overlap.
+        return each, pc.sum(each).as_py()
+    return each, sum(book.unclaimed(*gpu, one, lines) for gpu, one in intervals.items())
 
 
 def _narrow(values: Array) -> Array | npt.NDArray[np.int32]:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.columns import integers
-from traceanalyzer.columns.frames import codes, groups, split, together
+from traceanalyzer.columns import integers, wide
+from traceanalyzer.columns.frames import together
+from traceanalyzer.engine.columns import Columns
 from traceanalyzer.engine.tiles import Asked, Rows, Taken, Tiles
 from traceanalyzer.intervals import EMPTY, Spans, join, union
 from traceanalyzer.vocabulary.lines import is_idle
@@ -61,6 +62,7 @@ class ClaimBook:
         """`ledger_intervals`: columns rank, device, line, start_ns and end_ns; the rows of a GPU do not overlap."""
         self.claims: dict[Gpu, list[Claim]] = {}
         self._tiles = {gpu: Tiles(*columns) for gpu, columns in _ledgers(ledger_intervals)}
+        self._found: tuple[Columns, Rows | None] | None = None
 
     def unclaimed(self, rank: int, device: int, asked: Iterable[Asked], lines: Collection[str]) -> int:
         """How many ns of the intervals on these lines nobody has claimed yet."""
@@ -146,10 +148,21 @@ class ClaimBook:
             place[claim.taken.number] = at if is_idle(claim.line) else -1
         return place[self._tiles[rank, device].holders(times, [claim.taken for claim in claims], tiles)]
 
-    def idle_tiles(self, rank: int, device: int, count: int, intervals: Iterable[Spans]) -> Rows | None:
-        """The idle tiles of a GPU, if these intervals are just those: then nobody need look for each."""
-        tiles = self._tiles.get((rank, device))
-        return None if tiles is None else tiles.idle_tiles(count, intervals)
+    def idle_tiles(self, source: Columns) -> Rows | None:
+        """For each row the idle tile that it is, where these are just the rows: so it is with gaps, if nothing else cut them."""
+        if self._found is None or self._found[0] is not source:
+            self._found = (source, self._idle_tiles(source))
+        return self._found[1]
+
+    def _idle_tiles(self, source: Columns) -> Rows | None:
+        found = np.empty(len(source.table), np.int32)
+        for gpu, run in source.gpus or ():
+            tiles = self._tiles.get(gpu)
+            own = None if tiles is None else tiles.idle_tiles(len(run), source.times(run))
+            if own is None:
+                return None
+            found[run.start : run.stop] = own
+        return found if source.gpus else None
 
     def table(self) -> pa.Table:
         """All claims in CLAIMS_SCHEMA, one row a stretch, by GPU and in the order they were made."""
@@ -173,18 +186,22 @@ class ClaimBook:
 
 def _ledgers(ledger_intervals: pa.Table) -> Iterator[tuple[Gpu, tuple[Ints, Ints, Rows, list[str | None]]]]:
     """Of each GPU the start, end and line of its tiles, in order of time, and the names of the lines."""
-    table = ledger_intervals
-    start = integers(table, "start_ns")
-    keys = [key for key, _ in groups(table)]
-    ordered = all((np.diff(start[rows]) >= 0).all() for _, rows in groups(table))
-    if not ordered or len(set(keys)) < len(keys):
-        table = table.sort_by([(name, "ascending") for name in ("rank", "device", "start_ns")])
-    for gpu, tiles in split(table):
-        line, lines = codes(tiles, "line")
-        start, end = integers(tiles, "start_ns"), integers(tiles, "end_ns")
+    source = Columns(ledger_intervals)
+    if not source.apart:
+        source = Columns(ledger_intervals.sort_by([(name, "ascending") for name in ("rank", "device", "start_ns")]))
+    for gpu, run in source.gpus or ():
+        start, end = (source.column(name, run).to_numpy() for name in ("start_ns", "end_ns"))
+        line = source.column("line", run)
+        columns = (
+            start,
+            end,
+            wide(line.indices, len(line.dictionary)).astype(np.int8 if len(line.dictionary) < 100 else np.int32),
+        )
         kept = end > start
-        columns = (start, end, line.astype(np.int16))
-        yield gpu, (*(columns if kept.all() else (column[kept] for column in columns)), lines)
+        yield (
+            gpu,
+            (*(columns if kept.all() else (column[kept] for column in columns)), [*line.dictionary.to_pylist(), None]),
+        )
 
 
 def spans_by_gpu(rows: pa.Table) -> dict[Gpu, Spans]:

@@ -11,11 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns.frames import ints
+from traceanalyzer.columns.frames import Key, ints
 from traceanalyzer.columns.lean import repeats
-from traceanalyzer.engine.claims import ClaimBook, Gpu
 from traceanalyzer.engine.language import compute
-from traceanalyzer.engine.tiles import Rows
 from traceanalyzer.intervals import Spans
 
 Places = range | npt.NDArray[np.integer]
@@ -34,7 +32,6 @@ class Columns:
         self.small = len(table) <= self.block
         self._made: dict[str, pa.Array | pa.ChunkedArray] = {}
         self._alike: set[str] = set()
-        self._tiles: Rows | None = None
 
     def __contains__(self, name: str) -> bool:
         return name in self.table.column_names
@@ -51,7 +48,7 @@ class Columns:
             return compute.decoded(_taken(column, rows))
         if isinstance(rows, range):
             return column if len(rows) == len(column) else column.slice(rows.start, len(rows))
-        return column.take(pa.array(rows))
+        return _at(column, rows)
 
     def _column(self, name: str) -> pa.Array | pa.ChunkedArray:
         """What is small is decoded once; else names have one dictionary, and the rest is as it is."""
@@ -71,7 +68,7 @@ class Columns:
             yield self.column("start_ns", some).to_numpy(), self.column("end_ns", some).to_numpy()
 
     @cached_property
-    def gpus(self) -> list[tuple[Gpu, range]] | None:
+    def gpus(self) -> list[tuple[Key, range]] | None:
         """The rows of each (rank, device) in the order of these keys, null last; None where they do not stand together."""
         starts = [0] if len(self.table) else []
         for at in range(0, len(self.table), self.block):
@@ -100,29 +97,22 @@ class Columns:
                 last = end[-1]
         return True
 
-    def tiles(self, book: ClaimBook) -> Rows | None:
-        """For each row the idle tile that it is, where these are just the rows: so it is with gaps, if nothing else cut them."""
-        if self._tiles is None:
-            self._tiles = np.empty(len(self.table), np.int32)
-            for gpu, run in self.gpus or ():
-                found = None if None in gpu else book.idle_tiles(*gpu, len(run), self.times(run))
-                if found is None:
-                    self._tiles = self._tiles[:0]
-                    break
-                self._tiles[run.start : run.stop] = found
-        return self._tiles if len(self._tiles) else None
-
 
 def _taken(column: pa.ChunkedArray, rows: Places) -> pa.ChunkedArray:
     """A column at some rows. Only the chunks that have any of them are touched."""
     if isinstance(rows, range):
         return column.slice(rows.start, len(rows))
     if column.num_chunks == 1:
-        return pa.chunked_array([column.chunk(0).take(pa.array(rows))])
+        return pa.chunked_array([_at(column.chunk(0), rows)])
     found, start = [], 0
     for chunk in column.chunks:
         low, high = np.searchsorted(rows, (start, start + len(chunk)))
         if low < high:
-            found.append(chunk.take(pa.array(rows[low:high] - start)))
+            found.append(_at(chunk, rows[low:high] - start))
         start += len(chunk)
     return pa.chunked_array(found, column.type)
+
+
+def _at(column: pa.Array, rows: npt.NDArray[np.integer]) -> pa.Array:
+    # They are rows of the column, and to check that takes as long as to take them.
+    return pc.take(column, pa.array(rows), boundscheck=False)

@@ -171,7 +171,7 @@ class _Gpu:
     def _of(self, causes: Collection[str]) -> Which:
         """The parts with one of these causes."""
         wanted = np.array([cause in causes for cause in self.causes], bool)
-        return lambda rows: wanted[self.cause[rows]]
+        return lambda rows: wanted.take(self.cause[rows])
 
     def _subjects(self, cause: str, which: Which) -> Iterator[tuple[str | None, int]]:
         """What the host was at, the function or the range, and the place; None where there is none to name."""
@@ -235,18 +235,20 @@ class _Gpu:
         claims = self.claims.claims.get(self.gpu, [])
         categories = sorted({claim.category for claim in claims})
         of = np.array([categories.index(claim.category) for claim in claims] + [-1])
-        tiles = self.gaps.tiles(self.claims)
+        tiles = self.claims.idle_tiles(self.gaps)
         found = np.empty(len(self.gaps.table), np.int8)
         for rows, start, _ in self._blocks():
             causes = self._column("cause", rows)
-            by = of[self.claims.idle_holders(*self.gpu, start, None if tiles is None else tiles[rows])]
+            by = of.take(self.claims.idle_holders(*self.gpu, start, None if tiles is None else tiles[rows]))
             copies = self._equals("next_op_kind", "memcpy", rows)
-            for (one, category, copy), at in frames.together(wide(causes.indices, NULL), by, copies.astype(np.int64)):
-                line = idle_line(causes.dictionary[one].as_py())
-                cause = LINE_CAUSE[line] if category < 0 else cause_of(categories[category], line)
-                found[rows][at] = self._place_of(
-                    losses.LAUNCH_COPIES.name if cause == losses.LAUNCH.name and copy else cause
-                )
+            key = (wide(causes.indices, NULL) * (len(categories) + 1) + by + 1) * 2 + copies
+            places = np.zeros(2 * (len(causes.dictionary) + 1) * (len(categories) + 1), np.int8)
+            for one in np.flatnonzero(np.bincount(key)).tolist():
+                cause, claim, copy = one // 2 // (len(categories) + 1), one // 2 % (len(categories) + 1) - 1, one % 2
+                line = idle_line(causes.dictionary[cause].as_py())
+                name = LINE_CAUSE[line] if claim < 0 else cause_of(categories[claim], line)
+                places[one] = self._place_of(losses.LAUNCH_COPIES.name if copy and name == losses.LAUNCH.name else name)
+            found[rows] = places.take(key)
         return found
 
     def _place_of(self, cause: str) -> int:

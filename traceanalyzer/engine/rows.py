@@ -5,7 +5,7 @@ Rows are positions in a table. Where there are many, they are read in blocks, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -153,11 +153,15 @@ class TableRows:
 
     def sum_up(self, aggregates: Iterable[Aggregate]) -> None:
         """Work out several aggregates, in one pass over the rows."""
-        parts: dict[Aggregate, list[Any]] = {one: [] for one in aggregates if one not in self._summed}
-        for block in self.blocks() if parts else ():
-            for one, found in parts.items():
-                found.append(one.part(block))
-        self._summed |= {one: one.whole(found) for one, found in parts.items()}
+        new = [one for one in aggregates if one not in self._summed]
+        parts: dict[Hashable, list[Any]] = {one.alike: [] for one in new}
+        makers = {one.alike: one for one in new}
+        for block in self.blocks() if new else ():
+            for alike, one in makers.items():
+                parts[alike].append(one.part(block))
+        for alike, found in parts.items():
+            self._summed |= {one: one.whole(found) for one in new if one.alike == alike}
+            found.clear()
 
     def filter(self, condition: Callable[[TableRows], pa.Array]) -> TableRows:
         """The rows for which the condition, asked of a block of them, holds."""

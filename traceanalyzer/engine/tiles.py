@@ -5,17 +5,20 @@ Most claims take tiles whole, and then one number says whose each is. Others cut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from traceanalyzer.columns import ascending
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, intersect, join, latest, subtract, total, union
 from traceanalyzer.vocabulary.lines import is_idle
 
 FREE, CUT = -1, -2
-Rows = npt.NDArray[np.integer]
+_MANY = 1 << 16
+Rows = npt.NDArray[Any]
+"""Positions or numbers, in as many bytes as they need."""
 Flags = npt.NDArray[np.bool_]
 
 
@@ -60,19 +63,21 @@ class Tiles:
         """For each interval, how many ns of it on these lines are free. Here they may overlap, and come in any order."""
         wanted = self._of(lines)
         if asked.tiles is None and self._is_much(asked):
-            free = wanted[self.line] & (self.holder == FREE)
+            free = wanted.take(self.line) & (self.holder == FREE)
             whole = union(self.start[free], self.end[free])
             return coverage(asked.starts, asked.ends, join(whole, self._pieces(lines)))
-        parts = self._overlaps(asked)
-        here, state = wanted[self.line[parts.tile]], self.holder[parts.tile]
-        left: Array = np.where(here & (state == FREE), parts.high - parts.low, 0)
-        if parts.row is not None:
-            part, left = left, np.zeros(len(asked.starts), np.int64)
-            np.add.at(left, parts.row, part)
-        cut = here & (state == CUT)
-        if cut.any():
-            rows = np.flatnonzero(cut) if parts.row is None else np.unique(parts.row[cut])
-            left[rows] += coverage(asked.starts[rows], asked.ends[rows], self._pieces(lines))
+        left = np.zeros(len(asked.starts), np.int64)
+        for row, tile, low, high in self._overlaps(asked):
+            here, state = wanted.take(self.line.take(tile)), self.holder.take(tile)
+            free = here & (state == FREE)
+            if row is None:
+                left = (high - low) * free
+            else:
+                np.add.at(left, row, (high - low) * free)
+            cut = np.flatnonzero(here & (state == CUT))
+            if len(cut):
+                rows = cut if row is None else ascending(row[cut])
+                left[rows] += coverage(asked.starts[rows], asked.ends[rows], self._pieces(lines))
         return left
 
     def claim(self, asked: Iterable[Asked], lines: Iterable[str]) -> list[Taken]:
@@ -82,16 +87,19 @@ class Tiles:
         number = np.array([names.index(line) if line in names else -1 for line in self.lines], np.int32)
         ns = np.zeros(len(names), np.int64)
         cut: list[tuple[Rows, Array, Array]] = []
-        for some in asked:
-            _, tile, low, high = self._overlaps(some)
-            mine, state = number[self.line[tile]], self.holder[tile]
+        for exact, (_, tile, low, high) in self._all_overlaps(asked):
+            mine, state = number.take(self.line.take(tile)), self.holder.take(tile)
             free = (mine >= 0) & (state == FREE)
-            whole = free if some.tiles is not None else free & (low == self.start[tile]) & (high == self.end[tile])
-            self.holder[tile[whole]] = first + mine[whole]
-            np.add.at(ns, mine[whole], (high - low)[whole])
-            part = (free & ~whole) | ((mine >= 0) & (state == CUT))
-            if part.any():
-                self._cut_up(np.unique(tile[free & ~whole]))
+            whole = free
+            if not exact:
+                whole = free & (low == self.start.take(tile)) & (high == self.end.take(tile))
+            got = np.flatnonzero(whole)
+            line = mine.take(got)
+            self.holder[tile.take(got)] = first + line
+            np.add.at(ns, line, (high - low).take(got))
+            part = np.flatnonzero((free & ~whole) | ((mine >= 0) & (state == CUT)))
+            if len(part):
+                self._cut_up(ascending(tile[free & ~whole]))
                 cut.append((mine[part], low[part], high[part]))
         pieces = [EMPTY] * len(names)
         if cut:
@@ -105,19 +113,19 @@ class Tiles:
         """How many ns of the intervals on these lines each of these, which are all that was taken so far, holds."""
         names = set(lines)
         wanted, ns = self._of(names), np.zeros(self._numbers, np.int64)
+        cut = [one for one in taken if one.line in names and len(one.pieces[0])]
         for some in asked:
-            _, tile, low, high = self._overlaps(some)
-            mine = wanted[self.line[tile]] & (self.holder[tile] >= 0)
-            np.add.at(ns, self.holder[tile[mine]], (high - low)[mine])
-            for one in taken:
-                if one.line in names and len(one.pieces[0]):
-                    ns[one.number] += total(intersect(one.pieces, union(some.starts, some.ends)))
+            for _, tile, low, high in self._overlaps(some):
+                mine = np.flatnonzero(wanted.take(self.line.take(tile)) & (self.holder.take(tile) >= 0))
+                np.add.at(ns, self.holder.take(tile.take(mine)), (high - low).take(mine))
+            for one in cut:
+                ns[one.number] += total(intersect(one.pieces, union(some.starts, some.ends)))
         return [int(ns[one.number]) for one in taken]
 
     def spans(self, one: Taken) -> Spans:
         """All that was taken."""
         tiles = np.flatnonzero(self.holder == one.number)
-        return join((self.start[tiles], self.end[tiles]), one.pieces)
+        return join((self.start.take(tiles), self.end.take(tiles)), one.pieces)
 
     def holders(self, times: Array, taken: Sequence[Taken], tile: Rows | None = None) -> Rows:
         """The number of what holds each time, -1 for none; `taken` is all that was, `tile` where each is if that is known."""
@@ -139,13 +147,13 @@ class Tiles:
     def idle_tiles(self, count: int, intervals: Iterable[Spans]) -> Rows | None:
         """The idle tiles, if these intervals, so many in some blocks, are just those, one for one."""
         idle = np.array([line is not None and is_idle(line) for line in self.lines])
-        tiles = np.flatnonzero(idle[self.line]).astype(np.int32)
+        tiles = np.flatnonzero(idle.take(self.line)).astype(np.int32)
         if len(tiles) != count:
             return None
         done = 0
         for starts, ends in intervals:
             here = tiles[done : done + len(starts)]
-            if not (np.array_equal(self.start[here], starts) and np.array_equal(self.end[here], ends)):
+            if not (np.array_equal(self.start.take(here), starts) and np.array_equal(self.end.take(here), ends)):
                 return None
             done += len(starts)
         return tiles
@@ -185,7 +193,7 @@ class Tiles:
         self.holder[tiles] = CUT
         self._cut.append(tiles)
         line = self.line[tiles]
-        for at in np.unique(line).tolist():
+        for at in ascending(line).tolist():
             name, own = self.lines[at], tiles[line == at]
             if name is not None:
                 self._free[name] = join(self._free.get(name, EMPTY), (self.start[own], self.end[own]))
@@ -200,13 +208,29 @@ class Tiles:
         first = np.searchsorted(self.end, asked.starts, side="right")
         return first, np.maximum(np.searchsorted(self.start, asked.ends, side="left") - first, 0)
 
-    def _overlaps(self, asked: Asked) -> _Overlaps:
-        if asked.tiles is not None:
-            return _Overlaps(None, asked.tiles, asked.starts, asked.ends)
-        tile, count = self._reach(asked)
-        row = None
-        if not (count == 1).all():
-            row = np.repeat(np.arange(len(count)), count)
-            tile = tile[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-        starts, ends = asked[:2] if row is None else (asked.starts[row], asked.ends[row])
-        return _Overlaps(row, tile, np.maximum(starts, self.start[tile]), np.minimum(ends, self.end[tile]))
+    def _all_overlaps(self, asked: Iterable[Asked]) -> Iterator[tuple[bool, _Overlaps]]:
+        """Those of all of them, and whether each interval is known to be a tile."""
+        for some in asked:
+            for parts in self._overlaps(some):
+                yield some.tiles is not None, parts
+
+    def _overlaps(self, asked: Asked) -> Iterator[_Overlaps]:
+        """The parts of some intervals after those of others, as many as are worked on at once."""
+        starts, ends, tiles = asked
+        if tiles is not None:
+            yield _Overlaps(None, tiles, starts, ends)
+            return
+        first, count = self._reach(asked)
+        if (count == 1).all():
+            low, high = np.maximum(starts, self.start.take(first)), np.minimum(ends, self.end.take(first))
+            yield _Overlaps(None, first, low, high)
+            return
+        step = max(len(starts) * _MANY // max(int(count.sum()), 1), 1)
+        for at in range(0, len(starts), step):
+            some = slice(at, at + step)
+            row = np.repeat(np.arange(at, at + len(count[some])), count[some])
+            # Of each interval the first, and those that follow.
+            before = np.cumsum(count[some]) - count[some]
+            tile = np.arange(len(row)) + (first[some] - before).take(row - at)
+            low, high = self.start.take(tile), self.end.take(tile)
+            yield _Overlaps(row, tile, np.maximum(starts.take(row), low), np.minimum(ends.take(row), high))

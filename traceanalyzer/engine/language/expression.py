@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -281,7 +281,10 @@ class _Compiler:
         # count() is given one placeholder a row.
         runs = [run for _, run in arguments] or [lambda rows: pa.scalar(True)]
 
-        one = _Aggregate(function, tuple(runs), condition)
+        texts = [self.source.written(child) for child in (*node.args, *(keyword.value for keyword in node.keywords))]
+        one = _Aggregate(
+            function, tuple(runs), condition, (function.fold.part if function.fold else name, len(node.args), *texts)
+        )
         self.aggregates.append(one)
         return kind, lambda rows: rows.summed(one)
 
@@ -335,11 +338,12 @@ def _fraction(node: ast.expr) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Aggregate:
-    """A function over the rows for which a condition holds."""
+    """A function over the rows for which a condition holds. Those that are `alike` have the same parts."""
 
     function: Function
     runs: tuple[Run, ...]
     condition: Run | None
+    alike: Hashable
 
     def part(self, rows: Rows) -> Any:
         values = [run(rows) for run in self.runs]

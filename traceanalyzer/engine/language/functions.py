@@ -214,14 +214,21 @@ def _top_share(parts: list[Any]) -> pa.Scalar:
     return compute.divide(pc.max(totals), every)
 
 
-def _quantile(values: pa.Array, level: pa.Scalar) -> pa.Scalar:
+def _narrow(values: pa.Array, level: pa.Scalar | None = None) -> tuple[pa.Array, float]:
+    """Numbers of which a quantile is wanted, whole ones in as few bytes as do: all of them are needed at once."""
+    share = 0.5 if level is None else float(level.as_py())
+    if not pa.types.is_integer(values.type):
+        return compute.to_float(values), share
+    low, high = pc.min_max(values).values()
+    fits = low.is_valid and low.as_py() >= -(1 << 31) and high.as_py() < 1 << 31
+    return (values.cast(pa.int32()) if fits else values), share
+
+
+def _quantile(parts: list[tuple[pa.Array, float]]) -> pa.Scalar:
     # Of whole numbers Arrow makes fractions itself, and need not sort those that are close together.
-    values = values if pa.types.is_integer(values.type) else compute.to_float(values)
-    return pc.quantile(values, q=float(level.as_py()))[0]
-
-
-def _median(values: pa.Array) -> pa.Scalar:
-    return _quantile(values, pa.scalar(0.5))
+    values = [values for values, _ in parts]
+    kind = max((one.type for one in values), key=lambda kind: kind.bit_width)
+    return pc.quantile(pa.chunked_array([one.cast(kind) for one in values]), q=parts[0][1])[0]
 
 
 def _first(given: list[Kind]) -> Kind:
@@ -259,8 +266,10 @@ def _count_distinct(parts: list[pa.Array]) -> pa.Scalar:
     return pa.scalar(len(_distinct(_end_to_end(parts))), pa.int64())
 
 
-def _aggregate(usage: str, arity: int, kind: Callable[[list[Kind]], Kind], fold: Fold) -> Function:
-    return Function(usage, (arity, arity), kind, lambda *values: fold.whole([fold.part(*values)]), fold=fold)
+def _aggregate(
+    usage: str, arity: int, kind: Callable[[list[Kind]], Kind], fold: Fold, literal: int | None = None
+) -> Function:
+    return Function(usage, (arity, arity), kind, lambda *values: fold.whole([fold.part(*values)]), literal, fold)
 
 
 AGGREGATES: dict[str, Function] = {
@@ -270,8 +279,8 @@ AGGREGATES: dict[str, Function] = {
     "min": _aggregate("min(number)", 1, _number_like, _reduced(pc.min)),
     "max": _aggregate("max(number)", 1, _number_like, _reduced(pc.max)),
     "mean": Function("mean(number)", (1, 1), _number_like, pc.mean),
-    "median": Function("median(number)", (1, 1), _number_like, _median),
-    "quantile": Function("quantile(number, 0.95)", (2, 2), _first, _quantile, 1),
+    "median": _aggregate("median(number)", 1, _number_like, Fold(_narrow, _quantile)),
+    "quantile": _aggregate("quantile(number, 0.95)", 2, _first, Fold(_narrow, _quantile), 1),
     "count_distinct": _aggregate("count_distinct(column)", 1, _countable, Fold(_distinct, _count_distinct)),
     "any": _aggregate("any(condition)", 1, _fixed(BOOL, BOOL), _reduced(lambda values: pc.any(values, min_count=0))),
     "all": _aggregate("all(condition)", 1, _fixed(BOOL, BOOL), _reduced(lambda values: pc.all(values, min_count=0))),

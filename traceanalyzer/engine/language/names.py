@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -55,6 +55,11 @@ class Rows(Protocol):
 
 class Aggregate(Protocol):
     """What turns rows into one value, a block of them at a time."""
+
+    @property
+    def alike(self) -> Hashable:
+        """Two of the same rule for which it is equal have the same parts."""
+        ...
 
     def part(self, rows: Rows) -> Any:
         """What a block of rows comes to."""

@@ -48,6 +48,10 @@ class Source:
         """The quantity a numeric constant was written as; None when it is no unit literal."""
         return self.literals.get(self.column(node))
 
+    def written(self, node: ast.expr) -> str:
+        """An expression as the author wrote it, units included."""
+        return self.encoded[node.col_offset : node.end_col_offset].decode("utf-8", "ignore")
+
     @staticmethod
     def name(node: ast.Name) -> str:
         """The name as the author wrote it."""
