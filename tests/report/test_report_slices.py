@@ -96,9 +96,7 @@ def plainly_merged(row: Slices, quantum: int, keep: np.ndarray) -> list[tuple[in
 
 @settings(max_examples=200)
 @given(SPANS, st.integers(1, 200), st.randoms(use_true_random=False), st.integers(1, 70))
-def test_merging_is_what_it_says(
-    spans: list[tuple[int, int, int]], quantum: int, random: Random, stretch: int
-) -> None:
+def test_merging_is_what_it_says(spans: list[tuple[int, int, int]], quantum: int, random: Random, stretch: int) -> None:
     row = pack(build(spans), 100)[0][0]
     keep = np.array([random.random() < 0.2 for _ in range(len(row))])
     with patch.object(module, "STRETCH", stretch):

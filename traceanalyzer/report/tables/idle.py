@@ -40,7 +40,9 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
     parts_each = last[at] + 1 - first[at]
     begins = np.cumsum(parts_each) - parts_each
     inside = np.arange(int(parts_each.sum())) + np.repeat(first[at] - begins, parts_each)
-    main, ascribed = _main_parts(begins, encoded(table.select(["cause"]).take(inside), "cause")[0], (end - start)[inside])
+    main, ascribed = _main_parts(
+        begins, encoded(table.select(["cause"]).take(inside), "cause")[0], (end - start)[inside]
+    )
     parts = table.take(pa.array(inside[main]))
     causes = [BY_KEY.get(idle_line(cause), BY_KEY[UNATTRIBUTED.name]) for cause in _texts(parts, "cause")]
     shares = (ascribed / length[at]).tolist()

@@ -20,6 +20,7 @@ FINEST = 22
 """The first quantum that is tried is the timeline's length over two to the power of this, which is far less than a pixel."""
 STEPS = 8
 
+
 @dataclass(frozen=True)
 class Detail:
     """Groups with what of them is shown, and what was merged: events inside merged slices, samples left out, and how close together
@@ -114,7 +115,10 @@ class Levels:
             if step in sizes:
                 return sizes[step]
             found, at = 0, quantum(step)
-            for size in (*(partial(row.size, at) for row in rows), *(partial(thinned_size, row, at) for row in self._points)):
+            for size in (
+                *(partial(row.size, at) for row in rows),
+                *(partial(thinned_size, row, at) for row in self._points),
+            ):
                 found += size()
                 if found > most:
                     return found

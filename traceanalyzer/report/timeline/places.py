@@ -79,5 +79,8 @@ class Places:
         """Whether something on that GPU begins or ends just where the evidence does: times are exact, and rarely the same on two."""
         times = evidence.start_ns, evidence.end_ns
         return any(
-            bool((edges == time).any()) for row in self._slices[number] for edges in (row.start, row.end) for time in times
+            bool((edges == time).any())
+            for row in self._slices[number]
+            for edges in (row.start, row.end)
+            for time in times
         )
