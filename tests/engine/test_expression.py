@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.engine import rows as rows_module
+from traceanalyzer.engine.columns import Columns
 from traceanalyzer.engine.evidence import evidence
 from traceanalyzer.engine.language.compute import as_array
 from traceanalyzer.engine.language.expression import compile_condition, compile_expression
@@ -510,5 +510,5 @@ def test_blocks_of_rows_say_what_all_rows_say(chunk: int, data: list[tuple[Any, 
 
     expected = said(whole)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(rows_module, "BLOCK", 4)
+        patched.setattr(Columns, "block", 4)
         assert repr(said(chunked)) == repr(expected)

@@ -32,7 +32,7 @@ def _fresh():
 
 
 def names(package: Path) -> set[str]:
-    return {path.relative_to(package).as_posix() for path in modules_of_readers(package)}
+    return {Path(name).as_posix() for name in modules_of_readers(package)}
 
 
 _OF_SHAPES = {"formulas.py", "inputs.py", "matrices.py", "convolutions.py", "attention.py"}
@@ -68,7 +68,7 @@ def test_what_a_process_has_imported_by_then_is_in_it() -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=PACKAGE.parent
     )
-    assert set(map(Path, loaded.stdout.split())) <= set(modules_of_readers(PACKAGE))
+    assert {Path(name).relative_to(PACKAGE).as_posix() for name in loaded.stdout.split()} <= names(PACKAGE)
 
 
 def test_a_changed_constant_of_the_model_is_read_again(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.catalog.declarations import declared
 from traceanalyzer.config import Config
+from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.culprits import culprits
 from traceanalyzer.engine.predictions import with_predictions
 from traceanalyzer.engine.rules.library import load_rules
@@ -62,14 +63,14 @@ class Examination:
 
 def rules_for(config: Config) -> list[Rule]:
     """All rules as configured, in claim order. Raises ConfigError for what does not fit them."""
-    rules = load_rules(config.rules)
+    rules = load_rules(config.rules, tests=False)
     check_disabled(rules, config.disable)
     return with_overrides(rules, config.params)
 
 
-def claims_in_units(claims: pa.Table, work_units: pa.Table | None) -> pa.Table:
+def claims_in_units(claims: ClaimBook, work_units: pa.Table | None) -> pa.Table:
     """As `unit_claims`; empty without units."""
-    return UNIT_CLAIMS.empty_table() if work_units is None else unit_claims(claims, work_units)
+    return UNIT_CLAIMS.empty_table() if work_units is None else unit_claims(claims.table(), work_units)
 
 
 def about_the_job(rule: Rule) -> bool:

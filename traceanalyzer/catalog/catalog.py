@@ -14,6 +14,8 @@ import pyarrow as pa
 from traceanalyzer.arrow import give_back
 from traceanalyzer.catalog.declarations import declared, event_tables, function_of, needs
 from traceanalyzer.columns.frames import Key
+from traceanalyzer.columns.lean import lean_table
+from traceanalyzer.columns.spill import forget, spilled
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.model.derived import Derived, Needs
 from traceanalyzer.model.kinds import FORMATS, kinds_of
@@ -21,7 +23,7 @@ from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.trace import Trace
 
 _LARGE = 100_000
-"""Events from which on what is freed in between is given back to the system."""
+"""Events from which on tables lie in files, and memory goes back to the system as soon as nobody uses it."""
 _NOT_MADE = object()
 
 
@@ -77,6 +79,8 @@ class Catalog:
             needed.update(self._inputs(one))
         for name in self._derived.intersection(self._made) - needed:
             del self._made[name]
+        if self.is_large:
+            self._tidy()
 
     def made_of(self, name: str) -> set[str]:
         """The tables that are still to be made for this one, itself among them."""
@@ -133,10 +137,18 @@ class Catalog:
             found = self._made.get(name, _NOT_MADE)
             if found is _NOT_MADE:
                 self._derived.add(name)
-                found = self._made[name] = self._make(self._declared[name])
+                found = self._make(self._declared[name])
                 if self.is_large:
-                    give_back()
+                    found = spilled(lean_table(found)) if isinstance(found, pa.Table) else found
+                    self._tidy()
+                self._made[name] = found
             return found
+
+    @staticmethod
+    def _tidy() -> None:
+        """Nothing is in memory but what is used."""
+        forget()
+        give_back()
 
     def _make(self, one: Derived) -> Any:
         if one.spec and one.empty_without and not self.table(one.empty_without).num_rows:

@@ -1,33 +1,135 @@
-"""Columns that are made one block of rows after the other."""
+"""Columns that are made one block of rows after the other. Where all rows are alike one value is in memory."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-Values = npt.NDArray[Any]
+from traceanalyzer.columns import NULL
+from traceanalyzer.columns.lean import repeated
+
+_BLOCK = 1 << 16
+"""So many rows are looked at at once."""
+_SPARE = 1.5
+"""How much more room there is for a column than it will probably take."""
+T = TypeVar("T", bound=np.generic)
+Values = npt.NDArray[T]
+
+
+def alike(value: int, count: int) -> npt.NDArray[np.int64]:
+    """So many times the same value; not to be written to."""
+    return np.broadcast_to(np.int64(value), count)
+
+
+def are_alike(values: npt.NDArray[Any]) -> bool:
+    """Whether it is an array as `alike` makes them."""
+    return values.strides == (0,)
+
+
+def says_nothing(values: npt.NDArray[np.int64]) -> bool:
+    """Whether all are `NULL`, as `alike` makes them."""
+    return are_alike(values) and len(values) > 0 and bool(values[0] == NULL)
+
+
+def taken(values: Values[T], rows: npt.NDArray[np.int64]) -> Values[T]:
+    """The values at some rows."""
+    return np.broadcast_to(values[0], len(rows)) if len(values) and are_alike(values) else values[rows]
+
+
+def joined(blocks: Sequence[Values[T]]) -> Values[T]:
+    """One block after the other; there is at least one."""
+    some = [block for block in blocks if len(block)] or [blocks[0]]
+    if all(len(block) and are_alike(block) and block[0] == some[0][0] for block in some):
+        return np.broadcast_to(some[0][0], sum(map(len, some)))
+    return np.concatenate(some) if len(some) > 1 else some[0]
 
 
 class InBlocks:
-    """What is made of some columns. A block in which all rows are alike is held as one value."""
+    """What is made of some columns. They are written where they stay, and what a block was made of is used again for the next."""
 
     def __init__(self) -> None:
-        self._blocks: dict[str, list[Values]] = defaultdict(list)
+        self._columns: dict[str, _Column] = defaultdict(_Column)
 
-    def add(self, columns: Mapping[str, Values]) -> None:
-        """The same number of rows of each column, which are not empty."""
+    def add(self, columns: Mapping[str, npt.NDArray[Any]], share: float) -> None:
+        """The same number of rows of each column, at least one. With them this share of all blocks is done, as far as one can tell."""
         for name, values in columns.items():
-            alike = values[0] == values[-1] and (values == values[0]).all()
-            self._blocks[name].append(np.broadcast_to(values[0].copy(), len(values)) if alike else values)
+            self._columns[name].add(values, share)
 
-    def take(self, name: str) -> Values:
-        """All rows of a column, which is held here no longer; where all of them are alike, in one place of memory."""
-        blocks = self._blocks.pop(name)
-        first, count = blocks[0][0], sum(map(len, blocks))
-        if all(block.strides == (0,) and block[0] == first for block in blocks):
-            return np.broadcast_to(first, count)
-        return np.concatenate(blocks)
+    def take(self, name: str) -> npt.NDArray[Any]:
+        """All rows of a column, which is held here no longer."""
+        return self._columns.pop(name).rows
+
+    def numbers(self, name: str, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+        """As `take`, in Arrow, null where they are `NULL`."""
+        column = self._columns.pop(name)
+        if are_alike(column.rows):
+            one = column.rows[0]
+            return repeated(pa.array([None if one == NULL else one], kind), len(column.rows))
+        missing = column.rows == NULL if column.lowest == NULL else None
+        return pa.array(column.rows, mask=missing)
+
+    def names(
+        self, name: str, values: Sequence[str | None], read: Callable[[str], str] | None = None
+    ) -> pa.Array | pa.ChunkedArray:
+        """As `take`, of a column of positions in `values`, -1 for null: the names there, as `read` tells them."""
+        column = self._columns.pop(name)
+        rows = column.rows
+        some = rows[:1] if are_alike(rows) else rows
+        # One more at the end, for what is null.
+        used = np.zeros(len(values) + 1, bool)
+        for block in _cut(some):
+            used[block] = True
+        position: dict[str, int] = {}
+        kept = np.full(len(used), -1, np.int32)
+        for at in np.flatnonzero(used[:-1]).tolist():
+            value = values[at]
+            if value is not None:
+                kept[at] = position.setdefault(read(value) if read else value, len(position))
+        code = some if some.dtype == np.int32 and some.flags.writeable else np.empty(len(some), np.int32)
+        for block, into in zip(_cut(some), _cut(code), strict=True):
+            into[:] = kept[block]
+        index = pa.array(code, mask=code < 0 if (kept[used] < 0).any() else None)
+        found = pa.DictionaryArray.from_arrays(index, pa.array(list(position), pa.string()))
+        return found if some is rows else repeated(found, len(rows))
+
+
+class _Column:
+    """The rows of one column so far."""
+
+    def __init__(self) -> None:
+        self._room: npt.NDArray[Any] | None = None
+        self._one: Any = None
+        self._count = 0
+        self.lowest: Any = None
+
+    @property
+    def rows(self) -> npt.NDArray[Any]:
+        return np.broadcast_to(self._one, self._count) if self._room is None else self._room[: self._count]
+
+    def add(self, values: npt.NDArray[Any], share: float) -> None:
+        lowest = values[0] if are_alike(values) else values.min()
+        self.lowest = lowest if self.lowest is None else min(lowest, self.lowest)
+        begin, self._count = self._count, self._count + len(values)
+        if self._room is None:
+            if not begin:
+                self._one = values[0].copy()
+            if values[0] == self._one and (are_alike(values) or (values == self._one).all()):
+                return
+            self._room = np.empty(0, values.dtype)
+        if len(self._room) < self._count:
+            # What is never written to takes no memory.
+            room = np.empty(int(_SPARE * self._count / share), values.dtype)
+            room[:begin] = self._room[:begin] if len(self._room) else self._one
+            self._room = room
+        self._room[begin : self._count] = values
+
+
+def _cut(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """The values in blocks."""
+    for first in range(0, len(values), _BLOCK):
+        yield values[first : first + _BLOCK]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.columns.frames import together
-from traceanalyzer.intervals import EMPTY, Spans, coverage, intersect, join, subtract, total, union
+from traceanalyzer.columns import integers
+from traceanalyzer.columns.frames import codes, groups, split, together
+from traceanalyzer.engine.tiles import Asked, Rows, Taken, Tiles
+from traceanalyzer.intervals import EMPTY, Spans, join, union
+from traceanalyzer.vocabulary.lines import is_idle
 
 Ints = npt.NDArray[np.int64]
 NAME = pa.dictionary(pa.int32(), pa.string())
@@ -27,6 +31,10 @@ CLAIMS_SCHEMA = pa.schema(
 )
 
 
+Gpu = tuple[int, int]
+"""(rank, device)."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """What one rule took of one ledger line of one GPU."""
@@ -35,70 +43,113 @@ class Claim:
     category: str
     rank: int
     device: int
-    line: str
-    spans: Spans
+    taken: Taken
+
+    @property
+    def line(self) -> str:
+        return self.taken.line
+
+    @property
+    def ns(self) -> int:
+        return self.taken.ns
 
 
 class ClaimBook:
-    """The unclaimed intervals of each ledger line of each GPU, and the claims made so far on each, in order."""
+    """The ledger of each GPU, and the claims made so far on each, in order."""
 
     def __init__(self, ledger_intervals: pa.Table) -> None:
         """`ledger_intervals`: columns rank, device, line, start_ns and end_ns; the rows of a GPU do not overlap."""
-        self.claims: dict[tuple[int, int], list[Claim]] = {}
-        lines = ledger_intervals["line"].cast(pa.string()).combine_chunks().dictionary_encode()
-        spans = _spans_by(ledger_intervals, lines.indices.to_numpy(zero_copy_only=False).astype(np.int64))
-        self._free: dict[tuple[int, int, str], Spans] = {
-            (rank, device, lines.dictionary[line].as_py()): free for (rank, device, line), free in spans.items()
-        }
+        self.claims: dict[Gpu, list[Claim]] = {}
+        self._tiles = {gpu: Tiles(*columns) for gpu, columns in _ledgers(ledger_intervals)}
 
-    def unclaimed(self, rank: int, device: int, intervals: Spans, lines: Iterable[str]) -> int:
-        """How many ns of `intervals` on these lines nobody has claimed yet."""
-        return int(coverage(*intervals, self._unclaimed(rank, device, lines)).sum())
+    def unclaimed(self, rank: int, device: int, asked: Iterable[Asked], lines: Collection[str]) -> int:
+        """How many ns of the intervals on these lines nobody has claimed yet."""
+        return sum(int(self.unclaimed_of(rank, device, some, lines).sum()) for some in asked)
 
-    def unclaimed_rows(self, rows: pa.Table, lines: Iterable[str]) -> pa.Array:
+    def unclaimed_of(self, rank: int, device: int, asked: Asked, lines: Collection[str]) -> Ints:
+        """As `unclaimed`, for each of the intervals, which may overlap and come in any order."""
+        tiles = self._tiles.get((rank, device))
+        return np.zeros(len(asked.starts), np.int64) if tiles is None else tiles.unclaimed(asked, lines)
+
+    def unclaimed_rows(self, rows: pa.Table, lines: Collection[str]) -> pa.Array:
         """For each row (rank, device, start_ns, end_ns), how many ns of it on these lines nobody has claimed yet."""
-        rank, device, start, end = (_array(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
+        rank, device, start, end = (integers(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
         left = np.zeros(len(rank), np.int64)
         for (one, other), here in together(rank, device):
-            left[here] = coverage(start[here], end[here], self._unclaimed(one, other, lines))
+            left[here] = self.unclaimed_of(one, other, Asked(start[here], end[here]), lines)
         return pa.array(left)
 
-    def _unclaimed(self, rank: int, device: int, lines: Iterable[str]) -> Spans:
-        # The lines of a GPU do not overlap, so their union has the length of all of them.
-        free = [self._free[rank, device, line] for line in set(lines) if (rank, device, line) in self._free]
-        return free[0] if len(free) == 1 else join(*free) if free else EMPTY
+    def claim(
+        self, rule: str, category: str, rank: int, device: int, asked: Iterable[Asked], lines: Iterable[str]
+    ) -> int:
+        """Take what is left of the intervals on these lines; returns the ns taken."""
+        tiles = self._tiles.get((rank, device))
+        made = [Claim(rule, category, rank, device, taken) for taken in tiles.claim(asked, lines)] if tiles else []
+        if made:
+            self.claims.setdefault((rank, device), []).extend(made)
+        return sum(claim.ns for claim in made)
 
-    def claim(self, rule: str, category: str, rank: int, device: int, intervals: Spans, lines: Iterable[str]) -> int:
-        """Take what is left of `intervals` on these lines; returns the ns taken."""
-        taken = 0
-        for line in lines:
-            free = self._free.get((rank, device, line), EMPTY)
-            spans = intersect(free, intervals)
-            if len(spans[0]):
-                self._free[rank, device, line] = subtract(free, spans)
-                self.claims.setdefault((rank, device), []).append(Claim(rule, category, rank, device, line, spans))
-                taken += total(spans)
-        return taken
-
-    def who(self, rank: int, device: int, intervals: Spans, lines: Iterable[str]) -> dict[str, int]:
-        """Rule -> ns of `intervals` on these lines that it holds, the largest first."""
+    def who(self, rank: int, device: int, asked: Iterable[Asked], lines: Iterable[str]) -> dict[str, int]:
+        """Rule -> ns of the intervals on these lines that it holds, the largest first."""
+        claims = self.claims.get((rank, device), [])
         held: dict[str, int] = {}
-        wanted = set(lines)
-        for claim in self.claims.get((rank, device), ()):
-            if claim.line in wanted:
-                shared = total(intersect(claim.spans, intervals))
-                if shared:
-                    held[claim.rule] = held.get(claim.rule, 0) + shared
+        if claims:
+            found = self._tiles[rank, device].held(asked, lines, [claim.taken for claim in claims])
+            for claim, ns in zip(claims, found, strict=True):
+                if ns:
+                    held[claim.rule] = held.get(claim.rule, 0) + ns
         return dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
 
     def snapshot(self) -> Callable[[], None]:
-        """A function that puts the book back as it is now: a rule that fails halfway must leave no claim behind."""
-        free, claims = dict(self._free), {gpu: list(made) for gpu, made in self.claims.items()}
+        """A function that puts the book back as it is now, as long as no later one is made: a rule that fails halfway must leave no
+        claim behind."""
+        claims = {gpu: list(made) for gpu, made in self.claims.items()}
+        marks = [tiles.mark() for tiles in self._tiles.values()]
 
         def restore() -> None:
-            self._free, self.claims = free, claims
+            self.claims = claims
+            for back in marks:
+                back()
 
         return restore
+
+    def of_rule(self, rule: str, rank: int, device: int) -> dict[str, Spans]:
+        """What a rule claimed on a GPU, by ledger line."""
+        found: dict[str, Spans] = {}
+        for claim in self.claims.get((rank, device), ()):
+            if claim.rule == rule:
+                found[claim.line] = join(found.get(claim.line, EMPTY), self.spans(claim))
+        return found
+
+    def has_any(self, rule: str, rank: int, device: int) -> bool:
+        """Whether a rule claimed anything on a GPU."""
+        return any(claim.rule == rule for claim in self.claims.get((rank, device), ()))
+
+    def all(self) -> Iterator[Claim]:
+        """By GPU, and in the order they were made."""
+        return chain.from_iterable(self.claims.values())
+
+    def spans(self, claim: Claim) -> Spans:
+        """All that a claim took."""
+        return self._tiles[claim.rank, claim.device].spans(claim.taken)
+
+    def idle_holders(self, rank: int, device: int, times: Ints, tiles: Rows | None = None) -> Rows:
+        """For each time the place of the claim of idle time that holds it, among the `claims` on this GPU; -1 for none.
+
+        `tiles` are those that the times are in, if that is known.
+        """
+        claims = self.claims.get((rank, device), [])
+        if not claims:
+            return np.full(len(times), -1)
+        place = np.full(max(claim.taken.number for claim in claims) + 2, -1)
+        for at, claim in enumerate(claims):
+            place[claim.taken.number] = at if is_idle(claim.line) else -1
+        return place[self._tiles[rank, device].holders(times, [claim.taken for claim in claims], tiles)]
+
+    def idle_tiles(self, rank: int, device: int, count: int, intervals: Iterable[Spans]) -> Rows | None:
+        """The idle tiles of a GPU, if these intervals are just those: then nobody need look for each."""
+        tiles = self._tiles.get((rank, device))
+        return None if tiles is None else tiles.idle_tiles(count, intervals)
 
     def table(self) -> pa.Table:
         """All claims in CLAIMS_SCHEMA, one row a stretch, by GPU and in the order they were made."""
@@ -106,34 +157,38 @@ class ClaimBook:
             pa.table(
                 [
                     *(
-                        pa.repeat(pa.scalar(value, CLAIMS_SCHEMA.field(at).type), len(claim.spans[0]))
+                        pa.repeat(pa.scalar(value, CLAIMS_SCHEMA.field(at).type), len(spans[0]))
                         for at, value in enumerate((claim.rule, claim.category, claim.rank, claim.device, claim.line))
                     ),
-                    pa.array(claim.spans[0]),
-                    pa.array(claim.spans[1]),
+                    pa.array(spans[0]),
+                    pa.array(spans[1]),
                 ],
                 schema=CLAIMS_SCHEMA,
             )
-            for made in self.claims.values()
-            for claim in made
+            for claim in self.all()
+            for spans in [self.spans(claim)]
         ]
         return pa.concat_tables(parts).unify_dictionaries() if parts else CLAIMS_SCHEMA.empty_table()
 
 
-def spans_by_gpu(rows: pa.Table) -> dict[tuple[int, int], Spans]:
+def _ledgers(ledger_intervals: pa.Table) -> Iterator[tuple[Gpu, tuple[Ints, Ints, Rows, list[str | None]]]]:
+    """Of each GPU the start, end and line of its tiles, in order of time, and the names of the lines."""
+    table = ledger_intervals
+    start = integers(table, "start_ns")
+    keys = [key for key, _ in groups(table)]
+    ordered = all((np.diff(start[rows]) >= 0).all() for _, rows in groups(table))
+    if not ordered or len(set(keys)) < len(keys):
+        table = table.sort_by([(name, "ascending") for name in ("rank", "device", "start_ns")])
+    for gpu, tiles in split(table):
+        line, lines = codes(tiles, "line")
+        start, end = integers(tiles, "start_ns"), integers(tiles, "end_ns")
+        kept = end > start
+        columns = (start, end, line.astype(np.int16))
+        yield gpu, (*(columns if kept.all() else (column[kept] for column in columns)), lines)
+
+
+def spans_by_gpu(rows: pa.Table) -> dict[Gpu, Spans]:
     """The union of the rows' intervals on each (rank, device), in their order; rows without either are on no ledger."""
-    spans = _spans_by(rows, np.zeros(rows.num_rows, np.int64))
-    return {(rank, device): found for (rank, device, _), found in spans.items() if rank >= 0 and device >= 0}
-
-
-def _spans_by(rows: pa.Table, label: Ints) -> dict[tuple[int, int, int], Spans]:
-    """The union of the rows' intervals by (rank, device, label), in their order."""
-    rank, device, start, end = (_array(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
-    spans = {(key[0], key[1], key[2]): union(start[at], end[at]) for key, at in together(rank, device, label)}
-    return dict(sorted(spans.items()))
-
-
-def _array(table: pa.Table, name: str) -> Ints:
-    # A row without rank or device is on no ledger: -1 matches none.
-    column = table[name].fill_null(-1).cast(pa.int64())
-    return np.asarray(column.to_numpy(), dtype=np.int64)
+    rank, device, start, end = (integers(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
+    spans = {(key[0], key[1]): union(start[at], end[at]) for key, at in together(rank, device)}
+    return {gpu: found for gpu, found in sorted(spans.items()) if min(gpu) >= 0}

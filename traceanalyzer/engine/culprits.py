@@ -5,21 +5,24 @@ A range in which most of the work is launched is the step or the loop, and none 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import NULL, Flags, frames, wide
 from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
-from traceanalyzer.intervals import Array, coverage, union
+from traceanalyzer.engine.claims import Claim, ClaimBook, Gpu
+from traceanalyzer.engine.columns import Columns
+from traceanalyzer.intervals import Array, union
 from traceanalyzer.names import readable_name
 from traceanalyzer.places import frame_parts, frame_text, place_parts
 from traceanalyzer.result.verdict import MOST
 from traceanalyzer.vocabulary import losses
-from traceanalyzer.vocabulary.lines import IDLE_PREFIX, idle_line
+from traceanalyzer.vocabulary.lines import idle_line, is_idle
 from traceanalyzer.vocabulary.losses import CAUSES
 
 CULPRITS = pa.schema(
@@ -60,32 +63,27 @@ BY_PLACE = (losses.OS.name, losses.MPI.name)
 TORCH_LOADER = "enumerate(DataLoader)"
 RANGE = "the range "
 LONGEST = 80
+Which = Callable[[slice], Flags]
+"""Of a block of gaps those that are looked at."""
 
 
 def culprits(
-    gaps: pa.Table, claims: pa.Table, host_ranges: pa.Table, launches: pa.Table, other_threads: pa.Table
+    gaps: pa.Table, claims: ClaimBook, host_ranges: pa.Table, launches: pa.Table, other_threads: pa.Table
 ) -> pa.Table:
-    """As CULPRITS; `claims` as in CLAIMS_SCHEMA."""
-    idle = claims.filter(pc.starts_with(claims["line"].cast(pa.string()), IDLE_PREFIX))
+    """As CULPRITS."""
     around = _Around(host_ranges, launches)
+    waits = frames.by_device(other_threads)
     rows = [
-        {"rank": rank, "device": device, **found}
-        for (rank, device), mine in frames.split(gaps)
-        for found in (
-            *_Gpu(mine, _of(idle, rank, device), around).culprits(),
-            *_lock(_of(other_threads, rank, device), _of(idle, rank, device)),
-        )
+        {"rank": gpu[0], "device": gpu[1], **found}
+        for gpu, mine in frames.split(gaps)
+        for found in (*_Gpu(gpu, mine, claims, around).culprits(), *_lock(waits[gpu], claims.claims.get(gpu, [])))
     ]
     return pa.Table.from_pylist(rows, CULPRITS)
 
 
-def _of(table: pa.Table, rank: int, device: int) -> pa.Table:
-    return table.filter(pc.and_(pc.equal(table["rank"], rank), pc.equal(table["device"], device)))
-
-
-def _lock(waits: pa.Table, claims: pa.Table) -> Iterator[dict[str, object]]:
+def _lock(waits: pa.Table, claims: Sequence[Claim]) -> Iterator[dict[str, object]]:
     """The thread that holds Python's lock for most of what was claimed of the waits for it, and what it runs."""
-    lost = int(frames.duration(claims)[frames.equals(claims, "rule", LOCK)].sum())
+    lost = sum(claim.ns for claim in claims if claim.rule == LOCK and is_idle(claim.line))
     if not lost:
         return
     other, others = frames.codes(waits, "other")
@@ -107,6 +105,7 @@ class _Around:
     def __init__(self, ranges: pa.Table, launches: pa.Table) -> None:
         self.ranges, self.launches = ranges, launches
         self.name, self.names = frames.codes(ranges, "name")
+        self._launched: dict[int, dict[int, Array]] = {}
 
     @cached_property
     def called(self) -> dict[str, list[int]]:
@@ -123,27 +122,38 @@ class _Around:
             np.isin(self.name, self.called.get(name, [])) & (frames.ints(self.ranges, "rank") == rank)
         )
         of, start, end = (frames.ints(self.ranges, column)[rows] for column in ("process", "start_ns", "end_ns"))
-        calls = frames.ints(self.launches, "rank") == rank
-        process, when = (frames.ints(self.launches, column)[calls] for column in ("process", "start_ns"))
-        within = 0
+        within, calls = 0, self._calls(rank)
         for (one,), at in frames.together(of):
-            within += int(coverage(when[process == one], when[process == one] + 1, union(start[at], end[at])).sum())
-        return within > MOST_LAUNCHES * max(len(when), 1)
+            when = calls.get(one, np.empty(0, np.int64))
+            begun, over = (np.searchsorted(when, times) for times in union(start[at], end[at]))
+            within += int((over - begun).sum())
+        return within > MOST_LAUNCHES * max(sum(map(len, calls.values())), 1)
+
+    def _calls(self, rank: int) -> dict[int, Array]:
+        """When each process of a rank launched, in order."""
+        if rank not in self._launched:
+            own = frames.ints(self.launches, "rank") == rank
+            process, when = (frames.ints(self.launches, column)[own] for column in ("process", "start_ns"))
+            self._launched[rank] = {one: np.sort(when[at]) for (one,), at in frames.together(process)}
+        return self._launched[rank]
 
 
 class _Gpu:
-    """The gaps of one GPU."""
+    """The gaps of one GPU, read in blocks: there may be millions."""
 
-    def __init__(self, gaps: pa.Table, claims: pa.Table, around: _Around) -> None:
-        self.gaps, self.around, self.rank = gaps, around, int(frames.ints(gaps, "rank")[0])
-        self.length = frames.duration(gaps)
-        self.inside = np.minimum(frames.ints(gaps, "place_duration"), self.length)
-        self.cause = _causes(gaps, claims)
-        self.activity = frames.codes(gaps, "activity")
-        self.calls = set(frames.codes(gaps, "api_name")[1])
+    def __init__(self, gpu: Gpu, gaps: pa.Table, claims: ClaimBook, around: _Around) -> None:
+        self.gaps, self.around, self.gpu, self.claims = Columns(gaps), around, gpu, claims
+        self.causes: list[str] = []
+        self.cause = self._causes()
+        """For each part of a gap its cause in the verdict, as a place in `causes`."""
+        self.length = np.zeros(len(self.causes), np.int64)
+        for rows, start, end in self._blocks():
+            np.add.at(self.length, self.cause[rows], end - start)
+        self.calls = _names(gaps, "api_name")
 
     def culprits(self) -> Iterator[dict[str, object]]:
-        for family in dict.fromkeys(CAUSES[cause].bound_by for cause in np.unique(self.cause) if cause in CAUSES):
+        lost = dict(zip(self.causes, self.length.tolist(), strict=True))
+        for family in dict.fromkeys(CAUSES[cause].bound_by for cause in sorted(lost) if cause in CAUSES):
             if family == losses.UNKNOWN.name:
                 continue
             names = [
@@ -151,23 +161,26 @@ class _Gpu:
                 for name, cause in CAUSES.items()
                 if cause.bound_by == family and cause.idle and name != losses.START_UP.name
             ]
-            rows = np.isin(self.cause, names)
-            name = max(names, key=lambda one: int(self.length[self.cause == one].sum()))
-            for level, (subject, ns) in enumerate(self._subjects(name, rows), WHOLE + 1):
+            name = max(names, key=lambda one: lost.get(one, 0))
+            for level, (subject, ns) in enumerate(self._subjects(name, self._of(names)), WHOLE + 1):
                 if subject and ns:
                     yield {"cause": name, "level": level, "subject": subject, "ns": ns}
-        if copies := int(self.length[self.cause == losses.LAUNCH_COPIES.name].sum()):
+        if copies := lost.get(losses.LAUNCH_COPIES.name):
             yield {"cause": losses.LAUNCH_COPIES.name, "level": WHOLE, "subject": None, "ns": copies}
 
-    def _subjects(self, cause: str, rows: frames.Flags) -> Iterator[tuple[str | None, int]]:
+    def _of(self, causes: Collection[str]) -> Which:
+        """The parts with one of these causes."""
+        wanted = np.array([cause in causes for cause in self.causes], bool)
+        return lambda rows: wanted[self.cause[rows]]
+
+    def _subjects(self, cause: str, which: Which) -> Iterator[tuple[str | None, int]]:
         """What the host was at, the function or the range, and the place; None where there is none to name."""
-        activity, ns = _top(self.activity, self.length, rows)
-        near, in_near = self._near(rows)
-        place, in_place = self._place(cause, rows)
+        activity, ns, _ = self._heaviest("activity", which)
+        near, in_near = self._near(which)
+        place, in_place = self._place(cause, which)
         doing = DOING.get(cause, "")
         if activity in ACTIVITIES:
-            here = rows & (self.activity[0] == self.activity[1].index(activity))
-            inside, _ = self._near(here)
+            inside, _ = self._near(lambda rows: which(rows) & self._equals("activity", activity, rows))
             where = f" in {inside}" if inside else ""
             yield f"{ACTIVITIES[activity]}{where}", ns
         else:
@@ -175,57 +188,92 @@ class _Gpu:
         yield (None, 0) if near is None or cause in BY_PLACE else (_subject(doing, near), in_near)
         yield (None, 0) if place is None else (_subject(doing, place), in_place)
 
-    def _near(self, rows: frames.Flags) -> tuple[str | None, int]:
+    def _near(self, which: Which) -> tuple[str | None, int]:
         """The user's function, or else the range, that holds most of these parts."""
-        source, in_source = self._top("source", rows)
+        source, in_source = self._top("source", which)
         if source is not None:
             return _function_first(source), in_source
-        name, in_range = self._top("annotation", rows)
+        name, in_range = self._top("annotation", which)
         return (None, 0) if name is None else (f'{RANGE}"{readable_name(name, LONGEST)}"', in_range)
 
-    def _place(self, cause: str, rows: frames.Flags) -> tuple[str | None, int]:
-        name, ns = self._top("range_name" if cause == losses.INPUT.name else "place", rows)
+    def _place(self, cause: str, which: Which) -> tuple[str | None, int]:
+        name, ns = self._top("range_name" if cause == losses.INPUT.name else "place", which)
         if name is None or (CAUSES[cause].bound is losses.BY_LAUNCH and name in self.calls):
             return None, 0
         what, source = place_parts(name)
         if source is None:
             return _function_first(name), ns
-        if self.around.is_the_step(self.rank, what):
+        if self.around.is_the_step(self.gpu[0], what):
             return None, 0
         return f"{readable_name(frame_text(what), LONGEST)} in {_function_first(source)}", ns
 
-    def _top(self, column: str, rows: frames.Flags) -> tuple[str | None, int]:
+    def _top(self, column: str, which: Which) -> tuple[str | None, int]:
         """What holds at least half of these parts, unless that is the step or a data loader's own range, whose name tells nothing."""
-        name, ns = _top(frames.codes(self.gaps, column), self.inside, rows)
-        if name is None or ns < MOST * self.length[rows].sum() or name.startswith(TORCH_LOADER):
+        name, ns, every = self._heaviest(column, which)
+        if name is None or ns < MOST * every or name.startswith(TORCH_LOADER):
             return None, 0
-        return (None, 0) if self.around.is_the_step(self.rank, name) else (name, ns)
+        return (None, 0) if self.around.is_the_step(self.gpu[0], name) else (name, ns)
+
+    def _heaviest(self, column: str, which: Which) -> tuple[str | None, int, int]:
+        """The name that holds most of these parts, as far as their place goes, how much that is, and how long the parts are."""
+        if self.gaps.table[column].null_count == len(self.gaps.table):
+            return None, 0, 0
+        total, every = np.zeros(0), 0
+        for rows, start, end in self._blocks():
+            names, here = self._column(column, rows), which(rows)
+            length = (end - start)[here]
+            inside = np.minimum(wide(self._column("place_duration", rows), NULL)[here], length)
+            total = total if len(total) else np.zeros(len(names.dictionary) + 1)
+            code = wide(names.indices, len(names.dictionary))[here]
+            np.add.at(total, code, (length if column == "activity" else inside).astype(np.float64))
+            every += int(length.sum())
+        best = int(total[:-1].argmax())
+        return (names.dictionary[best].as_py(), int(total[best]), every) if total[best] > 0 else (None, 0, every)
+
+    def _causes(self) -> npt.NDArray[np.int8]:
+        """By the category that claimed each part, else its own."""
+        claims = self.claims.claims.get(self.gpu, [])
+        categories = sorted({claim.category for claim in claims})
+        of = np.array([categories.index(claim.category) for claim in claims] + [-1])
+        tiles = self.gaps.tiles(self.claims)
+        found = np.empty(len(self.gaps.table), np.int8)
+        for rows, start, _ in self._blocks():
+            causes = self._column("cause", rows)
+            by = of[self.claims.idle_holders(*self.gpu, start, None if tiles is None else tiles[rows])]
+            copies = self._equals("next_op_kind", "memcpy", rows)
+            for (one, category, copy), at in frames.together(wide(causes.indices, NULL), by, copies.astype(np.int64)):
+                line = idle_line(causes.dictionary[one].as_py())
+                cause = LINE_CAUSE[line] if category < 0 else cause_of(categories[category], line)
+                found[rows][at] = self._place_of(
+                    losses.LAUNCH_COPIES.name if cause == losses.LAUNCH.name and copy else cause
+                )
+        return found
+
+    def _place_of(self, cause: str) -> int:
+        if cause not in self.causes:
+            self.causes.append(cause)
+        return self.causes.index(cause)
+
+    def _blocks(self) -> Iterator[tuple[slice, Array, Array]]:
+        """The rows of a block, and when each starts and ends."""
+        at = 0
+        for start, end in self.gaps.times(range(len(self.gaps.table))):
+            yield slice(at, at + len(start)), start, end
+            at += len(start)
+
+    def _column(self, name: str, rows: slice) -> pa.Array:
+        return self.gaps.column(name, range(rows.start, rows.stop))
+
+    def _equals(self, column: str, wanted: str, rows: slice) -> Flags:
+        equal: Flags = pc.fill_null(pc.equal(self._column(column, rows), wanted), False).to_numpy(zero_copy_only=False)
+        return equal
 
 
-def _causes(gaps: pa.Table, claims: pa.Table) -> Array:
-    """For each part of a gap its cause in the verdict: by the category that claimed it, else its own."""
-    order = np.argsort(frames.ints(claims, "start_ns"), kind="stable")
-    start, end = (frames.ints(claims, column)[order] for column in ("start_ns", "end_ns"))
-    begin = frames.ints(gaps, "start_ns")
-    at = np.searchsorted(start, begin, side="right") - 1
-    claimed = (at >= 0) & (np.append(end, 0)[at] > begin)
-    own, causes = frames.codes(gaps, "cause")
-    category, categories = frames.codes(claims, "category")
-    of = np.where(claimed, np.append(category[order], 0)[at], -1)
-    copies = frames.equals(gaps, "next_op_kind", "memcpy")
-    found = np.empty(len(begin), object)
-    for (one, by, copy), rows in frames.together(own, of, copies.astype(np.int64)):
-        line = idle_line(causes[one])
-        cause = LINE_CAUSE[line] if by < 0 else cause_of(str(categories[by]), line)
-        found[rows] = losses.LAUNCH_COPIES.name if cause == losses.LAUNCH.name and copy else cause
-    return found
-
-
-def _top(names: tuple[Array, list[str | None]], weight: Array, rows: frames.Flags) -> tuple[str | None, int]:
-    """The name with the largest weight among these rows, and that weight; nulls do not count."""
-    code, values = names
-    total = np.bincount(code[rows], weight[rows], len(values))[:-1]
-    return (values[int(total.argmax())], int(total.max())) if total.max(initial=0) > 0 else (None, 0)
+def _names(table: pa.Table, column: str) -> set[str | None]:
+    """The names that a column may have, those of all of its dictionary where it is shorter than the column."""
+    names = table[column].unify_dictionaries()
+    few = names.num_chunks and len(names.chunk(0).dictionary) > len(names)
+    return set(names.unique().to_pylist() if few else names.chunk(0).dictionary.to_pylist())
 
 
 def _subject(doing: str, name: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
 import pyarrow as pa
 
-from traceanalyzer.engine.claims import ClaimBook, spans_by_gpu
+from traceanalyzer.engine.asked import asked, unclaimed
+from traceanalyzer.engine.claims import ClaimBook, Gpu
 from traceanalyzer.engine.evidence import evidence
 from traceanalyzer.engine.gain import level
 from traceanalyzer.engine.language import compute
@@ -18,7 +19,7 @@ from traceanalyzer.engine.language.names import Expression
 from traceanalyzer.engine.rows import TableRows, Windows
 from traceanalyzer.engine.rules.program import Program
 from traceanalyzer.engine.rules.rule import Rule
-from traceanalyzer.intervals import Spans
+from traceanalyzer.engine.tiles import Asked
 from traceanalyzer.model.replayed import JobPrediction, JobReplay
 from traceanalyzer.result.document import Finding, Metric, Saving, Scope
 from traceanalyzer.units import BYTES, NS, format_duration
@@ -58,13 +59,14 @@ class GroupRun:
         if not rows.count:
             return None
         rule, program = self.rule, self.program
-        spans = spans_by_gpu(rows.spans()) if rule.claims else {}
         scope = Scope(*(keys[key].as_py() if key in keys else None for key in ("rank", "device")))
+        gpu = None if scope.rank is None or scope.device is None else (scope.rank, scope.device)
+        spans = asked(rows, self.book, gpu) if rule.claims else {}
         rows.values |= keys | self._context(scope)
         if rule.claims:
-            left = sum(self.book.unclaimed(*gpu, gpu_spans, rule.claims) for gpu, gpu_spans in spans.items())
+            each, left = unclaimed(rows, spans, self.book, rule.claims)
             rows.values["unclaimed"] = pa.scalar(left, pa.int64())
-            rows.add_column("unclaimed", self.book.unclaimed_rows(rows.spans(), rule.claims))
+            rows.add_column("unclaimed", each)
         # A metric with the name of something else takes its place from there on, so that their order counts.
         first = program.metrics if program.metrics.keys() & rows.values.keys() else program.first
         self._measure(rows, first)
@@ -119,7 +121,7 @@ class GroupRun:
         name = pa.scalar(self.describe(scope.rank, scope.device))
         return {**self.windows.values(scope.rank, scope.device), "gpu": name}
 
-    def _gpus(self, scope: Scope, spans: dict[tuple[int, int], Spans]) -> list[tuple[int, int]]:
+    def _gpus(self, scope: Scope, spans: Mapping[Gpu, Iterable[Asked]]) -> list[tuple[int, int]]:
         """The GPUs whose windows the finding is measured against: those with rows, or those in its scope."""
         if spans:
             return list(spans)
@@ -134,13 +136,13 @@ class GroupRun:
         estimate = self.program.recoverable(rows).as_py() if self.program.recoverable else None
         return max(0, round(estimate or 0))
 
-    def _claim(self, spans: dict[tuple[int, int], Spans]) -> int:
+    def _claim(self, spans: Mapping[Gpu, Iterable[Asked]]) -> int:
         rule = self.rule
         return sum(
             self.book.claim(rule.id, rule.category, *gpu, gpu_spans, rule.claims) for gpu, gpu_spans in spans.items()
         )
 
-    def _accounted(self, spans: dict[tuple[int, int], Spans], wanted: int, recoverable: int) -> str:
+    def _accounted(self, spans: Mapping[Gpu, Iterable[Asked]], wanted: int, recoverable: int) -> str:
         """The sentence that says which other rules already account for what this one could not claim, or nothing."""
         missing = wanted - recoverable
         if missing <= _WORTH_SAYING * wanted:

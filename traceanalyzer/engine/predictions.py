@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
-import pyarrow as pa
-
 from traceanalyzer.columns import frames
+from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.finding import MOST_SAVED
 from traceanalyzer.engine.language.message import words
-from traceanalyzer.intervals import Spans, total, union
+from traceanalyzer.intervals import Spans, total
 from traceanalyzer.model.replayed import MOST_WRONG, MOSTLY, IdlePlaces, Prediction, WhatIf
 from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import TIMED, Finding, PlaceSaving, Saving
@@ -29,18 +28,18 @@ Claimed = dict[str, Spans]
 
 
 def with_predictions(
-    findings: Sequence[Finding], claims: pa.Table, what_if: WhatIf, places: IdlePlaces
+    findings: Sequence[Finding], claims: ClaimBook, what_if: WhatIf, places: IdlePlaces
 ) -> list[Finding]:
-    """The findings with a prediction for each that claimed time on one GPU; `claims` as in CLAIMS_SCHEMA."""
-    claimed = _by_rule(claims)
+    """The findings with a prediction for each that claimed time on one GPU."""
     count = Counter((finding.rule, finding.scope) for finding in findings)
     result = []
     for finding in findings:
         rank, device, saving = finding.scope.rank, finding.scope.device, finding.saving
-        if rank is not None and device is not None and (own := claimed.get((finding.rule, (rank, device)))):
+        if rank is not None and device is not None and claims.has_any(finding.rule, rank, device):
             if count[finding.rule, finding.scope] > 1:
                 saving = replace(saving, prediction_note=saving.prediction_note or SHARED)
             elif saving.recoverable_ns and not saving.prediction_note:
+                own = claims.of_rule(finding.rule, rank, device)
                 saving = _Claim((rank, device), own, what_if, places).predicted(saving)
         result.append(replace(finding, saving=saving))
     return result
@@ -127,15 +126,3 @@ class _Claim:
 
 def _speedup(now: int, then: int) -> float | None:
     return round(now / then, 6) if then else None
-
-
-def _by_rule(claims: pa.Table) -> dict[tuple[str, frames.Key], Claimed]:
-    """What each rule claimed on each GPU, by ledger line."""
-    texts = pa.table({c: claims[c].combine_chunks().dictionary_encode() for c in ("rule", "line")})
-    (rule, rules), (line, lines) = (frames.codes(texts, c) for c in ("rule", "line"))
-    rank, device, start, end = (frames.ints(claims, c) for c in ("rank", "device", "start_ns", "end_ns"))
-    result: dict[tuple[str, frames.Key], Claimed] = {}
-    for (one, on, number, other), rows in frames.together(rule, line, rank, device):
-        own = result.setdefault((str(rules[one]), (number, other)), {})
-        own[str(lines[on])] = union(start[rows], end[rows])
-    return result

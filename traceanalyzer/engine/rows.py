@@ -6,8 +6,6 @@ Rows are positions in a table. Where there are many, they are read in blocks, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,19 +15,16 @@ import pyarrow.compute as pc
 
 from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.columns import distinct
-from traceanalyzer.columns.frames import ints, together
+from traceanalyzer.columns.frames import together
 from traceanalyzer.columns.grouped import Groups
+from traceanalyzer.engine.columns import GPU_KEYS as GPU_KEYS  # noqa: PLC0414
+from traceanalyzer.engine.columns import Columns, Places
 from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.kinds import Kind, column_kind, number
 from traceanalyzer.engine.language.names import Aggregate
 from traceanalyzer.units import NS
 
 Ints = npt.NDArray[np.int64]
-Places = range | npt.NDArray[np.integer]
-"""Positions of rows, ascending."""
-GPU_KEYS = ("rank", "device")
-BLOCK = 1 << 16
-"""So many rows are worked on at once: their columns fit into the cache of a core."""
 
 
 def table_kinds(name: str) -> dict[str, Kind]:
@@ -78,54 +73,6 @@ class Windows:
         return pa.array(rows, mask=rows < 0)
 
 
-class Columns:
-    """A table as expressions see it, for all the rules that read it."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-        self.small = len(table) <= BLOCK
-        self._made: dict[str, pa.Array | pa.ChunkedArray] = {}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.table.column_names
-
-    def column(self, name: str, rows: Places) -> pa.Array:
-        """The column at some rows, decoded; `duration` also where the table has only start and end."""
-        if name == "duration" and name not in self:
-            return pc.subtract(self.column("end_ns", rows), self.column("start_ns", rows))
-        column = self._column(name)
-        if isinstance(column, pa.ChunkedArray):
-            return compute.decoded(_taken(column, rows))
-        if isinstance(rows, range):
-            return column if len(rows) == len(column) else column.slice(rows.start, len(rows))
-        return column.take(pa.array(rows))
-
-    def _column(self, name: str) -> pa.Array | pa.ChunkedArray:
-        """What is small is decoded once; else names have one dictionary, and the rest is as it is."""
-        if name not in self._made:
-            column = compute.distinct_names(self.table[name])
-            self._made[name] = compute.decoded(column) if self.small else column
-        return self._made[name]
-
-    @cached_property
-    def gpus(self) -> list[range] | None:
-        """The rows of each (rank, device) in the order of these keys, null last; None where they do not stand together."""
-        starts = [0] if len(self.table) else []
-        for at in range(0, len(self.table), BLOCK):
-            before = max(at - 1, 0)
-            piece = self.table.select(GPU_KEYS).slice(before, at + BLOCK - before)
-            rank, device = (ints(piece, key) for key in GPU_KEYS)
-            starts += (np.flatnonzero((np.diff(rank) != 0) | (np.diff(device) != 0)) + before + 1).tolist()
-            if len(starts) > BLOCK:
-                return None
-        runs = [range(*ends) for ends in pairwise([*starts, len(self.table)])]
-        keys = [tuple(self.table[key][run.start].as_py() for key in GPU_KEYS) for run in runs]
-        if len(set(keys)) < len(keys):
-            return None
-        order = sorted(range(len(keys)), key=lambda at: [(one is None, one or 0) for one in keys[at]])
-        return [runs[at] for at in order]
-
-
 class TableRows:
     """Some rows of one table, and the values that hold for all of them."""
 
@@ -148,6 +95,16 @@ class TableRows:
     @property
     def count(self) -> int:
         return len(self._at)
+
+    @property
+    def many(self) -> bool:
+        """Whether they are read in blocks."""
+        return self.count > self.source.block
+
+    @property
+    def at(self) -> slice | npt.NDArray[np.integer]:
+        """Where they are in the source, for what has one value a row of it."""
+        return slice(self._at.start, self._at.stop) if isinstance(self._at, range) else self._at
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns:
@@ -178,13 +135,15 @@ class TableRows:
 
     def blocks(self) -> Iterator[TableRows]:
         """The rows, so many at once as are worked on quickly; what is read of them goes with the block."""
-        if self.count <= BLOCK:
+        if not self.many:
             yield self
             return
-        for start in range(0, self.count, BLOCK):
-            block = self._taken(self._at[start : start + BLOCK])
+        for start in range(0, self.count, self.source.block):
+            block = self._taken(self._at[start : start + self.source.block])
             block.values = self.values
-            block._columns = {name: self._columns[name].slice(start, BLOCK) for name in self._added}
+            for name in self._added:
+                part = self._columns[name].slice(start, self.source.block)
+                block._columns[name] = part.cast(pa.int64()) if pa.types.is_int32(part.type) else part
             yield block
 
     def summed(self, aggregate: Aggregate) -> compute.Value:
@@ -216,7 +175,7 @@ class TableRows:
         if not keys:
             yield {}, self
         elif keys == GPU_KEYS and (gpus := self.source.gpus) is not None:
-            for run in gpus:
+            for _, run in gpus:
                 rows = self._within(run)
                 if rows.count:
                     yield self._keys(keys, run.start), rows
@@ -242,21 +201,6 @@ class TableRows:
 
     def _taken(self, at: Places) -> TableRows:
         return TableRows(self.source, self.windows, self.values, at)
-
-
-def _taken(column: pa.ChunkedArray, rows: Places) -> pa.ChunkedArray:
-    """A column at some rows. Only the chunks that have any of them are touched."""
-    if isinstance(rows, range):
-        return column.slice(rows.start, len(rows))
-    if column.num_chunks == 1:
-        return pa.chunked_array([column.chunk(0).take(pa.array(rows))])
-    found, start = [], 0
-    for chunk in column.chunks:
-        low, high = np.searchsorted(rows, (start, start + len(chunk)))
-        if low < high:
-            found.append(chunk.take(pa.array(rows[low:high] - start)))
-        start += len(chunk)
-    return pa.chunked_array(found, column.type)
 
 
 def _numbered(columns: Sequence[pa.Array]) -> Ints:

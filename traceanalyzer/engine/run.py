@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 
 from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.engine.claims import ClaimBook
+from traceanalyzer.engine.columns import Columns
 from traceanalyzer.engine.finding import CannotJudgeError, Describe, GroupRun
 from traceanalyzer.engine.gain import by_gain
 from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.names import PROGRAM_KINDS
-from traceanalyzer.engine.rows import Columns, TableRows, Windows
+from traceanalyzer.engine.rows import TableRows, Windows
 from traceanalyzer.engine.rules.program import Program, compile_rule
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.model.replayed import JobReplay
@@ -44,12 +45,12 @@ class Tables(Protocol):
 
 @dataclass(frozen=True)
 class EngineResult:
-    """`findings` by what a fix gives, the largest first; one outcome a rule, in claim order; `claims` as in CLAIMS_SCHEMA;
+    """`findings` by what a fix gives, the largest first; one outcome a rule, in claim order; `claims` are all they made;
     `first_sentences` of the findings by message, without their stops."""
 
     findings: list[Finding]
     outcomes: list[RuleOutcome]
-    claims: pa.Table
+    claims: ClaimBook
     first_sentences: Mapping[str, str]
 
 
@@ -104,7 +105,7 @@ def run_rules(
             # Whatever a rule trips over is that rule's outcome: one bad rule must not cost the user the other findings.
             restore()
             outcomes.append(RuleOutcome(rule.id, ERROR, f"{type(error).__name__}: {error}"))
-    return EngineResult(by_gain(findings), outcomes, run.book.table(), run.first_sentences)
+    return EngineResult(by_gain(findings), outcomes, run.book, run.first_sentences)
 
 
 class _Run:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
+from traceanalyzer.engine.claims import ClaimBook, Gpu
 from traceanalyzer.engine.culprits import WHOLE
 from traceanalyzer.engine.finding import Describe
 from traceanalyzer.result.document import Finding
@@ -38,7 +38,16 @@ TOGETHER = (EXPOSED_COMMUNICATION.name, MPI.name)
 MOSTLY_STEPS = 0.5
 """Where steps cover less than this of the window, what takes its time is not told by the step."""
 Row = dict[str, Any]
-Gpu = tuple[int, int]
+CLAIM_SUMS = pa.schema(
+    [
+        ("rank", pa.int32()),
+        ("device", pa.int32()),
+        ("line", pa.string()),
+        ("category", pa.string()),
+        ("rule", pa.string()),
+        ("ns_sum", pa.int64()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -132,14 +141,13 @@ def _beside(findings: Sequence[Finding], first_sentences: Mapping[str, str]) -> 
     return said[:1].lower() + said[1:]
 
 
-def claim_sums(claims: pa.Table) -> pa.Table:
-    """Claims, as in CLAIMS_SCHEMA, added up: `ns_sum` by rank, device, line, category and rule."""
-    keys = ["rank", "device", "line", "category", "rule"]
-    table = pa.table({**{k: claims[k] for k in keys}, "ns": pc.subtract(claims["end_ns"], claims["start_ns"])})
-    sums = table.group_by(keys, use_threads=False).aggregate([("ns", "sum")])
-    return sums.cast(
-        pa.schema([(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in sums.schema])
-    )
+def claim_sums(book: ClaimBook) -> pa.Table:
+    """All claims added up, as in CLAIM_SUMS."""
+    sums: dict[tuple[int, int, str, str, str], int] = defaultdict(int)
+    for claim in book.all():
+        sums[claim.rank, claim.device, claim.line, claim.category, claim.rule] += claim.ns
+    columns = zip(*((*key, ns) for key, ns in sums.items()), strict=True) if sums else [()] * len(CLAIM_SUMS)
+    return pa.table([*columns], schema=CLAIM_SUMS)
 
 
 def _by_cause(row: Row, claimed: list[Row], culprits: list[Row]) -> dict[str, int]:

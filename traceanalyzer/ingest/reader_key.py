@@ -6,6 +6,7 @@ imported, and takes a few dozen milliseconds once.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -34,35 +35,37 @@ _NAME = re.compile(rb"\w+")
 def reader_key(tool_version: str) -> str:
     """A name for what reads: the program's version, and what it is made of, which may change without one. Raises OSError."""
     own = Path(__file__).parent.parent
-    files = [(str(path.relative_to(own)), digest(path)) for path in modules_of_readers(own)]
+    files = [(name, hashlib.sha256(text).hexdigest()) for name, text in sorted(modules_of_readers(own).items())]
     return key_of(tool_version, SCHEMA_VERSION, files, _plugins(), {name: _version(name) for name in LIBRARIES})
 
 
-def modules_of_readers(package: Path) -> list[Path]:
-    """The modules of the package in that folder that reading may run, sorted: the READERS and all that they import of it."""
+def modules_of_readers(package: Path) -> dict[str, bytes]:
+    """The modules of the package in that folder that reading may run, and their texts: the READERS and all that they import of it."""
     files = _modules(package)
     rooms = tuple(f"{PACKAGE}.{room}" for room in READERS)
     waiting = [name for name in files if name.startswith(rooms)]
-    found: set[str] = set()
+    found: dict[str, bytes] = {}
     while waiting:
         name = waiting.pop()
         # The package itself names what users may import, and imports none of it.
         if name in files and name not in found and name != PACKAGE:
-            found.add(name)
+            with open(f"{package}/{files[name]}", "rb", buffering=0) as stream:  # noqa: PTH123  hundreds of paths take their time
+                found[name] = stream.read()
             waiting.append(name.rpartition(".")[0])
-            waiting += _imported(Path(files[name]).read_bytes())
-    return sorted(Path(files[name]) for name in found)
+            waiting += _imported(found[name])
+    return {files[name]: text for name, text in found.items()}
 
 
 def _modules(package: Path) -> dict[str, str]:
-    """The file of every module of the package, by name."""
+    """The file of every module of the package, seen from its folder, by name."""
     found = {}
     for folder, _, names in os.walk(package):
-        inside = ".".join([PACKAGE, *Path(folder).relative_to(package).parts])
+        inside = folder[len(str(package)) + 1 :]
         for name in names:
             stem, _, suffix = name.rpartition(".")
             if suffix == "py":
-                found[inside if stem == "__init__" else f"{inside}.{stem}"] = f"{folder}/{name}"
+                parts = [PACKAGE, *filter(None, inside.split(os.sep))]  # noqa: PTH206  as below
+                found[".".join(parts if stem == "__init__" else [*parts, stem])] = os.path.join(inside, name)  # noqa: PTH118
     return found
 
 

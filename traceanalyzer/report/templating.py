@@ -30,10 +30,19 @@ def _text(files: Traversable | None, name: str) -> str:
     return own.read_text(encoding="utf-8") if own is not None and own.is_file() else template_text(name)
 
 
-@cache
 def environment(files: Traversable | None = None) -> jinja2.Environment:
     """Whatever a template puts into the page is escaped; a name that it does not know is an error. A template is what `files` has of
     that name, else one of the page's."""
+    return _ours() if files is None else _environment(files)
+
+
+@cache
+def _ours() -> jinja2.Environment:
+    """The one of all sections that have no templates of their own: many share some."""
+    return _environment(None)
+
+
+def _environment(files: Traversable | None) -> jinja2.Environment:
     made = jinja2.Environment(
         loader=jinja2.FunctionLoader(partial(_text, files)),
         autoescape=True,

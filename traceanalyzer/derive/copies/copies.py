@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.copies.pinned import pinned_time
@@ -17,6 +18,10 @@ from traceanalyzer.derive.streams.transfers import exposed_time, first_coverage,
 from traceanalyzer.intervals import join
 
 HOST_SIDE = {"htod": "src_memory", "dtoh": "dst_memory"}
+_OF_OPS = (
+    *("rank", "device", "process", "stream", "start_ns", "end_ns"),
+    *("copy_kind", "migration_cause", "bytes", "src_memory", "dst_memory"),
+)
 
 
 def copies(
@@ -33,7 +38,7 @@ def copies(
     which = frames.equals(ledger_ops, "kind", "memcpy")
     if not which.any():
         return COPIES.empty()
-    found = ledger_ops.filter(pa.array(which))
+    found = ledger_ops.select([*_OF_OPS, "row"]).filter(pa.array(which))
     start, end = frames.ints(found, "start_ns"), frames.ints(found, "end_ns")
     uncovered = np.empty(len(start), np.int64)
     for key, rows in frames.groups(found):
@@ -42,24 +47,11 @@ def copies(
     size = frames.ints(found, "bytes")
     rate = np.where((size != frames.NULL) & (end > start), size / np.maximum(end - start, 1) * 1e9, np.nan)
     from_pageable = pageable(found)
-    same = (
-        "rank",
-        "device",
-        "process",
-        "stream",
-        "start_ns",
-        "end_ns",
-        "copy_kind",
-        "migration_cause",
-        "bytes",
-        "src_memory",
-        "dst_memory",
-    )
     role, known = roles(ledger_ops, stream_events, program)
-    return frames.build(
+    table = frames.build(
         COPIES,
         {
-            **{c: found[c] for c in same},
+            **{c: found[c] for c in _OF_OPS},
             "pageable": from_pageable,
             "pinned": frames.numbers(pinned_time(found, from_pageable, devices)),
             "exposed": uncovered,
@@ -69,13 +61,16 @@ def copies(
             "round_trip": round_trips(found, host_ranges),
             "range_name": launching_ranges(frames.ints(found, "row"), launches, host),
         },
-    ).combine_chunks()
+    )
+    return frames.concatenated([table])
 
 
 def pageable(found: pa.Table) -> pa.Array:
     """For each copy, whether its host side is pageable memory; null where it has one and the trace does not say of what kind."""
     result, unknown = np.zeros((2, found.num_rows), bool)
     for kind, side in HOST_SIDE.items():
+        if kind not in pc.unique(found["copy_kind"]).to_pylist():
+            continue
         here = frames.equals(found, "copy_kind", kind)
         result |= here & frames.equals(found, side, "pageable")
         unknown |= here & ~frames.where(found, side, lambda memory: memory != "unknown")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
@@ -25,9 +26,12 @@ def pinned_time(copies: pa.Table, pageable: pa.Array, devices: pa.Table) -> Arra
         (row["rank"], row["device"]): 10 * (row["compute_major"] or 0) + (row["compute_minor"] or 0)
         for row in devices.to_pylist()
     }
+    result = np.full(copies.num_rows, NULL)
+    kinds = pc.unique(copies["copy_kind"]).to_pylist()
+    if "htod" not in kinds and "dtoh" not in kinds:
+        return result
     size, length = frames.ints(copies, "bytes"), frames.duration(copies)
     slow = pageable.fill_null(True).to_numpy(zero_copy_only=False)
-    result = np.full(len(size), NULL)
     for key, rows in frames.groups(copies):
         for kind in ("htod", "dtoh"):
             here = np.zeros(len(size), bool)

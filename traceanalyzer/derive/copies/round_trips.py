@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array, coverage, union
@@ -29,6 +30,8 @@ _FILES = re.compile(
 def round_trips(copies: pa.Table, host_ranges: pa.Table) -> frames.Flags:
     """For each copy whether it is one half of a round trip."""
     marked = np.zeros(copies.num_rows, bool)
+    if not {"htod", "dtoh"} <= {*pc.unique(copies["copy_kind"]).to_pylist()}:
+        return marked
     down = frames.equals(copies, "copy_kind", "dtoh")
     size = frames.ints(copies, "bytes")
     wanted = np.flatnonzero((down | frames.equals(copies, "copy_kind", "htod")) & (size >= LEAST_BYTES))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property, lru_cache
@@ -190,6 +190,11 @@ class Host:
         if key not in self._threads:
             self._threads[key] = self._build(key)
         return self._threads[key]
+
+    @property
+    def names(self) -> Sequence[str | None]:
+        """The list of names."""
+        return self._values
 
     def named(self, index: Array) -> pa.DictionaryArray:
         """Names by the indices that threads give; null for `NULL`."""

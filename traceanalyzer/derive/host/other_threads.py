@@ -52,10 +52,12 @@ _BUILTIN = re.compile(r"<built-in (?:method|function) ([^\s>]+)")
 def side_threads(host_ranges: pa.Table, launches: pa.Table) -> pa.Table:
     """The (rank, process, thread) of those that have Python frames and launch no kernels."""
     keys = ("rank", "process", "thread")
-    kernels = launches.filter(pa.array(frames.equals(launches, "op_kind", "kernel")))
-    launching = set(zip(*(frames.ints(kernels, c).tolist() for c in keys), strict=True))
     python = frames.equals(host_ranges, "category", "python")
-    found = [key for key, rows in frames.threads(host_ranges) if key not in launching and python[rows].any()]
+    found = [key for key, rows in frames.threads(host_ranges) if python[rows].any()]
+    if found:
+        kernels = frames.equals(launches, "op_kind", "kernel")
+        launching = {key for key, _ in frames.together(*(frames.ints(launches, c)[kernels] for c in keys))}
+        found = [key for key in found if key not in launching]
     return pa.table([pa.array([key[at] for key in found], pa.int64()) for at in range(3)], list(keys))
 
 

@@ -20,11 +20,13 @@ _NEEDS_NONE = re.compile(
 
 def context_calls(api_calls: pa.Table) -> Array:
     """Rows of the first call of each process that needs a context, where it took long enough to have created it."""
-    needs = np.flatnonzero(frames.where(api_calls, "name", lambda name: _NEEDS_NONE.search(name) is None))
-    if not len(needs):
-        return needs
-    process = frames.dense(*(frames.ints(api_calls, column)[needs] for column in ("rank", "process")))
-    start = frames.ints(api_calls, "start_ns")[needs]
-    order = np.lexsort((start, process))
-    first = needs[order[np.flatnonzero(np.diff(process[order], prepend=-1))]]
-    return first[frames.duration(api_calls)[first] >= FIRST_CALL_NS]
+    needs = frames.where(api_calls, "name", lambda name: _NEEDS_NONE.search(name) is None)
+    # The calls of a thread are sorted by start.
+    of_threads = [(key, rows.start + int(needs[rows].argmax())) for key, rows in frames.threads(api_calls)]
+    first: dict[tuple[int, int], int] = {}
+    start, end = frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns")
+    for (rank, process, _), row in of_threads:
+        if needs[row] and start[row] < start[first.setdefault((rank, process), row)]:
+            first[rank, process] = row
+    found = np.array(sorted(first.values()), np.int64)
+    return found[end[found] - start[found] >= FIRST_CALL_NS]

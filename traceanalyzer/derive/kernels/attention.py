@@ -6,11 +6,14 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.host.host import Host
-from traceanalyzer.derive.kernels.kernels import by_name, is_compute
+from traceanalyzer.derive.kernels.kernel_names import kernel_of
+from traceanalyzer.derive.kernels.kernels import is_compute
+from traceanalyzer.derive.kernels.lanes import by_stream
 from traceanalyzer.derive.kernels.tables import ATTENTION_BLOCKS
 from traceanalyzer.derive.launches.launches import launching_ranges
 from traceanalyzer.intervals import Array
@@ -32,21 +35,23 @@ _EXPONENTIAL = re.compile(r"\bexp_kernel_cuda|^exp_")
 
 # What a stream's operations are to the search.
 _PRODUCT, _BETWEEN, _SOFTMAX, _SOFTMAX_BACKWARD, _REDUCTION, _EXP, _OTHER = range(7)
+_BEGINS = (_SOFTMAX, _SOFTMAX_BACKWARD, _EXP)
+Roles = npt.NDArray[np.int8]
 
 
 def attention_blocks(ledger_ops: pa.Table, launches: pa.Table, host: Host, step_stats: pa.Table) -> pa.Table:
     """One row per block, sorted by (rank, device, stream, start)."""
-    steps, calls = frames.by_device(step_stats), frames.by_device(launches)
+    steps = frames.by_device(step_stats)
+    calls = frames.by_device(launches.select(["op", "rank", "device", "process", "thread", "start_ns"]))
     tables = [_device_blocks(key, ops, calls[key], host, steps[key].num_rows) for key, ops in frames.split(ledger_ops)]
     return frames.stack(ATTENTION_BLOCKS, [table for table in tables if table.num_rows])
 
 
 def _device_blocks(key: frames.Key, ops: pa.Table, launches: pa.Table, host: Host, steps: int) -> pa.Table:
     role = _roles(ops)
-    if not np.isin(role, (_SOFTMAX, _SOFTMAX_BACKWARD, _EXP)).any():
+    if role is None:
         return ATTENTION_BLOCKS.empty()
-    stream = frames.streams(ops)
-    order = np.argsort(stream, kind="stable")
+    stream, order = by_stream(ops)
     role, stream = role[order], stream[order]
     whole, written = _candidates(role, stream)
     asked = np.zeros(len(role), bool)
@@ -93,22 +98,32 @@ def _device_blocks(key: frames.Key, ops: pa.Table, launches: pa.Table, host: Hos
     )
 
 
-def _roles(ops: pa.Table) -> Array:
-    """What each operation is to the search; copies and memsets lie between, communication does not."""
-    exponential = frames.where(ops, "name", lambda name: _EXPONENTIAL.search(name) is not None)
-    family = by_name(ops, lambda kernel: kernel.family)
-    log = by_name(ops, lambda kernel: kernel.log_softmax, bool)
-    backward = by_name(ops, lambda kernel: kernel.backward, bool)
-    compute = is_compute(ops)
-    role = np.full(ops.num_rows, _OTHER, np.int64)
-    role[compute & np.isin(family, BETWEEN)] = _BETWEEN
+def _roles(ops: pa.Table) -> Roles | None:
+    """What each operation is to the search, None where there is nothing to begin with; copies and memsets lie between, communication
+    does not."""
+    code, names = frames.codes(ops, "name")
+    roles = np.array([_role(name) if name else _OTHER for name in names], np.int8)
+    if not np.isin(roles, _BEGINS).any():
+        return None
+    role = np.where(is_compute(ops), roles[code], np.int8(_OTHER))
+    if not np.isin(role, _BEGINS).any():
+        return None
     role[frames.equals(ops, "kind", "memcpy", "memset")] = _BETWEEN
-    role[compute & (family == "elementwise") & exponential] = _EXP
-    role[compute & (family == "reduction")] = _REDUCTION
-    role[compute & np.isin(family, PRODUCTS)] = _PRODUCT
-    role[compute & (family == "softmax") & ~log] = _SOFTMAX
-    role[compute & (family == "softmax") & ~log & backward] = _SOFTMAX_BACKWARD
     return role
+
+
+def _role(name: str) -> int:
+    """What a compute kernel of this name is to the search."""
+    kernel = kernel_of(name)
+    if kernel.family == "softmax" and not kernel.log_softmax:
+        return _SOFTMAX_BACKWARD if kernel.backward else _SOFTMAX
+    if kernel.family in PRODUCTS:
+        return _PRODUCT
+    if kernel.family == "reduction":
+        return _REDUCTION
+    if kernel.family == "elementwise" and _EXPONENTIAL.search(name):
+        return _EXP
+    return _BETWEEN if kernel.family in BETWEEN else _OTHER
 
 
 @dataclass(frozen=True)
@@ -126,7 +141,7 @@ class _Found:
         return _Found(*(np.concatenate((getattr(self, f), getattr(other, f))) for f in ("first", "middle", "last")))
 
 
-def _candidates(role: Array, stream: Array) -> tuple[_Found, _Found]:
+def _candidates(role: Roles, stream: Array) -> tuple[_Found, _Found]:
     """Every softmax, and every softmax written out, with nothing but small work between it and a product on either side.
 
     Written out, it is exponentials and reductions (the largest value, the sum); its gradient has only reductions. The middle is the
@@ -146,7 +161,7 @@ def _candidates(role: Array, stream: Array) -> tuple[_Found, _Found]:
     return whole, written.take(reduced & _between_products(role, written, REACH_WRITTEN))
 
 
-def _between_products(role: Array, found: _Found, reach: int) -> frames.Flags:
+def _between_products(role: Roles, found: _Found, reach: int) -> frames.Flags:
     near = (found.first >= 0) & (found.last >= 0)
     near &= (found.middle - found.first <= reach + 1) & (found.last - found.middle <= reach + 1)
     products: frames.Flags = (role[found.first] == _PRODUCT) & (role[found.last] == _PRODUCT)
@@ -168,7 +183,7 @@ def _next(wanted: frames.Flags) -> Array:
     return following
 
 
-def _neighbours(role: Array, stream: Array, wanted: frames.Flags) -> tuple[Array, Array]:
+def _neighbours(role: Roles, stream: Array, wanted: frames.Flags) -> tuple[Array, Array]:
     """For each position the nearest wanted one before and after it on its stream, -1 where there is none."""
     count = len(role)
     place = np.arange(count)

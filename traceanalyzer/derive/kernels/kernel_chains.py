@@ -6,7 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
-from traceanalyzer.derive.kernels.kernels import by_name, is_compute
+from traceanalyzer.derive.kernels.kernel_names import kernel_of
+from traceanalyzer.derive.kernels.kernels import UNNAMED, is_compute
+from traceanalyzer.derive.kernels.lanes import by_stream
 from traceanalyzer.derive.kernels.tables import KERNEL_CHAINS
 from traceanalyzer.intervals import Array
 
@@ -24,50 +26,49 @@ def kernel_chains(ledger_ops: pa.Table, step_stats: pa.Table) -> pa.Table:
 
 
 def _device_chains(key: frames.Key, ops: pa.Table, steps: Array) -> pa.Table:
-    start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-    stream = frames.streams(ops)
-    order = np.argsort(stream, kind="stable")
-    fusible = by_name(ops, lambda kernel: kernel.family in FUSIBLE and not kernel.compiler_fused, bool) & is_compute(
-        ops
-    )
-    fusible, start, end, stream = fusible[order], start[order], end[order], stream[order]
-    step = np.searchsorted(np.sort(steps), start, side="right")
-    goes_on = fusible[1:] & fusible[:-1] & (stream[1:] == stream[:-1]) & (step[1:] == step[:-1])
-    chain = np.cumsum(np.concatenate(([True], ~goes_on))) - 1
-    rows = np.flatnonzero(fusible)
-    _, chain, size = np.unique(chain[rows], return_inverse=True, return_counts=True)
-    rows = rows[size[chain] > 1]
+    code, names = frames.codes(ops, "name")
+    told = [kernel_of(name) if name else UNNAMED for name in names]
+    fuses = np.array([kernel.family in FUSIBLE and not kernel.compiler_fused for kernel in told], bool)
+    fusible = fuses[code] & is_compute(ops)
+    if not fusible.any():
+        return KERNEL_CHAINS.empty()
+    stream, order = by_stream(ops)
+    place = np.flatnonzero(fusible[order])
+    rows = order[place]
+    start, end = frames.ints(ops, "start_ns")[rows], frames.ints(ops, "end_ns")[rows]
+    # Neighbours in `rows` are so on their stream if nothing stands between them.
+    step, stream = np.searchsorted(np.sort(steps), start, side="right"), stream[rows]
+    begins = (np.diff(place) > 1) | (np.diff(stream) != 0) | (np.diff(step) != 0)
+    first = np.flatnonzero(np.append(True, begins))
+    size = np.diff(np.append(first, len(rows)))
+    kept = np.repeat(size > 1, size)
+    rows, start, end, size = rows[kept], start[kept], end[kept], size[size > 1]
     if not len(rows):
         return KERNEL_CHAINS.empty()
-    chain = frames.dense(chain[size[chain] > 1])
-    length = end[rows] - start[rows]
-    # The rows of a chain are neighbours: where each begins, and the order by length within it.
-    first = np.flatnonzero(np.diff(chain, prepend=-1))
-    size = np.diff(np.append(first, len(rows)))
-    longest = length[np.lexsort((-length, chain))]
-    name, names = frames.codes(ops, "name")
-    name = name[order][rows]
-    distinct = np.unique(chain * len(names) + name) // len(names)
-    at = order[rows[first]]
+    first, chain = np.cumsum(size) - size, np.repeat(np.arange(len(size)), size)
+    length, name = end - start, code[rows]
+    longest = np.maximum.reduceat(length, first)
+    # The earliest of equals.
+    top = np.flatnonzero(length == longest[chain])
+    top = top[np.flatnonzero(np.diff(chain[top], prepend=-1))]
+    others = length.copy()
+    others[top] = -1
+    pairs = np.sort(chain * len(names) + name)
+    distinct = pairs[np.append(True, pairs[1:] != pairs[:-1])] // len(names)
+    at = pa.array(rows[first])
     return frames.build(
         KERNEL_CHAINS,
         {
             "rank": np.full(len(first), key[0]),
             "device": np.full(len(first), key[1]),
-            "process": ops["process"].take(pa.array(at)),
-            "stream": ops["stream"].take(pa.array(at)),
-            "start_ns": start[rows[first]],
-            "end_ns": np.maximum.reduceat(end[rows], first),
+            "process": ops["process"].take(at),
+            "stream": ops["stream"].take(at),
+            "start_ns": start[first],
+            "end_ns": np.maximum.reduceat(end, first),
             "kernels": size,
             "distinct": np.bincount(distinct),
             "busy": np.add.reduceat(length, first),
-            "longest_two": longest[first] + longest[first + 1],
-            "name": frames.names(name[_longest(chain, length)], names),
+            "longest_two": longest + np.maximum.reduceat(others, first),
+            "name": frames.names(name[top], names),
         },
     )
-
-
-def _longest(chain: Array, length: Array) -> Array:
-    """The position of the longest kernel of each chain, the earliest of equals."""
-    order = np.lexsort((-length, chain))
-    return order[np.flatnonzero(np.diff(chain[order], prepend=-1))]

@@ -52,10 +52,11 @@ def _clocks(counters: pa.Table) -> list[tuple[frames.Key, pa.Table]]:
 def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[str, object] | None:
     length = frames.duration(kernels)
     alone = (frames.ints(kernels, "alone") >= ALONE * length) & (length > 0)
-    kernels = kernels.filter(pa.array(alone))
-    length, start = length[alone], frames.ints(kernels, "start_ns")
-    if len(length) < 2 * RUNS:
+    if np.count_nonzero(alone) < 2 * RUNS:
         return None
+    kernels = kernels.select(["name", "start_ns", "end_ns", "blocks", "threads"])
+    kernels = kernels if alone.all() else kernels.filter(pa.array(alone))
+    length, start = length[alone], frames.ints(kernels, "start_ns")
     name = frames.codes(kernels, "name")[0]
     same = frames.dense(name, *(frames.ints(kernels, column) for column in ("blocks", "threads")))
     low, high = int(start.min()), int(frames.ints(kernels, "end_ns").max())

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import distinct, frames
+from traceanalyzer.columns.lean import repeated
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.kernels.kernel_names import Kernel, kernel_of
 from traceanalyzer.derive.kernels.tables import KERNEL_STATS, KERNELS
@@ -22,6 +23,7 @@ UNNAMED = Kernel("other")
 _WITHOUT_TENSOR_CORES = re.compile(r"GTX 16|\bMX\d|T[4-6]00\b|T1000", re.IGNORECASE)
 # Whose operators rules ask for, beside conversions. Looking them up for every kernel would cost more than all else here.
 _WITH_OPERATOR = ("matmul", "convolution")
+_OF_OPS = ["process", "stream", "start_ns", "end_ns", "name", "grid", "block", "row"]
 WARPS = {"nvidia": 32, "amd": 64}
 """Threads that run in step, by vendor: a warp (CUDA C++ Programming Guide, SIMT architecture), a wavefront of CDNA and GCN (HIP's
 hardware model)."""
@@ -44,72 +46,74 @@ def kernels(ledger_ops: pa.Table, devices: pa.Table, launches: pa.Table, host: H
     """One row per compute kernel on the ledger, sorted by (rank, device, start)."""
     gpus = {(r["rank"], r["device"]): r for r in devices.to_pylist()}
     vendors = set(program["name"].to_pylist()) & WARPS.keys()
-    calls = frames.by_device(launches)
+    calls = frames.by_device(launches.select(["op", "rank", "device", "process", "thread", "start_ns"]))
     tables = [
-        _device_kernels(ops, gpu := gpus.get(key, {}), calls[key], host, _warp(gpu, vendors))
+        _device_kernels(key, ops, gpu := gpus.get(key, {}), calls[key], host, _warp(gpu, vendors))
         for key, ops in frames.split(ledger_ops)
     ]
     return frames.stack(KERNELS, [table for table in tables if table.num_rows])
 
 
-def _device_kernels(ops: pa.Table, gpu: dict[str, Any], launches: pa.Table, host: Host, warp: int) -> pa.Table:
-    found = ops.filter(pa.array(is_compute(ops)))
+def _device_kernels(
+    key: frames.Key, ops: pa.Table, gpu: dict[str, Any], launches: pa.Table, host: Host, warp: int
+) -> pa.Table:
+    found = ops.select(_OF_OPS).filter(pa.array(is_compute(ops)))
     count = found.num_rows
     if not count:
         return KERNELS.empty()
     start, end = frames.ints(found, "start_ns"), frames.ints(found, "end_ns")
-    family = by_name(found, lambda kernel: kernel.family)
-    tensor_cores = by_name(found, lambda kernel: kernel.tensor_cores)
-    capability = _capability(gpu)
-    grid, sms = blocks(found), gpu.get("sm_count") or 0
-    block = _sizes(found, "block")
-    threads = _product(block)
-    unknown = (threads == frames.NULL) | (not warp)
-    converts = _converts(found, family, end - start)
-    asked = np.isin(family, _WITH_OPERATOR) | converts
+    code, names = frames.codes(found, "name")
+    told = [kernel_of(name) if name else UNNAMED for name in names]
+
+    def each(values: Iterable[bool]) -> frames.Flags:
+        return np.fromiter(values, bool, len(told))[code]
+
+    converts = _converts(code, told, end - start)
+    asked = converts | each(kernel.family in _WITH_OPERATOR for kernel in told)
     operators = launching_ranges(frames.ints(found, "row")[asked], launches, host)
+    capability, tensor_cores = _capability(gpu), each(kernel.tensor_cores is True for kernel in told)
+    grid, sms = blocks(found), gpu.get("sm_count") or 0
     return frames.build(
         KERNELS,
         {
-            **{name: found[name] for name in ("rank", "device", "process", "stream", "start_ns", "end_ns", "name")},
-            "family": _named(found, lambda kernel: kernel.family),
-            "tensor_cores": pa.array(tensor_cores, pa.bool_()),
-            "precision": _named(found, lambda kernel: kernel.precision),
-            "compiler_fused": by_name(found, lambda kernel: kernel.compiler_fused, bool),
+            **{name: _same(value, count) for name, value in zip(("rank", "device"), key, strict=True)},
+            **{name: found[name] for name in ("process", "stream", "start_ns", "end_ns", "name")},
+            "family": frames.names(code, [kernel.family for kernel in told]),
+            "tensor_cores": pa.array(tensor_cores, mask=each(kernel.tensor_cores is None for kernel in told)),
+            "precision": frames.names(code, [kernel.precision for kernel in told]),
+            "compiler_fused": each(kernel.compiler_fused for kernel in told),
             "converts": converts,
             "operator": operators.take(pa.array(np.cumsum(asked) - 1, mask=~asked)),
             "blocks": frames.numbers(grid),
-            "sm_count": pa.array(np.full(count, sms), mask=np.full(count, not sms)),
-            "fill": pa.array(grid / max(sms, 1), mask=(grid == frames.NULL) | (not sms)),
-            "block": _shapes(block, threads),
-            "threads": frames.numbers(threads),
-            "warp": pa.array(np.full(count, warp), mask=np.full(count, not warp)),
-            "lanes": pa.array(threads / np.maximum(-(-threads // max(warp, 1)) * warp, 1), mask=unknown),
-            "runs": _runs(found),
+            "sm_count": _same(sms or None, count),
+            "fill": pa.array(grid / sms, mask=grid == frames.NULL) if sms else _same(None, count),
+            **_block(_sizes(found, "block"), warp),
+            "warp": _same(warp or None, count),
+            "runs": np.bincount(code, minlength=len(names))[code],
             "alone": end - start - _shared(ops, start, end),
-            "compute_capability": pa.array(np.full(count, capability), mask=np.full(count, not capability)),
-            "gpu_has_tensor_cores": pa.repeat(
-                pa.scalar(_has_tensor_cores(gpu, capability, tensor_cores), pa.bool_()), count
-            ),
+            "compute_capability": _same(capability or None, count),
+            "gpu_has_tensor_cores": _same(_has_tensor_cores(gpu, capability, bool(tensor_cores.any())), count),
         },
     )
 
 
-def _named(ops: pa.Table, read: Callable[[Kernel], str | None]) -> pa.DictionaryArray:
-    """`by_name` as a column of names."""
-    code, names = frames.codes(ops, "name")
-    return frames.names(code, [read(kernel_of(name) if name else UNNAMED) for name in names])
+def _same(value: int | None, count: int) -> pa.Array | pa.ChunkedArray:
+    """A column that says one thing of all rows."""
+    return repeated(pa.array([value]), count)
 
 
-def _converts(found: pa.Table, family: npt.NDArray[Any], length: Array) -> frames.Flags:
+def _converts(code: Array, told: list[Kernel], length: Array) -> frames.Flags:
     """Where a kernel only changes the order of a tensor's elements between NCHW and NHWC.
 
-    Where convolutions are the main work, copies that change the order do the same, by a call of `contiguous` or the like.
+    Where convolutions are the main work, copies that change the order do the same, by a call of `contiguous` or the like. `code` are
+    places of the kernels in `told`.
     """
-    images = length[np.isin(family, ("convolution", "depthwise"))].sum()
-    others = length[np.isin(family, ("matmul", "attention"))].sum()
-    result: frames.Flags = family == "layout"
-    return result | by_name(found, lambda kernel: kernel.strided_copy, bool) if images > others else result
+    time = np.bincount(code, length, len(told))
+    images, others = (
+        sum(time[at] for at, kernel in enumerate(told) if kernel.family in families)
+        for families in (("convolution", "depthwise"), ("matmul", "attention"))
+    )
+    return np.array([one.family == "layout" or (images > others and one.strided_copy) for one in told], bool)[code]
 
 
 def _capability(gpu: dict[str, Any]) -> int:
@@ -117,9 +121,9 @@ def _capability(gpu: dict[str, Any]) -> int:
     return 10 * (gpu.get("compute_major") or 0) + (gpu.get("compute_minor") or 0)
 
 
-def _has_tensor_cores(gpu: dict[str, Any], capability: int, used: npt.NDArray[Any]) -> bool | None:
+def _has_tensor_cores(gpu: dict[str, Any], capability: int, used: bool) -> bool | None:
     """Whether the GPU has tensor cores: by its capability, else because a kernel uses them; None when nothing says."""
-    if (used == True).any():  # noqa: E712 - the array holds None too
+    if used:
         return True
     if not capability:
         return None
@@ -148,27 +152,32 @@ def _sizes(ops: pa.Table, column: str) -> Array:
 
 def _product(sizes: Array) -> Array:
     """How many there are in all, `NULL` where that was not recorded."""
-    product = np.prod(sizes, axis=1)
+    product = sizes[:, 0] * sizes[:, 1] * sizes[:, 2]
     return np.where(product > 0, product, frames.NULL)
 
 
-def _shapes(sizes: Array, known: Array) -> pa.DictionaryArray:
-    """Sizes as people write them, without trailing ones: 16 × 16; null where `known` is `NULL`."""
+def _block(sizes: Array, warp: int) -> dict[str, pa.Array]:
+    """What there is to say of blocks of these sizes, of which there are few: their size as people write it, without trailing ones
+    (16 × 16), `threads` and `lanes`; null where it was not recorded."""
     code = frames.dense(*sizes.T)
-    first = np.unique(code, return_index=True)[1]
-    words = [" × ".join(map(str, _without_ones(axes))) for axes in sizes[first].tolist()]
-    return frames.names(np.where(known == frames.NULL, frames.NULL, code), words)
+    sizes = sizes[frames.firsts(code)]
+    threads = _product(sizes)
+    unknown = threads == frames.NULL
+    words = [
+        None if no else " × ".join(map(str, _without_ones(one)))
+        for one, no in zip(sizes.tolist(), unknown, strict=True)
+    ]
+    lanes = threads / np.maximum(-(-threads // max(warp, 1)) * warp, 1)
+    return {
+        "block": frames.names(code, words),
+        "threads": frames.numbers(threads[code]),
+        "lanes": pa.array(lanes[code], mask=(unknown | (not warp))[code]),
+    }
 
 
 def _without_ones(axes: list[int]) -> list[int]:
     last = max((at for at, size in enumerate(axes) if size != 1), default=0)
     return axes[: last + 1]
-
-
-def _runs(found: pa.Table) -> Array:
-    """For each kernel how many of its name there are."""
-    code, names = frames.codes(found, "name")
-    return np.bincount(code, minlength=len(names))[code]
 
 
 def _shared(ops: pa.Table, start: Array, end: Array) -> Array:
@@ -185,7 +194,8 @@ def kernel_stats(ledger_ops: pa.Table) -> pa.Table:
     tables = []
     for key, device in frames.split(ledger_ops):
         window = int(frames.ints(device, "end_ns").max() - frames.ints(device, "start_ns").min())
-        kernels = device.filter(pa.array(frames.equals(device, "kind", "kernel")))
+        kernels = device.select(["name", "class", "start_ns", "end_ns"])
+        kernels = kernels.filter(pa.array(frames.equals(device, "kind", "kernel")))
         if kernels.num_rows:
             tables.append(_device_stats(key, kernels, window))
     return frames.stack(KERNEL_STATS, tables)
@@ -194,8 +204,11 @@ def kernel_stats(ledger_ops: pa.Table) -> pa.Table:
 def _device_stats(key: frames.Key, kernels: pa.Table, window: int) -> pa.Table:
     name, names = frames.codes(kernels, "name")
     length = frames.duration(kernels)
-    used, first, code = np.unique(name, return_index=True, return_inverse=True)
+    used, code = distinct(name, len(names))
     count = np.bincount(code)
+    # The first of each name, written last.
+    first = np.empty(len(used), np.int64)
+    first[code[::-1]] = np.arange(len(code) - 1, -1, -1)
     total, longest = np.zeros(len(used), np.int64), np.zeros(len(used), np.int64)
     np.add.at(total, code, length)
     np.maximum.at(longest, code, length)

@@ -49,7 +49,8 @@ def _recorded_from_the_start(ops: pa.Table, rows: Array, api_calls: pa.Table) ->
 
 def earlier_work_notes(gaps: pa.Table, windows: pa.Table) -> list[dict[str, object]]:
     """Rows of `health`, TRC010 for each GPU that may have been at earlier work for a good part of its window."""
-    hidden, rows = frames.by_device(gaps.filter(gaps["earlier_work"])), []
+    parts = gaps.select(["rank", "device", "start_ns", "end_ns"]).filter(gaps["earlier_work"])
+    hidden, rows = frames.by_device(parts), []
     for window in windows.to_pylist():
         parts = hidden[window["rank"], window["device"]]
         lost, length = int(frames.duration(parts).sum()), window["end_ns"] - window["start_ns"]

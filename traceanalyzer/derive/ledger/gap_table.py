@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.in_blocks import InBlocks
+from traceanalyzer.columns.in_blocks import InBlocks, alike, are_alike, joined, taken
 from traceanalyzer.derive.host import activity_times
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.earlier_work import may_follow_earlier_work
@@ -37,6 +37,7 @@ from traceanalyzer.derive.streams.event_waits import held_by_event
 from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.partners import Partners
 from traceanalyzer.intervals import Array, latest
+from traceanalyzer.places import frame_text
 from traceanalyzer.vocabulary.lines import HOST_UNTRACED, IDLE_CAUSES, OS, QUEUED, SYNCHRONIZATION, UNATTRIBUTED
 
 V = TypeVar("V", bound=np.generic)
@@ -44,8 +45,6 @@ BLOCK = 1 << 15
 """So many gaps at a time: what is held of them stays in the processor's caches."""
 _OF_OPS = {"previous_op_name": "name", "next_op_name": "name", "next_op_kind": "kind"}
 _OF_HOST = (*NAMES, "wait_name", "launching_operator")
-_CODES = (*_OF_HOST, *_OF_OPS, "api_name")
-"""Columns of names."""
 _OF_SAMPLES = ("rank", "process", "thread", "start_ns", "end_ns", "cause", *NAMES, *NUMBERS)
 """What `_Making.finish` reads or tells."""
 
@@ -71,21 +70,21 @@ def gaps(
     making = _Making(ledger_ops, launches, api_calls, stream_events, host, host_steps)
     made = InBlocks()
     for first in range(0, len(idle), BLOCK):
-        made.add(making.columns(idle.block(slice(first, first + BLOCK))))
+        until = min(first + BLOCK, len(idle))
+        made.add(making.columns(idle.block(slice(first, until))), until / len(idle))
     making.finish(made)
-    api, names, kinds = (
-        frames.codes(*of)[1] for of in ((launches, "api_name"), (ledger_ops, "name"), (ledger_ops, "kind"))
-    )
-    of_ops = {column: {"name": names, "kind": kinds}[of] for column, of in _OF_OPS.items()}
+    lists = {
+        "cause": IDLE_CAUSES,
+        "activity": activity_times.NAMES,
+        "sampled": SAMPLED,
+        "api_name": frames.codes(launches, "api_name")[1],
+        **{column: frames.codes(ledger_ops, of)[1] for column, of in _OF_OPS.items()},
+    }
 
-    def column(name: str) -> pa.Array:
-        values = made.take(name)
+    def column(name: str) -> pa.Array | pa.ChunkedArray:
         if name in _OF_HOST:
-            return host.texts(values) if name == "source" else host.named(values)
-        lists = {"cause": IDLE_CAUSES, "activity": activity_times.NAMES, "sampled": SAMPLED, "api_name": api, **of_ops}
-        if name in lists:
-            return frames.names(values, lists[name])
-        return pa.array(values) if values.dtype == bool else frames.numbers(values)
+            return made.names(name, host.names, frame_text if name == "source" else None)
+        return made.names(name, lists[name]) if name in lists else made.numbers(name, GAPS.schema.field(name).type)
 
     return frames.build(GAPS, {name: column(name) for name in GAPS.schema.names})
 
@@ -128,36 +127,34 @@ class _Making:
         drained[gap[parts.is_cause(SYNCHRONIZATION.cause)]] = True
         # A pause as short as the hardware's own hides nothing.
         earlier = self._earlier[idle.op] & ~idle.tail & (length > HANDOVER_NS)
-        rank, process, tail = idle.rank[gap], idle.process[gap], idle.tail
-        no_call = (idle.call < 0) | tail
+        tail, no_call = idle.tail, (idle.call < 0) | idle.tail
         of_gap: dict[str, npt.NDArray[Any]] = {
+            "rank": idle.rank,
             "device": idle.device,
+            "process": idle.process,
             "thread": idle.thread,
             "gap": idle.number,
             "gap_duration": length,
             "draining": drained,
             "launch_ns": _at(self._launch, idle.call, no_call),
-            "api_name": _at(self._api, idle.call, no_call),
-            "launching_operator": np.where(tail, NULL, operator),
-            "previous_op_name": _at(self._op["name"], idle.before, idle.before == NULL),
-            "next_op_name": _at(self._op["name"], idle.op, tail),
-            "next_op_kind": _at(self._op["kind"], idle.op, tail),
+            "api_name": _code(_at(self._api, idle.call, no_call)),
+            "launching_operator": _code(np.where(tail, NULL, operator)),
+            "previous_op_name": _code(_at(self._op["name"], idle.before, idle.before == NULL)),
+            "next_op_name": _code(_at(self._op["name"], idle.op, tail)),
+            "next_op_kind": _code(_at(self._op["kind"], idle.op, tail)),
             "next_op_duration": _at(self._length, idle.op, tail),
         }
-        found: dict[str, npt.NDArray[Any]] = {
-            "rank": rank,
-            "process": process,
+        return {
             "start_ns": parts.start,
             "end_ns": parts.end,
-            "cause": parts.cause.astype(np.int8),
+            "cause": parts.cause,
             "earlier_work": earlier[gap] & parts.is_cause(QUEUED.cause, UNATTRIBUTED.cause),
-            "step": self._steps.at(rank, process, parts.start),
-            "activity": parts.activity,
-            "wait_name": parts.wait,
-            **{column: values[order] for column, values in names.items()},
-            **{column: values[gap] for column, values in of_gap.items()},
+            "step": self._steps.at(idle.rank, idle.process, gap, parts.start),
+            "activity": _code(parts.activity),
+            "wait_name": _code(parts.wait),
+            **{c: taken(values if c in NUMBERS else _code(values), order) for c, values in names.items()},
+            **{c: taken(values, gap) for c, values in of_gap.items()},
         }
-        return found | {c: np.maximum(found[c], -1).astype(np.int32) for c in (*_CODES, "activity", "sampled")}
 
     def _parts(self, idle: Idle) -> tuple[Parts, dict[str, Array], Array]:
         """The parts of some gaps, in no particular order, their names, and for each gap the operator that launched what ends it."""
@@ -178,7 +175,7 @@ class _Making:
             names, operator[mine] = traced_names(own, idle.call_start[mine], lane, places)
             found.append(names)
             parts.append(own)
-        return Parts.joined(parts), {c: np.concatenate([names[c] for names in found]) for c in found[0]}, operator
+        return Parts.joined(parts), {c: joined([names[c] for names in found]) for c in found[0]}, operator
 
     def finish(self, made: InBlocks) -> None:
         """What can only be told when all blocks are made: the names of places, and what samples tell of all parts of each thread."""
@@ -204,7 +201,7 @@ class _Making:
         for mine, found in told:
             for column, values in found.items():
                 columns[column][mine] = np.maximum(values, -1) if column in NAMES else values
-        made.add(columns)
+        made.add(columns, 1)
 
 
 class _Steps:
@@ -217,14 +214,25 @@ class _Steps:
             mine = rows[np.argsort(start[rows], kind="stable")]
             self._of[who] = start[mine], end[mine], np.append(index[mine], NULL)
 
-    def at(self, rank: Array, process: Array, time: Array) -> Array:
-        """As `steps_at`."""
+    def at(self, rank: Array, process: Array, of: Array, time: Array) -> Array:
+        """As `steps_at`, of rows each of which is `of` a position in ranks and processes."""
+        keys = [who for who, _ in frames.together(rank, process)]
+        if not any(who in self._of for who in keys):
+            return alike(NULL, len(time))
         found = np.full(len(time), NULL)
-        for who, rows in frames.together(rank, process):
+        for who in keys:
             if who in self._of:
                 start, end, index = self._of[who]
+                rows = slice(None) if len(keys) == 1 else np.flatnonzero(((rank == who[0]) & (process == who[1]))[of])
                 found[rows] = index[latest(start, end, time[rows])]
         return found
+
+
+def _code(values: Array) -> npt.NDArray[np.int32]:
+    """Positions in a list of names in 32 bits, -1 for `NULL`."""
+    if are_alike(values):
+        return np.broadcast_to(np.int32(max(values[0], -1)), len(values)) if len(values) else values.astype(np.int32)
+    return np.maximum(values, -1).astype(np.int32)
 
 
 def _at(values: npt.NDArray[V], index: Array, absent: frames.Flags, none: int = NULL) -> npt.NDArray[V]:

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.in_blocks import alike, are_alike, joined, taken
 from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.samples import OTHERS, THREAD
 from traceanalyzer.derive.host.stack import PlaceOf
@@ -63,24 +65,30 @@ class Parts:
     gap: Array
     start: Array
     end: Array
-    cause: Array
+    cause: npt.NDArray[np.int8]
     asked: Array
     wait: Array
     activity: Array
 
     @classmethod
     def of(cls, gap: Array, start: Array, end: Array, cause: str, asked: Array | None = None) -> Parts:
-        unknown = [np.full(len(gap), NULL, np.int64) for _ in range(3)]
+        unknown = alike(NULL, len(gap))
         return cls(
-            gap, start, end, np.full(len(gap), CAUSE[cause]), unknown[0] if asked is None else asked, *unknown[1:]
+            gap,
+            start,
+            end,
+            np.full(len(gap), CAUSE[cause], np.int8),
+            unknown if asked is None else asked,
+            unknown,
+            unknown,
         )
 
     @classmethod
     def joined(cls, parts: list[Parts]) -> Parts:
-        return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
+        return cls(*(joined([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
     def take(self, rows: Array) -> Parts:
-        return Parts(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Parts(*(taken(getattr(self, field.name), rows) for field in fields(self)))
 
     def is_cause(self, *causes: str) -> frames.Flags:
         wanted = np.zeros(len(IDLE_CAUSES), bool)
@@ -123,7 +131,7 @@ def host_and_launch(gap: Array, start: Array, host_end: Array, launch_end: Array
 def no_names(count: int) -> dict[str, Array]:
     """The columns of names and their numbers, of parts of which nothing is known."""
     absent = {"place_duration": 0}
-    return {column: np.full(count, absent.get(column, NULL), np.int64) for column in (*NAMES, *NUMBERS, "sampled")}
+    return {column: alike(absent.get(column, NULL), count) for column in (*NAMES, *NUMBERS, "sampled")}
 
 
 def named_parts(own: Parts, launched: Array, lane: Thread, host: Host) -> tuple[Parts, dict[str, Array], Array]:
@@ -131,7 +139,9 @@ def named_parts(own: Parts, launched: Array, lane: Thread, host: Host) -> tuple[
     times."""
     own = by_activity(own, lane)
     found, operator = traced_names(own, launched, lane, lambda _: host.place)
-    add_samples(own, found, lane, host)
+    if lane.samples.tells:
+        found = {column: np.array(values) for column, values in found.items()}
+        add_samples(own, found, lane, host)
     return own, found, operator
 
 
@@ -155,9 +165,11 @@ def traced_names(
     by_range = [(one.is_cause(cause), ranges) for cause, ranges in told.items()]
     names, operators = part_names(one.start, one.end, one.asked, by_range, launched, lane, places(_TURN[one.cause]))
     for column, values in names.items():
-        found[column][some] = values
+        if len(some) and (not are_alike(values) or values[0] != found[column][0]):
+            found[column] = np.array(found[column])
+            found[column][some] = values
     if lane.sampled is not None:
-        found["sampled"][:] = SAMPLED.index(lane.sampled)
+        found["sampled"] = alike(SAMPLED.index(lane.sampled), len(own.gap))
     return found, operators
 
 
@@ -203,11 +215,9 @@ def host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> Par
     row, begin, until = left
     if waited.any():
         of, low, high = _between(row, begin, np.minimum(until, drained[row]))
-        asked = Parts.of(gap[of], low, high, SYNCHRONIZATION.cause)
         # What asked for the wait, not what the host did first after it.
-        asked.asked[:] = thread.waits.start[wait[of]]
-        asked.wait[:] = thread.waits.name[wait[of]]
-        found.append(asked)
+        asked = Parts.of(gap[of], low, high, SYNCHRONIZATION.cause, thread.waits.start[wait[of]])
+        found.append(replace(asked, wait=thread.waits.name[wait[of]]))
         left = _between(row, np.maximum(begin, drained[row]), until)
     take(MPI.cause, thread.mpi.cover)
     take(OS.cause, thread.os.cover)
@@ -225,8 +235,7 @@ def by_activity(parts: Parts, thread: Thread) -> Parts:
     bounds = np.unique(np.concatenate((low, high, [parts.start.min(), parts.end.max()])))
     row, first, last = pieces(parts.start, parts.end, (bounds[:-1], bounds[1:]))
     cut = replace(parts.take(row), start=first, end=last) if len(row) > len(parts.gap) else parts
-    cut.activity[:] = np.append(activity, NULL)[latest(low, high, first)]
-    return cut
+    return replace(cut, activity=np.append(activity, NULL)[latest(low, high, first)])
 
 
 def _between(label: Array, start: Array, end: Array) -> tuple[Array, Array, Array]:

@@ -100,7 +100,8 @@ def sync_stats(api_calls: pa.Table, waits: frames.Flags, gaps: pa.Table) -> pa.T
     order = np.lexsort((-end, start, thread))
     outer = np.sort(order[start[order] >= frames.latest_before(thread[order], end[order])])
     calls, length = calls.take(pa.array(outer)), (end - start)[outer]
-    blamed = gaps.filter(pc.is_valid(gaps["wait_name"])).combine_chunks()
+    blamed = gaps.select(["rank", "wait_name", "place", "start_ns", "end_ns"])
+    blamed = blamed.filter(pc.is_valid(gaps["wait_name"])).combine_chunks()
     rows = []
     for (rank, name), at in _by_name(calls, "name").items():
         rows.append(

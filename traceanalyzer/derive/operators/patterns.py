@@ -27,13 +27,19 @@ def operator_shapes(host_ranges: pa.Table) -> pa.Table:
 
 def patterns(host_ranges: pa.Table, callers: Callers, launches: pa.Table, ledger_ops: pa.Table) -> pa.Table:
     """Occurrences that started GPU work, sorted by (rank, process, thread, start); see PATTERNS."""
+    # Each pattern has an operator of PyTorch in it, which a trace of many other names may lack.
+    if not launches.num_rows or not pc.any(pc.starts_with(pc.unique(host_ranges["name"]).dictionary, "aten::")).as_py():
+        return PATTERNS.empty()
     name, names = frames.codes(host_ranges, "name")
     role = np.array([role_of(value) for value in names], np.int64)[name]
     leading = np.isin(role, LEADING)
-    if not launches.num_rows or not leading.any():
+    if not leading.any():
         return PATTERNS.empty()
-    copied = frames.ints(ledger_ops, "row")[frames.equals(ledger_ops, "copy_kind", "htod")]
-    inbound = np.isin(frames.ints(launches, "op"), copied)
+    row = frames.ints(ledger_ops, "row")
+    copied = np.zeros(int(row.max(initial=-1)) + 1, bool)
+    copied[row[frames.equals(ledger_ops, "copy_kind", "htod")]] = True
+    inbound = copied[frames.ints(launches, "op")]
+    launches = launches.select(["rank", "process", "thread", "start_ns", "device", "op_start_ns", "op_end_ns"])
     launchers = frames.together(*(frames.ints(launches, c) for c in ("rank", "process", "thread")))
     tables = []
     for (rank, process, thread), mine in launchers:

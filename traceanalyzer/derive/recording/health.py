@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -64,7 +63,7 @@ def health(
     where next to nothing of a rank is there.
     """
     recorded, launched = _count(gpu_ops), _count(launch_calls)
-    lost = _count(launch_calls.filter(pc.invert(pc.or_(launch_calls["answered"], launch_calls["queued"]))))
+    lost = _count(launch_calls, pc.invert(pc.or_(launch_calls["answered"], launch_calls["queued"])))
     sound, costs, judged_windows = (frames.by_rank(table) for table in (ledger_ops, overheads, windows))
     little = too_little(ledger_ops, api_calls, host_ranges, steps, inputs)
     threads = _launching(launches)
@@ -73,7 +72,7 @@ def health(
     rows = [_disagreement(row) for row in clocks.to_pylist()]
     rows += [
         _row(rank, RANKS_IN_DOUBT, LOW, _CROWD, count)
-        for rank, count in _count(launches.filter(crowded_launches(launches))).items()
+        for rank, count in _count(launches, pa.array(crowded_launches(launches))).items()
     ]
     for rank in sorted(recorded.keys() | launched.keys()):
         count, missing = recorded[rank], lost[rank]
@@ -108,10 +107,10 @@ def _hides(rows: list[dict[str, object]], rank: object) -> bool:
     return any(row["severity"] == HIGH for row in rows if row["rank"] == rank)
 
 
-def _count(table: pa.Table) -> Counter[int]:
-    """How many rows each rank has."""
-    ranks, counts = np.unique(frames.ints(table, "rank"), return_counts=True)
-    return Counter(dict(zip(ranks.tolist(), counts.tolist(), strict=True)))
+def _count(table: pa.Table, which: pa.Array | pa.ChunkedArray | None = None) -> Counter[int]:
+    """How many rows each rank has, all of them or `which`; by rank."""
+    ranks = pc.value_counts(table["rank"] if which is None else table["rank"].filter(which))
+    return Counter(dict(sorted((one["values"], one["counts"]) for one in ranks.to_pylist())))
 
 
 def _judged(windows: pa.Table) -> tuple[int, int]:
@@ -136,9 +135,9 @@ def _slowed(rank: int, judged: tuple[int, int], overheads: pa.Table) -> list[dic
 def _launching(launches: pa.Table) -> defaultdict[int, list[frames.ThreadKey]]:
     """The launching threads of each rank."""
     result: defaultdict[int, list[frames.ThreadKey]] = defaultdict(list)
-    for (rank, process, thread), _ in frames.together(
-        *(frames.ints(launches, c) for c in ("rank", "process", "thread"))
-    ):
+    columns = [frames.ints(launches, c) for c in ("rank", "process", "thread")]
+    for at in frames.firsts(frames.dense(*columns)).tolist():
+        rank, process, thread = (int(column[at]) for column in columns)
         result[rank].append((rank, process, thread))
     return result
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -62,8 +61,8 @@ def outside_work(windows: pa.Table, launches: pa.Table, api_calls: pa.Table, hos
     """What the thread that launched first did before the windows, and the one that launched last after them; for each rank sorted by
     time, the most first."""
     rows: list[Row] = []
-    calls = dict(_by_rank(launches))
-    contexts = api_calls.take(pa.array(context_calls(api_calls)))
+    calls = dict(_by_rank(launches.select(["rank", "process", "thread", "op_start_ns", "op_end_ns"])))
+    contexts = api_calls.select(["rank", "process", "thread", "start_ns"]).take(pa.array(context_calls(api_calls)))
     for rank, (start, end) in _extents(windows).items():
         own = calls.get(rank)
         if own is None:
@@ -108,6 +107,8 @@ def _ranges(lane: Thread, host: Host, low: int, high: int) -> Iterator[tuple[str
 
 def _samples(lane: Thread, host: Host, low: int, high: int) -> Iterator[tuple[str, int]]:
     """The functions that CPU samples tell where neither a range nor a call does."""
+    if not lane.samples.sampled:
+        return
     name, ns = lane.samples.spent((low, high), join(join(lane.work.cover, lane.calls.cover), lane.profiler))
     yield from zip(host.texts(name).to_pylist(), ns.tolist(), strict=True)
 
@@ -117,20 +118,19 @@ def _calls(lane: Thread, host: Host, low: int, high: int, contexts: Array) -> It
     `contexts` created one."""
     calls = lane.calls
     here = (calls.start < high) & (calls.end > low)
-    start, end, names = calls.start[here], calls.end[here], host.named(calls.name[here]).to_pylist()
-    kinds = [next((kind for kind, pattern in _CALLS.items() if name and pattern.search(name)), None) for name in names]
-    for at in np.flatnonzero(np.isin(start, contexts)).tolist():
-        kinds[at] = CONTEXT
-    yield from _by_name(start, end, kinds, low, high)
-
-
-def _by_name(start: Array, end: Array, names: Sequence[str | None], low: int, high: int) -> Iterator[tuple[str, int]]:
+    start, end, named = calls.start[here], calls.end[here], host.named(calls.name[here])
+    kinds = [*_CALLS]
+    told = [
+        next((at for at, kind in enumerate(kinds) if _CALLS[kind].search(name)), -1)
+        for name in named.dictionary.to_pylist()
+    ]
+    kind = np.array([*told, -1])[named.indices.fill_null(len(told)).to_numpy(zero_copy_only=False)]
+    kind[np.isin(start, contexts)] = kinds.index(CONTEXT)
     times = np.clip(end, low, high) - np.clip(start, low, high)
-    sums: Counter[str] = Counter()
-    for name, ns in zip(names, times.tolist(), strict=True):
-        if name and ns > 0:
-            sums[name] += ns
-    yield from sums.items()
+    some = np.flatnonzero((kind >= 0) & (times > 0))
+    # In the order in which they come first.
+    for (at,), rows in frames.together(kind[some]):
+        yield kinds[at], int(times[some][rows].sum())
 
 
 def _by_rank(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -86,7 +87,7 @@ def program(
             *told_by_files(name for name in processes["name"].to_pylist() if name),
             *_by_names(gpu_ops, api_calls, host_ranges, collectives),
             *({"pytorch"} if any(one.producer.startswith("PyTorch") for one in inputs) else ()),
-            *({"python"} if frames.equals(host_ranges, "category", "python").any() else ()),
+            *({"python"} & _names(host_ranges, "category")),
         }
     )
     if not traits & LANGUAGES.keys():
@@ -98,7 +99,8 @@ def program(
     if "thrust" in traits:
         traits -= {"cub"}  # which it is made of
     traits |= _vendors(traits, inputs, devices)
-    if _compiled(gpu_ops, host_ranges):
+    # Its names are among the signs of PyTorch.
+    if "pytorch" in traits and _compiled(gpu_ops, host_ranges):
         traits |= {COMPILED}
     ranks = sorted({one.ordinal for one in inputs})
     names = [trait for trait in TRAITS if trait in traits]
@@ -121,7 +123,13 @@ def program_of(table: pa.Table) -> Program:
 def _by_names(*tables: pa.Table) -> frozenset[str]:
     names = {name for table in tables for name in _names(table, "name")}
     names |= _names(tables[-1], "description") | _names(tables[-1], "group")
-    names = _with_signs(names)
+    return _told(frozenset(names))
+
+
+@lru_cache
+def _told(every: frozenset[str]) -> frozenset[str]:
+    """What these names tell; the ranks of a job have the same ones."""
+    names = _with_signs(every)
     told = {trait for trait, sign in _BY_NAME.items() if any(map(sign.search, names))}
     if not told & {"jax", "tensorflow", "pytorch"} and any(map(_XLA.search, names)):
         told.add("jax")
@@ -137,8 +145,7 @@ def _with_signs(names: Iterable[str]) -> set[str]:
 
 def _names(table: pa.Table, column: str) -> set[str]:
     """The names that rows have; a dictionary may hold others."""
-    code, names = frames.codes(table, column)
-    return {name for at in np.unique(code).tolist() if (name := names[at])}
+    return {name for name in pc.unique(table[column]).to_pylist() if name}
 
 
 def _vendors(traits: Iterable[str], inputs: Sequence[Input], devices: pa.Table) -> set[str]:
@@ -154,15 +161,14 @@ def _vendors(traits: Iterable[str], inputs: Sequence[Input], devices: pa.Table) 
 
 def _compiled(gpu_ops: pa.Table, host_ranges: pa.Table) -> bool:
     """Whether much of the work comes from torch.compile: by its kernels, or by the time inside its regions."""
-    kernels = frames.equals(gpu_ops, "kind", "kernel") & frames.equals(gpu_ops, "class", "compute")
-    fused = kernels & frames.where(gpu_ops, "name", lambda name: re.search(_INDUCTOR, name) is not None)
-    if fused.sum() >= max(LEAST_COMPILED * kernels.sum(), 1):
-        return True
-    regions = host_ranges.filter(
-        pa.array(frames.where(host_ranges, "name", lambda n: re.search(_REGION, n) is not None))
-    )
-    if not regions.num_rows:
+    if any(re.search(_INDUCTOR, name) for name in _names(gpu_ops, "name")):
+        kernels = frames.equals(gpu_ops, "kind", "kernel") & frames.equals(gpu_ops, "class", "compute")
+        fused = kernels & frames.where(gpu_ops, "name", lambda name: re.search(_INDUCTOR, name) is not None)
+        if fused.sum() >= max(LEAST_COMPILED * kernels.sum(), 1):
+            return True
+    if not any(re.search(_REGION, name) for name in _names(host_ranges, "name")):
         return False
-    spent = total(union(frames.ints(regions, "start_ns"), frames.ints(regions, "end_ns")))
+    regions = frames.where(host_ranges, "name", lambda name: re.search(_REGION, name) is not None)
     start, end = frames.ints(host_ranges, "start_ns"), frames.ints(host_ranges, "end_ns")
+    spent = total(union(start[regions], end[regions]))
     return bool(spent >= LEAST_COMPILED * (np.max(end) - np.min(start)))

@@ -35,6 +35,9 @@ def too_little(
 ) -> dict[int, Row]:
     """By rank that has operations and shows too little: code, severity, message and count of its note of health."""
     captured, launched = captured_launches(api_calls), graph_launches(api_calls)
+    ledger_ops, api_calls, host_ranges = (
+        t.select(["rank", "start_ns", "end_ns"]) for t in (ledger_ops, api_calls, host_ranges)
+    )
     marked, recorded = frames.by_rank(steps), _recorded(ledger_ops, api_calls, host_ranges, inputs)
     found: dict[int, Row] = {}
     for rank, ops in frames.by_rank(ledger_ops).items():

@@ -34,13 +34,16 @@ _TEXTS = ("shapes", "dtypes", "arguments")
 def product_ops(host_ranges: pa.Table, callers: Callers, ledger_ops: pa.Table, launches: pa.Table) -> pa.Table:
     """Which kernel is whose, sorted by (rank, device, range, op)."""
     row = _with_work(host_ranges)
-    kernels = ledger_ops.filter(pa.array(is_compute(ledger_ops)))
-    if not len(row) or not kernels.num_rows or not launches.num_rows:
+    if not len(row) or not launches.num_rows:
+        return PRODUCT_OPS.empty()
+    compute = frames.ints(ledger_ops, "row")[is_compute(ledger_ops)]
+    if not len(compute):
         return PRODUCT_OPS.empty()
     counted = np.zeros(host_ranges.num_rows, bool)
     counted[row] = True
     counted[callers.those_around(callers.parent[row])] = False
-    calls = launches.filter(pa.array(frames.among(frames.ints(launches, "op"), frames.ints(kernels, "row"))))
+    calls = launches.select(["rank", "process", "thread", "start_ns", "device", "op"])
+    calls = calls.filter(pa.array(frames.among(frames.ints(launches, "op"), compute)))
     inside = callers.around(*(frames.ints(calls, c) for c in ("rank", "process", "thread", "start_ns")))
     owner = callers.nearest(inside, counted)
     columns = {name: calls[name] for name in ("rank", "device", "op")} | {"range": owner}
@@ -50,6 +53,8 @@ def product_ops(host_ranges: pa.Table, callers: Callers, ledger_ops: pa.Table, l
 
 def _with_work(host_ranges: pa.Table) -> Array:
     """The rows of operators whose work is known."""
+    if "operator" not in pc.unique(host_ranges["category"]).to_pylist():
+        return np.empty(0, np.int64)
     named = frames.where(host_ranges, "name", lambda name: name in WITH_FORMULA or name.startswith(COMPILED))
     named &= frames.equals(host_ranges, "category", "operator")
     named &= pc.or_(pc.is_valid(host_ranges["shapes"]), pc.is_valid(host_ranges["arguments"])).to_numpy()

@@ -53,6 +53,8 @@ def roofline(
     step_ops: pa.Table,
 ) -> pa.Table:
     """One row per GPU with products, in the order of the ledger."""
+    if not products.num_rows:
+        return ROOFLINE.empty()
     gpus = {(row["rank"], row["device"]): row for row in devices.to_pylist()}
     spans = {
         (row["rank"], row["device"]): row["end_ns"] - row["start_ns"]

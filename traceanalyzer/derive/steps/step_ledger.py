@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.steps.tables import STEP_LEDGER
-from traceanalyzer.intervals import Array, coverage
+from traceanalyzer.intervals import Array
 from traceanalyzer.vocabulary.lines import LEDGER_LINES, cause_of_line, column, step_words
 
 MIN_JUDGED = 5
@@ -76,13 +76,22 @@ def _spread(values: Sequence[str | None], rows: Array, count: int) -> pa.Array:
 def line_times(start: Array, end: Array, tiles: pa.Table) -> Array:
     """ns of each interval on each ledger line, by (interval, line); `tiles` are the rows of `ledger_intervals` of one GPU."""
     code, values = frames.codes(tiles, "line")
+    number = np.array([LEDGER_LINES.index(name) if name in LEDGER_LINES else len(LEDGER_LINES) for name in values])
     low, high = frames.ints(tiles, "start_ns"), frames.ints(tiles, "end_ns")
-    result = np.zeros((len(start), len(LEDGER_LINES)), np.int64)
-    for at, name in enumerate(LEDGER_LINES):
-        if name in values:
-            mine = code == values.index(name)
-            result[:, at] = coverage(start, end, (low[mine], high[mine]))
-    return result
+    times, at = np.unique(np.concatenate((start, end)), return_inverse=True)
+    begun = np.searchsorted(low, times, side="right")
+    # What lies on each line before each of the times: of the tiles that begin between two of them, all, and so on to the last time.
+    count, width = int(begun.max(initial=0)), len(LEDGER_LINES) + 1
+    key = np.repeat(np.arange(len(times)) * width, np.diff(begun, prepend=0))
+    key += number[code[:count]]
+    done = np.bincount(key, (high - low)[:count], len(times) * width).astype(np.int64).reshape(len(times), width)
+    done = np.cumsum(done, axis=0)
+    # The tile that began last may not be over.
+    some = np.flatnonzero(begun)
+    last = begun[some] - 1
+    done[some, number[code[last]]] -= np.maximum(high[last] - times[some], 0)
+    lines: Array = (done[at[len(start) :]] - done[at[: len(start)]])[:, :-1]
+    return lines
 
 
 def _slow(length: Array, judged: frames.Flags) -> frames.Flags:
@@ -110,18 +119,29 @@ def _reason(line: str, place: str | None) -> str:
 
 
 def _places(start: Array, end: Array, lines: list[str], gaps: pa.Table) -> list[str | None]:
-    """Where the host was for most of the idle time on the given line in each step; None for other lines and where it is not known."""
+    """Where the host was for most of the idle time on the given line in each step; None for other lines and where it is not known.
+
+    Of places that share the most the first in the dictionary counts.
+    """
+    found: list[str | None] = [None] * len(lines)
+    if not lines:
+        return found
     cause, causes = frames.codes(gaps, "cause")
+    wanted = np.array(
+        [causes.index(name) if (name := cause_of_line(line)) in causes else -1 for line in lines], np.int64
+    )
     begin = frames.ints(gaps, "start_ns")
-    first, last = np.searchsorted(begin, start), np.searchsorted(begin, end)
-    place, places = frames.codes(gaps, "place")
-    length = frames.duration(gaps)
-    found: list[str | None] = []
-    # Slow steps are few, and each of them has a part of the gaps to itself.
-    for low, high, line in zip(first.tolist(), last.tolist(), lines, strict=True):
-        name = cause_of_line(line)
-        mine = np.flatnonzero(cause[low:high] == causes.index(name)) + low if name in causes else slice(0)
-        used, at = np.unique(place[mine], return_inverse=True)
-        total = np.bincount(at, length[mine], len(used))[: np.searchsorted(used, len(places) - 1)]
-        found.append(places[used[total.argmax()]] if total.max(initial=0) > 0 else None)
+    first, count = np.searchsorted(begin, start), np.searchsorted(begin, end) - np.searchsorted(begin, start)
+    step = np.repeat(np.arange(len(start)), count)
+    row = np.arange(len(step)) + np.repeat(first - np.cumsum(count) + count, count)
+    mine = cause[row] == wanted[step]
+    step, part = step[mine], gaps.select(["place", "start_ns", "end_ns"]).take(pa.array(row[mine]))
+    place, places = frames.codes(part, "place")
+    known = place < len(places) - 1
+    pair, of = np.unique(step[known] * len(places) + place[known], return_inverse=True)
+    time = np.bincount(of, frames.duration(part)[known])
+    # The places of each step, that of most time last.
+    order = np.lexsort((-pair, time, pair // len(places)))
+    for at in order[time[order] > 0].tolist():
+        found[int(pair[at]) // len(places)] = places[int(pair[at]) % len(places)]
     return found

@@ -9,13 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import ascending, distinct, frames
 from traceanalyzer.derive.launches.launch_calls import first_unfinished
 from traceanalyzer.derive.launches.tables import LAUNCHES
 from traceanalyzer.derive.steps import repetition
 from traceanalyzer.derive.steps.tables import STEP_OPS, STEP_STATS
 from traceanalyzer.intervals import Array, latest, latest_of
 from traceanalyzer.model.schema import STEPS
+
+_OF_OPS = ("op_start_ns", "op_end_ns", "op_kind")
 
 
 def step_calls(steps: pa.Table, launches: pa.Table, ledger_ops: pa.Table) -> pa.Table:
@@ -118,7 +120,7 @@ def step_stats(
     """
     if not host_steps.num_rows or not step_calls.num_rows:
         return STEP_STATS.empty()
-    calls = step_calls.sort_by([("rank", "ascending"), ("device", "ascending"), ("op_start_ns", "ascending")])
+    calls = _by_gpu(step_calls.select(["rank", "device", "process", "start_ns", *_OF_OPS]), "op_start_ns")
     unfinished, before = first_unfinished(launch_calls), frames.by_device(_unlaunched(ledger_ops, links))
     steps = _Steps(host_steps)
     until = {(row["rank"], row["device"]): row["end_ns"] for row in windows.to_pylist()}
@@ -129,22 +131,35 @@ def step_stats(
 def step_ops(host_steps: pa.Table, step_calls: pa.Table) -> pa.Table:
     """One row per operation of a row of `step_stats`, in the order of `step_calls` within each device."""
     tables, steps = [], _Steps(host_steps)
-    for key, launches in frames.split(step_calls.sort_by([("rank", "ascending"), ("device", "ascending")])):
+    for key, launches in frames.split(_by_gpu(step_calls.select(["rank", "device", "process", "start_ns", "op"]))):
         launched = steps.launched(key, launches)
         if launched is not None:
-            index = np.unique(launched.step, return_inverse=True)[1]
+            index = distinct(launched.step, len(launched.start))[1]
             columns = {"op": launched.launches["op"], "step": index}
             columns |= {"rank": np.full(len(index), key[0]), "device": np.full(len(index), key[1])}
             tables.append(frames.build(STEP_OPS, columns))
     return frames.stack(STEP_OPS, tables)
 
 
+def _by_gpu(calls: pa.Table, *within: str) -> pa.Table:
+    """Sorted by (rank, device) and what else is named. Operations are, and with them their launches, nearly always."""
+    keys = [frames.ints(calls, column) for column in ("rank", "device", *within)]
+    level, sound = np.True_, True
+    for key in keys:
+        step = np.diff(key)
+        sound &= not (level & (step < 0)).any()
+        level = level & (step == 0)
+    return calls if sound else calls.take(pa.array(np.lexsort(keys[::-1])))
+
+
 def _unlaunched(ledger_ops: pa.Table, links: pa.Table) -> pa.Table:
     """The kernels without a launch record; none of ranks that have no such records at all."""
-    kernels = ledger_ops.filter(pa.array(frames.equals(ledger_ops, "kind", "kernel")))
-    linked = frames.among(frames.ints(kernels, "row"), frames.ints(links, "op"))
-    known = pc.is_in(kernels["rank"], pc.unique(links["rank"])).to_numpy()
-    return kernels.filter(pa.array(known & ~linked))
+    row, op = frames.ints(ledger_ops, "row"), frames.ints(links, "op")
+    unlinked = np.ones(int(row.max(initial=-1)) + 1, bool)
+    unlinked[op] = False
+    lacking = frames.equals(ledger_ops, "kind", "kernel") & unlinked[row]
+    kernels = ledger_ops.select(["rank", "device", "start_ns", "end_ns"]).filter(pa.array(lacking))
+    return kernels.filter(pc.is_in(kernels["rank"], pc.unique(links["rank"])))
 
 
 def steps_at(host_steps: pa.Table, rank: Array, process: Array, time: Array) -> Array:
@@ -168,7 +183,7 @@ def _device_steps(
         return STEP_STATS.empty()
     mine, all_launches, launches = launched.steps, launches, launched.launches
     # Of many GPUs, each may have work of few steps.
-    seen, step = np.unique(launched.step, return_inverse=True)
+    seen, step = distinct(launched.step, len(launched.start))
     op_start, op_end = frames.ints(launches, "op_start_ns"), frames.ints(launches, "op_end_ns")
     first, last = np.full(len(seen), np.iinfo(np.int64).max), np.full(len(seen), frames.NULL)
     np.minimum.at(first, step, op_start)
@@ -252,19 +267,17 @@ class _Steps:
         A device shared by processes is counted in the steps of the process that launches most on it.
         """
         process = frames.ints(launches, "process")
-        distinct, count = np.unique(process, return_counts=True)
-        stepping = [
-            pair for pair in zip(distinct.tolist(), count.tolist(), strict=True) if (key[0], pair[0]) in self._of
-        ]
+        stepping = [one for one in ascending(process).tolist() if (key[0], one) in self._of]
         if not stepping:
             return None
-        leader = max(stepping, key=lambda pair: pair[1])[0]
+        leader = max(stepping, key=lambda one: int(np.count_nonzero(process == one)))
         mine, start, end = self._of[key[0], leader]
-        launches = launches.filter(pa.array(process == leader))
+        launches = _those(launches, process == leader)
         step = latest(start, end, frames.ints(launches, "start_ns"))
         inside = step >= 0
-        return (
-            _Launched(leader, mine, start, end, launches.filter(pa.array(inside)), step[inside])
-            if inside.any()
-            else None
-        )
+        return _Launched(leader, mine, start, end, _those(launches, inside), step[inside]) if inside.any() else None
+
+
+def _those(launches: pa.Table, which: frames.Flags) -> pa.Table:
+    """Mostly all of them."""
+    return launches if which.all() else launches.filter(pa.array(which))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
@@ -43,7 +44,11 @@ def held_work(
 ) -> pa.Table:
     """Each operation that was ready while another of the process ran, on streams that the legacy default stream keeps in line."""
     role, known = roles(ledger_ops, stream_events, program)
-    waits = api_calls.filter(pa.array(frames.where(api_calls, "name", lambda name: _WAITS.search(name) is not None)))
+    if not {DEFAULT, BLOCKING} <= {*np.flatnonzero(np.bincount(role, minlength=3)).tolist()}:
+        return HELD_WORK.empty()
+    waits = api_calls.select(["rank", "process", "start_ns"]).filter(
+        pa.array(frames.where(api_calls, "name", lambda name: _WAITS.search(name) is not None))
+    )
     waited = {
         key: np.sort(frames.ints(waits, "start_ns")[rows]) for key, rows in frames.groups(waits, "rank", "process")
     }
@@ -55,7 +60,7 @@ def held_work(
     found = []
     for (one, gpu, owner), rows in frames.together(rank, device, process):
         mine = rows[(role[rows] != OTHER) & (called[rows] != NULL) & ~in_graph[rows]]
-        if len(np.unique(role[mine])) < 2:
+        if not len(mine) or (role[mine] == role[mine[0]]).all():
             continue
         ops = ledger_ops.take(pa.array(mine))
         lanes = _Lanes(ops, role[mine], called[mine], returned[mine], sms.get((one, gpu), 0))
@@ -64,9 +69,10 @@ def held_work(
 
 
 OTHER, BLOCKING, DEFAULT = 0, 1, 2
+Roles = npt.NDArray[np.int8]
 
 
-def roles(ledger_ops: pa.Table, stream_events: pa.Table, program: pa.Table) -> tuple[Array, frames.Flags]:
+def roles(ledger_ops: pa.Table, stream_events: pa.Table, program: pa.Table) -> tuple[Roles, frames.Flags]:
     """For each operation whether its stream is the legacy default one or waits for it, and whether the trace says so.
 
     Where the trace does not say what a stream is, the number of the default one is the usual one, and the others are taken to be what
@@ -74,40 +80,42 @@ def roles(ledger_ops: pa.Table, stream_events: pa.Table, program: pa.Table) -> t
     """
     count = ledger_ops.num_rows
     told = stream_events.filter(pa.array(frames.equals(stream_events, "kind", "default", "blocking", "non-blocking")))
-    keys = ("rank", "process", "stream")
-    code = frames.dense(
-        *(np.concatenate((frames.ints(ledger_ops, column), frames.ints(told, column))) for column in keys)
-    )
-    kind = np.zeros(code.max(initial=0) + 1, np.int64)
-    known = np.zeros(len(kind), bool)
+    columns = [
+        np.concatenate((frames.ints(ledger_ops, column), frames.ints(told, column)))
+        for column in ("rank", "process", "stream")
+    ]
+    code = frames.dense(*columns)
+    # Streams are few: what there is to say is worked out once for each.
+    _, process, stream = (column[frames.firsts(code)] for column in columns)
+    role, sure = np.full(len(stream), OTHER, np.int8), np.zeros(len(stream), bool)
     for value, name in ((BLOCKING, "blocking"), (DEFAULT, "default"), (OTHER, "non-blocking")):
         here = code[count:][frames.equals(told, "kind", name)]
-        kind[here], known[here] = value, True
-    role, sure = kind[code[:count]], known[code[:count]]
+        role[here], sure[here] = value, True
     names = set(program["name"].to_pylist())
-    described = np.isin(frames.ints(ledger_ops, "process"), frames.ints(told, "process"))
     if not names & set(_OWN_STREAMS):
-        stream = frames.ints(ledger_ops, "stream")
+        described = np.isin(process, frames.ints(told, "process"))
         default = next((number for vendor, number in _FALLBACK.items() if vendor in names), _CUDA_DEFAULT)
         guessed = np.where(stream == default, DEFAULT, np.where(stream == NULL, OTHER, BLOCKING))
-        role = np.where(sure | described, role, guessed)
-    return role, sure
+        role = np.where(sure | described, role, guessed).astype(np.int8)
+    return role[code[:count]], sure[code[:count]]
 
 
-def kept_in_line(ledger_ops: pa.Table, role: Array) -> frames.Flags:
+def kept_in_line(ledger_ops: pa.Table, role: Roles) -> frames.Flags:
     """Which operations the default stream keeps in line with compute kernels of their process: one of the two is on it, the other on a
     stream that waits for it. `role` as `roles` gives it."""
     owner = frames.dense(*(frames.ints(ledger_ops, column) for column in ("rank", "device", "process")))
     compute = computes(ledger_ops)
-    with_default, with_blocking = (np.isin(owner, owner[compute & (role == which)]) for which in (DEFAULT, BLOCKING))
-    kept: frames.Flags = ((role == BLOCKING) & with_default) | ((role == DEFAULT) & with_blocking)
+    with_default, with_blocking = np.zeros((2, owner.max(initial=-1) + 1), bool)
+    with_default[owner[compute & (role == DEFAULT)]] = True
+    with_blocking[owner[compute & (role == BLOCKING)]] = True
+    kept: frames.Flags = ((role == BLOCKING) & with_default[owner]) | ((role == DEFAULT) & with_blocking[owner])
     return kept
 
 
 class _Lanes:
     """The operations of one process on one GPU that the default stream keeps in line, by start."""
 
-    def __init__(self, ops: pa.Table, role: Array, called: Array, returned: Array, sms: int) -> None:
+    def __init__(self, ops: pa.Table, role: Roles, called: Array, returned: Array, sms: int) -> None:
         order = np.argsort(frames.ints(ops, "start_ns"), kind="stable")
         self.ops = ops.take(pa.array(order))
         self.start, self.end = (frames.ints(self.ops, column) for column in ("start_ns", "end_ns"))

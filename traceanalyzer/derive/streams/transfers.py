@@ -29,4 +29,6 @@ def computes(ops: pa.Table) -> frames.Flags:
 def on_compute_stream(ops: pa.Table) -> frames.Flags:
     """For each operation, whether compute kernels run on its stream too."""
     stream = frames.streams(ops)
-    return np.isin(stream, stream[computes(ops)])
+    compute = np.zeros(stream.max(initial=-1) + 1, bool)
+    compute[stream[computes(ops)]] = True
+    return compute[stream]

@@ -49,7 +49,7 @@ def rule_files(folder: Traversable | None = None) -> list[tuple[str, str]]:
 
 def shipped_ids() -> dict[str, str]:
     """Id -> file of every rule that comes with this program or with a kind of evidence."""
-    return {rule.id: rule.file for rule in (*_shipped(), *_of_kinds())}
+    return {rule.id: rule.file for rule in (*_shipped(tests=False), *_of_kinds())}
 
 
 def read_files(path: Path) -> list[tuple[str, str]]:
@@ -66,12 +66,13 @@ def read_files(path: Path) -> list[tuple[str, str]]:
     return [(str(file), read_settings(file, MOST_BYTES)) for file in sorted(found)]
 
 
-def load_rules(own: Sequence[Path] = ()) -> list[Rule]:
+def load_rules(own: Sequence[Path] = (), tests: bool = True) -> list[Rule]:
     """The shipped rules, those of other packages and those of the user's files and folders, in claim order.
 
-    Raises ConfigError that names the first mistakes of a wrong file: `file:line:column: what`.
+    `tests`: the shipped ones with their tests, which take as long to read as all the rest. Raises ConfigError that names the first
+    mistakes of a wrong file: `file:line:column: what`.
     """
-    shipped = [*_shipped(), *_of_kinds()]
+    shipped = [*_shipped(tests), *_of_kinds()]
     # A file that is named twice, by itself and by its folder, is one file.
     given = {Path(name).resolve(): (name, text) for path in own for name, text in read_files(path)}
     users = parse_rules([*_of_packages(), *given.values()])
@@ -84,8 +85,15 @@ def load_rules(own: Sequence[Path] = ()) -> list[Rule]:
 
 
 @cache
-def _shipped() -> tuple[Rule, ...]:
-    return tuple(parse_rules(rule_files()))
+def _shipped(tests: bool) -> tuple[Rule, ...]:
+    return tuple(parse_rules(rule_files() if tests else map(_without_tests, rule_files())))
+
+
+def _without_tests(file: tuple[str, str]) -> tuple[str, str]:
+    """A shipped rule without its tests, which are the last of it."""
+    name, text = file
+    rule, key, _ = text.partition("\ntests:")
+    return name, f"{rule}{key} []\n"
 
 
 @cache

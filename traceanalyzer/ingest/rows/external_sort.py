@@ -7,10 +7,8 @@ by one. A table that is smaller than a run never touches the disk.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate, takewhile
 from pathlib import Path
 
@@ -20,7 +18,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import SMALL_BYTES, compacted
 from traceanalyzer.errors import InputError
-from traceanalyzer.ingest.rows.order import Ints, Key, key_columns, only, sorted_order
+from traceanalyzer.ingest.rows.order import LANES, Ints, Key, key_columns, only, sorted_order
 from traceanalyzer.model.schema import TableSpec
 
 RUN_ROWS = 1 << 15
@@ -33,8 +31,7 @@ MOST_OPEN = 32
 Position = tuple[int, ...]
 """A row's value of each key: positions compare as the rows do."""
 
-_LANES = ("process", "thread", "device")
-
+_FILES_OPEN = 4
 _ARRIVAL = "arrival"
 """A column of the runs alone: the row's number in the order of arrival, which decides between equal rows."""
 
@@ -51,7 +48,7 @@ class Spool:
         self._waiting: list[pa.Table] = []
         self._waiting_rows = self._waiting_bytes = self._arrived = self._files = 0
         self._runs: list[list[_Block]] = []
-        self._file: tuple[Path, frozenset[str] | None, pa.RecordBatchFileReader] | None = None
+        self._files_open: dict[tuple[Path, frozenset[str] | None], pa.RecordBatchFileReader] = {}
 
     def add(self, rows: pa.Table) -> None:
         """Take rows with some of the table's columns; the others are null. Raises ValueError for a column that it does not have."""
@@ -72,7 +69,8 @@ class Spool:
         """All rows in order, in tables as `_even` cuts them; with `columns` alone, where any are given."""
         if self._waiting_rows:
             run = self._next_run()
-            self._runs.append([_Block(first, last, run, at) for first, last, at in self._cuts(run)])
+            names = _has_many_names(run)
+            self._runs.append([_Block(first, last, run, at, names) for first, last, at in self._cuts(run)])
         while _most_overlapping(self._blocks()) > MOST_OPEN:
             some, self._runs = self._runs[:MOST_OPEN], self._runs[MOST_OPEN:]
             merged = _even(self._merged([block for run in some for block in run]))
@@ -80,7 +78,7 @@ class Spool:
         schema = pa.schema([field for field in self._spec.schema if not columns or field.name in columns])
         needed = frozenset((*columns, *(key.column for key in self._keys))) if columns else None
         yield from (conform(table, schema) for table in _even(self._merged(self._blocks(), needed)))
-        self._file = None
+        self._files_open.clear()
 
     def _blocks(self) -> list[_Block]:
         return [block for run in self._runs for block in run]
@@ -97,9 +95,9 @@ class Spool:
         """Write sorted rows to a file; return its blocks."""
         path = self._folder / f"{self._spec.name}-{self._files}"
         self._files += 1
-        cuts = list(self._cuts(rows))
+        cuts, names = self._cuts(rows), _has_many_names(rows)
         _write(path, rows, [at for _, _, at in cuts])
-        return [_Block(first, last, path, range(n, n + 1)) for n, (first, last, _) in enumerate(cuts)]
+        return [_Block(first, last, path, range(n, n + 1), names) for n, (first, last, _) in enumerate(cuts)]
 
     def _cuts(self, rows: pa.Table) -> list[tuple[Position, Position, range]]:
         """Where to cut sorted rows into blocks: (first place, last place, rows). A block is of one thread or GPU.
@@ -108,7 +106,7 @@ class Spool:
         """
         changes = np.zeros(rows.num_rows, bool)
         changes[::BLOCK_ROWS] = True
-        lanes = tuple(takewhile(lambda key: key.column in _LANES, self._keys)) if self._lanes else ()
+        lanes = tuple(takewhile(lambda key: key.column in LANES, self._keys)) if self._lanes else ()
         for column in key_columns(rows, lanes):
             changes[1:] |= column[1:] != column[:-1]
         starts = np.flatnonzero(changes)
@@ -125,12 +123,15 @@ class Spool:
         if isinstance(block.source, pa.Table):
             rows = block.source.slice(block.at.start, len(block.at))
             held = [name for name in rows.column_names if columns is None or name in columns]
-            return _Reading(block.last, rows.select(held), self._keys)
-        # The blocks of a file are mostly read one after the other.
-        if self._file is None or self._file[:2] != (block.source, columns):
-            self._file = (block.source, columns, _open_file(block.source, columns))
-        rows = pa.Table.from_batches([self._file[2].get_batch(block.at.start)])
-        return _Reading(block.last, rows, self._keys)
+            return _Reading(block, rows.select(held), self._keys)
+        # The blocks of a file are mostly read one after the other, in turn with those of the few files that overlap it.
+        opened = (block.source, columns)
+        if opened not in self._files_open:
+            while len(self._files_open) >= _FILES_OPEN:
+                del self._files_open[next(iter(self._files_open))]
+            self._files_open[opened] = _open_file(block.source, columns)
+        rows = pa.Table.from_batches([self._files_open[opened].get_batch(block.at.start)])
+        return _Reading(block, rows, self._keys)
 
     def _merged(self, blocks: list[_Block], columns: frozenset[str] | None = None) -> Iterator[pa.Table]:
         """The rows of all blocks in order, with `columns` alone where they are given."""
@@ -149,23 +150,25 @@ class Spool:
 
 @dataclass(frozen=True)
 class _Block:
-    """Sorted rows: the places of the first and the last, and where they lie (rows of a table, or a batch of a file)."""
+    """Sorted rows: the places of the first and the last, and where they lie (rows of a table, or a batch of a file).
+
+    `many_names` says that they come with the names of many others.
+    """
 
     first: Position
     last: Position
     source: pa.Table | Path
     at: range
+    many_names: bool
 
 
 class _Reading:
     """A block that is being merged."""
 
-    def __init__(self, last: Position, rows: pa.Table, keys: tuple[Key, ...]) -> None:
-        self.last, self._rows, self._keys, self._position = last, rows, keys, 0
-
-    @cached_property
-    def _columns(self) -> list[Ints]:
-        return key_columns(self._rows, self._keys)
+    def __init__(self, block: _Block, rows: pa.Table, keys: tuple[Key, ...]) -> None:
+        self.last, self._many_names = block.last, block.many_names
+        self._rows, self._keys, self._position = rows, keys, 0
+        self._columns: dict[Key, Ints] = {}
 
     @property
     def left(self) -> bool:
@@ -175,9 +178,21 @@ class _Reading:
         """The next rows, those up to `bound`."""
         start, self._position = self._position, len(self._rows)
         if self.last > bound:
-            rows = range(len(self._rows))
-            self._position = bisect_right(rows, bound, lo=start, key=lambda row: _place(self._columns, row))
-        return compacted(self._rows.slice(start, self._position - start), SMALL_BYTES)
+            self._position = self._after(bound, start)
+        rows = self._rows.slice(start, self._position - start)
+        return compacted(rows, SMALL_BYTES) if self._many_names else rows
+
+    def _after(self, bound: Position, start: int) -> int:
+        """The first row from `start` on that comes after `bound`. The first keys mostly tell, so the others are not looked at."""
+        low, high = start, len(self._rows)
+        for key, value in zip(self._keys, bound, strict=True):
+            if key not in self._columns:
+                self._columns[key] = key.values(self._rows)
+            column = self._columns[key][low:high]
+            low, high = low + int(np.searchsorted(column, value)), low + int(np.searchsorted(column, value, "right"))
+            if low == high:
+                break
+        return high
 
 
 def _open_file(path: Path, columns: frozenset[str] | None) -> pa.RecordBatchFileReader:
@@ -289,6 +304,12 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _as(column: pa.ChunkedArray, of: pa.DataType) -> pa.ChunkedArray:
     return column if column.type == of else column.cast(of)
+
+
+def _has_many_names(rows: pa.Table) -> bool:
+    """Whether a block of the rows would be much smaller with its own names alone."""
+    columns = (column for column in rows.columns if pa.types.is_dictionary(column.type))
+    return any(chunk.dictionary.nbytes >= SMALL_BYTES for column in columns for chunk in column.chunks)
 
 
 def _place(columns: list[Ints], row: int) -> Position:

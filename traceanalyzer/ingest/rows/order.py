@@ -7,6 +7,7 @@ Nsight Systems promise no order of rows, so what they hold is told apart by what
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from zlib import crc32
 
 import numpy as np
@@ -18,6 +19,8 @@ from traceanalyzer.columns import compacted
 
 Ints = npt.NDArray[np.int64]
 _LAST = np.iinfo(np.int64).max
+LANES = ("process", "thread", "device")
+"""The keys that name who recorded, of whom there are few."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +123,10 @@ def sorted_order(rows: pa.Table, keys: tuple[Key, ...]) -> Ints | None:
     times = [number for number, key in enumerate(keys, 1) if key.column.endswith("_ns")]
     leading, others = keys[: max(times, default=len(keys))], keys[max(times, default=len(keys)) :]
     # A key that is the same for all rows, such as the only process, says nothing.
-    columns = [column for column in key_columns(rows, leading) if (column != column[0]).any()]
-    order = None if _ordered(columns) else np.lexsort(columns[::-1])
+    varied = [(key, column) for key in leading if ((column := key.values(rows)) != column[0]).any()]
+    columns = [column for _, column in varied]
+    lanes = sum(1 for _ in takewhile(lambda pair: pair[0].column in LANES, varied))
+    order = None if _ordered(columns) else _sorted(columns, lanes)
     if not others:
         return order
     same = np.ones(rows.num_rows - 1, bool)  # as the row above
@@ -141,6 +146,22 @@ def sorted_order(rows: pa.Table, keys: tuple[Key, ...]) -> Ints | None:
         order = np.arange(rows.num_rows)
     order[among] = found
     return order
+
+
+def _sorted(columns: list[Ints], lanes: int) -> Ints:
+    """The order of rows by some columns, the first before all; equal rows stay as they are.
+
+    The first `lanes` columns name threads or GPUs, of which each mostly comes in its own order: then they alone have to be sorted by.
+    """
+    order: Ints | None = None
+    for column in reversed(columns[:lanes]):
+        low = int(column.min())
+        # Sixteen bits are sorted by counting.
+        narrow = (column - low).astype(np.uint16) if int(column.max()) - low < 1 << 16 else column
+        order = np.argsort(narrow, kind="stable") if order is None else order[np.argsort(narrow[order], kind="stable")]
+    if order is not None and _ordered([column[order] for column in columns]):
+        return order
+    return np.lexsort(columns[::-1])
 
 
 def only(rows: pa.Table, places: Ints, keys: tuple[Key, ...]) -> pa.Table:

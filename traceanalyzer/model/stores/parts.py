@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traceanalyzer.columns.lean import WORTH, lean
+from traceanalyzer.columns.spill import spilled
 from traceanalyzer.files import open_regular
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.table_specs import table_specs
@@ -137,7 +138,8 @@ def read_table(content: bytes, schema: pa.Schema, use_threads: bool) -> pa.Table
     columns = {}
     for name in types.names:
         one = file.read([name], use_threads=use_threads).unify_dictionaries().combine_chunks()
-        columns[name] = lean(_typed(one, schema)[name])
+        column = lean(_typed(one, schema)[name])
+        columns[name] = spilled(pa.table({name: column}))[name]
     return pa.table(columns)
 
 
@@ -190,9 +192,16 @@ def _as_stored(block: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _as_lists(array: pa.FixedSizeListArray) -> pa.ListArray:
     """The same lists, of which the null ones are empty: a cast leaves values in these, and pyarrow 17 does not write that."""
-    sizes = array.is_valid().to_numpy(zero_copy_only=False) * np.int32(array.type.list_size)
-    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(sizes, dtype=np.int32)])
-    return pa.ListArray.from_arrays(pa.array(offsets), array.flatten(), mask=array.is_null())
+    size = array.type.list_size
+    if not array.null_count:
+        return pa.ListArray.from_arrays(
+            pa.array(np.arange(0, (len(array) + 1) * size, size, dtype=np.int32)), array.flatten()
+        )
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(valid * np.int32(size), dtype=np.int32)])
+    # Arrow's own `flatten` takes a step for each stretch of valid lists.
+    values = array.values.slice(array.offset * size, len(array) * size).filter(pa.array(np.repeat(valid, size)))
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=array.is_null())
 
 
 def _parquet_options(spec: TableSpec) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def count_names(lanes: Sequence[Lane], names: int) -> Counts:
     for number, rows in enumerate(of_kind.values()):
         count, time = np.zeros(names, np.int64), np.zeros(names, np.int64)
         for row in rows:
-            used, place = distinct(row.name, names)
+            used, place = distinct(row.name.astype(np.int64), names)
             count[used] += np.bincount(place, minlength=len(used))
             time[used] += np.bincount(place, weights=row.duration, minlength=len(used)).astype(np.int64)
         name = np.flatnonzero(count)
@@ -97,7 +97,7 @@ def count_names(lanes: Sequence[Lane], names: int) -> Counts:
 def hidden_names(slices: Slices, merged: Slices, holder: Ints, names: int) -> Hidden:
     """The pairs of one row: of its `slices` as they were, the numbers of the `merged` ones that hold them."""
     other = slices.name != merged.name[holder]
-    used, place = distinct(slices.name[other], names)
+    used, place = distinct(slices.name[other].astype(np.int64), names)
     pairs = holder[other] * len(used) + place
     size = len(merged) * len(used)
     if size <= PAIRS_EACH * len(pairs):  # a table of all pairs is sooner filled than so many are sorted
@@ -107,7 +107,7 @@ def hidden_names(slices: Slices, merged: Slices, holder: Ints, names: int) -> Hi
     else:
         pairs = ascending(pairs)
     number, name = np.divmod(pairs, max(len(used), 1))
-    return Hidden(number, used[name].astype(np.int64))
+    return Hidden(number, used[name])
 
 
 def index_names(

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import Flags, Ints, distinct
+from traceanalyzer.columns import Flags, Ints
 from traceanalyzer.intervals import first_fit
 from traceanalyzer.report.palette import SWATCHES
-
 
 STRETCH = 1 << 15
 """Slices that are looked at together."""
@@ -55,13 +52,14 @@ def make_slices(
     link: NDArray[np.uint32] | None = None,
 ) -> Slices:
     """Slices of single events, sorted: earlier first, and the longer first where two start together (a parent before its child)."""
-    duration = np.maximum(end - start, 0)
+    duration: Ints = end - start
+    np.maximum(duration, 0, out=duration)
     # What all of them have in common is one number in memory.
     alone = np.broadcast_to(np.uint32(1), len(start))
     links = np.broadcast_to(np.uint32(0), len(start)) if link is None else link
     slices = Slices(start, duration, name, colour, alone, links, np.broadcast_to(np.False_, len(start)))
-    early, late = start[:-1], start[1:]
-    if bool(((late < early) | ((late == early) & (duration[1:] > duration[:-1]))).any()):
+    close = np.flatnonzero(start[1:] <= start[:-1])  # few, where they are in order already
+    if bool(((start[close + 1] < start[close]) | (duration[close + 1] > duration[close])).any()):
         slices = slices.take(np.lexsort((-duration, start)))
     return slices
 
@@ -100,9 +98,9 @@ def _merged(slices: Slices, opens: Flags) -> tuple[Slices, Ints]:
     first = np.flatnonzero(opens)
     group: Ints = np.cumsum(opens)
     group -= 1
-    colours, code = distinct(slices.colour, len(SWATCHES))
+    colours, code = _colours(slices.colour)
     # A place for every colour of every group, as far as there is one: so nothing has to be sorted.
-    place = group * len(colours) + code
+    place = group * len(colours) + code[slices.colour]
     used = np.zeros(len(first) * len(colours), np.bool_)
     used[place] = True
     holder: Ints = (np.cumsum(used) - 1)[place]
@@ -118,6 +116,13 @@ def _merged(slices: Slices, opens: Flags) -> tuple[Slices, Ints]:
     start = slices.start[first[owner]] + within
     rough = (count > 1) | (start != slices.start[longest])
     return Slices(start, duration, slices.name[longest], slices.colour[longest], count, link, rough), holder
+
+
+def _colours(colour: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+    """The colours of some slices, ascending, and for each swatch its place among them."""
+    seen = np.zeros(len(SWATCHES), np.bool_)
+    seen[colour] = True
+    return np.flatnonzero(seen), np.cumsum(seen) - 1
 
 
 def _longest(duration: Ints, holder: Ints, holders: int) -> Ints:
@@ -139,31 +144,22 @@ class Merging:
     """How many slices `merge` leaves of a row, for one quantum after another."""
 
     def __init__(self, slices: Slices, keep: Flags) -> None:
-        colours, code = distinct(slices.colour, len(SWATCHES))
-        bits = np.array([1 << at for at in range(len(colours))], np.min_scalar_type((1 << len(colours)) - 1))
+        colours = _colours(slices.colour)[0]
+        bits = np.zeros(len(SWATCHES), np.min_scalar_type((1 << len(colours)) - 1))
+        bits[colours] = [1 << at for at in range(len(colours))]
         self._colours = len(colours)
-        self._start, self._duration, self._keep, self._bits = slices.start, slices.duration, keep, bits[code]
+        self._start, self._duration, self._keep, self._bits = slices.start, slices.duration, keep, bits[slices.colour]
 
     def __len__(self) -> int:
         return len(self._start)
 
     def size(self, quantum: int) -> int:
         """How many there are."""
-        groups = self._merged(quantum)[1]
-        return sum(int(np.count_nonzero(groups & (1 << code))) for code in range(self._colours))
-
-    def coarser(self, quantum: int) -> Merging:
-        """For multiples of this quantum only, in which all that it merges stays together: far fewer numbers tell the same."""
-        first, bits = self._merged(quantum)
-        made = copy(self)
-        made._start, made._duration, made._keep = (one[first] for one in (self._start, self._duration, self._keep))
-        made._bits = bits
-        return made
-
-    def _merged(self, quantum: int) -> tuple[Ints, NDArray[Any]]:
-        """The first slice of each group, and the colours of each."""
         first = np.flatnonzero(_opens(self._start, self._duration, self._keep, quantum))
-        return first, np.bitwise_or.reduceat(self._bits, first) if len(first) else self._bits
+        if not len(first) or self._colours == 1:
+            return len(first)
+        groups = np.bitwise_or.reduceat(self._bits, first)
+        return sum(int(np.count_nonzero(groups & (1 << code))) for code in range(self._colours))
 
 
 def _opens(start: Ints, duration: Ints, keep: Flags, quantum: int) -> Flags:

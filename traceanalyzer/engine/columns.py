@@ -1,0 +1,128 @@
+"""The columns of a table as expressions see them, at any of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from traceanalyzer.columns.frames import ints
+from traceanalyzer.columns.lean import repeats
+from traceanalyzer.engine.claims import ClaimBook, Gpu
+from traceanalyzer.engine.language import compute
+from traceanalyzer.engine.tiles import Rows
+from traceanalyzer.intervals import Spans
+
+Places = range | npt.NDArray[np.integer]
+"""Positions of rows, ascending."""
+GPU_KEYS = ("rank", "device")
+
+
+class Columns:
+    """A table, for all the rules that read it. Nothing is made that is as long as a table of many rows."""
+
+    block = 1 << 16
+    """So many rows are worked on at once: their columns fit into the cache of a core."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self.small = len(table) <= self.block
+        self._made: dict[str, pa.Array | pa.ChunkedArray] = {}
+        self._alike: set[str] = set()
+        self._tiles: Rows | None = None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.table.column_names
+
+    def column(self, name: str, rows: Places) -> pa.Array:
+        """The column at some rows, decoded; `duration` also where the table has only start and end."""
+        if name == "duration" and name not in self:
+            return pc.subtract(self.column("end_ns", rows), self.column("start_ns", rows))
+        column = self._column(name)
+        if name in self._alike:
+            whole, rest = divmod(len(rows), len(column))
+            return pa.concat_arrays([column] * whole + [column[:rest]]) if whole else column[:rest]
+        if isinstance(column, pa.ChunkedArray):
+            return compute.decoded(_taken(column, rows))
+        if isinstance(rows, range):
+            return column if len(rows) == len(column) else column.slice(rows.start, len(rows))
+        return column.take(pa.array(rows))
+
+    def _column(self, name: str) -> pa.Array | pa.ChunkedArray:
+        """What is small is decoded once; else names have one dictionary, and the rest is as it is."""
+        if name not in self._made:
+            column = compute.distinct_names(self.table[name])
+            if repeats(column):
+                # All rows are alike: any block of them is this one.
+                self._alike.add(name)
+                column = column.slice(0, self.block)
+            self._made[name] = compute.decoded(column) if self.small or name in self._alike else column
+        return self._made[name]
+
+    def times(self, rows: range) -> Iterator[Spans]:
+        """The start and end of these rows, a block at a time."""
+        for start in range(rows.start, rows.stop, self.block):
+            some = range(start, min(start + self.block, rows.stop))
+            yield self.column("start_ns", some).to_numpy(), self.column("end_ns", some).to_numpy()
+
+    @cached_property
+    def gpus(self) -> list[tuple[Gpu, range]] | None:
+        """The rows of each (rank, device) in the order of these keys, null last; None where they do not stand together."""
+        starts = [0] if len(self.table) else []
+        for at in range(0, len(self.table), self.block):
+            before = max(at - 1, 0)
+            piece = self.table.select(GPU_KEYS).slice(before, at + self.block - before)
+            rank, device = (ints(piece, key) for key in GPU_KEYS)
+            starts += (np.flatnonzero((np.diff(rank) != 0) | (np.diff(device) != 0)) + before + 1).tolist()
+            if len(starts) > self.block:
+                return None
+        runs = [range(*ends) for ends in pairwise([*starts, len(self.table)])]
+        keys = [tuple(self.table[key][run.start].as_py() for key in GPU_KEYS) for run in runs]
+        if len(set(keys)) < len(keys):
+            return None
+        return sorted(zip(keys, runs, strict=True), key=lambda one: [(key is None, key or 0) for key in one[0]])
+
+    @cached_property
+    def apart(self) -> bool:
+        """Whether the rows of each GPU stand together, and none of them starts before the one before it ends."""
+        if self.gpus is None or any(self.table[name].null_count for name in ("start_ns", "end_ns")):
+            return False
+        for _, run in self.gpus:
+            last = None
+            for start, end in self.times(run):
+                if (start >= end).any() or (start[1:] < end[:-1]).any() or (last is not None and start[0] < last):
+                    return False
+                last = end[-1]
+        return True
+
+    def tiles(self, book: ClaimBook) -> Rows | None:
+        """For each row the idle tile that it is, where these are just the rows: so it is with gaps, if nothing else cut them."""
+        if self._tiles is None:
+            self._tiles = np.empty(len(self.table), np.int32)
+            for gpu, run in self.gpus or ():
+                found = None if None in gpu else book.idle_tiles(*gpu, len(run), self.times(run))
+                if found is None:
+                    self._tiles = self._tiles[:0]
+                    break
+                self._tiles[run.start : run.stop] = found
+        return self._tiles if len(self._tiles) else None
+
+
+def _taken(column: pa.ChunkedArray, rows: Places) -> pa.ChunkedArray:
+    """A column at some rows. Only the chunks that have any of them are touched."""
+    if isinstance(rows, range):
+        return column.slice(rows.start, len(rows))
+    if column.num_chunks == 1:
+        return pa.chunked_array([column.chunk(0).take(pa.array(rows))])
+    found, start = [], 0
+    for chunk in column.chunks:
+        low, high = np.searchsorted(rows, (start, start + len(chunk)))
+        if low < high:
+            found.append(chunk.take(pa.array(rows[low:high] - start)))
+        start += len(chunk)
+    return pa.chunked_array(found, column.type)

@@ -1,0 +1,212 @@
+"""The ledger of one GPU, and which claim holds what of it.
+
+Most claims take tiles whole, and then one number says whose each is. Others cut them, and what is left of those is kept by line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, intersect, join, latest, subtract, total, union
+from traceanalyzer.vocabulary.lines import is_idle
+
+FREE, CUT = -1, -2
+Rows = npt.NDArray[np.integer]
+Flags = npt.NDArray[np.bool_]
+
+
+class Asked(NamedTuple):
+    """Intervals, sorted and disjoint; where each of them is a tile, which one."""
+
+    starts: Array
+    ends: Array
+    tiles: Rows | None = None
+
+
+class Taken(NamedTuple):
+    """What a claim got of one line: the number that its tiles have, how much in ns, and its parts of the tiles that are cut."""
+
+    line: str
+    number: int
+    ns: int
+    pieces: Spans
+
+
+class _Overlaps(NamedTuple):
+    """The parts that intervals and tiles have in common. `row` is the position of the interval, None where each has one part."""
+
+    row: Rows | None
+    tile: Rows
+    low: Array
+    high: Array
+
+
+class Tiles:
+    """The tiles, sorted and disjoint. `line` is an index to `lines`, `holder` the number of a claim, or `FREE`, or `CUT`."""
+
+    def __init__(self, start: Array, end: Array, line: Rows, lines: Sequence[str | None]) -> None:
+        self.start, self.end, self.line, self.lines = start, end, line, lines
+        self.holder = np.full(len(start), FREE, np.int32)
+        self._free: dict[str, Spans] = {}
+        """What is left of the tiles that are cut."""
+        self._numbers = 0
+        self._cut: list[Rows] = []
+
+    def unclaimed(self, asked: Asked, lines: Iterable[str]) -> Array:
+        """For each interval, how many ns of it on these lines are free. Here they may overlap, and come in any order."""
+        wanted = self._of(lines)
+        if asked.tiles is None and self._is_much(asked):
+            free = wanted[self.line] & (self.holder == FREE)
+            whole = union(self.start[free], self.end[free])
+            return coverage(asked.starts, asked.ends, join(whole, self._pieces(lines)))
+        parts = self._overlaps(asked)
+        here, state = wanted[self.line[parts.tile]], self.holder[parts.tile]
+        left: Array = np.where(here & (state == FREE), parts.high - parts.low, 0)
+        if parts.row is not None:
+            part, left = left, np.zeros(len(asked.starts), np.int64)
+            np.add.at(left, parts.row, part)
+        cut = here & (state == CUT)
+        if cut.any():
+            rows = np.flatnonzero(cut) if parts.row is None else np.unique(parts.row[cut])
+            left[rows] += coverage(asked.starts[rows], asked.ends[rows], self._pieces(lines))
+        return left
+
+    def claim(self, asked: Iterable[Asked], lines: Iterable[str]) -> list[Taken]:
+        """Give away what is left on these lines, and tell what that was of each of which there was any."""
+        names = [*dict.fromkeys(lines)]
+        first, self._numbers = self._numbers, self._numbers + len(names)
+        number = np.array([names.index(line) if line in names else -1 for line in self.lines], np.int32)
+        ns = np.zeros(len(names), np.int64)
+        cut: list[tuple[Rows, Array, Array]] = []
+        for some in asked:
+            _, tile, low, high = self._overlaps(some)
+            mine, state = number[self.line[tile]], self.holder[tile]
+            free = (mine >= 0) & (state == FREE)
+            whole = free if some.tiles is not None else free & (low == self.start[tile]) & (high == self.end[tile])
+            self.holder[tile[whole]] = first + mine[whole]
+            np.add.at(ns, mine[whole], (high - low)[whole])
+            part = (free & ~whole) | ((mine >= 0) & (state == CUT))
+            if part.any():
+                self._cut_up(np.unique(tile[free & ~whole]))
+                cut.append((mine[part], low[part], high[part]))
+        pieces = [EMPTY] * len(names)
+        if cut:
+            line, low, high = (np.concatenate(column) for column in zip(*cut, strict=True))
+            for at, name in enumerate(names):
+                pieces[at] = self._taken(name, union(low[line == at], high[line == at]))
+        found = [Taken(name, first + at, int(ns[at]) + total(pieces[at]), pieces[at]) for at, name in enumerate(names)]
+        return [one for one in found if one.ns]
+
+    def held(self, asked: Iterable[Asked], lines: Iterable[str], taken: Sequence[Taken]) -> list[int]:
+        """How many ns of the intervals on these lines each of these, which are all that was taken so far, holds."""
+        names = set(lines)
+        wanted, ns = self._of(names), np.zeros(self._numbers, np.int64)
+        for some in asked:
+            _, tile, low, high = self._overlaps(some)
+            mine = wanted[self.line[tile]] & (self.holder[tile] >= 0)
+            np.add.at(ns, self.holder[tile[mine]], (high - low)[mine])
+            for one in taken:
+                if one.line in names and len(one.pieces[0]):
+                    ns[one.number] += total(intersect(one.pieces, union(some.starts, some.ends)))
+        return [int(ns[one.number]) for one in taken]
+
+    def spans(self, one: Taken) -> Spans:
+        """All that was taken."""
+        tiles = np.flatnonzero(self.holder == one.number)
+        return join((self.start[tiles], self.end[tiles]), one.pieces)
+
+    def holders(self, times: Array, taken: Sequence[Taken], tile: Rows | None = None) -> Rows:
+        """The number of what holds each time, -1 for none; `taken` is all that was, `tile` where each is if that is known."""
+        if tile is None:
+            tile = np.searchsorted(self.start, times, side="right") - 1
+        within = (tile >= 0) & (times < self.end[tile])
+        found = np.where(within, self.holder[tile], FREE)
+        cut = np.flatnonzero(found == CUT)
+        if len(cut):
+            number = np.concatenate(
+                [np.full(len(one.pieces[0]), one.number) for one in taken] or [np.empty(0, np.int64)]
+            )
+            start, end = (np.concatenate([one.pieces[at] for one in taken] or [EMPTY[at]]) for at in (0, 1))
+            order = np.argsort(start, kind="stable")
+            at = latest(start[order], end[order], times[cut])
+            found[cut] = np.append(number[order], FREE)[at]
+        return found
+
+    def idle_tiles(self, count: int, intervals: Iterable[Spans]) -> Rows | None:
+        """The idle tiles, if these intervals, so many in some blocks, are just those, one for one."""
+        idle = np.array([line is not None and is_idle(line) for line in self.lines])
+        tiles = np.flatnonzero(idle[self.line]).astype(np.int32)
+        if len(tiles) != count:
+            return None
+        done = 0
+        for starts, ends in intervals:
+            here = tiles[done : done + len(starts)]
+            if not (np.array_equal(self.start[here], starts) and np.array_equal(self.end[here], ends)):
+                return None
+            done += len(starts)
+        return tiles
+
+    def mark(self) -> Callable[[], None]:
+        """A function that takes back all that is claimed from now on."""
+        numbers, free = self._numbers, dict(self._free)
+        self._cut = []
+
+        def restore() -> None:
+            self.holder[self.holder >= numbers] = FREE
+            for tiles in self._cut:
+                self.holder[tiles] = FREE
+            self._numbers, self._free, self._cut = numbers, free, []
+
+        return restore
+
+    def _of(self, lines: Iterable[str]) -> Flags:
+        """For each entry of `lines` whether it is one of these."""
+        names = set(lines)
+        return np.array([line in names for line in self.lines], bool)
+
+    def _pieces(self, lines: Iterable[str]) -> Spans:
+        return join(EMPTY, *(self._free.get(line, EMPTY) for line in set(lines)))
+
+    def _taken(self, line: str, asked: Spans) -> Spans:
+        """Take what is left of the pieces of a line."""
+        free = self._free.get(line, EMPTY)
+        spans = intersect(free, asked)
+        if len(spans[0]):
+            self._free[line] = subtract(free, spans)
+        return spans
+
+    def _cut_up(self, tiles: Rows) -> None:
+        if not len(tiles):
+            return
+        self.holder[tiles] = CUT
+        self._cut.append(tiles)
+        line = self.line[tiles]
+        for at in np.unique(line).tolist():
+            name, own = self.lines[at], tiles[line == at]
+            if name is not None:
+                self._free[name] = join(self._free.get(name, EMPTY), (self.start[own], self.end[own]))
+
+    def _is_much(self, asked: Asked) -> bool:
+        """Whether the intervals overlap so much, or are so odd, that cutting each by itself would take time without end."""
+        much = self._reach(asked)[1].sum() > 2 * (len(self.start) + len(asked.starts))
+        return bool(much or (asked.ends < asked.starts).any())
+
+    def _reach(self, asked: Asked) -> tuple[Rows, Rows]:
+        """For each interval the first tile that it has a part of, and how many."""
+        first = np.searchsorted(self.end, asked.starts, side="right")
+        return first, np.maximum(np.searchsorted(self.start, asked.ends, side="left") - first, 0)
+
+    def _overlaps(self, asked: Asked) -> _Overlaps:
+        if asked.tiles is not None:
+            return _Overlaps(None, asked.tiles, asked.starts, asked.ends)
+        tile, count = self._reach(asked)
+        row = None
+        if not (count == 1).all():
+            row = np.repeat(np.arange(len(count)), count)
+            tile = tile[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+        starts, ends = asked[:2] if row is None else (asked.starts[row], asked.ends[row])
+        return _Overlaps(row, tile, np.maximum(starts, self.start[tile]), np.minimum(ends, self.end[tile]))
