@@ -7,44 +7,63 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceanalyzer.intervals import EMPTY, Array, Spans, covered_before, join, union
+from traceanalyzer.intervals import EMPTY, Array, Spans, join, union
 
-_LONG_AGO = -(1 << 60)
+_BLOCK = 1 << 15
 
 
 @dataclass(frozen=True)
 class HostTime:
-    """A clock that starts at `origin` and stands still in the spans `gone`, which begin no sooner; `shown` is what it shows at some
-    times. All in ns."""
+    """A clock that starts at `origin` and stands still in the time that is gone, which begins no sooner. All in ns.
+
+    It stops at the times `stops`, and loses `lost` until the first of them, the second, ..., and in all. `shown` is what it shows at
+    some times.
+    """
 
     origin: int
-    gone: Spans
+    stops: Array
+    lost: Array
     shown: Array
 
     @classmethod
     def at(cls, times: Array, origin: int, gone: Spans) -> HostTime:
         """Of a clock that is asked at these times, in any order."""
-        place = np.searchsorted(gone[0], times, side="right")
-        return cls(origin, gone, _slower(times - origin, place, gone[0] - origin, gone[1] - origin))
+        lost = _sums(*gone)
+        return cls(origin, gone[0], lost, _slower(times, times, gone[0], gone[0], lost) - origin)
 
     def shows(self, times: Array) -> Array:
         """What it shows at other times."""
-        return times - self.origin - covered_before(times, self.gone)
+        return _slower(times, times, self.stops, self.stops, self.lost) - self.origin
 
 
 def without(hosts: Iterable[HostTime], times: Array, spans: Spans) -> Iterator[Array]:
     """What each of several clocks that were asked at the same `times` would show then if these spans were gone too."""
-    place = np.searchsorted(spans[0], times, side="right") if len(spans[0]) else None
     for host in hosts:
-        yield host.shown if place is None else _slower(host.shown, place, host.shows(spans[0]), host.shows(spans[1]))
+        if len(spans[0]):
+            begin = host.shows(spans[0])
+            yield _slower(host.shown, times, spans[0], begin, _sums(begin, host.shows(spans[1])))
+        else:
+            yield host.shown
 
 
-def _slower(shown: Array, place: Array, begin: Array, end: Array) -> Array:
-    """What a clock that shows `shown` would show if it stood still whenever it shows a time in one of the spans from `begin` to `end`,
-    so many of which have begun by then (`place`)."""
-    over, gone = np.append(_LONG_AGO, end), np.append(0, np.cumsum(end - begin))
-    slower: Array = np.maximum(shown, over[place])
-    slower -= gone[place]
+def _sums(begin: Array, end: Array) -> Array:
+    sums = np.zeros(len(begin) + 1, np.int64)
+    np.subtract(end, begin, out=sums[1:])
+    return np.cumsum(sums, out=sums)
+
+
+def _slower(shown: Array, times: Array, stops: Array, stopped: Array, lost: Array) -> Array:
+    """What a clock that shows `shown` at some times would show if it stopped at `stops`, when it shows `stopped`, and lost `lost` until
+    each of them and in all."""
+    slower = np.empty(len(times), np.int64)
+    # In blocks, so that what is in between does not leave the processor's cache.
+    for at in range(0, len(times), _BLOCK):
+        block = slice(at, at + _BLOCK)
+        place = np.searchsorted(stops, times[block], side="right")
+        slower[block] = shown[block] - lost[place]
+        last = np.flatnonzero(place)
+        place = place[last] - 1
+        slower[at + last] = np.maximum(slower[at + last], stopped[place] - lost[place])
     return slower
 
 

@@ -227,10 +227,12 @@ def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.
 
 def _latest_of_call(ops: pa.Table, end: Array) -> Array:
     """For each operation the latest end of those before it that the same call started, `NULL` without one."""
-    call = frames.dense(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
+    call = frames.packed(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
     latest = np.full(len(call), NULL)
-    # Most calls start one.
-    several = np.flatnonzero((np.bincount(call) > 1)[call]) if len(call) else call
+    # Most calls start one; in the order of their start they are nearly sorted.
+    order = np.sort(call, kind="stable")
+    again = order[1:][order[1:] == order[:-1]]
+    several = np.flatnonzero(frames.among(call, again)) if len(again) else again
     latest[several] = frames.latest_before(frames.dense(call[several]), end[several])
     return latest
 

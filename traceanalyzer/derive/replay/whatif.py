@@ -104,7 +104,7 @@ class WhatIf:
             return None
         whole = join(EMPTY, *claimed.values())
         marks = self._marks(key, timeline, whole)
-        change, further = self._change(timeline, claimed, keep)
+        change, further = self._change(timeline, claimed, whole, keep)
         hosts = [one for one in (timeline.host_time(), self._recorded(key)) if one is not None]
         then, *bare = timeline.replays(change, marks, hosts)
         start, end = int(timeline.reach[marks[0]]), int(timeline.reach[marks[-1]])
@@ -162,12 +162,14 @@ class WhatIf:
             return _marks(timeline, ends)
         return np.array([len(timeline.reach) - 1])
 
-    def _change(self, timeline: Timeline, claimed: Mapping[str, Spans], keep: float) -> tuple[Change, Spans]:
-        """What goes with the claim, and what of the GPU's work that is not claimed may be."""
+    def _change(
+        self, timeline: Timeline, claimed: Mapping[str, Spans], whole: Spans, keep: float
+    ) -> tuple[Change, Spans]:
+        """What goes with the claim, and what of the GPU's work that is not claimed may be; `whole` is all that is claimed."""
 
         def of(*lines: str) -> Spans:
             known = [claimed[line] for line in lines if line in claimed]
-            return known[0] if len(known) == 1 else join(EMPTY, *known)
+            return whole if len(known) == len(claimed) else join(EMPTY, *known)
 
         copies = ran_in(timeline, of(EXPOSED_MEMCPY.name))
         waits = copies[timeline.wait_op]

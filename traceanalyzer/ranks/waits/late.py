@@ -20,6 +20,8 @@ MOSTLY = 0.5
 
 def late_work(late_windows: pa.Table, ledger_intervals: pa.Table, communication: pa.Table) -> pa.Table:
     """The windows that lie on a GPU of `ledger_intervals`, by GPU, with what it was at in them."""
+    if not late_windows.num_rows:
+        return LATE_WORK.empty()
     tiles, kernels = frames.by_device(ledger_intervals), frames.by_device(communication)
     tables = []
     for key, rows in _by_gpu(late_windows):
@@ -50,6 +52,8 @@ def _waiting_in(kernels: pa.Table, start: Array, end: Array) -> Array:
 
 def late_names(late_windows: pa.Table, ledger_intervals: pa.Table, ledger_ops: pa.Table, gaps: pa.Table) -> pa.Table:
     """What took most of the windows on each line of the GPUs that others waited for."""
+    if not late_windows.num_rows:
+        return LATE_NAMES.empty()
     tiles, ops, idle = (frames.by_device(table) for table in (ledger_intervals, ledger_ops, gaps))
     rows = []
     for key, at in _by_gpu(late_windows):
