@@ -101,9 +101,7 @@ def test_merging_is_what_it_says(spans: list[tuple[int, int, int]], quantum: int
     keep = np.array([random.random() < 0.2 for _ in range(len(row))])
     with patch.object(module, "STRETCH", stretch):
         merged = merged_row(row, quantum, keep)
-        sizes = Merging(row, keep)
-        assert sizes.size(quantum) == sizes.coarser(1).size(quantum) == len(merged)
-        assert sizes.coarser(quantum).size(3 * quantum) == sizes.size(3 * quantum)
+        assert Merging(row, keep).size(quantum) == len(merged)
     columns = (merged.start, merged.duration, merged.name, merged.colour, merged.count, merged.rough)
     assert [*zip(*(column.tolist() for column in columns), strict=True)] == plainly_merged(row, quantum, keep)
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.analysis.ahead import made_ahead
 from traceanalyzer.analysis.join import Brief
 from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
+from traceanalyzer.catalog.ahead import made_ahead
 from traceanalyzer.catalog.declarations import declared
 from traceanalyzer.config import Config
 from traceanalyzer.engine.claims import ClaimBook

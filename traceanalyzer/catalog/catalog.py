@@ -14,6 +14,7 @@ import pyarrow as pa
 from traceanalyzer.arrow import give_back
 from traceanalyzer.catalog.declarations import declared, event_tables, function_of, needs
 from traceanalyzer.columns.frames import Key
+from traceanalyzer.columns.lean import lean_table
 from traceanalyzer.columns.spill import forget, spilled
 from traceanalyzer.errors import ConfigError
 from traceanalyzer.model.derived import Derived, Needs
@@ -138,7 +139,7 @@ class Catalog:
                 self._derived.add(name)
                 found = self._make(self._declared[name])
                 if self.is_large:
-                    found = spilled(found) if isinstance(found, pa.Table) else found
+                    found = spilled(lean_table(found)) if isinstance(found, pa.Table) else found
                     self._tidy()
                 self._made[name] = found
             return found

@@ -118,18 +118,24 @@ def threads(table: pa.Table) -> Iterator[tuple[ThreadKey, slice]]:
 def _runs(*columns: Array) -> Iterator[slice]:
     """The stretches of rows in which no column changes."""
     if len(columns[0]):
-        changes = np.flatnonzero(np.logical_or.reduce([np.diff(column) != 0 for column in columns])) + 1
+        # One at a time; of a column that says the same of every row there is one number in memory.
+        changed = np.zeros(len(columns[0]) - 1, bool)
+        for column in columns:
+            if column.strides != (0,):
+                changed |= column[1:] != column[:-1]
+        changes = np.flatnonzero(changed) + 1
         for start, stop in pairwise([0, *changes.tolist(), len(columns[0])]):
             yield slice(start, stop)
 
 
 def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
     """The combinations of values in some columns, in the order in which they first occur, and the rows of each, ascending."""
-    code = dense(*columns)
-    counts = np.bincount(code)
-    if len(counts) == 1:
+    code, size = _packed(columns)
+    if size == 1 and len(code):
         yield tuple(int(column[0]) for column in columns), np.arange(len(code))
         return
+    code = _numbered(code, size)
+    counts = np.bincount(code)
     # As narrow as they are, they are put in order digit by digit.
     order = np.argsort(code.astype(np.min_scalar_type(len(counts))), kind="stable")
     for rows in np.split(order, np.cumsum(counts)[:-1]) if len(order) else ():
@@ -244,6 +250,8 @@ def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
     """One number from 0 to below the one returned for each combination."""
     code, size = np.zeros(len(columns[0]), np.int64), 1
     for column in columns if len(code) else ():
+        if column.strides == (0,):
+            continue
         low, high = int(column.min()), int(column.max())
         if low == high:
             continue
@@ -251,7 +259,7 @@ def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
         if size * span > _LARGEST:
             code, own = _numbered(code, size), _numbered(own, span)
             size, span = int(code.max()) + 1, int(own.max()) + 1
-        code, size = own if size == 1 else code * span + own, size * span
+        code, size = own.astype(np.int64, copy=False) if size == 1 else code * span + own, size * span
     return code, size
 
 
@@ -272,7 +280,8 @@ def _numbered(code: Array, size: int) -> Array:
 
 def among(values: Array, others: Array) -> Flags:
     """Which values occur among the others; much faster than np.isin where these are many and nearly in order."""
-    others = np.sort(others)
+    if (others[1:] < others[:-1]).any():
+        others = np.sort(others)
     found: Flags = np.append(others, NULL)[np.searchsorted(others, values)] == values
     return found
 

@@ -31,6 +31,11 @@ def are_alike(values: npt.NDArray[Any]) -> bool:
     return values.strides == (0,)
 
 
+def says_nothing(values: npt.NDArray[np.int64]) -> bool:
+    """Whether all are `NULL`, as `alike` makes them."""
+    return are_alike(values) and len(values) > 0 and bool(values[0] == NULL)
+
+
 def taken(values: Values[T], rows: npt.NDArray[np.int64]) -> Values[T]:
     """The values at some rows."""
     return np.broadcast_to(values[0], len(rows)) if len(values) and are_alike(values) else values[rows]

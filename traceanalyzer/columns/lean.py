@@ -19,7 +19,7 @@ WORTH = 1 << 16
 def lean(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """The column, held once where all of its rows are null or equal. One of fewer than `WORTH` rows stays as it is."""
     count = len(column)
-    if count < WORTH or not _alike(column):
+    if count < WORTH or repeats(column) or not _alike(column):
         return column
     first = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     return repeated(first.take(pa.array([0])), count)

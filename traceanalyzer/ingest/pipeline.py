@@ -12,6 +12,8 @@ from threading import Event
 
 import pyarrow as pa
 
+from traceanalyzer.columns.frames import concatenated
+from traceanalyzer.columns.spill import spilled
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts
 from traceanalyzer.ingest.registry import find_sources, kind_of, registry
@@ -125,7 +127,7 @@ def set_on_failure() -> Iterator[Event]:
 def _stacked(name: str, blocks: list[pa.Table]) -> pa.Table:
     if not blocks:
         return table_specs()[name].empty()
-    return pa.concat_tables(blocks).unify_dictionaries().combine_chunks()
+    return spilled(concatenated(blocks))
 
 
 def _with_rank(table: pa.Table, ordinal: int) -> pa.Table:

@@ -64,7 +64,7 @@ def _modules(package: Path) -> dict[str, str]:
         for name in names:
             stem, _, suffix = name.rpartition(".")
             if suffix == "py":
-                parts = [PACKAGE, *inside.split(os.sep)] if inside else [PACKAGE]
+                parts = [PACKAGE, *filter(None, inside.split(os.sep))]  # noqa: PTH206  as below
                 found[".".join(parts if stem == "__init__" else [*parts, stem])] = os.path.join(inside, name)  # noqa: PTH118
     return found
 

@@ -73,6 +73,9 @@ def _matching(table: pa.Table, kind: str, which: frames.Flags | None = None) -> 
     for at in np.flatnonzero(used).tolist():
         if (text := names[at]) is not None and (activity := activity_of(text)) is not None:
             of_name[at] = activity
+    if (of_name < 0).all():
+        name = name[:0]
+        which = None
     of_row = of_name[name]
     rows = np.flatnonzero((of_row >= 0) if which is None else (of_row >= 0) & which)
     found = table.take(pa.array(rows)) if len(rows) else table.slice(0, 0)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags, ThreadKey
@@ -53,15 +52,12 @@ _BUILTIN = re.compile(r"<built-in (?:method|function) ([^\s>]+)")
 def side_threads(host_ranges: pa.Table, launches: pa.Table) -> pa.Table:
     """The (rank, process, thread) of those that have Python frames and launch no kernels."""
     keys = ("rank", "process", "thread")
-    found: list[ThreadKey] = []
-    # Most traces have no frames at all.
-    if "python" in pc.unique(host_ranges["category"]).to_pylist():
-        kernel = frames.equals(launches, "op_kind", "kernel")
-        columns = [frames.ints(launches, c)[kernel] for c in keys]
-        one_each = frames.firsts(frames.dense(*columns))
-        launching = set(zip(*(column[one_each].tolist() for column in columns), strict=True))
-        python = frames.equals(host_ranges, "category", "python")
-        found = [key for key, rows in frames.threads(host_ranges) if key not in launching and python[rows].any()]
+    python = frames.equals(host_ranges, "category", "python")
+    found = [key for key, rows in frames.threads(host_ranges) if python[rows].any()]
+    if found:
+        kernels = frames.equals(launches, "op_kind", "kernel")
+        launching = {key for key, _ in frames.together(*(frames.ints(launches, c)[kernels] for c in keys))}
+        found = [key for key in found if key not in launching]
     return pa.table([pa.array([key[at] for key in found], pa.int64()) for at in range(3)], list(keys))
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.in_blocks import alike, says_nothing
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, innermost, overlaps, union
 
 # From so many ranges a time on it is quicker to pick those around the times than to flatten all.
@@ -99,6 +100,8 @@ def heaviest(row: Array, name: Array, weight: Array, count: int) -> tuple[Array,
 
     `row` is sorted. `NULL` stands for no name; a row without any has `NULL` and 0.
     """
+    if says_nothing(name):
+        return alike(NULL, count), alike(0, count)
     names, weights = np.full(count, NULL, np.int64), np.zeros(count, np.int64)
     named = name != NULL
     if not named.all():
@@ -107,10 +110,10 @@ def heaviest(row: Array, name: Array, weight: Array, count: int) -> tuple[Array,
         return names, weights
     first = np.flatnonzero(np.concatenate(([True], np.diff(row) != 0)))
     # Most rows have one name only, and need no sorting.
-    alike = np.minimum.reduceat(name, first) == np.maximum.reduceat(name, first)
-    names[row[first[alike]]] = name[first[alike]]
-    weights[row[first[alike]]] = np.add.reduceat(weight, first)[alike]
-    mixed = np.repeat(~alike, np.diff(first, append=len(row)))
+    single = np.minimum.reduceat(name, first) == np.maximum.reduceat(name, first)
+    names[row[first[single]]] = name[first[single]]
+    weights[row[first[single]]] = np.add.reduceat(weight, first)[single]
+    mixed = np.repeat(~single, np.diff(first, append=len(row)))
     if mixed.any():
         _weigh(row[mixed], name[mixed], weight[mixed], names, weights)
     return names, weights
@@ -118,6 +121,8 @@ def heaviest(row: Array, name: Array, weight: Array, count: int) -> tuple[Array,
 
 def mostly(name: Array, weight: Array, length: Array) -> Array:
     """The names that have at least half of the length, `NULL` for the others."""
+    if says_nothing(name):
+        return name
     return np.where(2 * weight >= length, name, NULL)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.in_blocks import alike
+from traceanalyzer.columns.in_blocks import alike, are_alike
 from traceanalyzer.derive.host.levels import by_level, depths, enclosing
 from traceanalyzer.derive.host.ranges import Reaching, heaviest, mostly
 from traceanalyzer.intervals import EMPTY, Array, flatten, overlaps, union
@@ -84,7 +84,11 @@ class Stretches:
         def around(*kinds: int, outermost: bool = False) -> Array:
             return self._around(owner, kinds, outermost)
 
+        range_name, range_length = heaviest(row, self._names(owner), length, count)
+
         def most(at: Array) -> Array:
+            if np.array_equal(at, owner):
+                return mostly(range_name, range_length, end - start)
             return mostly(*heaviest(row, self._names(at), length, count), end - start)
 
         operator, annotation, frame, source = (
@@ -110,11 +114,9 @@ class Stretches:
             wider, wider_length = heaviest(row[some], places, length[some], count)
             better = wider_length > place_length
             place, place_length = np.where(better, wider, place), np.where(better, wider_length, place_length)
-        range_name, range_length = heaviest(row, self._names(owner), length, count)
-        only_operators = np.array_equal(owner, operator)
         return Names(
             range=range_name,
-            operator=mostly(range_name, range_length, end - start) if only_operators else most(operator),
+            operator=most(operator),
             annotation=most(annotation),
             frame=most(frame),
             source=most(source),
@@ -148,12 +150,14 @@ class Stretches:
 
     def _names(self, at: Array) -> Array:
         """The names of ranges, `NULL` for those that are -1."""
+        if are_alike(at) and len(at) and at[0] < 0:
+            return alike(NULL, len(at))
         return np.where(at >= 0, self._name[at], NULL) if len(self._name) else np.full(len(at), NULL, np.int64)
 
     def _around(self, owner: Array, kinds: tuple[int, ...], outermost: bool) -> Array:
         """The innermost (or outermost) range of these kinds around stretches of these owners, -1 where there is none."""
         mine: Bools = np.logical_or.reduce(_IS_OF[list(kinds)])[self._kind]
-        return self._nearest(mine, outermost)[owner] if mine.any() else np.full(len(owner), -1, np.int64)
+        return self._nearest(mine, outermost)[owner] if mine.any() else alike(-1, len(owner))
 
     def _nearest(self, mine: Bools, outermost: bool) -> Array:
         """For each range the innermost (or outermost) of `mine` among itself and those around it, -1 where there is none."""

@@ -21,12 +21,13 @@ GRACE_NS = 10_000
 
 def clocks(links: pa.Table, api_calls: pa.Table) -> pa.Table:
     """One row for each rank whose clocks disagree."""
-    lead = -frames.ints(links, "queue_delay")
-    waits = api_calls.filter(pa.array(frames.where(api_calls, "name", lambda name: name.endswith(_DEVICE_WAITS))))
+    delay = frames.ints(links, "queue_delay")
+    is_wait = frames.where(api_calls, "name", lambda name: name.endswith(_DEVICE_WAITS))
+    waits = api_calls.select(["rank", "process", "start_ns", "end_ns"]).filter(pa.array(is_wait))
     rows = []
     for (one,), mine in frames.together(frames.ints(links, "rank")):
-        early = lead[mine][lead[mine] > 0]
-        late = _late(links.take(pa.array(mine)), waits.filter(pc.equal(waits["rank"], one)))
+        early = -delay[mine][delay[mine] < 0]
+        late = _late(links, mine, waits.filter(pc.equal(waits["rank"], one)))
         if len(early) or len(late):
             rows.append(
                 {
@@ -42,26 +43,31 @@ def clocks(links: pa.Table, api_calls: pa.Table) -> pa.Table:
 
 def launches(links: pa.Table, clocks: pa.Table) -> pa.Table:
     """The links that can be: none to an operation before its call, and none at all in a rank whose GPU clock drifts."""
-    drifting = clocks.filter(pc.greater(clocks["late"], 0))["rank"]
-    sound = pc.and_(
-        pc.greater_equal(links["queue_delay"], 0), pc.invert(pc.is_in(links["rank"], drifting.combine_chunks()))
-    )
-    return links.filter(sound)
+    sound = frames.ints(links, "queue_delay") >= 0
+    drifting = clocks.filter(pc.greater(clocks["late"], 0))["rank"].to_pylist()
+    if drifting:
+        sound &= ~np.isin(frames.ints(links, "rank"), drifting)
+    return links if sound.all() else links.filter(pa.array(sound))
 
 
-def _late(links: pa.Table, waits: pa.Table) -> Array:
+def _late(links: pa.Table, rows: Array, waits: pa.Table) -> Array:
     """For each wait for the device that returned too early, by how many ns: until the last operation launched before it ended."""
     found = [np.empty(0, np.int64)]
-    for process in pc.unique(waits["process"]).drop_null().to_pylist():
-        own = links.filter(pc.equal(links["process"], process))
+    process, device, end, op_start, op_end = (
+        frames.ints(links, c) for c in ("process", "device", "end_ns", "op_start_ns", "op_end_ns")
+    )
+    for one in pc.unique(waits["process"]).drop_null().to_pylist():
+        own = rows[process[rows] == one]
         # Of several devices, a wait is for the one that is current, which nobody recorded.
-        if len(pc.unique(own["device"])) != 1:
+        if not len(own) or (device[own] != device[own[0]]).any():
             continue
-        called = frames.ints(own, "end_ns")
-        order = np.argsort(called, kind="stable")
-        begun, ended = (np.maximum.accumulate(frames.ints(own, c)[order]) for c in ("op_start_ns", "op_end_ns"))
-        here = waits.filter(pc.equal(waits["process"], process))
-        before = np.searchsorted(called[order], frames.ints(here, "start_ns"), side="right") - 1
+        called = end[own]
+        if (called[1:] < called[:-1]).any():
+            order = np.argsort(called, kind="stable")
+            called, own = called[order], own[order]
+        begun, ended = (np.maximum.accumulate(column[own]) for column in (op_start, op_end))
+        here = waits.filter(pc.equal(waits["process"], one))
+        before = np.searchsorted(called, frames.ints(here, "start_ns"), side="right") - 1
         returned = frames.ints(here, "end_ns")
         over = ended[before] - returned
         found.append(over[(before >= 0) & ((over > GRACE_NS) | (begun[before] > returned))])

@@ -7,7 +7,6 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.launches.tables import LAUNCH_CALLS
@@ -15,7 +14,6 @@ from traceanalyzer.intervals import Array
 
 GRAPH_LAUNCH = "GraphLaunch"
 _ADDS_NODE = re.compile(r"GraphAdd\w*Node")
-_CAPTURES = re.compile(rf"{_ADDS_NODE.pattern}|Stream(?:Begin|End)Capture$")
 DEVICE_WAITS = ("DeviceSynchronize", "CtxSynchronize")
 
 
@@ -34,11 +32,10 @@ def launch_calls(api_calls: pa.Table, links: pa.Table, ledger_ops: pa.Table) -> 
 
 def captured_launches(api_calls: pa.Table) -> Counter[int]:
     """By rank, how many calls only recorded a launch into a CUDA graph: in a stream capture, or one node at a time."""
-    if not any(name and _CAPTURES.search(name) for name in pc.unique(api_calls["name"]).to_pylist()):
-        return Counter()
-    recorded = frames.equals(api_calls, "class", "launch")
-    recorded[recorded] = ~_nested(api_calls.filter(pa.array(recorded)))
-    recorded &= _in_capture(api_calls)
+    recorded, captured = np.zeros(api_calls.num_rows, bool), _in_capture(api_calls)
+    if captured is not None:
+        launched = _outermost_launches(api_calls)
+        recorded[launched] = captured[launched]
     recorded |= frames.where(api_calls, "name", lambda name: _ADDS_NODE.search(name) is not None)
     return _by_rank(api_calls, recorded)
 
@@ -65,18 +62,36 @@ def first_unfinished(launch_calls: pa.Table) -> dict[tuple[int, ...], int]:
 def _real_launches(api_calls: pa.Table) -> pa.Table:
     """Launch calls that start work: not those that a stream capture only records into a CUDA graph, nor a driver call
     inside a runtime call."""
-    keep = frames.equals(api_calls, "class", "launch")
-    keep[keep] = ~_nested(api_calls.filter(pa.array(keep)))
-    return api_calls.filter(pa.array(keep & ~_in_capture(api_calls)))
+    rows = _outermost_launches(api_calls)
+    captured = _in_capture(api_calls)
+    rows = rows if captured is None else rows[~captured[rows]]
+    return api_calls.select(["rank", "process", "thread", "start_ns", "name"]).take(pa.array(rows))
 
 
-def _in_capture(api_calls: pa.Table) -> frames.Flags:
-    """Which calls lie in a stream capture of their rank. One that began before the recording shows its end only."""
+def _outermost_launches(api_calls: pa.Table) -> Array:
+    """Rows of launch calls that lie in no other one of their thread. The calls are sorted by thread and start."""
+    rows = np.flatnonzero(frames.equals(api_calls, "class", "launch"))
+    rank, process, thread, start, end = (
+        frames.ints(api_calls, c)[rows] for c in ("rank", "process", "thread", "start_ns", "end_ns")
+    )
+    if not len(rows):
+        return rows
+    new = (np.diff(rank) != 0) | (np.diff(process) != 0) | (np.diff(thread) != 0)
+    reach = [np.maximum.accumulate(part) for part in np.split(end, np.flatnonzero(new) + 1)]
+    before = np.append(np.where(new, frames.NULL, np.concatenate(reach)[:-1]), frames.NULL)
+    return rows[start >= np.roll(before, 1)]
+
+
+def _in_capture(api_calls: pa.Table) -> frames.Flags | None:
+    """Which calls lie in a stream capture of their rank; None without captures. One that began before the recording shows its end
+    only."""
     begins = frames.where(api_calls, "name", lambda name: name.endswith("StreamBeginCapture"))
     ends = frames.where(api_calls, "name", lambda name: name.endswith("StreamEndCapture"))
+    if not begins.any() and not ends.any():
+        return None
     start, rank = frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "rank")
     inside = np.zeros(len(start), bool)
-    for _, rows in frames.together(rank) if begins.any() or ends.any() else ():
+    for _, rows in frames.together(rank):
         opened, closed = np.sort(start[rows][begins[rows]]), np.sort(start[rows][ends[rows]])
         if len(closed) and (not len(opened) or closed[0] < opened[0]):
             opened = np.concatenate(([frames.NULL], opened))
@@ -84,17 +99,16 @@ def _in_capture(api_calls: pa.Table) -> frames.Flags:
     return inside
 
 
-def _nested(calls: pa.Table) -> frames.Flags:
-    """Which calls lie inside another one of their thread. The calls are sorted by thread and start."""
-    thread = frames.dense(*(frames.ints(calls, c) for c in ("rank", "process", "thread")))
-    return frames.ints(calls, "start_ns") < frames.latest_before(thread, frames.ints(calls, "end_ns"))
-
-
 def _answered(calls: pa.Table, links: pa.Table) -> frames.Flags:
     """Which calls started at least one operation, of whatever kind: a graph may begin with a copy."""
-    columns = ("rank", "process", "thread", "start_ns")
-    key = frames.packed(*(np.concatenate((frames.ints(calls, c), frames.ints(links, c))) for c in columns))
-    return frames.among(key[: calls.num_rows], key[calls.num_rows :])
+    answered = np.zeros(calls.num_rows, bool)
+    start, launched = frames.ints(calls, "start_ns"), frames.ints(links, "start_ns")
+    columns = ("rank", "process", "thread")
+    of_thread = dict(frames.together(*(frames.ints(links, c) for c in columns)))
+    for who, rows in frames.together(*(frames.ints(calls, c) for c in columns)):
+        if who in of_thread:
+            answered[rows] = frames.among(start[rows], launched[of_thread[who]])
+    return answered
 
 
 def _unfinished(calls: pa.Table, answered: frames.Flags) -> frames.Flags:

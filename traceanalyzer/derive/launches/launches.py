@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.tables import LAUNCHES
 from traceanalyzer.intervals import Array
@@ -18,8 +19,6 @@ from traceanalyzer.intervals import Array
 MOST_GPUS = 64
 """More than any machine has. What a host thread did is told for each GPU that waited for it meanwhile, so with as many GPUs as one
 likes there would be no end of it."""
-_OF_OPS = ["rank", "process", "correlation", "row", "device", "stream", "start_ns", "end_ns", "kind"]
-_OF_CALLS = ["rank", "process", "correlation", "thread", "start_ns", "end_ns", "name"]
 
 
 def links(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
@@ -27,46 +26,71 @@ def links(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
 
     Of several calls with one id (a runtime call and the driver call inside it) the first counts.
     """
-    ops, calls = (
-        table.select(columns).filter(pc.is_valid(table["correlation"]))
-        for table, columns in ((ledger_ops, _OF_OPS), (api_calls, _OF_CALLS))
-    )
-    if not ops.num_rows or not calls.num_rows:
+    call = _calls_of(ledger_ops, api_calls)
+    rows = np.flatnonzero(call >= 0)
+    if not len(rows):
         return LAUNCHES.empty()
-
-    key = frames.packed(
-        *(np.concatenate((frames.ints(ops, c), frames.ints(calls, c))) for c in ("rank", "process", "correlation"))
-    )
-    op_key, call_key = key[: ops.num_rows], key[ops.num_rows :]
-    order = np.lexsort((frames.ints(calls, "start_ns"), call_key))
-    found = np.searchsorted(call_key[order], op_key)
-    hit = found < len(order)
-    hit[hit] = call_key[order[found[hit]]] == op_key[hit]
-    ops, calls = ops.filter(pa.array(hit)), calls.take(pa.array(order[found[hit]]))
-
-    start = frames.ints(ops, "start_ns")
-    by_call = np.lexsort((start, op_key[hit]))
-    first = np.ones(len(start), bool)
-    first[by_call[1:]] = np.diff(op_key[hit][by_call]) != 0
+    # Nearly always all of them have one; then their columns are used as they are.
+    whole = len(rows) == len(call)
+    ops = ledger_ops.select(["rank", "process", "row", "device", "stream", "start_ns", "end_ns", "kind"])
+    ops, call = (ops, call) if whole else (ops.take(pa.array(rows)), call[rows])
+    start, called = frames.ints(ops, "start_ns"), frames.ints(api_calls, "start_ns")[call]
+    columns = api_calls.select(["thread", "end_ns", "name"]).take(pa.array(call))
     return frames.build(
         LAUNCHES,
         {
             "rank": ops["rank"],
             "process": ops["process"],
-            "thread": calls["thread"],
-            "start_ns": calls["start_ns"],
-            "end_ns": calls["end_ns"],
-            "api_name": calls["name"],
+            "thread": columns["thread"],
+            "start_ns": called,
+            "end_ns": columns["end_ns"],
+            "api_name": columns["name"],
             "op": ops["row"],
             "device": ops["device"],
             "stream": ops["stream"],
             "op_start_ns": ops["start_ns"],
             "op_end_ns": ops["end_ns"],
             "op_kind": ops["kind"],
-            "queue_delay": start - frames.ints(calls, "start_ns"),
-            "first": first,
+            "queue_delay": start - called,
+            "first": _first_of_call(call, start),
         },
-    ).combine_chunks()
+    )
+
+
+def _calls_of(ops: pa.Table, calls: pa.Table) -> Array:
+    """For each operation the row of the call that launched it, -1 where there is none."""
+    found = np.full(ops.num_rows, -1, np.int64)
+    wanted, known = (frames.ints(table, "correlation") for table in (ops, calls))
+    start = frames.ints(calls, "start_ns")
+    by_process = dict(frames.together(*(frames.ints(calls, c) for c in ("rank", "process"))))
+    for who, mine in frames.together(*(frames.ints(ops, c) for c in ("rank", "process"))):
+        rows = by_process.get(who, mine[:0])
+        rows = rows[known[rows] != NULL]
+        # Nearly in order, as the ids are given in the order of the calls. Of one thread the calls are sorted by start.
+        numbers = known[rows]
+        if (numbers[1:] < numbers[:-1]).any():
+            order = np.argsort(numbers, kind="stable")
+            rows, numbers = rows[order], numbers[order]
+        if ((numbers[1:] == numbers[:-1]) & (start[rows[1:]] < start[rows[:-1]])).any():
+            order = np.lexsort((start[rows], numbers))
+            rows, numbers = rows[order], numbers[order]
+        at = np.searchsorted(numbers, wanted[mine])
+        has = (np.append(numbers, NULL)[at] == wanted[mine]) & (wanted[mine] != NULL)
+        found[mine] = np.where(has, np.append(rows, -1)[at], -1)
+    return found
+
+
+def _first_of_call(call: Array, start: Array) -> frames.Flags:
+    """Which operations are the first of their call: of those that start at once the first in their order."""
+    if (call[1:] > call[:-1]).all():
+        return np.ones(len(call), bool)
+    earliest = np.full(int(call.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(earliest, call, start)
+    rows = np.flatnonzero(start == earliest[call])[::-1]
+    first = np.empty(len(earliest), np.int64)
+    first[call[rows]] = rows
+    found: frames.Flags = first[call] == np.arange(len(call))
+    return found
 
 
 def call_of(op: Array, launches: pa.Table) -> Array:

@@ -183,6 +183,7 @@ DERIVED = (
         "traceanalyzer.derive.ledger.windows:windows",
         ("ledger_ops", "devices", "steps", "launch_calls", "portions"),
         WINDOWS,
+        kept=True,
         internal=True,
     ),
     Derived(

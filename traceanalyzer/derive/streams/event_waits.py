@@ -21,15 +21,15 @@ def held_by_event(stream_events: pa.Table, launches: pa.Table, api_calls: pa.Tab
     if not told.num_rows or not launches.num_rows:
         return np.zeros(launches.num_rows, bool)
     told = told.filter(pa.array(~_shown(told, launches, api_calls)))
-    waits, count = told.num_rows, told.num_rows + launches.num_rows
-    stream = frames.dense(*(np.concatenate((frames.ints(told, c), frames.ints(launches, c))) for c in _STREAM))
-    time = np.concatenate((frames.ints(told, "time_ns"), frames.ints(launches, "start_ns")))
-    is_launch = np.arange(count) >= waits
-    order = np.lexsort((is_launch, time, stream))
-    # A launch right behind a wait, in the order in which its stream was told.
-    behind = np.zeros(count, bool)
-    behind[order[1:]] = ~is_launch[order[:-1]] & (stream[order[1:]] == stream[order[:-1]])
-    held: frames.Flags = behind[waits:]
+    held = np.zeros(launches.num_rows, bool)
+    start, time = frames.ints(launches, "start_ns"), frames.ints(told, "time_ns")
+    by_stream = dict(frames.together(*(frames.ints(launches, c) for c in _STREAM)))
+    for stream, waits in frames.together(*(frames.ints(told, c) for c in _STREAM)):
+        rows = by_stream.get(stream, waits[:0])
+        rows = rows[np.argsort(start[rows], kind="stable")]
+        # The launch right behind each wait, in the order in which the stream was told.
+        behind = np.searchsorted(start[rows], time[waits], side="left")
+        held[rows[behind[behind < len(rows)]]] = True
     return held
 
 
@@ -60,11 +60,14 @@ def _waits(stream_events: pa.Table) -> pa.Table:
 
 def _shown(waits: pa.Table, launches: pa.Table, api_calls: pa.Table) -> frames.Flags:
     """Whether an operation is known that was launched on the event's stream before the event was recorded there."""
-    known = api_calls.filter(api_calls["correlation"].is_valid())
     keys = ("rank", "process", "correlation")
     asked = [frames.ints(waits, c) for c in ("rank", "process", "on_correlation")]
-    key = frames.packed(*(np.concatenate((ids, frames.ints(known, c))) for ids, c in zip(asked, keys, strict=True)))
-    recorded = _first(key[waits.num_rows :], frames.ints(known, "start_ns"), key[: waits.num_rows])
+    known = frames.ints(api_calls, "correlation")
+    some = np.flatnonzero(frames.among(known, asked[2]) & (known != NULL))
+    key = frames.packed(
+        *(np.concatenate((ids, frames.ints(api_calls, c)[some])) for ids, c in zip(asked, keys, strict=True))
+    )
+    recorded = _first(key[waits.num_rows :], frames.ints(api_calls, "start_ns")[some], key[: waits.num_rows])
     recorded = np.where(asked[2] > 0, recorded, NULL)
     asked = [frames.ints(waits, c) for c in ("rank", "process", "on_stream")]
     stream = frames.packed(
@@ -80,10 +83,10 @@ def _shown(waits: pa.Table, launches: pa.Table, api_calls: pa.Table) -> frames.F
 
 def _first(keys: Array, time: Array, wanted: Array) -> Array:
     """For each wanted key the earliest time among the rows that have it, `NULL` where none has."""
-    order = np.lexsort((time, keys))
-    at = np.searchsorted(keys[order], wanted)
-    found = at < len(order)
-    found[found] = keys[order[at[found]]] == wanted[found]
-    result = np.full(len(wanted), NULL)
-    result[found] = time[order[at[found]]]
-    return result
+    distinct = np.unique(wanted)
+    at = np.searchsorted(distinct, keys)
+    some = np.append(distinct, NULL)[at] == keys
+    earliest = np.full(len(distinct), np.iinfo(np.int64).max)
+    np.minimum.at(earliest, at[some], time[some])
+    found = earliest[np.searchsorted(distinct, wanted)]
+    return np.where(found == np.iinfo(np.int64).max, NULL, found)

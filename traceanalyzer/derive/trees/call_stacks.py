@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -93,23 +93,25 @@ class CallStacks:
             row = np.concatenate((mine, np.full(len(other), -1)))
             # Of a range and a call with the same times the range is around the call.
             order = np.lexsort((-end, start))
-            start, end = start[order], end[order]
+            start, end, name, kind, row = (column[order] for column in (start, end, name, kind, row))
+            del order
             depth, parent, (low, high, owner) = flatten(start, end)
             inside = enclosing(parent, end)
             depth = depth if (inside == parent).all() else depths(inside)
             parent = np.where(inside >= 0, inside + count, -1)
-            found.append((start, parent, depth, name[order], kind[order]))
-            row_of.append(row[order])
+            found.append((start, parent, depth, name, kind))
+            row_of.append(row)
             self._lanes[key] = _Lane(low, high, owner + count, *samples.of(key))
             count += len(start)
+        del calls
         start, parent, depth, name, kind = (
-            np.concatenate(column) if found else _NO_TIMES
-            for column in (zip(*found, strict=True) if found else ((),) * 5)
+            _in_a_row(column) for column in (zip(*found, strict=True) if found else ((),) * 5)
         )
+        del found
         levels = by_level(depth)
         self._own = paths.nested(levels, parent, name, kind, np.full(count, TOP))
         self._launching = self._own
-        row = np.concatenate(row_of) if row_of else _NO_TIMES
+        row = _in_a_row(row_of)
         forward = ranges.forwards(row, start, parent, levels)
         if (forward >= 0).any():
             self._launching = self._joined(forward, parent, name, kind, levels)
@@ -121,7 +123,12 @@ class CallStacks:
             rows = np.arange(len(start))
             return Spent(rows, np.full(len(start), self.unrecorded), end - start)
         row, stretch, first, last = overlaps(start, end, (lane.low, lane.high))
-        found = [Spent(row, self._own[lane.owner[stretch]], last - first)]
+        last -= first
+        found = [Spent(row, self._own[lane.owner[stretch]], last)]
+        if len(lane.sampled) < 2:  # no sample tells of what no range covers
+            left = end - start - np.bincount(row, last, len(start)).astype(np.int64)
+            found.append(Spent(np.arange(len(start)), np.full(len(start), self.unrecorded), left))
+            return Spent(*(np.concatenate(column) for column in zip(*found, strict=True)))
         bare = _outside(lane, start, end)
         if len(bare[0]):
             some, sample, ns = _sampled(*bare[1:], lane.sampled)
@@ -155,7 +162,7 @@ class CallStacks:
         parent, name = parent.copy(), name.copy()
         known = np.flatnonzero(forward >= 0)
         parent[known] = forward[known]
-        code, _, at = unique(name[known])
+        code, at = unique(name[known])
         names = self.paths.names
         marked = [names.code(f"{names.values[one]} (backward)") for one in code.tolist()]
         name[known] = np.array(marked)[at]
@@ -169,8 +176,8 @@ class _Ranges:
         start, end = frames.ints(table, "start_ns"), frames.ints(table, "end_ns")
         code, values = frames.codes(table, "name")
         category, categories = frames.codes(table, "category")
-        kind = np.array([KIND[_KIND_OF.get(one or "", "annotation")] for one in categories])[category]
-        kind = np.where(is_mpi, KIND["mpi"], kind)
+        kind = np.array([KIND[_KIND_OF.get(one or "", "annotation")] for one in categories], np.int8)[category]
+        kind[is_mpi] = KIND["mpi"]
         frame = kind == KIND["python"]
         name = np.empty(len(code), np.int64)
         name[~frame] = paths.names.codes(code[~frame], values)
@@ -230,7 +237,7 @@ class _Calls:
             frames.ints(table, "start_ns"),
             frames.ints(table, "end_ns"),
             name,
-            np.full(len(name), KIND["call"]),
+            np.full(len(name), KIND["call"], np.int8),
         )
 
 
@@ -240,7 +247,7 @@ class _Samples:
     def __init__(self, paths: Paths, table: pa.Table) -> None:
         self._time = frames.ints(table, "time_ns")
         code, values = frames.codes(table, "stack")
-        used, _, at = unique(code)
+        used, at = unique(code)
         stacks = paths.stacks([values[one] or "" for one in used.tolist()], "sample", _function_text)
         self._path = stacks[at] if len(used) else code
         process, thread = (frames.ints(table, column) for column in ("process", "thread"))
@@ -253,6 +260,11 @@ class _Samples:
         rows = rows[self._path[rows] != TOP]
         time, first = np.unique(self._time[rows], return_index=True)
         return time, self._path[rows][first]
+
+
+def _in_a_row(parts: Sequence[Array]) -> Array:
+    """Numbers of several threads one after another; of one thread they are those."""
+    return parts[0] if len(parts) == 1 else np.concatenate([_NO_TIMES, *parts])
 
 
 def _function_text(name: str) -> str:

@@ -61,7 +61,7 @@ def _grown(
     around, name, kind, depth = paths.parent, paths.name, paths.kind, paths.depth
     width = len(around) + 1
     # A branch and a path in it as one number; the path `TOP` is the branch itself.
-    key, _, at = unique(branch * width + path + 1)
+    key, at = unique(branch * width + path + 1)
     own = np.zeros(len(key), np.int64)
     np.add.at(own, at, ns)
     level = np.append(depth, TOP)[key % width - 1]

@@ -19,6 +19,7 @@ from traceanalyzer.derive.trees.call_tree import Nodes, tree
 from traceanalyzer.derive.trees.paths import KIND, KINDS, TOP, Names, Paths
 from traceanalyzer.derive.trees.shares import shares
 from traceanalyzer.derive.trees.tables import CALL_TREES
+from traceanalyzer.intervals import Array
 from traceanalyzer.vocabulary.lines import (
     COMPUTE,
     DEPENDENCY,
@@ -88,24 +89,35 @@ def _idle(gaps: pa.Table, stacks: CallStacks) -> Nodes:
     process, thread, launch = (frames.ints(gaps, column) for column in ("process", "thread", "launch_ns"))
     code, values = frames.codes(gaps, "cause")
     cause = np.array([IDLE_CAUSES.index(one) if one else -1 for one in values])[code]
-    index = {one: at for at, one in enumerate(IDLE_CAUSES)}
     path = np.full(len(start), stacks.unrecorded)
     # What the profiler itself took is nobody's.
-    path[cause == index[PROFILER.cause]] = TOP
-    later = np.isin(cause, [index[one] for one in BY_LAUNCH]) & (launch != NULL)
-    path[later] = stacks.at(process[later], thread[later], launch[later], launching=False)
-    path[later & (path == TOP)] = stacks.unrecorded
-    hosts = ~later & ~np.isin(cause, [index[one] for one in (*BY_LAUNCH, PROFILER.cause, UNATTRIBUTED.cause)])
-    found = [(cause[~hosts], path[~hosts], (end - start)[~hosts])]
+    path[frames.passing(code, values, lambda one: one == PROFILER.cause)] = TOP
+    by_launch = frames.passing(code, values, lambda one: one in BY_LAUNCH)
+    later = by_launch & (launch != NULL)
+    at = stacks.at(process[later], thread[later], launch[later], launching=False)
+    path[later] = np.where(at == TOP, stacks.unrecorded, at)
+    nobodys = (*BY_LAUNCH, PROFILER.cause, UNATTRIBUTED.cause)
+    hosts = ~frames.passing(code, values, lambda one: one in nobodys)
+    found = [_summed(cause[~hosts], path[~hosts], (end - start)[~hosts])]
+    del path, launch, code, by_launch, later, at
     rows = np.flatnonzero(hosts)
     for (one, other), at in frames.together(process[rows], thread[rows]):
         mine = rows[at]
         spent = stacks.spent((one, other), start[mine], end[mine])
-        found.append((cause[mine[spent.row]], spent.path, spent.ns))
+        found.append(_summed(cause[mine[spent.row]], spent.path, spent.ns))
     branch, path, ns = (np.concatenate(column) for column in zip(*found, strict=True))
     names = stacks.paths.names
     branches = np.array([names.code(one) for one in IDLE_CAUSES]), np.full(len(IDLE_CAUSES), KIND["cause"])
     return tree("idle", stacks.paths, path, ns, branch, branches)
+
+
+def _summed(branch: Array, path: Array, ns: Array) -> tuple[Array, Array, Array]:
+    """The time of each path in each branch: (branch, path, ns), each pair once."""
+    some = ns > 0
+    branch, path, ns = branch[some], path[some], ns[some]
+    width = int(path.max(initial=TOP)) + 2
+    key, at = unique(branch * width + path + 1)
+    return key // width, key % width - 1, np.bincount(at, ns, len(key)).astype(np.int64)
 
 
 def _by_launch(ops: pa.Table, busy: Busy, launches: pa.Table, stacks: CallStacks) -> Iterator[tuple[str, Nodes]]:
@@ -126,7 +138,7 @@ def _by_launch(ops: pa.Table, busy: Busy, launches: pa.Table, stacks: CallStacks
         around = path[mine]
         if which != "copies":
             # That a kernel was launched by a launch says nothing; that it was part of a graph does.
-            used, _, at = unique(around)
+            used, at = unique(around)
             around = paths.up(used, _plain_calls(paths))[at]
         kind = KIND["copy" if which == "copies" else "kernel"]
         leaf = paths.within(around, name[mine], np.full(len(mine), kind))

@@ -8,7 +8,7 @@ import numpy as np
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Flags
-from traceanalyzer.columns.uniques import unique
+from traceanalyzer.columns.uniques import unique_first
 from traceanalyzer.intervals import Array
 
 TOP = -1
@@ -77,7 +77,7 @@ class Paths:
 
     def within(self, parent: Array, name: Array, kind: Array) -> Array:
         """The paths of these names and kinds inside of these paths. Every call makes new ones, one a combination."""
-        _, first, at = unique(frames.packed(parent, name, kind))
+        _, first, at = unique_first(frames.packed(parent, name, kind))
         base, count = self._count, self._count + len(first)
         if count > self._columns.shape[1]:
             grown = np.empty((4, 2 * count), np.int64)

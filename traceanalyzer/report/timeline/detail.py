@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -115,27 +116,20 @@ class Levels:
             if step in sizes:
                 return sizes[step]
             found, at = 0, quantum(step)
-            for size in (
-                *(partial(row.size, at) for row in rows),
-                *(partial(thinned_size, row, at) for row in self._points),
-            ):
-                found += size()
+            for size in chain((row.size(at) for row in rows), (thinned_size(row, at) for row in self._points)):
+                found += size
                 if found > most:
                     return found
             sizes[step] = found
             return found
 
-        low, high, known = 0, max(length // finest, 1).bit_length() * STEPS, 0
+        low, high = 0, max(length // finest, 1).bit_length() * STEPS
         while low < high:
             middle = (low + high) // 2
             if left(middle) <= most:
                 high = middle
-                continue
-            low = middle + 1
-            # All quanta from here on are multiples of a smaller one, by which rows are merged once.
-            octave = low // STEPS - (STEPS.bit_length() - 1)
-            if octave > known and high - low > STEPS // 2:
-                rows, known = [row.coarser(finest << octave) for row in rows], octave
+            else:
+                low = middle + 1
         return quantum(low)
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import MISSING, Flags, Ints, encoded, integers
+from traceanalyzer.columns import MISSING, Flags, encoded, integers
 from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.columns.uniques import unique
 from traceanalyzer.model.launch_links import Numbers
@@ -54,7 +54,8 @@ def _name_gaps(
     ids = np.array([*(names.id(text) for text in ranges), 0], dtype=np.uint32)[index]
     by_device = dict(row_groups(gaps, ("rank", "device")))
     starts, gap_starts = integers(intervals, "start_ns"), integers(gaps, "start_ns")
-    combined = name.astype(np.int64)
+    shown = name.copy()
+    matched, spans = [np.empty(0, np.int64)], [ids[:0]]
     for key, rows in row_groups(intervals, ("rank", "device")):
         found = by_device.get(key)
         if found is None:
@@ -64,20 +65,19 @@ def _name_gaps(
         position = np.searchsorted(gap_starts[ordered], starts[idle])
         hit = ordered[np.minimum(position, len(ordered) - 1)]
         match = gap_starts[hit] == starts[idle]
-        combined[idle[match]] += (ids[hit[match]].astype(np.int64) + 1) << 32
-    return _combine(combined, names)
+        matched.append(idle[match])
+        spans.append(ids[hit[match]])
+    rows, span = np.concatenate(matched), np.concatenate(spans)
+    shown[rows] = _joined(name[rows], span, names)
+    return shown
 
 
-def _combine(combined: Ints, names: Names) -> NDArray[np.uint32]:
-    """Numbers of the joined names "cause · range" for pairs packed as (range + 1) << 32 | cause."""
+def _joined(name: NDArray[np.uint32], span: NDArray[np.uint32], names: Names) -> NDArray[np.uint32]:
+    """Numbers of the names "cause · range" of pairs of names."""
     every = names.all()
-    pairs, _, place = unique(combined)
-    ids = []
-    for pair in pairs.tolist():
-        cause, span = every[pair & 0xFFFFFFFF], pair >> 32
-        ids.append(names.id(f"{cause} · {every[span - 1]}" if span else cause))
-    joined: NDArray[np.uint32] = np.array(ids, dtype=np.uint32)[place]
-    return joined
+    pairs, place = unique((span.astype(np.int64) << 32) + name)
+    ids = [names.id(f"{every[pair & 0xFFFFFFFF]} · {every[pair >> 32]}") for pair in pairs.tolist()]
+    return np.array(ids, dtype=np.uint32)[place]
 
 
 def step_lanes(source: Source) -> dict[Key, Lane]:

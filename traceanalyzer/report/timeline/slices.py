@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,13 +52,14 @@ def make_slices(
     link: NDArray[np.uint32] | None = None,
 ) -> Slices:
     """Slices of single events, sorted: earlier first, and the longer first where two start together (a parent before its child)."""
-    duration = np.maximum(end - start, 0)
+    duration: Ints = end - start
+    np.maximum(duration, 0, out=duration)
     # What all of them have in common is one number in memory.
     alone = np.broadcast_to(np.uint32(1), len(start))
     links = np.broadcast_to(np.uint32(0), len(start)) if link is None else link
     slices = Slices(start, duration, name, colour, alone, links, np.broadcast_to(np.False_, len(start)))
-    early, late = start[:-1], start[1:]
-    if bool(((late < early) | ((late == early) & (duration[1:] > duration[:-1]))).any()):
+    close = np.flatnonzero(start[1:] <= start[:-1])  # few, where they are in order already
+    if bool(((start[close + 1] < start[close]) | (duration[close + 1] > duration[close])).any()):
         slices = slices.take(np.lexsort((-duration, start)))
     return slices
 
@@ -156,21 +155,11 @@ class Merging:
 
     def size(self, quantum: int) -> int:
         """How many there are."""
-        groups = self._merged(quantum)[1]
-        return sum(int(np.count_nonzero(groups & (1 << code))) for code in range(self._colours))
-
-    def coarser(self, quantum: int) -> Merging:
-        """For multiples of this quantum only, in which all that it merges stays together: far fewer numbers tell the same."""
-        first, bits = self._merged(quantum)
-        made = copy(self)
-        made._start, made._duration = self._start[first], self._duration[first]
-        made._keep, made._bits = self._keep[first], bits
-        return made
-
-    def _merged(self, quantum: int) -> tuple[Ints, NDArray[Any]]:
-        """The first slice of each group, and the colours of each."""
         first = np.flatnonzero(_opens(self._start, self._duration, self._keep, quantum))
-        return first, np.bitwise_or.reduceat(self._bits, first) if len(first) else self._bits
+        if not len(first) or self._colours == 1:
+            return len(first)
+        groups = np.bitwise_or.reduceat(self._bits, first)
+        return sum(int(np.count_nonzero(groups & (1 << code))) for code in range(self._colours))
 
 
 def _opens(start: Ints, duration: Ints, keep: Flags, quantum: int) -> Flags:

@@ -23,29 +23,32 @@ Number = int | float | str | None
 
 
 class Args(msgspec.Struct, gc=False, omit_defaults=True):
-    """Event arguments by their names in the file. Numbers may come as strings; `Raw` values are kept as text."""
+    """Event arguments by their names in the file. Numbers may come as strings; `Raw` values are kept as text.
 
+    Those of operators and kernels come first, in the order in which PyTorch writes them: so they are found at once.
+    """
+
+    external_id: Number = msgspec.field(default=None, name="External id")
+    sequence_number: Number = msgspec.field(default=None, name="Sequence number")
+    record_function: Number = msgspec.field(default=None, name="Record function id")
+    concrete_inputs: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Concrete Inputs")
+    input_types: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input type")
+    input_dims: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input Dims")
     device: Number = None
     context: Number = None
     stream: Number = None
     correlation: Number = None
-    external_id: Number = msgspec.field(default=None, name="External id")
-    external_id_old: Number = msgspec.field(default=None, name="external id")
     registers: Number = msgspec.field(default=None, name="registers per thread")
     shared_memory: Number = msgspec.field(default=None, name="shared memory")
     grid: list[int] | None = None
     block: list[int] | None = None
     occupancy: Number = msgspec.field(default=None, name="est. achieved occupancy %")
     bytes: Number = None
+    external_id_old: Number = msgspec.field(default=None, name="external id")
     graph_id: Number = msgspec.field(default=None, name="graph id")
     graph_node_id: Number = msgspec.field(default=None, name="graph node id")
-    input_dims: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input Dims")
-    input_types: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Input type")
-    concrete_inputs: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="Concrete Inputs")
     kernel_flop: Number = None
     kernel_num_gb: Number = None
-    sequence_number: Number = msgspec.field(default=None, name="Sequence number")
-    record_function: Number = msgspec.field(default=None, name="Record function id")
     collective: str | None = msgspec.field(default=None, name="Collective name")
     elements_in: Number = msgspec.field(default=None, name="In msg nelems")
     elements_out: Number = msgspec.field(default=None, name="Out msg nelems")

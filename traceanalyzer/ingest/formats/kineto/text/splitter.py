@@ -32,7 +32,8 @@ MAX_EVENT_BYTES = 16 << 20
 # A broken event that is longer than this is dropped, since mending is slow.
 MAX_MENDED_BYTES = 1 << 20
 EXAMPLE_BYTES = 200
-SEAM_WINDOW = 64 << 10
+SEAM_WINDOWS = (8 << 10, 64 << 10)
+"""How many of the last bytes are searched for seams: more where the fewer hold too few."""
 # Which of the last seams are tried: an event may hold a few.
 SEAMS_TRIED = (1, 2, 4, 8)
 SEAM = re.compile(rb"\}\s*,\s*\{")
@@ -162,7 +163,10 @@ class Splitter(Generic[Chunk]):
         """Decode what ends at one of the last seams of `block`: (chunk, rest). None when it is not that simple."""
         if self._lost is not None or self._commas != self._commas_due or len(rest) > self._chunk_bytes:
             return None
-        seams = list(SEAM.finditer(block, max(0, len(block) - SEAM_WINDOW)))
+        for window in SEAM_WINDOWS:
+            seams = list(SEAM.finditer(block, max(0, len(block) - window)))
+            if len(seams) >= SEAMS_TRIED[-1]:
+                break
         for back in SEAMS_TRIED:
             if back > len(seams):
                 return None
