@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,3 +40,16 @@ def test_which_values_occur_among_others(table):
     values, others, _ = columns(table)
     values = np.where(values == NULL, 7, values)
     assert frames.among(values, others).tolist() == np.isin(values, others).tolist()
+
+
+@given(rows)
+def test_rows_in_order_and_the_first_of_each_number(table):
+    first, second, third = columns(table)
+    plain = pa.table({"first": frames.numbers(first), "second": frames.numbers(second), "third": third})
+    expected = sorted(table, key=lambda row: row[:2])
+    found = frames.sorted_by(plain, "first", "second")
+    assert [*zip(*(frames.ints(found, c).tolist() for c in found.column_names), strict=True)] == expected
+    assert frames.sorted_by(found, "first", "second") is found
+    assert frames.firsts(frames.dense(first)).tolist() == sorted(
+        {first.tolist().index(value) for value in first.tolist()}
+    )

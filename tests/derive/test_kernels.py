@@ -7,12 +7,16 @@ import time
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
 from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.derive.kernels.kernel_chains import kernel_chains
 from traceanalyzer.derive.kernels.kernel_names import FAMILIES, KERNEL_NAMES, kernel_of
 from traceanalyzer.names import function_path
 
@@ -357,3 +361,44 @@ def test_little_time_is_left_without_a_family(path):
     compute = stats[stats["class"] == "compute"]
     unknown = compute[compute["family"] == "other"]["total"].sum()
     assert unknown <= 0.02 * np.sum(compute["total"])
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["add_kernel", "copy_kernel", "gemm"]), st.integers(0, 2), st.integers(1, 5)),
+        min_size=1,
+        max_size=15,
+    ),
+    st.lists(st.integers(0, 40), max_size=3),
+)
+def test_chains_are_neighbours_on_a_stream_within_a_step(ops, steps):
+    start = np.cumsum([0, *(length for *_, length in ops)])
+    count = len(ops)
+    columns = {name: np.zeros(count, np.int64) for name in ("rank", "device", "process", "context")}
+    columns |= {"stream": [stream for _, stream, _ in ops], "start_ns": start[:-1], "end_ns": start[1:]}
+    named = {"name": [name for name, *_ in ops], "kind": ["kernel"] * count, "class": ["compute"] * count}
+    table = pa.table({**columns, **{name: pa.array(texts).dictionary_encode() for name, texts in named.items()}})
+    marks = pa.table(
+        {name: np.zeros(len(steps), np.int64) for name in ("rank", "device")}
+        | {"start_ns": np.array(sorted(steps), np.int64)}
+    )
+    expected = []
+    for stream in dict.fromkeys(stream for _, stream, _ in ops):
+        chain: list[int] = []
+        here = [at for at in range(count) if ops[at][1] == stream]
+        for at in [*here, None]:
+            fuses = at is not None and ops[at][0] != "gemm"
+            same_step = chain and fuses and not any(start[chain[-1]] < mark <= start[at] for mark in steps)
+            if not (fuses and (same_step or not chain)):
+                expected += [chain] if len(chain) > 1 else []
+                chain = []
+            chain += [at] if fuses else []
+    found = kernel_chains(table, marks)
+    assert found["start_ns"].to_pylist() == [start[chain[0]] for chain in expected]
+    assert found["end_ns"].to_pylist() == [start[chain[-1] + 1] for chain in expected]
+    assert found["kernels"].to_pylist() == [len(chain) for chain in expected]
+    assert found["distinct"].to_pylist() == [len({ops[at][0] for at in chain}) for chain in expected]
+    lengths = [sorted((ops[at][2] for at in chain), reverse=True) for chain in expected]
+    assert found["busy"].to_pylist() == [sum(own) for own in lengths]
+    assert found["longest_two"].to_pylist() == [sum(own[:2]) for own in lengths]
+    assert found["name"].to_pylist() == [ops[max(chain, key=lambda at: (ops[at][2], -at))][0] for chain in expected]

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.derive.steps.repetition import Launches, find
+from traceanalyzer.derive.steps.step_ledger import _places, line_times
+from traceanalyzer.intervals import coverage
 from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.trace import Trace
+from traceanalyzer.vocabulary.lines import HOST_WORK, LEDGER_LINES, SYNCHRONIZATION
 
 COPY, FORWARD, BACKWARD, UPDATE = "Memcpy HtoD (Pinned -> Device)", "fprop", "layer_norm_backward", "multi_tensor_apply"
 LAYERS = 6
@@ -212,3 +218,51 @@ def test_a_pause_at_a_rhythm(tmp_path):
 def test_no_slow_steps(tmp_path, count, pauses):
     rows = table(training([STEP] * count, pauses=pauses), tmp_path, "step_ledger")
     assert len(rows) == count and not any(row["slow"] for row in rows)
+
+
+def stretches(parts):
+    """Start and end of stretches, one after another, from their lengths."""
+    bounds = np.cumsum([0, *(length for length, *_ in parts)])
+    return bounds[:-1], bounds[1:]
+
+
+lengths = st.integers(1, 9)
+
+
+@given(
+    st.lists(st.tuples(lengths, st.sampled_from([*LEDGER_LINES[:3], LEDGER_LINES[-1]])), min_size=1, max_size=20),
+    st.lists(st.tuples(st.integers(-5, 90), st.integers(-5, 90)), max_size=6),
+)
+def test_the_time_on_each_line_is_what_its_tiles_cover(tiles, asked):
+    low, high = stretches(tiles)
+    start, end = (np.array([one[at] for one in asked], np.int64) for at in range(2))
+    line = np.array([name for _, name in tiles])
+    table = pa.table({"line": pa.array(line).dictionary_encode(), "start_ns": low, "end_ns": high})
+    expected = [coverage(start, end, (low[line == name], high[line == name])) for name in LEDGER_LINES]
+    assert line_times(start, end, table).tolist() == np.array(expected).T.reshape(-1, len(LEDGER_LINES)).tolist()
+
+
+@given(
+    st.lists(
+        st.tuples(lengths, st.sampled_from([HOST_WORK, SYNCHRONIZATION]), st.sampled_from(["b", "a", "c", None])),
+        min_size=1,
+        max_size=20,
+    ),
+    st.lists(st.tuples(st.integers(1, 40), st.sampled_from([HOST_WORK, SYNCHRONIZATION])), max_size=5),
+)
+def test_the_place_of_a_slow_step_is_that_of_most_of_its_time_on_the_line(gaps, steps):
+    low, high = stretches(gaps)
+    start, end = stretches(steps)
+    names = ["b", "a", "c"]
+    place = pa.DictionaryArray.from_arrays(
+        pa.array([None if p is None else names.index(p) for *_, p in gaps], pa.int32()), names
+    )
+    cause = pa.array([line.cause for _, line, _ in gaps]).dictionary_encode()
+    table = pa.table({"cause": cause, "place": place, "start_ns": low, "end_ns": high})
+    expected = []
+    for first, last, (_, line) in zip(start.tolist(), end.tolist(), steps, strict=True):
+        inside = [n for n, at in enumerate(low.tolist()) if first <= at < last and gaps[n][1] is line]
+        times = {name: sum(gaps[n][0] for n in inside if gaps[n][2] == name) for name in names}
+        best = max(times, key=times.__getitem__)
+        expected.append(best if times[best] else None)
+    assert _places(start, end, [line.name for _, line in steps], table) == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.copies.tables import COPY_BURSTS
@@ -20,6 +21,7 @@ from traceanalyzer.vocabulary.lines import (
     UNATTRIBUTED,
 )
 
+_LARGEST = 1 << 62
 LARGE_BYTES = 1 << 20
 """From about this size on the link takes longer than the host does to issue a copy. Such a copy ends a run of small ones."""
 MAX_BETWEEN = 2
@@ -55,6 +57,8 @@ def _runs(copies: pa.Table, place: Array, tiles: pa.Table, called: Array, manage
     """The runs of one GPU's copies; `place` is the position of each copy among all operations of the GPU, in order of start, and
     `called` are the times at which API calls of the rank began."""
     prefix = "uvm_" if managed else ""
+    if not {prefix + "htod", prefix + "dtoh"} & {*pc.unique(copies["copy_kind"]).to_pylist()}:
+        return COPY_BURSTS.empty()
     to_device, to_host = (frames.equals(copies, "copy_kind", prefix + way) for way in ("htod", "dtoh"))
     size = frames.ints(copies, "bytes")
     # The driver chooses the size of a migration, so a large one is as much part of a run as a small one.
@@ -67,15 +71,16 @@ def _runs(copies: pa.Table, place: Array, tiles: pa.Table, called: Array, manage
     done = np.maximum.accumulate(end)[:-1]
     long = start[1:] - done > (MAX_SWEEP_PAUSE_NS if managed else MAX_PAUSE_NS)
     if managed and len(called):
-        long &= ~_at_one_task(done, start[1:], tiles, called)
+        far = np.flatnonzero(long)
+        long[far] = ~_at_one_task(done[far], start[1:][far], tiles, called)
     parted = long | (np.diff(place[rows]) > MAX_BETWEEN + 1) | (np.diff(np.cumsum(large)[rows]) > 0)
     first = np.concatenate(([0], np.flatnonzero(parted) + 1))
     count = np.diff(np.concatenate((first, [len(rows)])))
 
     # What the host did before the first copy is no pause between copies; the launch of the first one is part of their cost.
     begin, stop = _launch_start(start[first], tiles), np.maximum.reduceat(end, first)
-    run, size = np.repeat(np.arange(len(first)), count), size[rows]
-    median = size[np.lexsort((size, run))][first + (count - 1) // 2]
+    size = size[rows]
+    median = _sorted_within(np.repeat(np.arange(len(first)), count), size)[first + (count - 1) // 2]
     inbound = np.add.reduceat(to_device[rows].astype(np.int64), first) * 2 >= count
     columns = {
         **{c: copies[c].take(pa.array(rows[first])) for c in ("rank", "device", "process", "range_name")},
@@ -91,6 +96,15 @@ def _runs(copies: pa.Table, place: Array, tiles: pa.Table, called: Array, manage
         "idle": coverage(begin, stop, _on(tiles, *(SWEEP_LINES if managed else PAUSE_LINES))),
     }
     return frames.build(COPY_BURSTS, columns).filter(pa.array(count > 1))
+
+
+def _sorted_within(run: Array, size: Array) -> Array:
+    """The sizes of each run in ascending order, run by run; `run` ascends from 0 on."""
+    span = int(size.max()) + 1
+    if (int(run[-1]) + 1) * span > _LARGEST:
+        return size[np.lexsort((size, run))]
+    # As one number they are sorted in a tenth of the time.
+    return np.sort(run * span + size) % span
 
 
 def _at_one_task(start: Array, end: Array, tiles: pa.Table, called: Array) -> frames.Flags:

@@ -127,6 +127,7 @@ DERIVED = (
         NO_COPIES,
         label="{copies} [{managed?}migrations|copies] in {duration}, {bytes}[{idle?}, {idle} idle between them][, in {range_name}]",
         sample=_COPIES_AND_IDLE,
+        empty_without="copies",
     ),
     Derived(
         "readbacks",
@@ -137,5 +138,6 @@ DERIVED = (
         label="[{bytes} ]to the host[{pageable?}, pageable], {exposed} exposed[{idle?}, {idle} idle after it]"
         "[, in {operator}][ at {source}]",
         sample=_COPIES_AND_IDLE,
+        empty_without="launches",
     ),
 )

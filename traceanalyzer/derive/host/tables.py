@@ -70,5 +70,6 @@ DERIVED = (
         ),
         label="{duration} waiting for Python's lock[ in {place}]; {other:text}[ ran {frame}| ran Python]",
         sample=Sample(lines=((HOST_WORK.name, ("duration",)),)),
+        empty_without="side_threads",
     ),
 )

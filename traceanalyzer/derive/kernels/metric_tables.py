@@ -51,5 +51,6 @@ DERIVED = (
             settings=("counters",),
         ),
         label="traceanalyzer.derive.kernels.labels:metric",
+        empty_without="counters",
     ),
 )

@@ -168,6 +168,7 @@ DERIVED = (
         KERNEL_PACE,
         NO_KERNELS,
         label="{duration} in which the same kernels take {ratio} times as long",
+        empty_without="kernels",
     ),
     Derived(
         "kernel_chains",

@@ -23,6 +23,8 @@ from traceanalyzer.places import place_text
 MOST_BLOCKS = 1000
 """How many blocks are traced back to where they were allocated."""
 
+_READ = ["rank", "device", "process", "thread", "time_ns", "bytes", "address", "total_allocated", "total_reserved"]
+
 
 def memory_stats(memory_events: pa.Table, devices: pa.Table) -> pa.Table:
     """One row per (rank, device) with events of device memory."""
@@ -78,21 +80,23 @@ class _Events:
     def kept(self) -> Array:
         """Rows of the allocations that no later event of their address releases."""
         address = frames.ints(self.table, "address")
-        order = np.lexsort((np.arange(len(address)), address))
+        order = np.argsort(address, kind="stable")
         last = np.append(np.diff(address[order]) != 0, True)
         rows = order[last]
         return np.sort(rows[(self.size[rows] > 0) & (address[rows] != NULL)])
 
 
 def _by_device(memory_events: pa.Table, devices: pa.Table) -> list[_Events]:
-    table = memory_events.filter(pc.and_(pc.is_valid(memory_events["device"]), pc.is_valid(memory_events["bytes"])))
+    table = memory_events.select(_READ)
+    known = pc.and_(pc.is_valid(table["device"]), pc.is_valid(table["bytes"]))
+    table = table if pc.all(known).as_py() else table.filter(known)
     # What was recorded as a 64-bit address wraps around to a signed number, which is as good a name for the block.
     address = pc.fill_null(table["address"], 0).to_numpy().view(np.int64)
     address = pa.array(address, mask=table["address"].is_null().to_numpy())
     table = table.set_column(table.schema.get_field_index("address"), "address", address)
     memory = {(row["rank"], row["device"]): row["memory"] for row in devices.to_pylist()}
-    order = np.lexsort(tuple(frames.ints(table, c) for c in ("time_ns", "device", "rank")))
-    return [_Events(key, part, memory.get(key)) for key, part in frames.split(table.take(pa.array(order)))]
+    table = frames.sorted_by(table, "rank", "device", "time_ns")
+    return [_Events(key, part, memory.get(key)) for key, part in frames.split(table)]
 
 
 def _peak(events: _Events) -> dict[str, int | None]:

@@ -52,6 +52,7 @@ DERIVED = (
         MEMORY_STATS,
         NO_MEMORY,
         label="{peak_reserved} reserved[, {peak_allocated} in use]",
+        empty_without="memory_events",
     ),
     Derived(
         "memory_growth",
@@ -60,5 +61,6 @@ DERIVED = (
         MEMORY_GROWTH,
         Needs("memory_growth", "the trace holds no memory events within known steps", settings=("memory",)),
         label="step {index}: {growth} more in use, {kept} kept[, in {place}]",
+        empty_without="memory_events",
     ),
 )

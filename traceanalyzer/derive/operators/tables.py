@@ -105,5 +105,6 @@ DERIVED = (
         PATTERNS,
         NO_RANGES,
         label="traceanalyzer.derive.operators.labels:pattern",
+        empty_without="launches",
     ),
 )

@@ -58,6 +58,7 @@ DERIVED = (
         OUTSIDE_WORK,
         small=True,
         internal=True,
+        empty_without="launches",
     ),
     Derived(
         "recordings",

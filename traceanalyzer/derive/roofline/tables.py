@@ -162,6 +162,7 @@ DERIVED = (
         _NO_PRODUCTS,
         small=True,
         label="{operator} of {sizes:text}: {count} in {kernel_time}",
+        empty_without="products",
     ),
     Derived(
         "roofline",

@@ -120,7 +120,8 @@ def step_stats(
     """
     if not host_steps.num_rows or not step_calls.num_rows:
         return STEP_STATS.empty()
-    calls = _by_gpu(step_calls.select(["rank", "device", "process", "start_ns", *_OF_OPS]), "op_start_ns")
+    calls = step_calls.select(["rank", "device", "process", "start_ns", *_OF_OPS])
+    calls = frames.sorted_by(calls, "rank", "device", "op_start_ns")
     unfinished, before = first_unfinished(launch_calls), frames.by_device(_unlaunched(ledger_ops, links))
     steps = _Steps(host_steps)
     until = {(row["rank"], row["device"]): row["end_ns"] for row in windows.to_pylist()}
@@ -131,7 +132,8 @@ def step_stats(
 def step_ops(host_steps: pa.Table, step_calls: pa.Table) -> pa.Table:
     """One row per operation of a row of `step_stats`, in the order of `step_calls` within each device."""
     tables, steps = [], _Steps(host_steps)
-    for key, launches in frames.split(_by_gpu(step_calls.select(["rank", "device", "process", "start_ns", "op"]))):
+    calls = frames.sorted_by(step_calls.select(["rank", "device", "process", "start_ns", "op"]), "rank", "device")
+    for key, launches in frames.split(calls):
         launched = steps.launched(key, launches)
         if launched is not None:
             index = distinct(launched.step, len(launched.start))[1]
@@ -139,17 +141,6 @@ def step_ops(host_steps: pa.Table, step_calls: pa.Table) -> pa.Table:
             columns |= {"rank": np.full(len(index), key[0]), "device": np.full(len(index), key[1])}
             tables.append(frames.build(STEP_OPS, columns))
     return frames.stack(STEP_OPS, tables)
-
-
-def _by_gpu(calls: pa.Table, *within: str) -> pa.Table:
-    """Sorted by (rank, device) and what else is named. Operations are, and with them their launches, nearly always."""
-    keys = [frames.ints(calls, column) for column in ("rank", "device", *within)]
-    level, sound = np.True_, True
-    for key in keys:
-        step = np.diff(key)
-        sound &= not (level & (step < 0)).any()
-        level = level & (step == 0)
-    return calls if sound else calls.take(pa.array(np.lexsort(keys[::-1])))
 
 
 def _unlaunched(ledger_ops: pa.Table, links: pa.Table) -> pa.Table:

@@ -138,5 +138,6 @@ DERIVED = (
         STEP_GROWTH,
         NO_STEPS,
         label="{steps} steps, from {first} to {last}",
+        empty_without="step_ledger",
     ),
 )

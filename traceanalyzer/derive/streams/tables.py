@@ -33,5 +33,6 @@ DERIVED = (
         ("ledger_ops", "launches", "stream_events", "api_calls", "devices", "program"),
         HELD_WORK,
         NO_LAUNCHES,
+        empty_without="launches",
     ),
 )

@@ -110,7 +110,13 @@ def _of_stacks(name: str, made_by: str, spec: TableSpec) -> Derived:
 
 DERIVED = (
     Derived(
-        "cpu_profiles", f"{_HERE}.threads:cpu_profiles", ("profile_about",), CPU_PROFILES, needs=NO_PROFILE, small=True
+        "cpu_profiles",
+        f"{_HERE}.threads:cpu_profiles",
+        ("profile_about",),
+        CPU_PROFILES,
+        needs=NO_PROFILE,
+        small=True,
+        empty_without="profile_about",
     ),
     Derived(_WALKED, f"{_HERE}.threads:walked_profiles", _OWN, internal=True),
     _of_stacks("cpu_threads", "threads:cpu_threads", CPU_THREADS),

@@ -255,6 +255,7 @@ DERIVED = (
         _NO_TIMERS,
         small=True,
         label="{label}: {phase_first} to {phase_last}",
+        empty_without="deepspeed_run",
     ),
     Derived(
         "deepspeed_instruments",
@@ -262,6 +263,7 @@ DERIVED = (
         ("deepspeed_run", "deepspeed_comms", "steps", "api_calls", "step_ledger"),
         INSTRUMENTS,
         small=True,
+        empty_without="deepspeed_run",
     ),
     Derived(
         "deepspeed_rates",
@@ -277,6 +279,7 @@ DERIVED = (
         RATES,
         _NO_PROFILE,
         small=True,
+        empty_without="deepspeed_run",
     ),
     Derived(
         "deepspeed_collectives",
@@ -295,5 +298,6 @@ DERIVED = (
         FAULTS,
         small=True,
         label="{figure}: {said}",
+        empty_without="deepspeed_run",
     ),
 )

@@ -135,6 +135,7 @@ DERIVED = (
         KERNEL_PROFILES,
         NO_COUNTERS,
         small=True,
+        empty_without="counted_launches",
     ),
     Derived(
         "kernel_matches",
@@ -150,6 +151,7 @@ DERIVED = (
         NO_COUNTERS,
         small=True,
         label="{name}: {limiter}[, {exposed} exposed]",
+        empty_without="kernel_profiles",
     ),
     Derived(
         "limited_kernels",

@@ -179,6 +179,7 @@ DERIVED = (
         spec=RANK_CALLS,
         needs=Needs("nccl_calls", _NO_CALLS),
         small=True,
+        empty_without="nccl_calls",
     ),
     Derived(
         "nccl_rank_groups",
@@ -187,6 +188,7 @@ DERIVED = (
         spec=RANK_GROUPS,
         needs=Needs("nccl_groups", _NO_CALLS),
         small=True,
+        empty_without="nccl_groups",
     ),
     Derived(
         "nccl_rank_dumps",
@@ -195,6 +197,7 @@ DERIVED = (
         spec=RANK_DUMPS,
         needs=Needs("nccl_dumps", _NO_CALLS),
         small=True,
+        empty_without="nccl_dumps",
     ),
     Derived(
         "nccl_rank_links",
@@ -203,6 +206,7 @@ DERIVED = (
         spec=RANK_LINKS,
         needs=Needs("nccl_link_tests", "no results of nccl-tests were given"),
         small=True,
+        empty_without="nccl_link_tests",
     ),
     Derived("nccl_compared", f"{_HERE}.compared:compared", _SEEN),
     _of_job(MISSING),

@@ -157,6 +157,7 @@ DERIVED = (
         ),
         small=True,
         label="[{device_total} on the device, ][{host_total} on the host]",
+        empty_without="operator_sums",
     ),
     Derived(
         "operator_rows",

@@ -148,6 +148,7 @@ DERIVED = (
         MPI_CALL_WAITS,
         small=True,
         internal=True,
+        empty_without="mpi_matches",
     ),
     Derived(
         "mpi_late_work",
@@ -156,6 +157,7 @@ DERIVED = (
         LATE_WORK,
         small=True,
         internal=True,
+        empty_without="mpi_late_windows",
     ),
     Derived(
         "mpi_late_names",
@@ -164,6 +166,7 @@ DERIVED = (
         LATE_NAMES,
         small=True,
         internal=True,
+        empty_without="mpi_late_windows",
     ),
     Derived(
         "mpi_waits",

@@ -233,6 +233,7 @@ DERIVED = (
         LATE_WORK,
         small=True,
         internal=True,
+        empty_without="late_windows",
     ),
     Derived(
         "late_names",
@@ -241,6 +242,7 @@ DERIVED = (
         LATE_NAMES,
         small=True,
         internal=True,
+        empty_without="late_windows",
     ),
     Derived(
         "collective_waits",
