@@ -11,8 +11,9 @@ from traceanalyzer.columns import ascending
 from traceanalyzer.ingest.rows.order import KEYS, key_columns, sorted_order
 
 FEW = st.integers(0, 2) | st.none()
-ROW = st.tuples(FEW, st.integers(0, 2), st.integers(3, 4), FEW, FEW, st.sampled_from(["memset", "kernel", None]))
-COLUMNS = ("device", "start_ns", "end_ns", "process", "bytes", "kind")
+ANY = FEW | st.sampled_from([-(1 << 62), 1 << 16, 1 << 40])
+ROW = st.tuples(FEW, st.integers(0, 2), st.integers(3, 4), ANY, ANY, FEW, st.sampled_from(["memset", "kernel", None]))
+COLUMNS = ("device", "start_ns", "end_ns", "process", "thread", "bytes", "kind")
 
 
 def table(rows: list[tuple]) -> pa.Table:
@@ -22,8 +23,12 @@ def table(rows: list[tuple]) -> pa.Table:
     return pa.table([*found[:-1], found[-1].dictionary_encode()], COLUMNS)
 
 
-@given(st.lists(ROW, max_size=20), st.sampled_from(["gpu_ops", "counters", "devices", "stream_events", "overheads"]))
+@given(
+    st.lists(ROW, max_size=20),
+    st.sampled_from(["gpu_ops", "api_calls", "thread_runs", "devices", "stream_events", "overheads"]),
+)
 def test_the_order_is_that_of_all_keys(rows, name):
+    """Whatever threads there are, and in whatever order each of them comes."""
     found = sorted_order(table(rows), KEYS[name])
     expected = np.lexsort(key_columns(table(rows), KEYS[name])[::-1])
     if found is None:

@@ -155,8 +155,10 @@ class Quarantine:
     def _see_crowds(self, ops: pa.Table) -> None:
         """Note the operations whose recorded time holds many later ones of their own stream: their end is damaged.
 
-        The last few of each stream can be told only with the next block, and go there.
+        The last few of each stream can be told only with the next block, and go there, where any is long enough.
         """
+        if self._tail is None and not _are_long(ops).any():
+            return
         rows = pa.table(
             {
                 **{name: ops[name].cast(pa.int64()) for name in self.COLUMNS},
@@ -170,12 +172,18 @@ class Quarantine:
         order = np.lexsort((start, *keys))
         one, other = order[:-_CROWD], order[_CROWD:]
         same = np.logical_and.reduce([key[one] == key[other] for key in keys])
-        holds = (start[other] > start[one]) & (end[other] <= end[one]) & (end[one] - start[one] > _SHORTEST_SWALLOWER)
+        holds = (start[other] > start[one]) & (end[other] <= end[one]) & _are_long(rows)[one]
         known = keys[0][one] != NULL
         self._swallowing.append(ints(rows, "row")[one[same & known & holds & (correlation[one] != correlation[other])]])
         undecided = np.ones(rows.num_rows, bool)
         undecided[one[same]] = False
-        self._tail = rows.filter(pa.array(undecided))
+        left = rows.filter(pa.array(undecided))
+        self._tail = left if _are_long(left).any() else None
+
+
+def _are_long(ops: pa.Table) -> Flags:
+    """Which operations take long enough to hold many others."""
+    return np.asarray(ints(ops, "end_ns") - ints(ops, "start_ns") > _SHORTEST_SWALLOWER)
 
 
 def _far(start: Ints, end: Ints, span: tuple[int, int], session: int) -> Flags:

@@ -219,7 +219,8 @@ def raw_texts(values: Sequence[msgspec.Raw]) -> pa.Array:
     length = np.fromiter(map(len, values), np.int32, len(values))
     joined = b"".join(values)
     try:
-        joined.decode()
+        if not joined.isascii():
+            joined.decode()
     except UnicodeDecodeError:
         return pa.array([bytes(v).decode("utf-8", "replace") or None for v in values], pa.string())
     ends = np.concatenate((np.zeros(1, np.int32), np.cumsum(length, dtype=np.int32)))
