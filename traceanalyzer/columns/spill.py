@@ -14,8 +14,9 @@ import mmap
 import os
 import tempfile
 from contextlib import suppress
+from dataclasses import fields, replace
 from shutil import disk_usage
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,12 +25,16 @@ import pyarrow as pa
 
 from traceanalyzer.columns.lean import pieced, repeats
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 LARGE_BYTES = 1 << 20
 """What a column takes in memory from which on it is worth a file."""
 _MAPS: WeakKeyDictionary[mmap.mmap, range] = WeakKeyDictionary()
 """What lies in files, and at which addresses."""
 _CAN = hasattr(mmap, "MADV_DONTNEED") and hasattr(os, "posix_fallocate")
 T = TypeVar("T", bound=np.generic)
+D = TypeVar("D", bound="DataclassInstance")
 
 
 def spilled(table: pa.Table) -> pa.Table:
@@ -54,6 +59,12 @@ def stored(values: npt.NDArray[T]) -> npt.NDArray[T]:
     own = room(len(values), values.dtype)
     own[:] = values
     return own
+
+
+def put_away(value: D) -> D:
+    """A value made of arrays, with each of them `stored`."""
+    arrays = {field.name: getattr(value, field.name) for field in fields(value)}
+    return replace(value, **{name: stored(one) for name, one in arrays.items() if isinstance(one, np.ndarray)})
 
 
 def room(count: int, kind: Any) -> npt.NDArray[Any]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.spill import put_away
 from traceanalyzer.derive.host import stack
 from traceanalyzer.derive.host.activity_times import ActivityTimes
 from traceanalyzer.derive.host.places import Key, PlacesInBlocks, distinct_places
@@ -256,7 +257,7 @@ class Host:
 
     def _select(self, rows: slice, which: frames.Flags) -> Ranges:
         keep = which[rows]
-        return Ranges(self._ranges[0][rows][keep], self._ranges[1][rows][keep], self._range_name[rows][keep])
+        return put_away(Ranges(self._ranges[0][rows][keep], self._ranges[1][rows][keep], self._range_name[rows][keep]))
 
     def _profiler(self, key: frames.ThreadKey) -> Spans:
         """The profiler's own overhead on the thread, or on an unknown one."""
@@ -270,7 +271,7 @@ def _outermost(start: Array, end: Array, name: Array) -> Ranges:
     start, end, name = start[order], end[order], name[order]
     before = np.maximum.accumulate(end)
     top = np.concatenate(([True], end[1:] > before[:-1])) if len(end) else np.empty(0, bool)
-    return Ranges(start[top], end[top], name[top])
+    return put_away(Ranges(start[top], end[top], name[top]))
 
 
 def _left_open(ranges: pa.Table, frame: frames.Flags, builtin: frames.Flags) -> frames.Flags:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.spill import put_away
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, intersect, join, total, union
 from traceanalyzer.model.replayed import MOSTLY, Beside, Place
 from traceanalyzer.vocabulary.lines import (
@@ -47,7 +48,7 @@ class IdlePlaces:
 
     def _pieces(self, key: frames.Key) -> _Pieces:
         if key not in self._known:
-            self._known[key] = _Pieces.of(self._gaps[key])
+            self._known[key] = put_away(_Pieces.of(self._gaps[key]))
         return self._known[key]
 
     def of(self, key: frames.Key, claimed: Mapping[str, Spans]) -> Place | None:

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.spill import put_away
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.replay.host_time import HostTime, with_few, within, without
@@ -222,7 +223,7 @@ def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.
             *(frames.ints(windows, c).tolist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True
         )
     }
-    return {key: Timeline.of(ops, calls[key], host, window[key]) for key, ops in frames.split(ledger_ops)}
+    return {key: put_away(Timeline.of(ops, calls[key], host, window[key])) for key, ops in frames.split(ledger_ops)}
 
 
 def _latest_of_call(ops: pa.Table, end: Array) -> Array:
