@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Flags
@@ -31,6 +32,8 @@ _KIND_OF = {
 """The kinds of nodes by the categories of host ranges."""
 _BACKWARD = "autograd::engine::evaluate_function: "
 _NO_TIMES = np.empty(0, np.int64)
+_Columns = tuple[NDArray[np.integer], ...]
+"""Start, end, name and kind."""
 SAMPLE_REACH = 10
 """A thread is sampled while it runs. Where its samples are so many times as far apart as mostly, it did not, and no one saw why."""
 
@@ -182,7 +185,7 @@ class _Ranges:
         name = np.empty(len(code), np.int64)
         name[~frame] = paths.names.codes(code[~frame], values)
         name[frame] = paths.names.codes(code[frame], values, frame_text)
-        self.columns = start, end, name, kind
+        self.columns: _Columns = (start, end, name, kind)
         self._operator = kind == KIND["operator"]
         self._backward = self._operator & frames.passing(
             code, values, lambda one: one.startswith(_BACKWARD), self._operator
@@ -233,7 +236,7 @@ class _Calls:
 
     def __init__(self, paths: Paths, table: pa.Table) -> None:
         name = paths.names.codes(*frames.codes(table, "name"))
-        self.columns = (
+        self.columns: _Columns = (
             frames.ints(table, "start_ns"),
             frames.ints(table, "end_ns"),
             name,
