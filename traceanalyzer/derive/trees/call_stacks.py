@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ _KIND_OF = {
 """The kinds of nodes by the categories of host ranges."""
 _BACKWARD = "autograd::engine::evaluate_function: "
 _NO_TIMES = np.empty(0, np.int64)
-_Columns = tuple[NDArray[np.integer], ...]
+_Columns = tuple[NDArray[Any], ...]
 """Start, end, name and kind."""
 SAMPLE_REACH = 10
 """A thread is sampled while it runs. Where its samples are so many times as far apart as mostly, it did not, and no one saw why."""
