@@ -126,7 +126,9 @@ def examine(
     kept = [one.name for one in declared().values() if one.kept and shown]
 
     def release(later: Iterable[str]) -> None:
-        catalog.release([*later, *travelling, *kept])
+        # Of a small part all fits into memory, and looking for what does not would take longer than it is worth.
+        if catalog.is_large:
+            catalog.release([*later, *travelling, *kept])
 
     catalog.make("own_intervals")  # with the gaps, by which places are numbered
     with made_ahead(catalog, [*_PREDICTING, *travelling]):
