@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +12,9 @@ import traceanalyzer as ta
 from tests.analysis.test_findings import inputs
 from tests.support.places import FIXTURES
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.columns.frames import NULL
-from traceanalyzer.derive.replay.replay import HANDOVER_NS, NOTHING, Change, Timeline
-from traceanalyzer.intervals import EMPTY, Spans, clip, union
+from traceanalyzer.columns.frames import NULL, dense, latest_before
+from traceanalyzer.derive.replay.replay import HANDOVER_NS, NOTHING, Change, Timeline, covered_rows, latest_of_call
+from traceanalyzer.intervals import EMPTY, Spans, clip, coverage, union
 
 TRACES = [FIXTURES / file for file in inputs(FIXTURES)]
 US = 1_000
@@ -201,3 +202,24 @@ def test_a_real_timeline_replays_as_it_was(path) -> None:
         marks = np.array([len(line.start) // 2, len(line.start) - 1])
         was = line.reach[marks] - line.origin
         assert np.abs(line.replay(NOTHING, marks) - was).max() <= 0.01 * was[-1]
+
+
+@given(random_timelines())
+def test_what_few_spans_cover_of_each_stretch_is_their_coverage(case: tuple[Timeline, Change]) -> None:
+    line, change = case
+    begin = np.maximum(line.start, line.before)
+    for low, high in ((line.before, begin), (begin, line.reach)):
+        assert covered_rows(low, high, change.work).tolist() == coverage(low, high, change.work).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from((None, 1, 2, 3, 4)), st.integers(1, 9)), max_size=12))
+def test_the_latest_end_of_the_same_call_is_that_of_its_group(ops: list[tuple[int, int | None, int]]) -> None:
+    table = pa.table(
+        {
+            "process": pa.array([op[0] for op in ops], pa.int64()),
+            "correlation": pa.array([op[1] for op in ops], pa.int64()),
+        }
+    )
+    end = np.array([op[2] for op in ops], np.int64)
+    group = dense(*(np.array([NULL if op[i] is None else op[i] for op in ops], np.int64) for i in (0, 1)))
+    assert latest_of_call(table, end).tolist() == latest_before(group, end).tolist()

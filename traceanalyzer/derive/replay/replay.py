@@ -130,7 +130,7 @@ class Timeline:
         call, back = (frames.ints_at(own, column, at) for column in ("start_ns", "end_ns"))
         known = call != NULL
 
-        same_call = (_latest_of_call(ops, end) == before) & known
+        same_call = (latest_of_call(ops, end) == before) & known
         behind = (start > before) & known & (back > before) & ~same_call
         # A call that moves memory may wait itself: it began while the GPU was busy, and returned when its own operation had begun.
         blocked = behind & (call < before) & (back > start) & frames.equals(ops, "kind", "memcpy", "memset")
@@ -226,7 +226,7 @@ def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.
     return {key: put_away(Timeline.of(ops, calls[key], host, window[key])) for key, ops in frames.split(ledger_ops)}
 
 
-def _latest_of_call(ops: pa.Table, end: Array) -> Array:
+def latest_of_call(ops: pa.Table, end: Array) -> Array:
     """For each operation the latest end of those before it that the same call started, `NULL` without one."""
     call = frames.packed(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
     latest = np.full(len(call), NULL)
