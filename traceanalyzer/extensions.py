@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
 from typing import Any
 
@@ -72,6 +72,6 @@ def offers(group: str) -> list[Offer]:
 
 
 @cache
-def _entry_points(_path: tuple[str, ...]) -> EntryPoints:
+def _entry_points(_path: tuple[str, ...]) -> Any:
     """Those of all packages that are found on that path. Each search reads a file of every package that is installed."""
     return entry_points()

@@ -93,7 +93,7 @@ class CallStacks:
             row = np.concatenate((mine, np.full(len(other), -1)))
             # Of a range and a call with the same times the range is around the call.
             order = np.lexsort((-end, start))
-            start, end, name, kind, row = (column[order] for column in (start, end, name, kind, row))
+            start, end, name, kind, row = start[order], end[order], name[order], kind[order], row[order]
             del order
             depth, parent, (low, high, owner) = flatten(start, end)
             inside = enclosing(parent, end)
