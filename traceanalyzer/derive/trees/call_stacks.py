@@ -176,7 +176,7 @@ class _Ranges:
         start, end = frames.ints(table, "start_ns"), frames.ints(table, "end_ns")
         code, values = frames.codes(table, "name")
         category, categories = frames.codes(table, "category")
-        kind = np.array([KIND[_KIND_OF.get(one or "", "annotation")] for one in categories], np.int8)[category]
+        kind = np.array([KIND[_KIND_OF.get(one or "", "annotation")] for one in categories])[category]
         kind[is_mpi] = KIND["mpi"]
         frame = kind == KIND["python"]
         name = np.empty(len(code), np.int64)
@@ -237,7 +237,7 @@ class _Calls:
             frames.ints(table, "start_ns"),
             frames.ints(table, "end_ns"),
             name,
-            np.full(len(name), KIND["call"], np.int8),
+            np.full(len(name), KIND["call"]),
         )
 
 
