@@ -96,7 +96,7 @@ class CallStacks:
             row = np.concatenate((mine, np.full(len(other), -1)))
             # Of a range and a call with the same times the range is around the call.
             order = np.lexsort((-end, start))
-            start, end, name, kind, row = (column[order] for column in (start, end, name, kind, row))
+            start, end, name, kind, row = start[order], end[order], name[order], kind[order], row[order]
             del order
             depth, parent, (low, high, owner) = flatten(start, end)
             inside = enclosing(parent, end)
@@ -179,7 +179,7 @@ class _Ranges:
         start, end = frames.ints(table, "start_ns"), frames.ints(table, "end_ns")
         code, values = frames.codes(table, "name")
         category, categories = frames.codes(table, "category")
-        kind = np.array([KIND[_KIND_OF.get(one or "", "annotation")] for one in categories], np.int8)[category]
+        kind = np.array([KIND[_KIND_OF.get(one or "", "annotation")] for one in categories])[category]
         kind[is_mpi] = KIND["mpi"]
         frame = kind == KIND["python"]
         name = np.empty(len(code), np.int64)
@@ -240,7 +240,7 @@ class _Calls:
             frames.ints(table, "start_ns"),
             frames.ints(table, "end_ns"),
             name,
-            np.full(len(name), KIND["call"], np.int8),
+            np.full(len(name), KIND["call"]),
         )
 
 

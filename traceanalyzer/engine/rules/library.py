@@ -72,7 +72,7 @@ def load_rules(own: Sequence[Path] = (), tests: bool = True) -> list[Rule]:
     `tests`: the shipped ones with their tests, which take as long to read as all the rest. Raises ConfigError that names the first
     mistakes of a wrong file: `file:line:column: what`.
     """
-    shipped = [*_shipped(tests), *_of_kinds()]
+    shipped = [*_shipped(tests=tests), *_of_kinds()]
     # A file that is named twice, by itself and by its folder, is one file.
     given = {Path(name).resolve(): (name, text) for path in own for name, text in read_files(path)}
     users = parse_rules([*_of_packages(), *given.values()])
@@ -85,7 +85,7 @@ def load_rules(own: Sequence[Path] = (), tests: bool = True) -> list[Rule]:
 
 
 @cache
-def _shipped(tests: bool) -> tuple[Rule, ...]:
+def _shipped(*, tests: bool) -> tuple[Rule, ...]:
     return tuple(parse_rules(rule_files() if tests else map(_without_tests, rule_files())))
 
 

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -66,10 +67,9 @@ def encode(
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     parts = [len(head).to_bytes(4, "little"), head]
     size = 4 + len(head)
-    arrays = _count_arrays(index)
-    for row in (row for group in groups for lane in group.lanes for row in lane.rows):
-        arrays += _point_arrays(row) if isinstance(row, Points) else _slice_arrays(row, index.number)
-    for array in (*arrays, *_hidden_arrays(index)):
+    rows = (row for group in groups for lane in group.lanes for row in lane.rows)
+    of_rows = (_point_arrays(row) if isinstance(row, Points) else _slice_arrays(row, index.number) for row in rows)
+    for array in chain(_count_arrays(index), chain.from_iterable(of_rows), _hidden_arrays(index)):
         padding = -size % 8
         data = array.tobytes()
         parts += [bytes(padding), data]
