@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -43,6 +46,14 @@ def kept(tmp_path_factory) -> Path:
 @pytest.fixture
 def copy(kept, tmp_path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "store"))
+
+
+def test_a_store_is_the_same_in_every_process(tmp_path: Path) -> None:
+    """Where texts lie in a set differs from process to process."""
+    for seed in ("1", "2"):
+        command = [sys.executable, "-m", "traceanalyzer", "ingest", str(NSYS), "-o", str(tmp_path / seed)]
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed})
+    assert contents(tmp_path / "1") == contents(tmp_path / "2")
 
 
 @pytest.mark.parametrize("path", [KINETO, RANKS, NSYS], ids=["kineto", "ranks", "nsys"])

@@ -7,10 +7,11 @@ when all files have been read, since it takes them all to tell.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -219,9 +220,15 @@ def _part_of(source: Source, task: _Task, progress: ProgressFactory | None) -> _
             made.mkdir()
             format_, facts, collector = read_file(source, rows, progress)
             tables = write_tables(made, collector.tables(facts))
-            part = Part(key(), sha256.result(), format_, msgspec.to_builtins(facts), tables)
+            part = Part(key(), sha256.result(), format_, _plain(facts), tables)
             task.shelf.add(made, part)
     return _Made(slim, part, False)
+
+
+def _plain(facts: FileFacts | Marks) -> dict[str, Any]:
+    """What a file says of itself, for JSON to write down. Sets are in order: the same file gives the same bytes."""
+    said: dict[str, Any] = msgspec.to_builtins(facts)
+    return {name: sorted(value) if isinstance(getattr(facts, name), Set) else value for name, value in said.items()}
 
 
 def _content(part: Part) -> str:
