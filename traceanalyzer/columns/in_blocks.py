@@ -32,6 +32,13 @@ def are_alike(values: npt.NDArray[Any]) -> bool:
     return values.strides == (0,)
 
 
+def held_once(values: Values[T]) -> Values[T]:
+    """The values, as `alike` makes them where all are; there is at least one."""
+    if are_alike(values) or values[0] != values[-1] or (values != values[0]).any():
+        return values
+    return np.broadcast_to(values[0].copy(), len(values))
+
+
 def says_nothing(values: npt.NDArray[np.int64]) -> bool:
     """Whether all are `NULL`, as `alike` makes them."""
     return are_alike(values) and len(values) > 0 and bool(values[0] == NULL)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.in_blocks import InBlocks, alike, are_alike, joined, taken
+from traceanalyzer.columns.in_blocks import InBlocks, alike, are_alike, held_once, joined, taken
 from traceanalyzer.derive.host import activity_times
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.earlier_work import may_follow_earlier_work
@@ -153,7 +153,7 @@ class _Making:
             "activity": _code(parts.activity),
             "wait_name": _code(parts.wait),
             **{c: taken(values if c in NUMBERS else _code(values), order) for c, values in names.items()},
-            **{c: taken(values, gap) for c, values in of_gap.items()},
+            **{c: taken(held_once(values), gap) for c, values in of_gap.items()},
         }
 
     def _parts(self, idle: Idle) -> tuple[Parts, dict[str, Array], Array]:

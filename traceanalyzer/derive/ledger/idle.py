@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.in_blocks import taken
 from traceanalyzer.derive.ledger.faults import faulting_threads
 from traceanalyzer.derive.ledger.shared import Portion
 from traceanalyzer.intervals import Array, Spans
@@ -136,31 +137,35 @@ class _Gaps:
         window = {(rank, device): (first, until) for rank, device, first, until in keys}
         found: list[_Gaps] = []
         for key, rows in frames.groups(ops):
-            begun, over = start[rows], end[rows]
+            over = end[rows]
             first, until = window[key]
             reach = np.maximum.accumulate(over)
             # What is done before each operation, and before the end of the window.
-            done = np.concatenate(([first], reach))
-            at = np.flatnonzero(np.append(begun, until) > done)
+            done, following = np.append(first, reach), np.append(start[rows], until)
+            at = np.flatnonzero(following > done)
             tail = at == len(reach)
+            low, high = done[at], following[at]
+            del done, following
             # Of all operations those that end no earlier than any before them; the last of them before each gap.
             latest = np.flatnonzero(over >= reach)
-            behind = np.searchsorted(latest, at) - 1
-            low, high = done[at], np.append(begun, until)[at]
-            raised = np.zeros(len(at), bool)
-            if key in portions:
-                low, high = _of_portion(low, high, portions[key].idle)
-                raised = low > done[at]
+            behind = at - 1 if len(latest) == len(over) else np.searchsorted(latest, at) - 1
             before = np.where(behind >= 0, latest[behind] + rows.start, -1)
             op = at - tail + rows.start
             # Of operations that end at once each may be of the same stream or call.
-            before_gap, gap = _ending_at(over[latest], done[at], behind)
-            ended = latest[before_gap] + rows.start
-            alike = process[ended] == process[op[gap]]
-            same_stream = alike & (stream[ended] == stream[op[gap]]) & (context[ended] == context[op[gap]])
-            same_stream &= stream[ended] != NULL
-            same_call = alike & (call[ended] == call[op[gap]]) & (call[ended] != NULL)
-            of_gap = [np.bincount(gap[same], minlength=len(at)) > 0 for same in (same_stream, same_call)]
+            ended, gap = _ending_at(over[latest], low, behind)
+            ended = latest[ended] + rows.start
+            alike = taken(process, ended) == taken(process, op[gap])
+            same_call = alike & (taken(call, ended) == taken(call, op[gap])) & (taken(call, ended) != NULL)
+            alike &= (taken(stream, ended) == taken(stream, op[gap])) & (taken(stream, ended) != NULL)
+            alike &= taken(context, ended) == taken(context, op[gap])
+            raised = np.zeros(len(at), bool)
+            if key in portions:
+                begun = low
+                low, high = _of_portion(low, high, portions[key].idle)
+                raised = low > begun
+            of_gap = [np.zeros(len(at), bool) for _ in range(2)]
+            for flags, same in zip(of_gap, (alike, same_call), strict=True):
+                flags[gap[same]] = True
             # The hardware hands over from one process to another as well.
             of_gap = [(of_gap[0] & ~raised | raised) & ~tail, of_gap[1] & ~raised & ~tail]
             some = high > low
@@ -178,6 +183,9 @@ class _Gaps:
 
 def _ending_at(ends: Array, start: Array, last: Array) -> tuple[Array, Array]:
     """All pairs of an end and a gap that starts there, as positions. The ends ascend, up to the `last` one that counts for each gap."""
+    if (ends[1:] > ends[:-1]).all():
+        gap = np.flatnonzero(last >= 0)
+        return last[gap], gap
     first = np.searchsorted(ends, start, side="left")
     count = np.maximum(last + 1 - first, 0)
     gap = np.repeat(np.arange(len(start)), count)
