@@ -75,7 +75,8 @@ def culprits(
     waits = frames.by_device(other_threads)
     rows = [
         {"rank": gpu[0], "device": gpu[1], **found}
-        for gpu, mine in frames.split(gaps)
+        for gpu, run in Columns(gaps).gpus or ()
+        for mine in [gaps.slice(run.start, len(run))]
         for found in (*_Gpu(gpu, mine, claims, around).culprits(), *_lock(waits[gpu], claims.claims.get(gpu, [])))
     ]
     return pa.Table.from_pylist(rows, CULPRITS)

@@ -66,7 +66,8 @@ def _heaviest(rows: TableRows, weight: pa.Array, limit: int, first: int) -> pa.T
         near = pc.greater_equal(weight, weight[pc.top_k_unstable(weight, limit)[-1].as_py()])
     near = pc.indices_nonzero(near)
     keys = {"weight": weight.take(near)}
-    keys |= {name: rows.column(name).take(near) for name in (*GPU_KEYS, "start_ns", "end_ns") if rows.has_column(name)}
+    few = rows.some(near.to_numpy())
+    keys |= {name: few.column(name) for name in (*GPU_KEYS, "start_ns", "end_ns") if rows.has_column(name)}
     # The row number last: rows that agree in all else keep the order of the table.
     return _in_order(pa.table(keys | {"row": pc.add(near.cast(pa.int64()), first)}))[:limit]
 

@@ -61,12 +61,8 @@ class GroupRun:
         rule, program = self.rule, self.program
         scope = Scope(*(keys[key].as_py() if key in keys else None for key in ("rank", "device")))
         gpu = None if scope.rank is None or scope.device is None else (scope.rank, scope.device)
-        spans = asked(rows, self.book, gpu) if rule.claims else {}
         rows.values |= keys | self._context(scope)
-        if rule.claims:
-            each, left = unclaimed(rows, spans, self.book, rule.claims)
-            rows.values["unclaimed"] = pa.scalar(left, pa.int64())
-            rows.add_column("unclaimed", each)
+        spans = self._unclaimed(rows, gpu) if program.asks_first else {}
         # A metric with the name of something else takes its place from there on, so that their order counts.
         first = program.metrics if program.metrics.keys() & rows.values.keys() else program.first
         self._measure(rows, first)
@@ -75,6 +71,7 @@ class GroupRun:
                 raise CannotJudgeError(reason)
         if program.having and not program.having(rows).as_py():
             return None
+        spans = spans if program.asks_first else self._unclaimed(rows, gpu)
         self._measure(rows, {name: one for name, one in program.metrics.items() if name not in first})
         metrics = {name: metric(rows.values[name], program.metrics[name].kind) for name in program.metrics}
         wanted = self._estimate(rows)
@@ -100,6 +97,16 @@ class GroupRun:
             confidence_reasons=reasons,
         )
         return finding, _sentence(program.message.first_sentence(rows))
+
+    def _unclaimed(self, rows: TableRows, gpu: Gpu | None) -> dict[Gpu, Iterable[Asked]]:
+        """The intervals of the rows by GPU, where the rule claims any; the rows are given what nobody has claimed of them yet."""
+        if not self.rule.claims:
+            return {}
+        spans = asked(rows, self.book, gpu)
+        each, left = unclaimed(rows, spans, self.book, self.rule.claims)
+        rows.values["unclaimed"] = pa.scalar(left, pa.int64())
+        rows.add_column("unclaimed", each)
+        return spans
 
     @staticmethod
     def _measure(rows: TableRows, metrics: Mapping[str, Expression]) -> None:

@@ -133,6 +133,10 @@ class TableRows:
             return table.take(pa.array(self._places(rows))).to_pylist()  # type: ignore[no-any-return]
         return [table.slice(at, 1).to_pylist()[0] for at in self._places(rows).tolist()]
 
+    def some(self, rows: Ints) -> TableRows:
+        """Those at these positions."""
+        return self._taken(self._places(rows))
+
     def blocks(self) -> Iterator[TableRows]:
         """The rows, so many at once as are worked on quickly; what is read of them goes with the block."""
         if not self.many:
@@ -185,7 +189,7 @@ class TableRows:
                     yield self._keys(keys, run.start), rows
         else:
             for at in Groups(_numbered([self.column(key) for key in keys])).rows():
-                rows = self._taken(self._places(at))
+                rows = self.some(at)
                 yield rows._keys(keys, int(rows._at[0])), rows
 
     def _keys(self, keys: tuple[str, ...], row: int) -> dict[str, pa.Scalar]:

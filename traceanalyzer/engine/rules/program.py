@@ -53,6 +53,13 @@ class Program:
                 needed |= {name, *metric.uses}
         return {name: metric for name, metric in self.metrics.items() if name in needed}
 
+    @cached_property
+    def asks_first(self) -> bool:
+        """Whether that takes to know what of the rows nobody has claimed yet."""
+        tests = (self.having, *(when for when, _ in self.abstain))
+        texts = (one.text for one in (*self.first.values(), *tests) if one)
+        return "unclaimed" in self.metrics or any("unclaimed" in text for text in texts)
+
 
 def compile_rule(rule: Rule) -> tuple[Program | None, list[Problem]]:
     """The program, or None with every problem found."""
