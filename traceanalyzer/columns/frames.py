@@ -154,6 +154,15 @@ def split(table: pa.Table, first: str = "rank", second: str = "device") -> Itera
         yield key, table.slice(rows.start, rows.stop - rows.start)
 
 
+def filtered(table: pa.Table, which: Flags) -> pa.Table:
+    """The rows that are so. Columns in one piece stay so, and so do those that are held once."""
+    if which.all():
+        return table
+    mask, count = pa.array(which), int(np.count_nonzero(which))
+    columns = [one.slice(0, count) if repeats(one) else one.filter(mask) for one in table.columns]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
 def sorted_by(table: pa.Table, *columns: str) -> pa.Table:
     """The rows in ascending order of integer columns, nulls first, of equals as they stand. Most tables are so already."""
     keys = [ints(table, column) for column in columns]

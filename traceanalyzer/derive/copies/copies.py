@@ -38,8 +38,7 @@ def copies(
     which = frames.equals(ledger_ops, "kind", "memcpy")
     if not which.any():
         return COPIES.empty()
-    found = ledger_ops.select([*_OF_OPS, "row"])
-    found = found if which.all() else found.filter(pa.array(which))
+    found = frames.filtered(ledger_ops.select([*_OF_OPS, "row"]), which)
     start, end = frames.ints(found, "start_ns"), frames.ints(found, "end_ns")
     uncovered = np.empty(len(start), np.int64)
     for key, rows in frames.groups(found):

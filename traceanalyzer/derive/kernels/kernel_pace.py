@@ -54,8 +54,7 @@ def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[
     alone = (frames.ints(kernels, "alone") >= ALONE * length) & (length > 0)
     if np.count_nonzero(alone) < 2 * RUNS:
         return None
-    kernels = kernels.select(["name", "start_ns", "end_ns", "blocks", "threads"])
-    kernels = kernels if alone.all() else kernels.filter(pa.array(alone))
+    kernels = frames.filtered(kernels.select(["name", "start_ns", "end_ns", "blocks", "threads"]), alone)
     length, start = length[alone], frames.ints(kernels, "start_ns")
     name = frames.codes(kernels, "name")[0]
     same = frames.dense(name, *(frames.ints(kernels, column) for column in ("blocks", "threads")))

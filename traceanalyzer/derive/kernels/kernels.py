@@ -57,7 +57,7 @@ def kernels(ledger_ops: pa.Table, devices: pa.Table, launches: pa.Table, host: H
 def _device_kernels(
     key: frames.Key, ops: pa.Table, gpu: dict[str, Any], launches: pa.Table, host: Host, warp: int
 ) -> pa.Table:
-    found = ops.select(_OF_OPS).filter(pa.array(is_compute(ops)))
+    found = frames.filtered(ops.select(_OF_OPS), is_compute(ops))
     count = found.num_rows
     if not count:
         return KERNELS.empty()
@@ -146,20 +146,20 @@ def _sizes(ops: pa.Table, column: str) -> Array:
     """A grid or block of each kernel by (kernel, axis), 0 where it was not recorded."""
     sizes = ops[column].combine_chunks()
     flat = sizes.flatten() if not sizes.null_count else sizes.fill_null([0, 0, 0]).flatten()
-    axes: Array = flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, 3).astype(np.int64)
+    axes: Array = flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, 3)
     return axes
 
 
 def _product(sizes: Array) -> Array:
     """How many there are in all, `NULL` where that was not recorded."""
-    product = sizes[:, 0] * sizes[:, 1] * sizes[:, 2]
+    product = sizes[:, 0].astype(np.int64) * sizes[:, 1] * sizes[:, 2]
     return np.where(product > 0, product, frames.NULL)
 
 
 def _block(sizes: Array, warp: int) -> dict[str, pa.Array]:
     """What there is to say of blocks of these sizes, of which there are few: their size as people write it, without trailing ones
     (16 × 16), `threads` and `lanes`; null where it was not recorded."""
-    code = frames.dense(*sizes.T)
+    code = frames.dense(*(axis.astype(np.int64) for axis in sizes.T))
     sizes = sizes[frames.firsts(code)]
     threads = _product(sizes)
     unknown = threads == frames.NULL
@@ -195,7 +195,7 @@ def kernel_stats(ledger_ops: pa.Table) -> pa.Table:
     for key, device in frames.split(ledger_ops):
         window = int(frames.ints(device, "end_ns").max() - frames.ints(device, "start_ns").min())
         kernels = device.select(["name", "class", "start_ns", "end_ns"])
-        kernels = kernels.filter(pa.array(frames.equals(device, "kind", "kernel")))
+        kernels = frames.filtered(kernels, frames.equals(device, "kind", "kernel"))
         if kernels.num_rows:
             tables.append(_device_stats(key, kernels, window))
     return frames.stack(KERNEL_STATS, tables)

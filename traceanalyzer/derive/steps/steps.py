@@ -263,12 +263,11 @@ class _Steps:
             return None
         leader = max(stepping, key=lambda one: int(np.count_nonzero(process == one)))
         mine, start, end = self._of[key[0], leader]
-        launches = _those(launches, process == leader)
+        launches = frames.filtered(launches, process == leader)
         step = latest(start, end, frames.ints(launches, "start_ns"))
         inside = step >= 0
-        return _Launched(leader, mine, start, end, _those(launches, inside), step[inside]) if inside.any() else None
-
-
-def _those(launches: pa.Table, which: frames.Flags) -> pa.Table:
-    """Mostly all of them."""
-    return launches if which.all() else launches.filter(pa.array(which))
+        return (
+            _Launched(leader, mine, start, end, frames.filtered(launches, inside), step[inside])
+            if inside.any()
+            else None
+        )
