@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -96,3 +97,11 @@ def test_two_gpus_have_two_findings() -> None:
         (0, 200_000_000),
     ]
     assert findings[0].message.startswith("GPU 1 is idle 30% of the time")
+
+
+def test_rules_without_their_tests_are_the_same_otherwise() -> None:
+    read = load_rules(tests=False)
+    same = [one.name for one in fields(Rule) if one.name not in ("tests", "document")]
+    assert not any(rule.tests for rule in read)
+    for rule, other in zip(RULES, read, strict=True):
+        assert [getattr(rule, name) for name in same] == [getattr(other, name) for name in same]
