@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.lean import BLOCK, repeated
+from traceanalyzer.columns.lean import WORTH, repeated, repeats
 
 numbers = st.sampled_from([NULL, -(2**62), -1, 0, 1, 2, 3, 40, 2**62])
 rows = st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=12)
@@ -59,9 +59,9 @@ def test_rows_in_order_and_the_first_of_each_number(table):
 @given(st.lists(st.booleans(), min_size=1, max_size=12))
 def test_some_rows(which):
     flags, count = np.array(which), len(which)
-    one = repeated(pa.array([7]), 2 * BLOCK + count)
+    one = repeated(pa.array([7]), WORTH + count)
     table = pa.table({"same": one, "place": np.arange(len(one))})
-    flags = np.append(flags, np.ones(2 * BLOCK, bool))
+    flags = np.append(flags, np.ones(WORTH, bool))
     found = frames.filtered(table, flags)
     assert found.equals(table.filter(pa.array(flags)))
-    assert found["place"].num_chunks == 1
+    assert found["place"].num_chunks == 1 and repeats(found["same"])
