@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
-from traceanalyzer.columns.spill import put_away
+from traceanalyzer.columns.spill import forget, put_away
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, intersect, join, total, union
 from traceanalyzer.model.replayed import MOSTLY, Beside, Place
 from traceanalyzer.vocabulary.lines import (
@@ -57,6 +57,7 @@ class IdlePlaces:
         if not idle:
             return None
         pieces = self._pieces(key)
+        forget()  # What was read to play a timeline is not needed beside this.
         inside, own = np.zeros(len(pieces.start), np.int64), np.flatnonzero(pieces.own)
         inside[own] = coverage(pieces.start[own], pieces.end[own], join(EMPTY, *idle.values()))
         found = pieces.place_of(inside, pieces.own)

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.spill import put_away
+from traceanalyzer.columns.spill import forget, put_away
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.replay.host_time import HostTime, with_few, within, without
@@ -196,22 +196,29 @@ class Timeline:
         return np.concatenate((self.call, self.reach[self.wait_op]))
 
     def _paces(self, change: Change, hosts: Iterable[HostTime]) -> Iterator[Pace]:
+        forget()  # What was read before is not needed beside this.
         left = coverage(self.wait_start, self.wait_end, change.waits) == 0
         dropped = union(self.wait_start[~left], self.wait_end[~left])
         op = self.wait_op[left]
-        begin = np.maximum(self.start, self.before)
-        pause = covered_rows(self.before, begin, change.pauses)
-        removed = covered_rows(begin, self.reach, change.work)
-        own = self.reach - begin - removed + np.round(removed * change.keep).astype(np.int64)
-        # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
-        freed = self.blocked & (coverage(self.call, self.call + 1, dropped) > 0)
-        gap = begin - self.before
-        lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
-        latency = np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)
+        lead, own, latency = self._changed(change, dropped)
         over, unknown, count = np.sort(self.reach[op]), self.call == NULL, len(self.call)
         for shown in self.shown(hosts, with_few(change.host, dropped)):
             arrival = np.where(unknown, NEVER, shown[:count] + latency)
             yield Pace(lead, own, arrival, op, shown[count:][left], over, self.call)
+
+    def _changed(self, change: Change, dropped: Spans) -> tuple[Array, Array, Array]:
+        """The pause before each operation, what it adds, and its latency, with `change` taken out and without the `dropped` waits."""
+        begin = np.maximum(self.start, self.before)
+        removed = covered_rows(begin, self.reach, change.work)
+        own = self.reach - begin
+        own -= removed
+        own += np.round(removed * change.keep).astype(np.int64)
+        pause = covered_rows(self.before, begin, change.pauses)
+        # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
+        freed = self.blocked & (coverage(self.call, self.call + 1, dropped) > 0)
+        gap = begin - self.before
+        lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
+        return lead, own, np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)
 
 
 def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.Table) -> dict[frames.Key, Timeline]:
