@@ -12,12 +12,10 @@ import pyarrow as pa
 
 from traceanalyzer.columns import NULL
 from traceanalyzer.columns.lean import repeated
-from traceanalyzer.columns.spill import forget, room
+from traceanalyzer.columns.spill import Growing, forget
 
 _BLOCK = 1 << 16
 """So many rows are looked at at once."""
-_SPARE = 1.5
-"""How much more room there is for a column than it will probably take."""
 T = TypeVar("T", bound=np.generic)
 Values = npt.NDArray[T]
 
@@ -63,31 +61,29 @@ class InBlocks:
     def __init__(self) -> None:
         self._columns: dict[str, _Column] = defaultdict(_Column)
 
-    def add(self, columns: Mapping[str, npt.NDArray[Any]], share: float) -> None:
-        """The same number of rows of each column, at least one. With them this share of all blocks is done, as far as one can tell."""
+    def add(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        """The same number of rows of each column, at least one."""
         for name, values in columns.items():
-            self._columns[name].add(values, share)
+            self._columns[name].add(values)
         forget()
 
     def take(self, name: str) -> npt.NDArray[Any]:
         """All rows of a column, which is held here no longer."""
-        return self._columns.pop(name).rows
+        return self._columns.pop(name).rows()
 
     def numbers(self, name: str, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
         """As `take`, in Arrow, null where they are `NULL`."""
         column = self._columns.pop(name)
-        if are_alike(column.rows):
-            one = column.rows[0]
-            return repeated(pa.array([None if one == NULL else one], kind), len(column.rows))
-        missing = column.rows == NULL if column.lowest == NULL else None
-        return pa.array(column.rows, mask=missing)
+        rows = column.rows()
+        if are_alike(rows):
+            return repeated(pa.array([None if rows[0] == NULL else rows[0]], kind), len(rows))
+        return pa.array(rows, mask=rows == NULL if column.lowest == NULL else None)
 
     def names(
         self, name: str, values: Sequence[str | None], read: Callable[[str], str] | None = None
     ) -> pa.Array | pa.ChunkedArray:
         """As `take`, of a column of positions in `values`, -1 for null: the names there, as `read` tells them."""
-        column = self._columns.pop(name)
-        rows = column.rows
+        rows = self.take(name)
         some = rows[:1] if are_alike(rows) else rows
         # One more at the end, for what is null.
         used = np.zeros(len(values) + 1, bool)
@@ -99,9 +95,10 @@ class InBlocks:
             value = values[at]
             if value is not None:
                 kept[at] = position.setdefault(read(value) if read else value, len(position))
-        code = some if some.dtype == np.int32 and some.flags.writeable else np.empty(len(some), np.int32)
-        for block, into in zip(_cut(some), _cut(code), strict=True):
-            into[:] = kept[block]
+        made = Growing()
+        for block in _cut(some):
+            made.add(kept[block])
+        code = made.array()
         index = pa.array(code, mask=code < 0 if (kept[used] < 0).any() else None)
         found = pa.DictionaryArray.from_arrays(index, pa.array(list(position), pa.string()))
         return found if some is rows else repeated(found, len(rows))
@@ -111,30 +108,28 @@ class _Column:
     """The rows of one column so far."""
 
     def __init__(self) -> None:
-        self._room: npt.NDArray[Any] | None = None
+        self._unlike: Growing | None = None
         self._one: Any = None
         self._count = 0
         self.lowest: Any = None
 
-    @property
     def rows(self) -> npt.NDArray[Any]:
-        return np.broadcast_to(self._one, self._count) if self._room is None else self._room[: self._count]
+        """All of them; nothing is added any more."""
+        return np.broadcast_to(self._one, self._count) if self._unlike is None else self._unlike.array()
 
-    def add(self, values: npt.NDArray[Any], share: float) -> None:
+    def add(self, values: npt.NDArray[Any]) -> None:
         lowest = values[0] if are_alike(values) else values.min()
         self.lowest = lowest if self.lowest is None else min(lowest, self.lowest)
         begin, self._count = self._count, self._count + len(values)
-        if self._room is None:
+        if self._unlike is None:
             if not begin:
                 self._one = values[0].copy()
             if values[0] == self._one and (are_alike(values) or (values == self._one).all()):
                 return
-            self._room = np.empty(0, values.dtype)
-        if len(self._room) < self._count:
-            own = room(int(_SPARE * self._count / share), values.dtype)
-            own[:begin] = self._room[:begin] if len(self._room) else self._one
-            self._room = own
-        self._room[begin : self._count] = values
+            self._unlike = Growing()
+            for block in _cut(np.broadcast_to(self._one, begin)):
+                self._unlike.add(block)
+        self._unlike.add(values)
 
 
 def _cut(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:

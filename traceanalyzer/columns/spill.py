@@ -1,7 +1,7 @@
 """Large tables and arrays that lie in files: what is not being read of them takes no memory.
 
     table = spilled(table)      the same table; its wide columns lie in a temporary file that has no name
-    array = stored(array)       the same for an array; `room` is an empty one to write to
+    array = stored(array)       the same for an array; a `Growing` one is written as it is made
     forget()                    what was read or written leaves the memory of this process until it is read again
 
 The system keeps what it has room for, so reading again costs next to nothing where there is memory. A file is gone with its table,
@@ -11,7 +11,6 @@ however the process ends.
 from __future__ import annotations
 
 import mmap
-import os
 import tempfile
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -32,7 +31,7 @@ LARGE_BYTES = 1 << 20
 """What a column takes in memory from which on it is worth a file."""
 _MAPS: WeakKeyDictionary[mmap.mmap, range] = WeakKeyDictionary()
 """What lies in files, and at which addresses."""
-_CAN = hasattr(mmap, "MADV_DONTNEED") and hasattr(os, "posix_fallocate")
+_CAN = hasattr(mmap, "MADV_DONTNEED")
 T = TypeVar("T", bound=np.generic)
 D = TypeVar("D", bound="DataclassInstance")
 
@@ -53,12 +52,12 @@ def spilled(table: pa.Table) -> pa.Table:
 
 
 def stored(values: npt.NDArray[T]) -> npt.NDArray[T]:
-    """The array, in a file where it is large."""
+    """The array, in a file where it is large; it is not to be written to."""
     if values.nbytes < LARGE_BYTES or 0 in values.strides:
         return values
-    own = room(len(values), values.dtype)
-    own[:] = values
-    return own
+    own = Growing()
+    own.add(values)
+    return own.array()
 
 
 def put_away(value: D) -> D:
@@ -67,19 +66,59 @@ def put_away(value: D) -> D:
     return replace(value, **{name: stored(one) for name, one in arrays.items() if isinstance(one, np.ndarray)})
 
 
-def room(count: int, kind: Any) -> npt.NDArray[Any]:
-    """An array of so many numbers to write to, in a file where it is large. What it holds before that is anything."""
-    size = count * np.dtype(kind).itemsize
-    if size >= LARGE_BYTES and _has_room(size):
-        with suppress(OSError), tempfile.TemporaryFile() as file:
-            # A page without a place on the disk would end the process when it is written to.
-            os.posix_fallocate(file.fileno(), 0, size)
-            return np.frombuffer(_mapped(file, mmap.ACCESS_WRITE), kind)
-    return np.empty(count, kind)
+class Growing:
+    """An array that grows at its end; it lies in a file from where it is large on, as long as the disk has room."""
+
+    def __init__(self) -> None:
+        self._held: list[npt.NDArray[Any]] = []
+        self._bytes = self._written = 0
+        self._file: IO[bytes] | None = None
+        self._may_write = True
+
+    def add(self, values: npt.NDArray[Any]) -> None:
+        """More of the same kind."""
+        self._kind = values.dtype
+        self._held.append(np.array(values))
+        self._bytes += values.nbytes
+        if self._bytes - self._written >= LARGE_BYTES:
+            self._write()
+
+    def array(self) -> npt.NDArray[Any]:
+        """All of it, not to be written to; nothing is added any more."""
+        if self._file is not None:
+            self._write()
+        if self._file is not None:
+            self._leave()
+        return self._held[0] if len(self._held) == 1 else np.concatenate(self._held)
+
+    def _write(self) -> None:
+        if not self._may_write:
+            return
+        try:
+            if not _has_room(self._bytes):
+                raise OSError
+            self._file = self._file or tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+            while self._held:
+                left = self._held[0].data.cast("B")
+                while left:
+                    left = left[self._file.write(left) :]
+                self._written += self._held.pop(0).nbytes
+        except OSError:
+            # What is in the file stays there, the rest in memory.
+            self._may_write = False
+            if self._file is not None:
+                self._leave()
+
+    def _leave(self) -> None:
+        assert self._file is not None
+        with self._file as file:
+            if self._written:
+                self._held.insert(0, np.frombuffer(_mapped(file, self._written), self._kind))
+        self._file = None
 
 
 def forget() -> None:
-    """Let go of the pages of all that lies in files; whatever reads one of them has it again."""
+    """Let go of the pages of all that lies in files; whoever reads one of them has it again."""
     for pages in list(_MAPS):
         pages.madvise(mmap.MADV_DONTNEED)
 
@@ -95,11 +134,12 @@ def _in_file(table: pa.Table) -> pa.Table:
         with pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         file.flush()
-        return pa.ipc.open_file(pa.py_buffer(_mapped(file, mmap.ACCESS_READ))).read_all()
+        return pa.ipc.open_file(pa.py_buffer(_mapped(file))).read_all()
 
 
-def _mapped(file: IO[bytes], access: int) -> mmap.mmap:
-    pages = mmap.mmap(file.fileno(), 0, access=access)
+def _mapped(file: IO[bytes], size: int = 0) -> mmap.mmap:
+    """The first `size` bytes of a file, all of them without."""
+    pages = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
     begin: int = pa.py_buffer(pages).address
     _MAPS[pages] = range(begin, begin + len(pages))
     return pages

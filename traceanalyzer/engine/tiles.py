@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.columns import ascending
-from traceanalyzer.columns.spill import room
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, intersect, join, latest, subtract, total, union
 from traceanalyzer.vocabulary.lines import is_idle
 
@@ -54,8 +53,7 @@ class Tiles:
 
     def __init__(self, start: Array, end: Array, line: Rows, lines: Sequence[str | None]) -> None:
         self.start, self.end, self.line, self.lines = start, end, line, lines
-        self.holder = room(len(start), np.int32)
-        self.holder[:] = FREE
+        self.holder = np.full(len(start), FREE, np.int32)
         self._free: dict[str, Spans] = {}
         """What is left of the tiles that are cut."""
         self._numbers = 0

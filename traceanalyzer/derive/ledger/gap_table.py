@@ -71,7 +71,7 @@ def gaps(
     made = InBlocks()
     for first in range(0, len(idle), BLOCK):
         until = min(first + BLOCK, len(idle))
-        made.add(making.columns(idle.block(slice(first, until))), until / len(idle))
+        made.add(making.columns(idle.block(slice(first, until))))
     making.finish(made)
     lists = {
         "cause": IDLE_CAUSES,
@@ -201,7 +201,7 @@ class _Making:
         for mine, found in told:
             for column, values in found.items():
                 columns[column][mine] = np.maximum(values, -1) if column in NAMES else values
-        made.add(columns, 1)
+        made.add(columns)
 
 
 class _Steps:

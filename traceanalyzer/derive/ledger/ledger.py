@@ -36,7 +36,7 @@ def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table, portions: Map
     idle_start, idle_end = frames.ints(gaps, "start_ns"), frames.ints(gaps, "end_ns")
     cause, causes = frames.codes(gaps, "cause")
     number: dict[str, int] = {}
-    for at, (key, unions) in enumerate(busy.items(), 1):
+    for key, unions in busy.items():
         lines = portions[key].lines if key in portions else unions.exposed()
         own = idle.get(key, slice(0, 0))
         names = [*lines, *(line.name for line in IDLE.values())]
@@ -53,7 +53,7 @@ def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table, portions: Map
             rows = order[first : first + BLOCK]
             rank, device = (alike(one, len(rows)) for one in key)
             tiles = {"rank": rank, "device": device, "start_ns": start[rows], "end_ns": end[rows]}
-            made.add(tiles | {"line": code[line[rows]]}, (at - 1 + (first + len(rows)) / len(order)) / len(busy))
+            made.add(tiles | {"line": code[line[rows]]})
     if not number:
         return LEDGER_INTERVALS.empty()
     kinds = {field.name: field.type for field in LEDGER_INTERVALS.schema}
