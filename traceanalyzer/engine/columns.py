@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns.frames import Key, ints
 from traceanalyzer.columns.lean import repeats
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.engine.language import compute
 from traceanalyzer.intervals import Spans
 
@@ -66,6 +67,7 @@ class Columns:
         for start in range(rows.start, rows.stop, self.block):
             some = range(start, min(start + self.block, rows.stop))
             yield self.column("start_ns", some).to_numpy(), self.column("end_ns", some).to_numpy()
+            forget()
 
     @cached_property
     def gpus(self) -> list[tuple[Key, range]] | None:

@@ -17,6 +17,7 @@ from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.columns import distinct
 from traceanalyzer.columns.frames import together
 from traceanalyzer.columns.grouped import Groups
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.engine.columns import GPU_KEYS as GPU_KEYS  # noqa: PLC0414
 from traceanalyzer.engine.columns import Columns, Places
 from traceanalyzer.engine.language import compute
@@ -149,6 +150,7 @@ class TableRows:
                 part = self._columns[name].slice(start, self.source.block)
                 block._columns[name] = part.cast(pa.int64()) if pa.types.is_int32(part.type) else part
             yield block
+            forget()
 
     def summed(self, aggregate: Aggregate) -> compute.Value:
         if aggregate not in self._summed:
