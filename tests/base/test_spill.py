@@ -109,7 +109,7 @@ def test_small_tables_stay() -> None:
     assert spilled(small) is small
 
 
-@pytest.mark.parametrize("fault", ["full", "failing"])
+@pytest.mark.parametrize("fault", ["full", "failing", "without a folder"])
 def test_without_a_disk_it_stays_in_memory(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> object:
         raise OSError(28, "No space left on device")
@@ -117,7 +117,7 @@ def test_without_a_disk_it_stays_in_memory(fault: str, monkeypatch: pytest.Monke
     if fault == "full":
         monkeypatch.setattr(spill, "disk_usage", lambda _: type("Usage", (), {"free": 0}))
     else:
-        monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+        monkeypatch.setattr(tempfile, "TemporaryFile" if fault == "failing" else "gettempdir", refuse)
     plain = table()
     assert spilled(plain) is plain
     assert (stored(np.arange(ROWS)) == np.arange(ROWS)).all()

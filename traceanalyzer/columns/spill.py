@@ -124,7 +124,9 @@ def forget() -> None:
 
 
 def _has_room(size: int) -> bool:
-    return _CAN and disk_usage(tempfile.gettempdir()).free >= 2 * size
+    with suppress(OSError):  # Where there is no folder for such files there is no room either.
+        return _CAN and disk_usage(tempfile.gettempdir()).free >= 2 * size
+    return False
 
 
 def _in_file(table: pa.Table) -> pa.Table:
