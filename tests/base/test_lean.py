@@ -77,3 +77,13 @@ def test_tables_one_after_another_are_lean_too() -> None:
 def test_no_row_at_all() -> None:
     assert len(repeated(pa.array([1]), 0)) == 0
     assert not repeats(pa.chunked_array([pa.array([], pa.int64())] * 2))
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_a_table_behind_itself_says_what_it_says(name: str) -> None:
+    """Its blocks lie in one place, and yet no two rows need be alike."""
+    table = pa.table({name: UNLIKE[name]})
+    both = pa.concat_tables([table, table])
+    assert not repeats(both[name])
+    if name in ("number", "gap"):
+        assert np.array_equal(ints(both, name), np.tile(ints(table, name), 2))

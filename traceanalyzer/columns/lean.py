@@ -45,10 +45,10 @@ def repeats(column: pa.Array | pa.ChunkedArray) -> bool:
     if not isinstance(column, pa.ChunkedArray) or column.num_chunks < 2 or not len(column):
         return False
     first, *others = column.chunks
-    if first.null_count not in (0, len(first)):
-        return False
     place = _place(first)
-    return all(chunk.offset == first.offset and len(chunk) <= len(first) and _place(chunk) == place for chunk in others)
+    # A table behind itself has blocks in one place too.
+    same = (chunk.offset == first.offset and len(chunk) <= len(first) and _place(chunk) == place for chunk in others)
+    return all(same) and _alike(first)
 
 
 def spread(column: pa.ChunkedArray, null: int) -> npt.NDArray[np.int64]:

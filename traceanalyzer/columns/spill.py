@@ -15,7 +15,7 @@ import tempfile
 from contextlib import suppress
 from dataclasses import fields, replace
 from shutil import disk_usage
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,16 +24,13 @@ import pyarrow as pa
 
 from traceanalyzer.columns.lean import pieced, repeats
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 LARGE_BYTES = 1 << 20
 """What a column takes in memory from which on it is worth a file."""
 _MAPS: WeakKeyDictionary[mmap.mmap, range] = WeakKeyDictionary()
 """What lies in files, and at which addresses."""
 _CAN = hasattr(mmap, "MADV_DONTNEED")
 T = TypeVar("T", bound=np.generic)
-D = TypeVar("D", bound="DataclassInstance")
+D = TypeVar("D")
 
 
 def spilled(table: pa.Table) -> pa.Table:
@@ -61,9 +58,11 @@ def stored(values: npt.NDArray[T]) -> npt.NDArray[T]:
 
 
 def put_away(value: D) -> D:
-    """A value made of arrays, with each of them `stored`."""
-    arrays = {field.name: getattr(value, field.name) for field in fields(value)}
-    return replace(value, **{name: stored(one) for name, one in arrays.items() if isinstance(one, np.ndarray)})
+    """A dataclass with each of its arrays `stored`."""
+    made: Any = value
+    arrays = {field.name: getattr(value, field.name) for field in fields(made)}
+    own: D = replace(made, **{name: stored(one) for name, one in arrays.items() if isinstance(one, np.ndarray)})
+    return own
 
 
 class Growing:
