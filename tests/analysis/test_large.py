@@ -8,8 +8,7 @@ import pytest
 
 import traceanalyzer as ta
 from tests.support.places import FIXTURES
-from traceanalyzer.catalog import ahead, catalog
-from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.catalog import catalog
 from traceanalyzer.columns import frames, lean, spill
 from traceanalyzer.columns.lean import repeats
 from traceanalyzer.engine.columns import Columns
@@ -35,7 +34,6 @@ def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (lean, frames, parts):
         monkeypatch.setattr(module, "WORTH", 2)
     monkeypatch.setattr(Columns, "block", 100)
-    monkeypatch.setattr(ahead, "cpus", lambda: 2)
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -54,24 +52,3 @@ def test_a_store_is_read_a_column_at_a_time(name: str, tmp_path: Path, request: 
     assert any(repeats(column) for column in own.table("gpu_ops").columns)
     assert all(own.table(table).equals(plain.table(table)) for table in plain.tables)
     assert all(own.table(table).schema == plain.table(table).schema for table in plain.tables)
-
-
-def test_a_second_thread_makes_tables(all_are_large: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
-    make = Catalog.make
-
-    def noted(self: Catalog, name: str) -> None:
-        made.append(name)
-        make(self, name)
-
-    monkeypatch.setattr(Catalog, "make", noted)
-    ta.analyze(ta.load(FIXTURES / TRACES[0]))
-    assert {"what_if", "unprofiled_steps"} <= {*made}
-    assert "other_threads" not in made
-
-
-def test_what_fails_ahead_is_told_by_whoever_asks(all_are_large: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Catalog, "make", lambda *_: 1 / 0)
-    tables = Catalog(ta.load(FIXTURES / TRACES[0]))
-    with ahead.made_ahead(tables, ["ledger"]):
-        assert tables.table("ledger").num_rows == 1

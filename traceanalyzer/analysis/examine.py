@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from traceanalyzer.analysis.join import Brief
 from traceanalyzer.analysis.locations import with_sources
 from traceanalyzer.analysis.parts import Part
-from traceanalyzer.catalog.ahead import made_ahead
 from traceanalyzer.catalog.declarations import declared
 from traceanalyzer.config import Config
 from traceanalyzer.engine.claims import ClaimBook
@@ -130,13 +129,11 @@ def examine(
         if catalog.is_large:
             catalog.release([*later, *travelling, *kept])
 
-    catalog.make("own_intervals")  # with the gaps, by which places are numbered
-    with made_ahead(catalog, [*_PREDICTING, *travelling]):
-        engine = run_rules(
-            *(own, catalog, lambda _, device: brief.name(device), config.disable),
-            tiles="own_intervals",
-            release=lambda later: release([*later, *_PREDICTING, *_BLAMING]),
-        )
+    engine = run_rules(
+        *(own, catalog, lambda _, device: brief.name(device), config.disable),
+        tiles="own_intervals",
+        release=lambda later: release([*later, *_PREDICTING, *_BLAMING]),
+    )
     release([*_PREDICTING, *_BLAMING])
     meeting = _meeting(catalog.table("mpi_parts"), catalog.table("ledger_ops"))
     alone = [_unplayed(found, brief, meeting) for found in engine.findings]

@@ -6,7 +6,6 @@ Each derived table is a function of the inputs it declares and gets nothing else
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from threading import RLock
 from typing import Any
 
 import pyarrow as pa
@@ -24,14 +23,11 @@ from traceanalyzer.model.trace import Trace
 
 _LARGE = 100_000
 """Events from which on tables lie in files, and memory goes back to the system as soon as nobody uses it."""
-_NOT_MADE = object()
 
 
 class Catalog:
     """The tables of one trace. `input_patterns` are extra name patterns of data-loader ranges, `communication_patterns` of kernels that
     communicate.
-
-    It may be asked by several threads: each table is made by one of them, and the others wait for it.
 
     `given` are derived tables that somebody who knows more than this trace has made already: what all ranks together tell.
     """
@@ -46,7 +42,6 @@ class Catalog:
         self._trace = trace
         self._declared = declared()
         self._derived: set[str] = set()
-        self._locks: dict[str, RLock] = {}
         self.is_large = trace.table("gpu_ops").num_rows + trace.table("host_ranges").num_rows >= _LARGE
         self._made: dict[str, Any] = {
             "input_patterns": input_patterns,
@@ -75,14 +70,14 @@ class Catalog:
         What is asked for all the same is derived anew.
         """
         needed = set(later)
-        for one in set[str]().union(*map(self.made_of, later)):
+        for one in set[str]().union(*map(self._made_of, later)):
             needed.update(self._inputs(one))
         for name in self._derived.intersection(self._made) - needed:
             del self._made[name]
         if self.is_large:
             self._tidy()
 
-    def made_of(self, name: str) -> set[str]:
+    def _made_of(self, name: str) -> set[str]:
         """The tables that are still to be made for this one, itself among them."""
         found: set[str] = set()
         asked = [name]
@@ -121,28 +116,19 @@ class Catalog:
             raise KeyError(f"'{name}' is a table and no value")
         return found
 
-    def make(self, name: str) -> None:
-        """Make a table or a value that somebody will ask for. Raises KeyError for an unknown one."""
-        self._input(name)
-
     def _input(self, name: str) -> Any:
-        found = self._made.get(name, _NOT_MADE)
-        if found is not _NOT_MADE:
-            return found
+        if name in self._made:
+            return self._made[name]
         if name not in self._declared:
             other = None if name in self._trace.tables else event_tables().get(name)
             return self._trace.table(name) if other is None else other.empty()
-        # Tables are made of others without circles, so no two threads wait for each other.
-        with self._locks.setdefault(name, RLock()):
-            found = self._made.get(name, _NOT_MADE)
-            if found is _NOT_MADE:
-                self._derived.add(name)
-                found = self._make(self._declared[name])
-                if self.is_large:
-                    found = spilled(lean_table(found)) if isinstance(found, pa.Table) else found
-                    self._tidy()
-                self._made[name] = found
-            return found
+        found = self._make(self._declared[name])
+        self._derived.add(name)
+        if self.is_large:
+            found = spilled(lean_table(found)) if isinstance(found, pa.Table) else found
+            self._tidy()
+        self._made[name] = found
+        return found
 
     @staticmethod
     def _tidy() -> None:
