@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -66,12 +65,5 @@ def kind_names(group: str) -> list[str]:
 
 def offers(group: str) -> list[Offer]:
     """What other packages offer in a group, ordered by name and package. Nothing of theirs is imported."""
-    points = _entry_points(tuple(sys.path)).select(group=group)
-    found = [Offer(one.name, one.dist.name if one.dist else "a package", one) for one in points]
+    found = [Offer(one.name, one.dist.name if one.dist else "a package", one) for one in entry_points(group=group)]
     return sorted(found, key=lambda one: (one.name, one.package))
-
-
-@cache
-def _entry_points(_path: tuple[str, ...]) -> Any:
-    """Those of all packages that are found on that path. Each search reads a file of every package that is installed."""
-    return entry_points()

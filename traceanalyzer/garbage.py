@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_NEW_OBJECTS = 400_000
+_NEW_OBJECTS = 100_000
 
 
 def collect_rarely() -> None:
