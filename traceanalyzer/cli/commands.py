@@ -10,9 +10,12 @@ from typing import Annotated, Literal
 import typer
 
 from traceanalyzer.cli.command import others_commands, own_commands
+from traceanalyzer.errors import InputError
 from traceanalyzer.exit_codes import ERROR, INTERRUPTED
 from traceanalyzer.terminal import tell_lines
 
+# Of addresses, not of memory that is used. Below it no analysis came to an end.
+_LIBRARIES_MB = 400
 EPILOG = (
     "Exit codes: 0 passed · 1 a finding at or above --fail-on, a budget broken, or slower than --fail-over allows · "
     "2 wrong usage or unreadable input · 3 could not judge. Each command's --help says more."
@@ -54,7 +57,20 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    _ask_for_memory()
+
+
+def _ask_for_memory() -> None:
+    """Raises InputError where the limit is below what loading the libraries takes: how they fail there is nobody's to catch."""
+    try:
+        import resource
+    except ImportError:  # Windows knows no such limit
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= limit < _LIBRARIES_MB << 20:
+        raise InputError(
+            f"the limit on memory is {limit >> 20} MB, and loading the libraries alone takes {_LIBRARIES_MB}; raise it (ulimit -v)"
+        )
 
 
 # The base of what typer says to a command that is typed wrong; its own name depends on the release.
