@@ -216,7 +216,9 @@ class Program:
 
     @cached_property
     def _row(self) -> Names:
-        return Names(self.columns, self._params, table_kinds("ledger") if set(GPU_KEYS) <= self.columns.keys() else None)
+        return Names(
+            self.columns, self._params, table_kinds("ledger") if set(GPU_KEYS) <= self.columns.keys() else None
+        )
 
     @cached_property
     def _row_of_group(self) -> Names:
