@@ -20,6 +20,12 @@ T = TypeVar("T", bound=np.generic)
 Values = npt.NDArray[T]
 
 
+def in_blocks(count: int) -> Iterator[slice]:
+    """The rows of a table of so many, as many at once as stay in the processor's cache with what is made of them."""
+    for first in range(0, count, _BLOCK):
+        yield slice(first, min(first + _BLOCK, count))
+
+
 def alike(value: int, count: int) -> npt.NDArray[np.int64]:
     """So many times the same value; not to be written to."""
     return np.broadcast_to(np.int64(value), count)
