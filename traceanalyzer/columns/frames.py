@@ -39,11 +39,22 @@ def duration(table: pa.Table) -> Array:
 
 def codes(table: pa.Table, name: str) -> tuple[Array, list[str | None]]:
     """A dictionary column as (index into values, values); a null is an index to a None at the end."""
-    whole = table[name]
-    column = _own(whole.chunk(0)[:1] if repeats(whole) else whole.combine_chunks())
-    values: list[str | None] = [*column.dictionary.to_pylist(), None]
+    column, values = _coded(table[name])
     index = wide(column.indices, len(values) - 1)
-    return np.broadcast_to(index, len(whole)) if len(index) < len(whole) else index, values
+    return np.broadcast_to(index, table.num_rows) if len(index) < table.num_rows else index, values
+
+
+def narrow_codes(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], list[str | None]]:
+    """As `codes`, in half as many bytes, for columns of which only some rows are looked at."""
+    column, values = _coded(table[name])
+    index = column.indices.fill_null(len(values) - 1).to_numpy().astype(np.int32, copy=False)
+    return np.broadcast_to(index, table.num_rows) if len(index) < table.num_rows else index, values
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[pa.DictionaryArray, list[str | None]]:
+    """Names in one piece, one of them where all are alike, and those that they may be."""
+    own = _own(column.chunk(0)[:1] if repeats(column) else column.combine_chunks())
+    return own, [*own.dictionary.to_pylist(), None]
 
 
 def equals(table: pa.Table, name: str, *wanted: str) -> Flags:
