@@ -20,6 +20,12 @@ T = TypeVar("T", bound=np.generic)
 Values = npt.NDArray[T]
 
 
+def in_blocks(count: int) -> Iterator[slice]:
+    """The rows of a table of so many, as many at once as stay in the processor's cache with what is made of them."""
+    for first in range(0, count, _BLOCK):
+        yield slice(first, min(first + _BLOCK, count))
+
+
 def alike(value: int, count: int) -> npt.NDArray[np.int64]:
     """So many times the same value; not to be written to."""
     return np.broadcast_to(np.int64(value), count)
@@ -88,7 +94,7 @@ class InBlocks:
         # One more at the end, for what is null.
         used = np.zeros(len(values) + 1, bool)
         for block in _cut(some):
-            used[block] = True
+            used[block.astype(np.int64)] = True
         position: dict[str, int] = {}
         kept = np.full(len(used), -1, np.int32)
         for at in np.flatnonzero(used[:-1]).tolist():
@@ -97,7 +103,7 @@ class InBlocks:
                 kept[at] = position.setdefault(read(value) if read else value, len(position))
         made = Growing()
         for block in _cut(some):
-            made.add(kept[block])
+            made.add(kept.take(block))
         code = made.array()
         index = pa.array(code, mask=code < 0 if (kept[used] < 0).any() else None)
         found = pa.DictionaryArray.from_arrays(index, pa.array(list(position), pa.string()))
