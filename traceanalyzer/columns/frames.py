@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables ask here for it.
 from traceanalyzer.columns import compact, distinct, integers, wide
 from traceanalyzer.columns import ints as ints  # noqa: PLC0414
-from traceanalyzer.columns.lean import WORTH, lean, pieced, repeats
+from traceanalyzer.columns.lean import WORTH, in_one, lean, pieced, repeats
 
 _LARGEST = 1 << 62
 _FEW = 3
@@ -49,8 +49,7 @@ def codes(table: pa.Table, name: str) -> tuple[Array, list[str | None]]:
 def short_codes(table: pa.Table, name: str) -> tuple[Codes, list[str | None]]:
     """As `codes`, in 32 bits: where none is null, as they lie in the column. Not to be written to."""
     whole = table[name]
-    # Arrow copies what is to be one piece, also where it is one already.
-    column = _own(whole.chunk(0)[:1] if repeats(whole) else _piece(whole))
+    column = _own(whole.chunk(0)[:1] if repeats(whole) else in_one(whole))
     values: list[str | None] = [*column.dictionary.to_pylist(), None]
     indices = column.indices.fill_null(len(values) - 1) if column.indices.null_count else column.indices
     index = indices.to_numpy().astype(np.int32, copy=False)
@@ -114,10 +113,6 @@ def names(index: Array, values: Sequence[str | None], read: Callable[[str], str]
     code = kept[at]
     mask = code < 0 if (kept < 0).any() else None
     return pa.DictionaryArray.from_arrays(pa.array(code, mask=mask), pa.array(list(position), pa.string()))
-
-
-def _piece(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -278,6 +273,8 @@ def dense(*columns: Array) -> Array:
 
 def firsts(code: Array) -> Array:
     """The row in which each number comes first, of numbers as `dense` gives them."""
+    if code.strides == (0,):
+        return np.arange(min(len(code), 1))
     return np.flatnonzero(np.diff(np.maximum.accumulate(code), prepend=-1))
 
 
@@ -352,8 +349,15 @@ def top_name(table: pa.Table, name: str, weight: Array) -> str | None:
 
 
 def streams(ops: pa.Table) -> Array:
-    """A number for each operation that tells apart the streams of all GPUs."""
-    return dense(*(ints(ops, c) for c in ("rank", "device", "process", "context", "stream")))
+    """A number for each operation that tells apart the streams of all GPUs; not to be written to."""
+    return told_apart(ops, "rank", "device", "process", "context", "stream")
+
+
+def told_apart(table: pa.Table, *columns: str) -> Array:
+    """As `dense`, of integer columns of a table; where all rows are alike one number is in memory. Not to be written to."""
+    values = [ints(table, column) for column in columns]
+    once = all(one.strides == (0,) for one in values)
+    return np.broadcast_to(np.int64(0), table.num_rows) if once else dense(*values)
 
 
 def latest_before(group: Array, ends: Array) -> Array:

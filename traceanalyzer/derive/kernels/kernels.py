@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import distinct, frames
 from traceanalyzer.columns.in_blocks import InBlocks, are_alike, in_blocks
-from traceanalyzer.columns.lean import pieced, repeated
+from traceanalyzer.columns.lean import in_one, repeated
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.kernels.kernel_names import Kernel, kernel_of
 from traceanalyzer.derive.kernels.tables import KERNEL_STATS, KERNELS
@@ -209,7 +209,7 @@ def blocks(ops: pa.Table) -> Array:
 
 def _sizes(ops: pa.Table, column: str) -> Array:
     """A grid or block of each kernel by (kernel, axis), 0 where it was not recorded."""
-    sizes = pieced(ops[column]).chunk(0)
+    sizes = in_one(ops[column])
     flat = sizes.flatten() if not sizes.null_count else sizes.fill_null([0, 0, 0]).flatten()
     axes: Array = flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, 3)
     return axes
