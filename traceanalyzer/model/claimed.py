@@ -63,7 +63,7 @@ class Claimed:
         """The start, end and line of the stretches of some lines, in order of time; no block is empty."""
         wanted = np.array([line in lines for line in self.lines], bool)
         for at in range(0, len(self._rows), _BLOCK):
-            rows, line = self._rows[at : at + _BLOCK], self._line[at : at + _BLOCK]
+            rows, line = self._rows[at : at + _BLOCK].astype(np.intp), self._line[at : at + _BLOCK]
             if not wanted.all():
                 some = np.flatnonzero(wanted.take(line))
                 rows, line = rows.take(some), line.take(some)

@@ -20,7 +20,7 @@ class Prediction:
 
     `claimed` is what of the claim lies in it, `work` how much GPU time goes beyond the claim. `start` and `end` are of the whole of the
     time that is told of, `steps` how many steps it holds. `unprofiled` is as `then`, without what recording cost; None where that is
-    not known.
+    not known, or no step is told of.
     """
 
     now: int

@@ -99,7 +99,8 @@ class WhatIf:
     ) -> None:
         self._timelines = timelines
         self._cost = profiler_cost
-        self._recording: dict[frames.Key, HostTime | None] = {}
+        self._unprofiled: dict[frames.Key, Unprofiled | None] = {}
+        self._hosts: dict[frames.Key, HostTime] = {}
         self._ends = {key: frames.ints(steps, "done_ns") for key, steps in frames.split(step_stats)}
         self._true: dict[frames.Key, bool] = {}
         self._host = host
@@ -119,9 +120,10 @@ class WhatIf:
         whole = claimed.whole
         marks = self._marks(key, timeline, whole)
         change, further = self._change(timeline, claimed, keep)
-        hosts = [one for one in (timeline.host_time(), self._recorded(key)) if one is not None]
         per_step = len(marks) > 1
-        then, *bare = timeline.replays(change, marks[[0, -1]] if per_step else marks, hosts)
+        # Of a whole window nobody asks how long it would be without the profiler.
+        hosts = [timeline.host_time(), self._unrecorded(key) if per_step else None]
+        then, *bare = timeline.replays(change, marks[[0, -1]] if per_step else marks, [one for one in hosts if one])
         start, end = int(timeline.reach[marks[0]]), int(timeline.reach[marks[-1]])
         if not per_step:
             start = timeline.origin
@@ -136,6 +138,11 @@ class WhatIf:
 
     def unprofiled(self, key: frames.Key) -> Unprofiled | None:
         """A step of one GPU without the profiler; None without two steps, and where that cannot be told."""
+        if key not in self._unprofiled:
+            self._unprofiled[key] = self._find_unprofiled(key)
+        return self._unprofiled[key]
+
+    def _find_unprofiled(self, key: frames.Key) -> Unprofiled | None:
         timeline, ends = self._believed(key), self._ends.get(key, EMPTY[0])
         recorded = self._cost.recorded(timeline.threads) if timeline is not None and len(ends) >= 2 else None
         if timeline is None or recorded is None:
@@ -144,10 +151,8 @@ class WhatIf:
         now, steps = int(timeline.reach[marks[-1]] - timeline.reach[marks[0]]), len(marks) - 1
         if not steps:
             return None
-        known = [one for one in (self._recording.get(key),) if one is not None]
-        extents = (1.0, MOST_EXTENT, LEAST_EXTENT)[len(known) :]
-        hosts = [*known, *unrecorded_hosts(timeline, recorded, extents, keep=not known)]
-        self._recording[key] = hosts[0]
+        hosts = unrecorded_hosts(timeline, recorded, (1.0, MOST_EXTENT, LEAST_EXTENT), keep=True)
+        self._hosts[key] = hosts[0]
         then, least, most = (_length(one, now) // steps for one in timeline.replays(NOTHING, marks[[0, -1]], hosts))
         return Unprofiled(now // steps, then, round(least * (1 - NOISE)), round(most * (1 + NOISE)))
 
@@ -155,15 +160,10 @@ class WhatIf:
         """Whether the timeline of a GPU can be played again truly."""
         return self._believed(key) is not None
 
-    def _recorded(self, key: frames.Key) -> HostTime | None:
-        """The host's time without what recording cost; None where that is not known."""
-        if key not in self._recording:
-            timeline = self._timelines[key]
-            recorded = self._cost.recorded(timeline.threads)
-            self._recording[key] = (
-                None if recorded is None else unrecorded_hosts(timeline, recorded, (1.0,), keep=True)[0]
-            )
-        return self._recording[key]
+    def _unrecorded(self, key: frames.Key) -> HostTime | None:
+        """The host's time without what recording cost, which a step without the profiler is told from; None where that is not known."""
+        self.unprofiled(key)
+        return self._hosts.get(key)
 
     def _believed(self, key: frames.Key) -> Timeline | None:
         """The timeline, where it can be played again truly."""
