@@ -17,13 +17,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.spill import forget, put_away
-from traceanalyzer.derive.host.host import Host
-from traceanalyzer.derive.launches.launches import call_of
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.replay.host_time import HostTime, with_few, within, without
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, overlaps, union
 
@@ -116,55 +113,6 @@ class Timeline:
         """The window as it was."""
         return int(self.reach[-1]) - self.origin
 
-    @classmethod
-    def of(cls, ops: pa.Table, launches: pa.Table, host: Host, window: tuple[int, int]) -> Timeline:
-        """From the operations of one (rank, device) and their launches; the process that launches most of them is the host."""
-        origin, stop = window
-        start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-        # One column: what is before an operation is the reach of the last.
-        edges = np.empty(len(end) + 1, np.int64)
-        edges[0], edges[1:] = origin, np.maximum.accumulate(end)
-        before, reach = edges[:-1], edges[1:]
-        own, threads = led(launches)
-        at = call_of(frames.ints(ops, "row"), own)
-        call, back = (frames.ints_at(own, column, at) for column in ("start_ns", "end_ns"))
-        known = call != NULL
-
-        same_call = (latest_of_call(ops, end) == before) & known
-        behind = (start > before) & known & (back > before) & ~same_call
-        # A call that moves memory may wait itself: it began while the GPU was busy, and returned when its own operation had begun.
-        blocked = behind & (call < before) & (back > start) & frames.equals(ops, "kind", "memcpy", "memset")
-        late = behind & ~blocked
-        latency = start - call
-        # The first of a window may have much to set up.
-        usual = int(np.median(latency[1:][late[1:]])) if late[1:].any() else LATENCY_NS
-        latency = np.where(late, latency, np.where(blocked, start - before, np.minimum(latency, usual)))
-
-        waits = [host.thread(*thread).waits for thread in threads]
-        lasted = back - call
-        slow = SLOW_CALL * np.median(lasted[known]) if known.any() else 0
-        full = np.flatnonzero((lasted > min(slow, LONG_CALL_NS)) & known & ~same_call)
-        lasted, queued = lasted[full], full - np.searchsorted(start, call[full])
-        full = full[(lasted > LONG_CALL_NS) & (queued > QUEUED) | (lasted > slow) & (queued >= FULL)]
-        # Of such a call that no wait is known of, what was before it ended the wait.
-        held = np.flatnonzero(blocked)
-        held = held[~np.isin(call[held], np.concatenate([EMPTY[0], *(w.start for w in waits)]))]
-        wait_start = np.concatenate([*(w.start for w in waits), call[full], call[held]])
-        wait_end = np.concatenate([*(w.end for w in waits), back[full], before[held]])
-        op = np.searchsorted(reach, wait_end, side="right") - 1
-        ended = (op >= 0) & (reach[op] > wait_start)
-        order = np.flatnonzero(ended)[np.argsort(wait_start[ended], kind="stable")]
-        copies = frames.equals(ops, "kind", "memcpy")
-        if stop > reach[-1]:
-            last = stop if threads else NULL
-            edges = np.append(edges, stop)
-            start, call, back = (np.append(a, b) for a, b in ((start, stop), (call, last), (back, last)))
-            late, blocked, copies = np.append(late, bool(threads)), np.append(blocked, False), np.append(copies, False)
-            latency = np.append(latency, 0)
-        waits_by_start = wait_start[order], wait_end[order], op[order]
-        gpu = edges[:-1], edges[1:], late, blocked, latency, copies
-        return cls(threads, origin, start, call, back, *gpu, *waits_by_start)
-
     def replay(self, change: Change, marks: Array) -> Array:
         """When each of the operations `marks` (positions, ascending) and all before it are done, from the window's start, with
         `change` taken out."""
@@ -219,50 +167,6 @@ class Timeline:
         gap = begin - self.before
         lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
         return lead, own, np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)
-
-
-def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.Table) -> dict[frames.Key, Timeline]:
-    """The timeline of every GPU."""
-    calls = frames.by_device(launches)
-    window = {
-        (rank, device): (start, end)
-        for rank, device, start, end in zip(
-            *(frames.ints(windows, c).tolist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True
-        )
-    }
-    return {key: put_away(Timeline.of(ops, calls[key], host, window[key])) for key, ops in frames.split(ledger_ops)}
-
-
-def latest_of_call(ops: pa.Table, end: Array) -> Array:
-    """For each operation the latest end of those before it that the same call started, `NULL` without one."""
-    call = frames.packed(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
-    latest = np.full(len(call), NULL)
-    # Most calls start one; in the order of their start they are nearly sorted.
-    order = np.sort(call, kind="stable")
-    again = order[1:][order[1:] == order[:-1]]
-    several = np.flatnonzero(frames.among(call, again)) if len(again) else again
-    latest[several] = frames.latest_before(frames.dense(call[several]), end[several])
-    return latest
-
-
-def led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
-    """The launches of the process that has most of them, and its launching threads."""
-    own = launches.select(["rank", "process", "thread", "start_ns", "end_ns", "op"])
-    if not own.num_rows:
-        return own, []
-    process = frames.ints(own, "process")
-    if (process != process[0]).any():
-        own = own.filter(pa.array(process == frames.commonest(process)))
-    keys = [frames.ints(own, c) for c in ("rank", "process", "thread")]
-    changed = np.zeros(own.num_rows, bool)
-    changed[0] = True
-    for key in keys:
-        if key.strides != (0,):
-            changed[1:] |= key[1:] != key[:-1]
-    runs = [key[changed] for key in keys]
-    first = frames.firsts(frames.dense(*runs))
-    threads = zip(*(column[first].tolist() for column in runs), strict=True)
-    return own, sorted(key for key in threads if key[2] != NULL)
 
 
 def _play(pace: Pace, marks: Array) -> Array:
