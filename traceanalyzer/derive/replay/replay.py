@@ -13,19 +13,19 @@ max-plus algebra, and a timeline the product of its stretches (Baccelli, Cohen, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.spill import forget
-from traceanalyzer.derive.replay.host_time import HostTime, with_few, within, without
-from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, overlaps, union
+from traceanalyzer.derive.replay.host_time import HostTime, Without, blocks, with_few, within
+from traceanalyzer.derive.replay.stretches import CUT, FELT, MET, NEVER, Stretches
+from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, near, overlaps, union
 
-NEVER = -(1 << 60)
-"""The zero of max-plus algebra: what has no influence. The sum of two stays within int64."""
 LATENCY_NS = 5_000
 """From a launch call to its operation on an idle GPU, where a trace shows none."""
 HANDOVER_NS = 500
@@ -60,8 +60,7 @@ class Pace:
     """The numbers that a timeline is played from, in ns.
 
     Of each operation the pause `lead` before it, what it adds (`own`), when its launch makes it arrive if the host meets no delay
-    (`NEVER` without one), and that launch's `call`. Of each wait the operation `wait_op` that it is for, and the host's own time
-    `wait_time` then; `over` is when waits ended, ascending.
+    (`NEVER` without one). Of each wait the operation `wait_op` that it is for, and the host's own time `wait_time` then.
     """
 
     lead: Array
@@ -69,16 +68,6 @@ class Pace:
     arrival: Array
     wait_op: Array
     wait_time: Array
-    over: Array
-    call: Array
-
-    def felt(self) -> Array:
-        """The first operations that were called when one more wait was over, ascending."""
-        first = np.searchsorted(np.maximum.accumulate(self.call), self.over) if len(self.over) else self.over
-        # Of waits over at once, one is enough; after the last call nobody feels any.
-        last = np.append(first[1:] != first[:-1], True)[: len(first)]
-        felt: Array = first[last & (first < len(self.call))]
-        return felt
 
 
 @dataclass(frozen=True)
@@ -119,68 +108,155 @@ class Timeline:
         (done,) = self.replays(change, marks, [self.host_time()])
         return done
 
-    def replays(self, change: Change, marks: Array, hosts: Iterable[HostTime]) -> Iterator[Array]:
+    def replays(self, change: Change, marks: Array, hosts: Sequence[HostTime]) -> list[Array]:
         """As `replay`, of each of several hosts, which are as `host_time` tells them."""
-        for pace in self._paces(change, hosts):
-            yield _play(pace, marks)
+        play = _Play(self, change, hosts)
+        events = _Events(self, play.op, marks)
+        sums = [Stretches(events.place, events.kind) for _ in hosts]
+        for own, lead, arrivals in play.blocks(int(marks[-1]) + 1):
+            added = own + lead
+            for one, arrival in zip(sums, arrivals, strict=True):
+                one.add(added, arrival - lead)
+        played = []
+        for one, wait_time in zip(sums, play.wait_times(), strict=True):
+            state, reached = np.zeros(3, np.int64), []
+            for stretch in one.matrices(np.append(wait_time, 0)[events.wait]):
+                state = np.maximum((stretch + state).max(axis=1), NEVER)
+                reached.append(state[2])
+            played.append(np.array(reached, np.int64))
+        return played
+
+    def ran_in(self, spans: Spans) -> Iterator[tuple[slice, Array]]:
+        """The operations in blocks, and how much of the spans each adds to the GPU's busy time; none of a block that adds nothing."""
+        for rows in blocks(len(self.start)) if len(spans[0]) else ():
+            begin, reach = np.maximum(self.start[rows], self.before[rows]), self.reach[rows]
+            some = near(spans, int(begin[0]), int(reach[-1]))
+            if len(some[0]):
+                yield rows, covered_rows(begin, reach, some)
 
     def pace(self, change: Change, host: HostTime) -> Pace:
         """What the timeline is made of, with `change` taken out."""
-        (pace,) = self._paces(change, [host])
-        return pace
+        play = _Play(self, change, [host])
+        found = [(lead, own, arrival) for own, lead, (arrival,) in play.blocks(len(self.start))]
+        lead, own, arrival = (np.concatenate(column) for column in zip(*found, strict=True))
+        (wait_time,) = play.wait_times()
+        return Pace(lead, own, arrival, play.op, wait_time)
 
     def host_time(self, gone: Spans = EMPTY) -> HostTime:
         """The host's own time, without what is `gone`, at the calls of operations and then at the ends of what waits were for."""
+        return self._as_it_was if gone is EMPTY else self._host_time(gone)
+
+    @cached_property
+    def _as_it_was(self) -> HostTime:
+        return self._host_time(EMPTY)
+
+    def _host_time(self, gone: Spans) -> HostTime:
         # While the host only waits it does no work: that lasts as long as the GPU makes it.
         waited = union(self.wait_start, self.reach[self.wait_op])
         gone = within(with_few(gone, waited), self.origin, int(self.reach[-1]))
         return HostTime.at(self._asked(), self.origin, gone)
 
-    def shown(self, hosts: Iterable[HostTime], gone: Spans) -> Iterator[Array]:
+    def without(self, hosts: Sequence[HostTime], gone: Spans) -> Without:
+        """Several hosts, if these spans were gone too."""
+        return Without(hosts, within(gone, self.origin, int(self.reach[-1])))
+
+    def shown(self, hosts: Sequence[HostTime], gone: Spans) -> list[Array]:
         """What the clocks of several hosts would show, if these spans were gone too."""
-        return without(hosts, self._asked(), within(gone, self.origin, int(self.reach[-1])))
+        without, at, found = self.without(hosts, gone), 0, []
+        for times in self._asked():
+            found.append(without.shown(slice(at, at + len(times)), times))
+            at += len(times)
+        return [np.concatenate(one) for one in zip(*found, strict=True)]
 
-    def _asked(self) -> Array:
-        return np.concatenate((self.call, self.reach[self.wait_op]))
+    def _asked(self) -> Iterator[Array]:
+        """When the host's time is asked for: at the calls of operations, then at the ends of what waits were for."""
+        yield from (self.call[rows] for rows in blocks(len(self.call)))
+        yield self.reach[self.wait_op]
 
-    def _paces(self, change: Change, hosts: Iterable[HostTime]) -> Iterator[Pace]:
+
+class _Play:
+    """A timeline as it is played with a change taken out, by each of several hosts. `op` is what the waits that are left are for."""
+
+    def __init__(self, timeline: Timeline, change: Change, hosts: Sequence[HostTime]) -> None:
         forget()  # What was read before is not needed beside this.
-        left = coverage(self.wait_start, self.wait_end, change.waits) == 0
-        dropped = union(self.wait_start[~left], self.wait_end[~left])
-        op = self.wait_op[left]
-        lead, own, latency = self._changed(change, dropped)
-        over, unknown, count = np.sort(self.reach[op]), self.call == NULL, len(self.call)
-        for shown in self.shown(hosts, with_few(change.host, dropped)):
-            arrival = np.where(unknown, NEVER, shown[:count] + latency)
-            yield Pace(lead, own, arrival, op, shown[count:][left], over, self.call)
+        self._timeline, self._change = timeline, change
+        self._left = coverage(timeline.wait_start, timeline.wait_end, change.waits) == 0
+        self._dropped = union(timeline.wait_start[~self._left], timeline.wait_end[~self._left])
+        self.op = timeline.wait_op[self._left]
+        self._clocks = timeline.without(hosts, with_few(change.host, self._dropped))
 
-    def _changed(self, change: Change, dropped: Spans) -> tuple[Array, Array, Array]:
-        """The pause before each operation, what it adds, and its latency, with `change` taken out and without the `dropped` waits."""
-        begin = np.maximum(self.start, self.before)
-        removed = covered_rows(begin, self.reach, change.work)
-        own = self.reach - begin
-        own -= removed
-        own += np.round(removed * change.keep).astype(np.int64)
-        pause = covered_rows(self.before, begin, change.pauses)
+    def wait_times(self) -> list[Array]:
+        """The time of each host at the end of what each wait was for."""
+        count, op = len(self._timeline.call), self._timeline.wait_op
+        shown = self._clocks.shown(slice(count, count + len(op)), self._timeline.reach[op])
+        return [one[self._left] for one in shown]
+
+    def blocks(self, count: int) -> Iterator[tuple[Array, Array, list[Array]]]:
+        """Of the first operations what each adds, the pause before it, and when its launch makes it arrive by each of the hosts."""
+        for rows in blocks(count):
+            call = self._timeline.call[rows]
+            unknown = call == NULL
+            some = bool(unknown.any())
+            own, lead, latency = self._changed(rows)
+            arrivals = self._clocks.shown(rows, np.where(unknown, call.max(), call) if some else call)
+            arrivals = [shown + latency for shown in arrivals]
+            yield own, lead, [np.where(unknown, NEVER, one) for one in arrivals] if some else arrivals
+            forget()
+
+    def _changed(self, rows: slice) -> tuple[Array, Array, Array]:
+        """What each operation adds, the pause before it, and its latency."""
+        line, change, dropped = self._timeline, self._change, self._dropped
+        before, reach, latency, late = line.before[rows], line.reach[rows], line.latency[rows], line.late[rows]
+        begin = np.maximum(line.start[rows], before)
+        own = reach - begin
+        work = near(change.work, int(begin[0]), int(reach[-1]))
+        if len(work[0]):
+            removed = covered_rows(begin, reach, work)
+            own -= removed
+            own += np.round(removed * change.keep).astype(np.int64)
+        gap = begin - before
         # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
-        freed = self.blocked & (coverage(self.call, self.call + 1, dropped) > 0)
-        gap = begin - self.before
-        lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
-        return lead, own, np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)
+        made, short, blocked = late, np.minimum(gap, HANDOVER_NS), line.blocked[rows]
+        if len(dropped[0]) and blocked.any():
+            call = line.call[rows]
+            made = late | (blocked & (coverage(call, call + 1, dropped) > 0))
+        pauses = near(change.pauses, int(before[0]), int(begin[-1]))
+        if len(pauses[0]):
+            pause = covered_rows(before, begin, pauses)
+            gap -= pause
+            latency = np.where(late, latency - pause, latency)
+        return own, np.where(made, short, gap), np.where(late, np.maximum(latency, 0), latency)
 
 
-def _play(pace: Pace, marks: Array) -> Array:
-    """When the operations at `marks` are done."""
-    felt = pace.felt()
-    place = np.concatenate((pace.wait_op + 1, felt, marks + 1))
-    kind = np.repeat((MET, FELT, CUT), (len(pace.wait_op), len(felt), len(marks)))
-    offset = np.concatenate((pace.wait_time, np.zeros(len(felt) + len(marks), np.int64)))
-    order = np.argsort(place, kind="stable")
-    state, reached = np.zeros(3, np.int64), []
-    for stretch in stretches(pace.lead + pace.own, pace.arrival - pace.lead, place[order], kind[order], offset[order]):
-        state = np.maximum((stretch + state).max(axis=1), NEVER)
-        reached.append(state[2])
-    return np.array(reached, np.int64)
+class _Events:
+    """What happens between the operations, in its order: `place` tells how many of them lie before, `kind` is as in `Stretches`, and
+    `wait` the wait that is met, -1 for all else. It ends with the last of the marks."""
+
+    def __init__(self, timeline: Timeline, op: Array, marks: Array) -> None:
+        felt = _felt(timeline.call, np.sort(timeline.reach[op]))
+        place = np.concatenate((op + 1, felt, marks + 1))
+        kind = np.repeat((MET, FELT, CUT), (len(op), len(felt), len(marks)))
+        order = np.argsort(place, kind="stable")
+        order = order[: int(np.flatnonzero(order >= len(op) + len(felt))[-1]) + 1]
+        self.place, self.kind = place[order], kind[order]
+        self.wait = np.where(self.kind == MET, order, -1)
+
+
+def _felt(call: Array, over: Array) -> Array:
+    """The first operations that were called when one more wait was over, ascending; `over` is when waits were."""
+    first, done, latest = np.full(len(over), len(call)), 0, NULL
+    for rows in blocks(len(call)):
+        if done == len(over):
+            break
+        called = np.maximum(np.maximum.accumulate(call[rows]), latest)
+        latest = int(called[-1])
+        stop = int(np.searchsorted(over, latest, side="right"))
+        first[done:stop] = rows.start + np.searchsorted(called, over[done:stop])
+        done = stop
+    # Of waits over at once, one is enough; after the last call nobody feels any.
+    last = np.append(first[1:] != first[:-1], True)[: len(first)]
+    felt: Array = first[last & (first < len(call))]
+    return felt
 
 
 def covered_rows(starts: Array, ends: Array, spans: Spans) -> Array:
@@ -192,54 +268,3 @@ def covered_rows(starts: Array, ends: Array, spans: Spans) -> Array:
     _, row, low, high = overlaps(*spans, (starts, ends))
     np.add.at(covered, row, high - low)
     return covered
-
-
-MET, FELT, CUT = range(3)
-"""What happens between operations: a wait ends that was for what is before; the operations that follow were called after all waits that
-were met; a stretch ends."""
-
-
-def stretches(added: Array, arrival: Array, place: Array, kind: Array, offset: Array) -> Array:
-    """The matrices, (n, 3, 3), of the stretches that the events of kind `CUT` end, each applied to the state at the cut before.
-
-    The state is (the host's delay, its delay behind the waits met so far, the GPU's reach). `added` and `arrival` are of operations,
-    `place`, `kind` and `offset` of events in their order: so many operations lie before, and for a wait the host's own time. A wait is
-    met behind the operation that it waits for, and felt by the operations called after it.
-    """
-    done = np.zeros(len(added) + 1, np.int64)
-    np.cumsum(added, out=done[1:])
-    since = np.concatenate(([0], place[:-1]))
-    some = place > since
-    # The end of a stretch of operations if only its own arrivals counted: the latest of (arrival + all that follows).
-    end = np.full(len(place), NEVER)
-    if some.any():
-        # What comes after the last event is of no stretch.
-        lead = arrival[: place[-1]] - done[: place[-1]]
-        latest = np.maximum(np.maximum.reduceat(lead, since[some]), NEVER)
-        end[some] = np.maximum(latest + done[place[some]], NEVER)
-    between = done[place] - done[since]
-
-    steps = np.full((len(place), 3, 3), NEVER)
-    steps[:, 0, 0], steps[:, 1, 1] = 0, 0
-    steps[:, 2, 0], steps[:, 2, 2] = end, between
-    met = kind == MET
-    steps[met, 1, 0] = np.maximum(end[met] - offset[met], NEVER)
-    steps[met, 1, 2] = between[met] - offset[met]
-    steps[kind == FELT, 0, 0], steps[kind == FELT, 0, 1] = NEVER, 0
-    cuts = np.flatnonzero(kind == CUT) + 1
-    return _products(steps[: cuts[-1] if len(cuts) else 0], np.diff(cuts, prepend=0))
-
-
-def _products(steps: Array, lengths: Array) -> Array:
-    """The max-plus products of runs of (n, 3, 3) matrices, the first of each applied first, by halving all runs at once."""
-    run = np.repeat(np.arange(len(lengths)), lengths)
-    while len(steps) > len(lengths):
-        first = np.searchsorted(run, run)
-        early = (np.arange(len(run)) - first) % 2 == 0
-        paired = early & np.append(run[1:] == run[:-1], False)
-        at = np.flatnonzero(paired)
-        joined = np.maximum((steps[at + 1][:, :, :, None] + steps[at][:, None, :, :]).max(axis=2), NEVER)
-        steps = steps.copy()
-        steps[at] = joined
-        steps, run = steps[early], run[early]
-    return steps

@@ -21,19 +21,15 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.derive.replay.host_time import HostTime
 from traceanalyzer.derive.replay.replay import (
-    CUT,
-    FELT,
     HANDOVER_NS,
     LATENCY_NS,
-    MET,
-    NEVER,
     NOTHING,
     Change,
     Pace,
     Timeline,
     covered_rows,
-    stretches,
 )
+from traceanalyzer.derive.replay.stretches import CUT, FELT, MET, NEVER, stretches
 from traceanalyzer.intervals import Array, coverage
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
 from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, LINE_EVENTS, MARK, RETURN
