@@ -56,6 +56,19 @@ NOTHING = Change()
 
 
 @dataclass(frozen=True)
+class Begun:
+    """A timeline that is played up to some operations, `count` of them: the `state` then, as `Stretches` has it, and when the latest of
+    them was `called`."""
+
+    count: int
+    state: Array
+    called: int
+
+
+AT_START = Begun(0, np.zeros(3, np.int64), NULL)
+
+
+@dataclass(frozen=True)
 class Pace:
     """The numbers that a timeline is played from, in ns.
 
@@ -110,25 +123,31 @@ class Timeline:
 
     def replays(self, change: Change, marks: Array, hosts: Sequence[HostTime]) -> list[Array]:
         """As `replay`, of each of several hosts, which are as `host_time` tells them."""
+        return [states[:, 2] for states in self.states(change, marks, hosts)]
+
+    def states(self, change: Change, marks: Array, hosts: Sequence[HostTime], begun: Begun = AT_START) -> list[Array]:
+        """As `replays`, all of the state then, (n, 3). What is `begun` is not played again: nothing of it is taken out."""
         play = _Play(self, change, hosts)
-        events = _Events(self, play.op, marks)
+        events = _Events(self, play.op, marks, begun)
         sums = [Stretches(events.place, events.kind) for _ in hosts]
-        for own, lead, arrivals in play.blocks(int(marks[-1]) + 1):
+        for own, lead, arrivals in play.blocks(begun.count, int(marks[-1]) + 1):
             added = own + lead
             for one, arrival in zip(sums, arrivals, strict=True):
                 one.add(added, arrival - lead)
         played = []
         for one, wait_time in zip(sums, play.wait_times(), strict=True):
-            state, reached = np.zeros(3, np.int64), []
+            states = [begun.state]
             for stretch in one.matrices(np.append(wait_time, 0)[events.wait]):
-                state = np.maximum((stretch + state).max(axis=1), NEVER)
-                reached.append(state[2])
-            played.append(np.array(reached, np.int64))
+                states.append(np.maximum((stretch + states[-1]).max(axis=1), NEVER))
+            played.append(np.array(states[1:], np.int64))
         return played
 
     def ran_in(self, spans: Spans) -> Iterator[tuple[slice, Array]]:
         """The operations in blocks, and how much of the spans each adds to the GPU's busy time; none of a block that adds nothing."""
-        for rows in blocks(len(self.start)) if len(spans[0]) else ():
+        if not len(spans[0]):
+            return
+        first, stop = np.searchsorted(self.reach, spans[0][0], side="right"), np.searchsorted(self.before, spans[1][-1])
+        for rows in blocks(int(stop), int(first)):
             begin, reach = np.maximum(self.start[rows], self.before[rows]), self.reach[rows]
             some = near(spans, int(begin[0]), int(reach[-1]))
             if len(some[0]):
@@ -137,7 +156,7 @@ class Timeline:
     def pace(self, change: Change, host: HostTime) -> Pace:
         """What the timeline is made of, with `change` taken out."""
         play = _Play(self, change, [host])
-        found = [(lead, own, arrival) for own, lead, (arrival,) in play.blocks(len(self.start))]
+        found = [(lead, own, arrival) for own, lead, (arrival,) in play.blocks(0, len(self.start))]
         lead, own, arrival = (np.concatenate(column) for column in zip(*found, strict=True))
         (wait_time,) = play.wait_times()
         return Pace(lead, own, arrival, play.op, wait_time)
@@ -191,9 +210,9 @@ class _Play:
         shown = self._clocks.shown(slice(count, count + len(op)), self._timeline.reach[op])
         return [one[self._left] for one in shown]
 
-    def blocks(self, count: int) -> Iterator[tuple[Array, Array, list[Array]]]:
-        """Of the first operations what each adds, the pause before it, and when its launch makes it arrive by each of the hosts."""
-        for rows in blocks(count):
+    def blocks(self, first: int, stop: int) -> Iterator[tuple[Array, Array, list[Array]]]:
+        """Of some operations what each adds, the pause before it, and when its launch makes it arrive by each of the hosts."""
+        for rows in blocks(stop, first):
             call = self._timeline.call[rows]
             unknown = call == NULL
             some = bool(unknown.any())
@@ -232,20 +251,25 @@ class _Events:
     """What happens between the operations, in its order: `place` tells how many of them lie before, `kind` is as in `Stretches`, and
     `wait` the wait that is met, -1 for all else. It ends with the last of the marks."""
 
-    def __init__(self, timeline: Timeline, op: Array, marks: Array) -> None:
-        felt = _felt(timeline.call, np.sort(timeline.reach[op]))
-        place = np.concatenate((op + 1, felt, marks + 1))
+    def __init__(self, timeline: Timeline, op: Array, marks: Array, begun: Begun) -> None:
+        felt = _felt(timeline.call, np.sort(timeline.reach[op]), begun)
+        place = np.concatenate((op + 1, felt, marks + 1)) - begun.count
         kind = np.repeat((MET, FELT, CUT), (len(op), len(felt), len(marks)))
         order = np.argsort(place, kind="stable")
         order = order[: int(np.flatnonzero(order >= len(op) + len(felt))[-1]) + 1]
+        if begun.count:
+            order = order[place[order] > 0]
         self.place, self.kind = place[order], kind[order]
         self.wait = np.where(self.kind == MET, order, -1)
 
 
-def _felt(call: Array, over: Array) -> Array:
-    """The first operations that were called when one more wait was over, ascending; `over` is when waits were."""
-    first, done, latest = np.full(len(over), len(call)), 0, NULL
-    for rows in blocks(len(call)):
+def _felt(call: Array, over: Array, begun: Begun) -> Array:
+    """The first operations that were called when one more wait was over, ascending; `over` is when waits were. Of waits felt in what is
+    `begun` any of it."""
+    latest = begun.called
+    first, done = np.full(len(over), len(call)), int(np.searchsorted(over, latest, side="right"))
+    first[:done] = 0
+    for rows in blocks(len(call), begun.count):
         if done == len(over):
             break
         called = np.maximum(np.maximum.accumulate(call[rows]), latest)
