@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,13 @@ from traceanalyzer.columns import ints as ints  # noqa: PLC0414
 from traceanalyzer.columns.lean import WORTH, lean, pieced, repeats
 
 _LARGEST = 1 << 62
+_FEW = 4
+"""So many numbers are compared with sooner than looked up in."""
 
 K = TypeVar("K")
 Array = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.integer[Any]]
 Key = tuple[int, int]
 """(rank, device)."""
 ThreadKey = tuple[int, int, int]
@@ -59,23 +62,31 @@ def _coded(column: pa.ChunkedArray) -> tuple[pa.DictionaryArray, list[str | None
 
 def equals(table: pa.Table, name: str, *wanted: str) -> Flags:
     """Where a dictionary column has one of these values."""
-    return passing(*codes(table, name), lambda value: value in wanted)
+    return passing(*narrow_codes(table, name), lambda value: value in wanted)
 
 
 def where(table: pa.Table, name: str, test: Callable[[str], bool | None]) -> Flags:
     """Where the value of a dictionary column passes the test; nulls do not."""
-    return passing(*codes(table, name), test)
+    return passing(*narrow_codes(table, name), test)
 
 
 def passing(
-    index: Array, values: list[str | None], test: Callable[[str], bool | None], rows: Flags | None = None
+    index: Codes, values: list[str | None], test: Callable[[str], bool | None], rows: Flags | None = None
 ) -> Flags:
     """As `where`, for a column as `codes` gives it. Each value is tested once, and only those that `rows` use."""
     used = np.ones(len(values), bool)
     if rows is not None:
         used[:] = False
         used[index[rows]] = True
-    return np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)[index]
+    holds = np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)
+    passed = np.flatnonzero(holds)
+    if len(passed) > _FEW:
+        return holds[index]
+    # To compare is quicker than to look each up, and needs no wider numbers.
+    found: Flags = index == passed[0] if len(passed) else np.zeros(len(index), bool)
+    for code in passed[1:]:
+        found |= index == code
+    return found
 
 
 def numbers(values: Array) -> pa.Array:
@@ -89,12 +100,12 @@ def flags(table: pa.Table, column: str) -> Flags:
     return found
 
 
-def names(index: Array, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> pa.DictionaryArray:
+def names(index: Codes, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> pa.DictionaryArray:
     """The reverse of `codes`; what is below 0 is a null too. `values` may repeat; the dictionary holds each used value once, as `read`
     tells."""
     count = len(values)
-    index = np.where(index < 0, count, index)
-    used, at = distinct(index, count + 1)
+    places: Array = np.where(index < 0, count, index)
+    used, at = distinct(places, count + 1)
     position: dict[str, int] = {}
     kept = np.full(len(used), -1, np.int32)
     for place, i in enumerate(used.tolist()):
