@@ -21,6 +21,12 @@ Values = npt.NDArray[T]
 Times = npt.NDArray[np.int32]
 
 
+def in_blocks(count: int) -> Iterator[slice]:
+    """The rows of a table of so many, as many at once as stay in the processor's cache with what is made of them."""
+    for first in range(0, count, _BLOCK):
+        yield slice(first, min(first + _BLOCK, count))
+
+
 def alike(value: int, count: int) -> npt.NDArray[np.int64]:
     """So many times the same value; not to be written to."""
     return np.broadcast_to(np.int64(value), count)
@@ -28,7 +34,7 @@ def alike(value: int, count: int) -> npt.NDArray[np.int64]:
 
 def are_alike(values: npt.NDArray[Any]) -> bool:
     """Whether it is an array as `alike` makes them."""
-    return values.strides == (0,)
+    return values.strides[0] == 0
 
 
 def says_nothing(values: npt.NDArray[np.int64]) -> bool:
@@ -90,7 +96,7 @@ class InBlocks:
         # One more at the end, for what is null.
         used = np.zeros(len(values) + 1, bool)
         for block in cut(some):
-            used[block] = True
+            used[block.astype(np.int64)] = True
         position: dict[str, int] = {}
         kept = np.full(len(used), -1, np.int32)
         for at in np.flatnonzero(used[:-1]).tolist():
@@ -114,19 +120,20 @@ class _Column:
 
     def rows(self) -> npt.NDArray[Any]:
         """All of them; nothing is added any more."""
-        return np.broadcast_to(self._one, self._count) if self._unlike is None else self._unlike.array()
+        shape = (self._count, *np.shape(self._one))
+        return np.broadcast_to(self._one, shape) if self._unlike is None else self._unlike.array().reshape(shape)
 
     def add(self, values: npt.NDArray[Any]) -> None:
-        lowest = values[0] if are_alike(values) else values.min()
+        lowest = values.flat[0] if are_alike(values) else values.min()
         self.lowest = lowest if self.lowest is None else min(lowest, self.lowest)
         begin, self._count = self._count, self._count + len(values)
         if self._unlike is None:
             if not begin:
                 self._one = values[0].copy()
-            if values[0] == self._one and (are_alike(values) or (values == self._one).all()):
+            if np.array_equal(values[0], self._one) and (are_alike(values) or (values == self._one).all()):
                 return
             self._unlike = Growing()
-            for block in cut(np.broadcast_to(self._one, begin)):
+            for block in cut(np.broadcast_to(self._one, (begin, *np.shape(self._one)))):
                 self._unlike.add(block)
         self._unlike.add(values)
 

@@ -146,7 +146,7 @@ class Host:
         thread_runs: pa.Table,
     ) -> None:
         range_name, range_names = frames.codes(host_ranges, "name")
-        call_name, call_names = frames.narrow_codes(api_calls, "name")
+        call_name, call_names = frames.short_codes(api_calls, "name")
         self._values: list[str | None] = [*range_names, *call_names]
         self._places: dict[Key, int] = {}
         self._range_name, self._call_name, self._first_call_name = range_name, call_name, len(range_names)
@@ -202,7 +202,7 @@ class Host:
         """The list of names."""
         return self._values
 
-    def named(self, index: frames.Codes) -> pa.DictionaryArray:
+    def named(self, index: Array | frames.Codes) -> pa.DictionaryArray:
         """Names by the indices that threads give; null for `NULL`."""
         return frames.names(index, self._values)
 

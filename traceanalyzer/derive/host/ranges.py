@@ -47,7 +47,7 @@ class Ranges:
 
     start: Array
     end: Array
-    name: Codes
+    name: Array | Codes
 
     @cached_property
     def cover(self) -> Spans:

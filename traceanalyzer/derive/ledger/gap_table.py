@@ -109,9 +109,9 @@ class _Making:
         self._earlier = may_follow_earlier_work(ops, launches, api_calls)
         self._launch = frames.ints(launches, "start_ns")
         self._start, self._end = (frames.ints(ops, c) for c in ("start_ns", "end_ns"))
-        self._api, apis = frames.narrow_codes(launches, "api_name")
-        self._name, names = frames.narrow_codes(ops, "name")
-        self._kind, kinds = frames.narrow_codes(ops, "kind")
+        self._api, apis = frames.short_codes(launches, "api_name")
+        self._name, names = frames.short_codes(ops, "name")
+        self._kind, kinds = frames.short_codes(ops, "kind")
         self.lists = {"api_name": apis, "previous_op_name": names, "next_op_name": names, "next_op_kind": kinds}
         self._steps = _Steps(host_steps)
 

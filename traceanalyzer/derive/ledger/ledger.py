@@ -28,7 +28,7 @@ from traceanalyzer.vocabulary.lines import (
 
 BLOCK = 1 << 16
 """So many tiles of the commonest kind are put in order at a time."""
-Tiles = tuple[Array, Array, frames.Codes]
+Tiles = tuple[Array, Array, Array | frames.Codes]
 """Start, end and number of the line of some tiles, in order of time."""
 _ENDLESS = np.iinfo(np.int64).max
 
@@ -37,7 +37,7 @@ def ledger_intervals(busy: dict[frames.Key, Busy], gaps: pa.Table, portions: Map
     """The tiles of every window, or of the portion that the file has of it, sorted by (rank, device, start)."""
     idle, made = dict(frames.groups(gaps)), InBlocks()
     idle_start, idle_end = frames.ints(gaps, "start_ns"), frames.ints(gaps, "end_ns")
-    cause, causes = frames.narrow_codes(gaps, "cause")
+    cause, causes = frames.short_codes(gaps, "cause")
     number: dict[str, int] = {}
     for key, unions in busy.items():
         lines = portions[key].lines if key in portions else unions.exposed()
@@ -119,7 +119,7 @@ def _row(
 ) -> dict[str, Any]:
     steps, whole = step_stats.num_rows, step_stats.filter(step_stats["complete"])
     start, end = window["start_ns"], window["end_ns"]
-    line, lines = frames.narrow_codes(tiles, "line")
+    line, lines = frames.short_codes(tiles, "line")
     sums = np.zeros(len(lines), np.int64)
     times = [cut(frames.ints(tiles, column)) for column in ("start_ns", "end_ns")]
     for codes, low, high in zip(cut(line), *times, strict=True):

@@ -77,7 +77,7 @@ def _spread(values: Sequence[str | None], rows: Array, count: int) -> pa.Array:
 
 def line_times(start: Array, end: Array, tiles: pa.Table) -> Array:
     """ns of each interval on each ledger line, by (interval, line); `tiles` are the rows of `ledger_intervals` of one GPU."""
-    code, values = frames.narrow_codes(tiles, "line")
+    code, values = frames.short_codes(tiles, "line")
     number = np.array([LEDGER_LINES.index(name) if name in LEDGER_LINES else len(LEDGER_LINES) for name in values])
     low, high = frames.ints(tiles, "start_ns"), frames.ints(tiles, "end_ns")
     times, at = np.unique(np.concatenate((start, end)), return_inverse=True)
