@@ -116,7 +116,10 @@ class Levels:
             if step in sizes:
                 return sizes[step]
             found, at = 0, quantum(step)
-            for size in chain((row.size(at) for row in rows), (thinned_size(row, at) for row in self._points)):
+            counts = chain(
+                (row.size(at, most - found) for row in rows), (thinned_size(row, at) for row in self._points)
+            )
+            for size in counts:
                 found += size
                 if found > most:
                     return found

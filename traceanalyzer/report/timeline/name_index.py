@@ -94,11 +94,11 @@ def count_names(lanes: Sequence[Lane], names: int) -> Counts:
     return Counts(list(of_kind), name, kind, count, time)
 
 
-def hidden_names(slices: Slices, merged: Slices, holder: Ints, names: int) -> Hidden:
+def hidden_names(slices: Slices, merged: Slices, holder: NDArray[np.int32], names: int) -> Hidden:
     """The pairs of one row: of its `slices` as they were, the numbers of the `merged` ones that hold them."""
     other = slices.name != merged.name[holder]
     used, place = distinct(slices.name[other].astype(np.int64), names)
-    pairs = holder[other] * len(used) + place
+    pairs = holder[other].astype(np.int64) * len(used) + place
     size = len(merged) * len(used)
     if size <= PAIRS_EACH * len(pairs):  # a table of all pairs is sooner filled than so many are sorted
         seen = np.zeros(size, np.bool_)
