@@ -84,6 +84,10 @@ def count_names(lanes: Sequence[Lane], names: int) -> Counts:
     for number, rows in enumerate(of_kind.values()):
         count, time = np.zeros(names, np.int64), np.zeros(names, np.int64)
         for row in rows:
+            if len(row) >= names:
+                count += np.bincount(row.name, minlength=names)
+                time += np.bincount(row.name, weights=row.duration, minlength=names).astype(np.int64)
+                continue
             used, place = distinct(row.name.astype(np.int64), names)
             count[used] += np.bincount(place, minlength=len(used))
             time[used] += np.bincount(place, weights=row.duration, minlength=len(used)).astype(np.int64)
