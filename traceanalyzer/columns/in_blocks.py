@@ -101,10 +101,12 @@ class InBlocks:
             value = values[at]
             if value is not None:
                 kept[at] = position.setdefault(read(value) if read else value, len(position))
-        made = Growing()
-        for block in _cut(some):
-            made.add(kept.take(block))
-        code = made.array()
+        code = some
+        if len(position) < len(values) or rows.dtype != np.int32 or (kept[:-1] != np.arange(len(values))).any():
+            made = Growing()
+            for block in _cut(some):
+                made.add(kept.take(block))
+            code = made.array()
         index = pa.array(code, mask=code < 0 if (kept[used] < 0).any() else None)
         found = pa.DictionaryArray.from_arrays(index, pa.array(list(position), pa.string()))
         return found if some is rows else repeated(found, len(rows))
