@@ -357,8 +357,10 @@ def analysis_of(
     from traceanalyzer.analysis import analyze_parts
     from traceanalyzer.analysis.examine import rules_for
     from traceanalyzer.analysis.opening import open_parts
+    from traceanalyzer.garbage import keep_what_is_there
 
     rules_for(config)  # What does not fit is said before anything is read.
+    keep_what_is_there()
     with ExitStack() as stack:
         with reading() as progress:
             parts, executor = stack.enter_context(open_parts(inputs, replace(how, progress=progress)))

@@ -87,6 +87,17 @@ def passing(
     return found
 
 
+def codes_of(table: pa.Table, name: str, rows: slice) -> tuple[Array, list[str | None]]:
+    """As `codes`, of some rows in one piece; the values are those of all rows."""
+    whole = table[name]
+    if whole.num_chunks != 1 or len(whole) < len(whole.chunk(0).dictionary):
+        index, values = codes(table, name)
+        return index[rows], values
+    column = whole.chunk(0)
+    values = [*column.dictionary.to_pylist(), None]
+    return wide(column.indices[rows.start : rows.stop], len(values) - 1), values
+
+
 def numbers(values: Array) -> pa.Array:
     """int64 values as Arrow, null where they are `NULL`."""
     return pa.array(values, mask=values == NULL)
