@@ -14,7 +14,8 @@ from tests.support.places import FIXTURES
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns.frames import NULL, dense, latest_before
 from traceanalyzer.derive.replay import host_time
-from traceanalyzer.derive.replay.replay import HANDOVER_NS, NOTHING, Change, Timeline, covered_rows, latest_of_call
+from traceanalyzer.derive.replay.replay import HANDOVER_NS, NOTHING, Change, Timeline, covered_rows
+from traceanalyzer.derive.replay.timelines import latest_of_call
 from traceanalyzer.intervals import EMPTY, Spans, clip, coverage, union
 
 TRACES = [FIXTURES / file for file in inputs(FIXTURES)]

@@ -66,9 +66,9 @@ class Without:
         return [_slower(shown[rows], place, stopped, lost) for shown, stopped, lost in self._clocks]
 
 
-def blocks(count: int) -> Iterator[slice]:
-    """So many rows in blocks."""
-    return (slice(at, min(at + BLOCK, count)) for at in range(0, count, BLOCK))
+def blocks(stop: int, first: int = 0) -> Iterator[slice]:
+    """Some rows in blocks."""
+    return (slice(at, min(at + BLOCK, stop)) for at in range(first, stop, BLOCK))
 
 
 def places(stops: Array, times: Array) -> Array:

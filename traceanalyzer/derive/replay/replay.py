@@ -18,13 +18,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.spill import forget, put_away
-from traceanalyzer.derive.host.host import Host
-from traceanalyzer.derive.launches.launches import call_of
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.replay.host_time import HostTime, Without, blocks, with_few, within
 from traceanalyzer.derive.replay.stretches import CUT, FELT, MET, NEVER, Stretches
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, near, overlaps, union
@@ -56,6 +53,19 @@ class Change:
 
 
 NOTHING = Change()
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A timeline that is played up to some operations, `count` of them: the `state` then, as `Stretches` has it, and when the latest of
+    them was `called`."""
+
+    count: int
+    state: Array
+    called: int
+
+
+AT_START = Begun(0, np.zeros(3, np.int64), NULL)
 
 
 @dataclass(frozen=True)
@@ -105,55 +115,6 @@ class Timeline:
         """The window as it was."""
         return int(self.reach[-1]) - self.origin
 
-    @classmethod
-    def of(cls, ops: pa.Table, launches: pa.Table, host: Host, window: tuple[int, int]) -> Timeline:
-        """From the operations of one (rank, device) and their launches; the process that launches most of them is the host."""
-        origin, stop = window
-        start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-        # One column: what is before an operation is the reach of the last.
-        edges = np.empty(len(end) + 1, np.int64)
-        edges[0], edges[1:] = origin, np.maximum.accumulate(end)
-        before, reach = edges[:-1], edges[1:]
-        own, threads = led(launches)
-        at = call_of(frames.ints(ops, "row"), own)
-        call, back = (frames.ints_at(own, column, at) for column in ("start_ns", "end_ns"))
-        known = call != NULL
-
-        same_call = (latest_of_call(ops, end) == before) & known
-        behind = (start > before) & known & (back > before) & ~same_call
-        # A call that moves memory may wait itself: it began while the GPU was busy, and returned when its own operation had begun.
-        blocked = behind & (call < before) & (back > start) & frames.equals(ops, "kind", "memcpy", "memset")
-        late = behind & ~blocked
-        latency = start - call
-        # The first of a window may have much to set up.
-        usual = int(np.median(latency[1:][late[1:]])) if late[1:].any() else LATENCY_NS
-        latency = np.where(late, latency, np.where(blocked, start - before, np.minimum(latency, usual)))
-
-        waits = [host.thread(*thread).waits for thread in threads]
-        lasted = back - call
-        slow = SLOW_CALL * np.median(lasted[known]) if known.any() else 0
-        full = np.flatnonzero((lasted > min(slow, LONG_CALL_NS)) & known & ~same_call)
-        lasted, queued = lasted[full], full - np.searchsorted(start, call[full])
-        full = full[(lasted > LONG_CALL_NS) & (queued > QUEUED) | (lasted > slow) & (queued >= FULL)]
-        # Of such a call that no wait is known of, what was before it ended the wait.
-        held = np.flatnonzero(blocked)
-        held = held[~np.isin(call[held], np.concatenate([EMPTY[0], *(w.start for w in waits)]))]
-        wait_start = np.concatenate([*(w.start for w in waits), call[full], call[held]])
-        wait_end = np.concatenate([*(w.end for w in waits), back[full], before[held]])
-        op = np.searchsorted(reach, wait_end, side="right") - 1
-        ended = (op >= 0) & (reach[op] > wait_start)
-        order = np.flatnonzero(ended)[np.argsort(wait_start[ended], kind="stable")]
-        copies = frames.equals(ops, "kind", "memcpy")
-        if stop > reach[-1]:
-            last = stop if threads else NULL
-            edges = np.append(edges, stop)
-            start, call, back = (np.append(a, b) for a, b in ((start, stop), (call, last), (back, last)))
-            late, blocked, copies = np.append(late, bool(threads)), np.append(blocked, False), np.append(copies, False)
-            latency = np.append(latency, 0)
-        waits_by_start = wait_start[order], wait_end[order], op[order]
-        gpu = edges[:-1], edges[1:], late, blocked, latency, copies
-        return cls(threads, origin, start, call, back, *gpu, *waits_by_start)
-
     def replay(self, change: Change, marks: Array) -> Array:
         """When each of the operations `marks` (positions, ascending) and all before it are done, from the window's start, with
         `change` taken out."""
@@ -162,25 +123,31 @@ class Timeline:
 
     def replays(self, change: Change, marks: Array, hosts: Sequence[HostTime]) -> list[Array]:
         """As `replay`, of each of several hosts, which are as `host_time` tells them."""
+        return [states[:, 2] for states in self.states(change, marks, hosts)]
+
+    def states(self, change: Change, marks: Array, hosts: Sequence[HostTime], begun: Begun = AT_START) -> list[Array]:
+        """As `replays`, all of the state then, (n, 3). What is `begun` is not played again: nothing of it is taken out."""
         play = _Play(self, change, hosts)
-        events = _Events(self, play.op, marks)
+        events = _Events(self, play.op, marks, begun)
         sums = [Stretches(events.place, events.kind) for _ in hosts]
-        for own, lead, arrivals in play.blocks(int(marks[-1]) + 1):
+        for own, lead, arrivals in play.blocks(begun.count, int(marks[-1]) + 1):
             added = own + lead
             for one, arrival in zip(sums, arrivals, strict=True):
                 one.add(added, arrival - lead)
         played = []
         for one, wait_time in zip(sums, play.wait_times(), strict=True):
-            state, reached = np.zeros(3, np.int64), []
+            states = [begun.state]
             for stretch in one.matrices(np.append(wait_time, 0)[events.wait]):
-                state = np.maximum((stretch + state).max(axis=1), NEVER)
-                reached.append(state[2])
-            played.append(np.array(reached, np.int64))
+                states.append(np.maximum((stretch + states[-1]).max(axis=1), NEVER))
+            played.append(np.array(states[1:], np.int64))
         return played
 
     def ran_in(self, spans: Spans) -> Iterator[tuple[slice, Array]]:
         """The operations in blocks, and how much of the spans each adds to the GPU's busy time; none of a block that adds nothing."""
-        for rows in blocks(len(self.start)) if len(spans[0]) else ():
+        if not len(spans[0]):
+            return
+        first, stop = np.searchsorted(self.reach, spans[0][0], side="right"), np.searchsorted(self.before, spans[1][-1])
+        for rows in blocks(int(stop), int(first)):
             begin, reach = np.maximum(self.start[rows], self.before[rows]), self.reach[rows]
             some = near(spans, int(begin[0]), int(reach[-1]))
             if len(some[0]):
@@ -189,7 +156,7 @@ class Timeline:
     def pace(self, change: Change, host: HostTime) -> Pace:
         """What the timeline is made of, with `change` taken out."""
         play = _Play(self, change, [host])
-        found = [(lead, own, arrival) for own, lead, (arrival,) in play.blocks(len(self.start))]
+        found = [(lead, own, arrival) for own, lead, (arrival,) in play.blocks(0, len(self.start))]
         lead, own, arrival = (np.concatenate(column) for column in zip(*found, strict=True))
         (wait_time,) = play.wait_times()
         return Pace(lead, own, arrival, play.op, wait_time)
@@ -226,50 +193,6 @@ class Timeline:
         yield self.reach[self.wait_op]
 
 
-def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.Table) -> dict[frames.Key, Timeline]:
-    """The timeline of every GPU."""
-    calls = frames.by_device(launches)
-    window = {
-        (rank, device): (start, end)
-        for rank, device, start, end in zip(
-            *(frames.ints(windows, c).tolist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True
-        )
-    }
-    return {key: put_away(Timeline.of(ops, calls[key], host, window[key])) for key, ops in frames.split(ledger_ops)}
-
-
-def latest_of_call(ops: pa.Table, end: Array) -> Array:
-    """For each operation the latest end of those before it that the same call started, `NULL` without one."""
-    call = frames.packed(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
-    latest = np.full(len(call), NULL)
-    # Most calls start one; in the order of their start they are nearly sorted.
-    order = np.sort(call, kind="stable")
-    again = order[1:][order[1:] == order[:-1]]
-    several = np.flatnonzero(frames.among(call, again)) if len(again) else again
-    latest[several] = frames.latest_before(frames.dense(call[several]), end[several])
-    return latest
-
-
-def led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
-    """The launches of the process that has most of them, and its launching threads."""
-    own = launches.select(["rank", "process", "thread", "start_ns", "end_ns", "op"])
-    if not own.num_rows:
-        return own, []
-    process = frames.ints(own, "process")
-    if (process != process[0]).any():
-        own = own.filter(pa.array(process == frames.commonest(process)))
-    keys = [frames.ints(own, c) for c in ("rank", "process", "thread")]
-    changed = np.zeros(own.num_rows, bool)
-    changed[0] = True
-    for key in keys:
-        if key.strides != (0,):
-            changed[1:] |= key[1:] != key[:-1]
-    runs = [key[changed] for key in keys]
-    first = frames.firsts(frames.dense(*runs))
-    threads = zip(*(column[first].tolist() for column in runs), strict=True)
-    return own, sorted(key for key in threads if key[2] != NULL)
-
-
 class _Play:
     """A timeline as it is played with a change taken out, by each of several hosts. `op` is what the waits that are left are for."""
 
@@ -287,9 +210,9 @@ class _Play:
         shown = self._clocks.shown(slice(count, count + len(op)), self._timeline.reach[op])
         return [one[self._left] for one in shown]
 
-    def blocks(self, count: int) -> Iterator[tuple[Array, Array, list[Array]]]:
-        """Of the first operations what each adds, the pause before it, and when its launch makes it arrive by each of the hosts."""
-        for rows in blocks(count):
+    def blocks(self, first: int, stop: int) -> Iterator[tuple[Array, Array, list[Array]]]:
+        """Of some operations what each adds, the pause before it, and when its launch makes it arrive by each of the hosts."""
+        for rows in blocks(stop, first):
             call = self._timeline.call[rows]
             unknown = call == NULL
             some = bool(unknown.any())
@@ -328,20 +251,25 @@ class _Events:
     """What happens between the operations, in its order: `place` tells how many of them lie before, `kind` is as in `Stretches`, and
     `wait` the wait that is met, -1 for all else. It ends with the last of the marks."""
 
-    def __init__(self, timeline: Timeline, op: Array, marks: Array) -> None:
-        felt = _felt(timeline.call, np.sort(timeline.reach[op]))
-        place = np.concatenate((op + 1, felt, marks + 1))
+    def __init__(self, timeline: Timeline, op: Array, marks: Array, begun: Begun) -> None:
+        felt = _felt(timeline.call, np.sort(timeline.reach[op]), begun)
+        place = np.concatenate((op + 1, felt, marks + 1)) - begun.count
         kind = np.repeat((MET, FELT, CUT), (len(op), len(felt), len(marks)))
         order = np.argsort(place, kind="stable")
         order = order[: int(np.flatnonzero(order >= len(op) + len(felt))[-1]) + 1]
+        if begun.count:
+            order = order[place[order] > 0]
         self.place, self.kind = place[order], kind[order]
         self.wait = np.where(self.kind == MET, order, -1)
 
 
-def _felt(call: Array, over: Array) -> Array:
-    """The first operations that were called when one more wait was over, ascending; `over` is when waits were."""
-    first, done, latest = np.full(len(over), len(call)), 0, NULL
-    for rows in blocks(len(call)):
+def _felt(call: Array, over: Array, begun: Begun) -> Array:
+    """The first operations that were called when one more wait was over, ascending; `over` is when waits were. Of waits felt in what is
+    `begun` any of it."""
+    latest = begun.called
+    first, done = np.full(len(over), len(call)), int(np.searchsorted(over, latest, side="right"))
+    first[:done] = 0
+    for rows in blocks(len(call), begun.count):
         if done == len(over):
             break
         called = np.maximum(np.maximum.accumulate(call[rows]), latest)

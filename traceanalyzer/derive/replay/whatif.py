@@ -289,8 +289,8 @@ def _launched_in(timeline: Timeline, spans: Spans, *, copies: bool) -> Spans:
     return union(np.maximum(timeline.start, timeline.before)[called], timeline.reach[called])
 
 
-def held(timeline: Timeline, copies: frames.Flags) -> Spans:
-    """When the calls that started these copies did not return because the copies were running."""
+def held(timeline: Timeline, copies: frames.Flags | Array) -> Spans:
+    """When the calls that started these copies, flags or positions, did not return because the copies were running."""
     start, call, reach, back = (
         column[copies] for column in (timeline.start, timeline.call, timeline.reach, timeline.back)
     )
