@@ -50,6 +50,14 @@ def total(spans: Spans) -> int:
     return int((spans[1] - spans[0]).sum())
 
 
+def total_within(spans: Spans, start: int, end: int) -> int:
+    """Covered length in ns inside [start, end)."""
+    starts, ends = near(spans, start, end)
+    if not len(starts):
+        return 0
+    return total((starts, ends)) - max(start - int(starts[0]), 0) - max(int(ends[-1]) - end, 0)
+
+
 def complement(spans: Spans, start: int, end: int) -> Spans:
     """What `spans` leaves of [start, end)."""
     starts, ends = clip(spans, start, end)
@@ -176,11 +184,17 @@ def covered_before(times: Array, spans: Spans) -> Array:
     """For each time, how many ns of `spans` lie before it."""
     if not len(spans[0]):
         return np.zeros(len(times), np.int64)
-    done = np.concatenate(([0], np.cumsum(spans[1] - spans[0])))
+    done = np.zeros(len(spans[0]) + 1, np.int64)
+    np.cumsum(spans[1] - spans[0], out=done[1:])
     index = np.searchsorted(spans[0], times, side="right")
     # The last span that has begun may not be over yet: take back what lies after `times`.
-    unfinished = np.where(index > 0, np.maximum(spans[1][np.maximum(index - 1, 0)] - times, 0), 0)
-    return done[index] - unfinished
+    unfinished = spans[1].take(index - 1)
+    unfinished -= times
+    np.maximum(unfinished, 0, out=unfinished)
+    unfinished[index == 0] = 0
+    covered: Array = done.take(index)
+    covered -= unfinished
+    return covered
 
 
 def nesting(starts: Array, ends: Array) -> tuple[Array, Array]:

@@ -189,6 +189,16 @@ def rows_by(table: pa.Table, *names: str) -> dict[tuple[int, ...], Array | slice
     return dict(together(*columns))
 
 
+def counts(*columns: Array) -> list[tuple[tuple[int, ...], int]]:
+    """The combinations of values in some columns, in the order in which they first occur, and how many rows have each."""
+    code = dense(*columns)
+    count = np.bincount(code).tolist()
+    return [
+        (tuple(int(column[row]) for column in columns), rows)
+        for row, rows in zip(firsts(code).tolist(), count, strict=True)
+    ]
+
+
 def row_groups(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[tuple[int, ...], Array]]:
     """The distinct keys over integer columns in ascending order, nulls (`MISSING`) first, each with its row numbers in table order."""
     found = together(*(integers(table, column) for column in columns)) if table.num_rows else ()

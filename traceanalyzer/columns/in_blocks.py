@@ -92,6 +92,7 @@ class InBlocks:
     ) -> pa.Array | pa.ChunkedArray:
         """As `numbers`, of a column of positions in `values`, -1 for null: the names there, as `read` tells them."""
         rows = self.take(name)
+        count = _length(rows, times)
         some = rows[:1] if are_alike(rows) else rows
         # One more at the end, for what is null.
         used = np.zeros(len(values) + 1, bool)
@@ -103,10 +104,13 @@ class InBlocks:
             value = values[at]
             if value is not None:
                 kept[at] = position.setdefault(read(value) if read else value, len(position))
-        code = _grown(map(kept.take, cut(some)), times if some is rows else None)
+        # Nearly always all of the values are used, each in its place.
+        as_they_are = some.dtype == np.int32 and np.array_equal(kept[:-1], np.arange(len(values)))
+        times = times if some is rows else None
+        code = some if as_they_are and times is None else _grown(map(kept.take, cut(some)), times)
         index = pa.array(code, mask=code < 0 if (kept[used] < 0).any() else None)
         found = pa.DictionaryArray.from_arrays(index, pa.array(list(position), pa.string()))
-        return found if some is rows else repeated(found, _length(rows, times))
+        return found if some is rows else repeated(found, count)
 
 
 class _Column:
