@@ -11,7 +11,8 @@ from traceanalyzer.budgets.expression import compile_comparison
 from traceanalyzer.budgets.files import budgets_in
 from traceanalyzer.config import LEVELS
 from traceanalyzer.engine.rules.library import shipped_ids
-from traceanalyzer.result.captures.metrics import FIGURES, RULE_FIGURES, Figure
+from traceanalyzer.result.captures.figure import Figure
+from traceanalyzer.result.captures.metrics import FIGURES, RULE_FIGURES
 from traceanalyzer.units import COUNT, NS, SHARE
 
 PAGE = Path(__file__).parents[2] / "docs" / "budgets.md"

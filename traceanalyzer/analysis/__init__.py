@@ -33,13 +33,13 @@ from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.stores.store import is_store, read_store
 from traceanalyzer.model.trace import Trace
-from traceanalyzer.result.captures.capture import Value
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.sections import Section
 from traceanalyzer.workers import map_parts
 
 if TYPE_CHECKING:
     from traceanalyzer.ingest.pipeline import ProgressFactory
+    from traceanalyzer.result.captures.capture import Value
+    from traceanalyzer.result.sections import Section
 
 __all__ = ["ReportTables", "analyze", "analyze_parts", "load", "parts_of"]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from traceanalyzer.analysis import ReportTables, analyze_parts
 from traceanalyzer.analysis.capturing import WORK_TABLES, capture_of
@@ -18,10 +19,12 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.model.stores.store import is_store
 from traceanalyzer.redaction.people import file_name
 from traceanalyzer.result.captures.baseline_file import is_baseline, read_baseline
-from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.document import Result
 from traceanalyzer.urls import Place, shown_place, url_of
 from traceanalyzer.workers import LOCAL
+
+if TYPE_CHECKING:
+    from traceanalyzer.result.captures.capture import Capture
 
 Counting = Callable[[str, int], Callable[[], None]]
 """`counting(what, total)` gives the function that is called after each part."""

@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import PurePath
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,11 +26,13 @@ from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.model.trace import EPOCH_NS, Input
-from traceanalyzer.result.captures.capture import Value
 from traceanalyzer.result.document import EvidenceInfo, Finding
 from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
 from traceanalyzer.vocabulary.levels import INFO
 from traceanalyzer.workers import map_parts
+
+if TYPE_CHECKING:
+    from traceanalyzer.result.captures.capture import Value
 
 _TIMED = ("gpu_ops", "api_calls", "host_ranges")
 ITS_PAGES = "another file of the same recording"
@@ -291,6 +293,8 @@ def headlines(kinds: Iterable[str], rules: Sequence[Rule], findings: Sequence[Fi
 
 def measured(kind: Evidence, tables: Tables) -> Iterator[tuple[str, Value]]:
     """The figures of a kind by their full names. Raises KeyError for one that it does not declare."""
+    from traceanalyzer.result.captures.capture import Value
+
     for name, value in kind.measure(tables).items():
         yield f"{kind.name}.{name}", Value(value, kind.figures[name.partition("[")[0]].unit)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.extensions import Offer, declared_in, offers
@@ -24,11 +25,11 @@ class Command:
     order: int = 100
     epilog: str | None = None
 
-    def add_to(self, app: typer.Typer) -> None:
+    def add_to(self, app: typer.Typer, kind: type[TyperCommand] | None = None) -> None:
         if isinstance(self.run, typer.Typer):
             app.add_typer(self.run, name=self.name)
         else:
-            app.command(self.name, help=self.run.__doc__, epilog=self.epilog)(self.run)
+            app.command(self.name, cls=kind, help=self.run.__doc__, epilog=self.epilog)(self.run)
 
 
 def own_commands() -> list[Command]:

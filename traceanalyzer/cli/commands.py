@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from traceanalyzer.cli.command import others_commands, own_commands
+from traceanalyzer.cli.values import QuickCommand, QuickGroup
 from traceanalyzer.errors import InputError
 from traceanalyzer.exit_codes import ERROR, INTERRUPTED
 from traceanalyzer.terminal import tell_lines
@@ -30,6 +31,7 @@ def _markup() -> Literal["rich"] | None:
 
 app = typer.Typer(
     name="traceanalyzer",
+    cls=QuickGroup,
     help="Find where a GPU's time went. Reads PyTorch (Kineto) traces and Nsight Systems SQLite exports, puts every "
     "nanosecond of every GPU on one line of a ledger, and says what to change and how much it would give.",
     epilog=EPILOG,
@@ -40,7 +42,7 @@ app = typer.Typer(
 )
 OWN = own_commands()
 for _command in OWN:
-    _command.add_to(app)
+    _command.add_to(app, QuickCommand)
 
 
 def _version(wanted: bool) -> None:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, ParamSpec
 
 import typer
 
-from traceanalyzer.cli.streams import ReaderGoneError
+from traceanalyzer.cli.process.streams import ReaderGoneError
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.extensions import EVIDENCE, FORMATS, kind_names
 from traceanalyzer.files import replacing, resolve_place
@@ -357,8 +357,10 @@ def analysis_of(
     from traceanalyzer.analysis import analyze_parts
     from traceanalyzer.analysis.examine import rules_for
     from traceanalyzer.analysis.opening import open_parts
+    from traceanalyzer.garbage import keep_what_is_there
 
     rules_for(config)  # What does not fit is said before anything is read.
+    keep_what_is_there()
     with ExitStack() as stack:
         with reading() as progress:
             parts, executor = stack.enter_context(open_parts(inputs, replace(how, progress=progress)))

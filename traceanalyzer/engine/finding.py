@@ -58,7 +58,7 @@ class GroupRun:
         """
         if not rows.count:
             return None
-        rule, program = self.rule, self.program
+        rule, program = self.rule, self.program.judgement
         scope = Scope(*(keys[key].as_py() if key in keys else None for key in ("rank", "device")))
         gpu = None if scope.rank is None or scope.device is None else (scope.rank, scope.device)
         rows.values |= keys | self._context(scope)
@@ -80,23 +80,24 @@ class GroupRun:
         gpus = self._gpus(scope, spans)
         window = sum(self.windows.duration(*gpu) for gpu in gpus)
         confidence, reasons = self._confidence(rows, gpus, scope)
-        assert program.message is not None
+        said = self.program.said
+        assert said.message is not None
         finding = Finding(
             rule=rule.id,
             slug=rule.slug,
             title=rule.title,
             severity=self._severity(rows, recoverable / window if window else 0.0),
             confidence=confidence,
-            message=_sentence(program.message(rows)) + self._accounted(spans, wanted, recoverable),
+            message=_sentence(said.message(rows)) + self._accounted(spans, wanted, recoverable),
             scope=self._scope(rows) or scope,
             metrics=metrics,
             saving=self._saving(rows, wanted, recoverable, window, gpus),
-            evidence=evidence(rule.source, rows, program.order_by, rule.limit),
-            recommend=[step for when, step in program.recommend if when is None or when(rows).as_py()],
+            evidence=evidence(rule.source, rows, said.order_by, rule.limit),
+            recommend=[step for when, step in said.recommend if when is None or when(rows).as_py()],
             references=list(rule.references),
             confidence_reasons=reasons,
         )
-        return finding, _sentence(program.message.first_sentence(rows))
+        return finding, _sentence(said.message.first_sentence(rows))
 
     def _unclaimed(self, rows: TableRows, gpu: Gpu | None) -> dict[Gpu, Iterable[Asked]]:
         """The intervals of the rows by GPU, where the rule claims any; the rows are given what nobody has claimed of them yet."""
@@ -117,9 +118,9 @@ class GroupRun:
 
     def _scope(self, rows: TableRows) -> Scope | None:
         """The GPU that the rule says its finding is about, if it says one."""
-        if not self.program.scope:
+        if not self.program.said.scope:
             return None
-        told = {key: expression(rows).as_py() for key, expression in self.program.scope.items()}
+        told = {key: expression(rows).as_py() for key, expression in self.program.said.scope.items()}
         return Scope(*(None if told.get(key) is None else int(told[key]) for key in ("rank", "device")))
 
     def _context(self, scope: Scope) -> dict[str, pa.Scalar]:
@@ -140,7 +141,7 @@ class GroupRun:
 
     def _estimate(self, rows: TableRows) -> int:
         """What the rule says could be saved, in ns; the claim caps it."""
-        estimate = self.program.recoverable(rows).as_py() if self.program.recoverable else None
+        estimate = self.program.said.recoverable(rows).as_py() if self.program.said.recoverable else None
         return max(0, round(estimate or 0))
 
     def _claim(self, spans: Mapping[Gpu, Iterable[Asked]]) -> int:
@@ -167,7 +168,7 @@ class GroupRun:
 
     def _severity(self, rows: TableRows, share: float) -> str:
         if self.rule.severity:
-            return next((name for when, name in self.program.severity if when(rows).as_py()), INFO)
+            return next((name for when, name in self.program.said.severity if when(rows).as_py()), INFO)
         return level(share)
 
     def _confidence(self, rows: TableRows, gpus: list[tuple[int, int]], scope: Scope) -> tuple[str, list[str]]:
@@ -180,7 +181,7 @@ class GroupRun:
         ranks = (None, scope.rank, *(rank for rank, _ in gpus))
         if weak := next((self.weak[rank] for rank in ranks if rank in self.weak), None):
             lowered.append(f"lowered by the health of the trace: {weak}")
-        if saving and self.program.less_sure is not None and self.program.less_sure(rows).as_py():
+        if saving and self.program.said.less_sure is not None and self.program.said.less_sure(rows).as_py():
             lowered.append(f"lowered because this condition of the rule holds: {saving.less_sure_when}")
         return CONFIDENCES[max(0, CONFIDENCES.index(most) - len(lowered))], reasons + lowered
 
@@ -201,15 +202,15 @@ class GroupRun:
             gpu_count=max(len(gpus), 1),
             predicted_speedup_range=self._range(rows, recoverable, window),
         )
-        if not (self.program.sooner or self.program.replay) or not recoverable:
+        if not (self.program.said.sooner or self.program.said.replay) or not recoverable:
             return saving
         return self._with_job_prediction(rows, saving, recoverable / max(wanted, 1), gpus)
 
     def _range(self, rows: TableRows, recoverable: int, window: int) -> tuple[float, float] | None:
         """The speedups if the rule's estimate came to its least and to its most."""
-        if not self.program.estimate or not recoverable:
+        if not self.program.said.estimate or not recoverable:
             return None
-        least, most = (round(end(rows).as_py() or 0) for end in self.program.estimate)
+        least, most = (round(end(rows).as_py() or 0) for end in self.program.said.estimate)
         least, most = min(max(least, 0), recoverable), min(max(most, recoverable), round(MOST_SAVED * window))
         low, high = (round(window / max(window - saved, 1), 6) for saved in (least, most))
         return low, max(low, high)
@@ -238,7 +239,7 @@ class GroupRun:
             )
         else:
             run = max(self.windows.duration(*gpu) for gpu in gpus)
-            gain = round(part * max(self._by_gpu(rows, self.program.sooner))) if self.program.sooner else 0
+            gain = round(part * max(self._by_gpu(rows, self.program.said.sooner))) if self.program.said.sooner else 0
             steps = [step for gpu in gpus if (step := self.windows.value(*gpu, "step_time").as_py())]
             step = round(median(steps)) if steps else None
         gain = min(gain, run - 1)
@@ -247,8 +248,8 @@ class GroupRun:
         if gain <= 0:
             return saving
         speedup = round(run / (run - gain), 6)
-        condition = self.program.sooner_if(rows) if self.program.sooner_if else None
-        balanced = self.program.replay is not None and self.program.replay(rows).as_py() == BALANCED
+        condition = self.program.said.sooner_if(rows) if self.program.said.sooner_if else None
+        balanced = self.program.said.replay is not None and self.program.said.replay(rows).as_py() == BALANCED
         if condition and saving.speedup_ceiling and speedup > saving.speedup_ceiling and not balanced:
             # All ranks are done sooner, and what they waited is only what those that came in time lost.
             spared = min(round(run * len(gpus) * (gain / run - (saving.recoverable_share or 0.0))), gain)
@@ -264,7 +265,7 @@ class GroupRun:
 
     def _played(self, rows: TableRows) -> JobPrediction | None:
         """What the job played again says of the change that the rule names."""
-        how = self.program.replay(rows).as_py() if self.program.replay else None
+        how = self.program.said.replay(rows).as_py() if self.program.said.replay else None
         if how is None or self.replay is None:
             return None
         if how == BALANCED:

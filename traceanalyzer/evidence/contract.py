@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,10 +19,12 @@ from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.model.trace import Clock, Role
-from traceanalyzer.result.captures.metrics import Figure
+from traceanalyzer.result.captures.figure import Figure
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.recording.diagnosis import Setting
-from traceanalyzer.result.sections import Section
+
+if TYPE_CHECKING:
+    from traceanalyzer.result.recording.diagnosis import Setting
+    from traceanalyzer.result.sections import Section
 
 __all__ = [
     "Clock",
@@ -36,6 +39,17 @@ __all__ = [
     "Source",
     "Whereabouts",
 ]
+
+_LATE = {"Section": "traceanalyzer.result.sections", "Setting": "traceanalyzer.result.recording.diagnosis"}
+"""What is imported when a kind first has something to say."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        from importlib import import_module
+
+        return getattr(import_module(_LATE[name]), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 class Evidence(Kind):

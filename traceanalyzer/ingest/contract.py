@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -16,10 +16,12 @@ from traceanalyzer.ingest.bytes.kinds import Conversion
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.trace import Clock, RankSource, Role
-from traceanalyzer.result.recording.diagnosis import Contents, OptionalFact
-from traceanalyzer.result.recording.ways import Ways
 from traceanalyzer.vocabulary.health import HealthCode
 from traceanalyzer.vocabulary.levels import Severity
+
+if TYPE_CHECKING:
+    from traceanalyzer.result.recording.diagnosis import Contents, OptionalFact
+    from traceanalyzer.result.recording.ways import Ways
 
 Progress = Callable[[int], None]
 """Called with the number of input bytes read since the last call."""
@@ -144,4 +146,6 @@ class Format(Kind):
 
     def ways(self, held: Contents, producer: str) -> Ways:
         """How the profiler that wrote a recording, of which it says `producer`, records what, for `doctor`."""
+        from traceanalyzer.result.recording.ways import Ways
+
         return Ways()

@@ -9,17 +9,19 @@ from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.redaction.people import People, number_names
 from traceanalyzer.redaction.texts import PASSES, Pass, redacted_names, redacted_text
-from traceanalyzer.result.captures.check import Check
-from traceanalyzer.result.comparing.comparison import Comparison
 from traceanalyzer.result.document import EvidenceInfo, InputInfo, Result
-from traceanalyzer.result.sections import Section
+
+if TYPE_CHECKING:
+    from traceanalyzer.result.captures.check import Check
+    from traceanalyzer.result.comparing.comparison import Comparison
+    from traceanalyzer.result.sections import Section
 
 AUTHORED = frozenset({"recommend", "references", "false_positives", "tool", "sha256"})
 """What rules and the program say themselves."""

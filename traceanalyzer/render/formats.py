@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from traceanalyzer.model.tables import Tables
-from traceanalyzer.redaction.data import places_of, redaction_of
 from traceanalyzer.render.output import Asked, output
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.sections import Section
+
+if TYPE_CHECKING:
+    from traceanalyzer.result.sections import Section
 
 
 def rendered(
@@ -26,6 +28,8 @@ def rendered(
     for name in formats:
         one = output("result", name)
         if one.published and redact and public is None:
+            from traceanalyzer.redaction.data import places_of, redaction_of
+
             redaction = redaction_of(tables, places=places_of(result))
             public = redaction.result(result), Asked(fail_on, sections=redaction.sections(sections))
         yield one.render(*(public if public is not None and one.published else open_))

@@ -33,7 +33,8 @@ def compile_expression(text: str, names: Names) -> Expression:
     tree = compiler.source.tree
     kind, run = compiler.visit(tree)
     longest = longest_text(tree, names.longest) if kind == TEXT else 0
-    return Expression(text, kind, run, longest, tuple(compiler.aggregates), frozenset(compiler.uses), safe(tree))
+    safe = not compiler.fallible
+    return Expression(text, kind, run, longest, tuple(compiler.aggregates), frozenset(compiler.uses), safe)
 
 
 def compile_condition(text: str, names: Names) -> Expression:
@@ -65,7 +66,8 @@ _Operand = tuple[ast.expr, Kind, Run | None]
 
 
 class _Compiler:
-    """Walks one checked tree. `row_level` says whether a name means one value a row (also inside an aggregate)."""
+    """Walks one checked tree. `row_level` says whether a name means one value a row (also inside an aggregate); `fallible` counts what
+    was met that fails on some values."""
 
     def __init__(self, source: Source, names: Names) -> None:
         self.source = source
@@ -74,21 +76,13 @@ class _Compiler:
         self.in_aggregate = False
         self.aggregates: list[Aggregate] = []
         self.uses: set[str] = set()
+        self.fallible = 0
 
     def visit(self, node: ast.expr) -> tuple[Kind, Run]:
-        handlers: dict[type[ast.expr], Callable[[Any], tuple[Kind, Run]]] = {
-            ast.Constant: self._literal,
-            ast.Name: self._name,
-            ast.Attribute: self._dotted,
-            ast.UnaryOp: self._unary,
-            ast.BinOp: self._binary,
-            ast.BoolOp: self._logic,
-            ast.Compare: self._compare,
-            ast.Call: self._call,
-        }
+        self.fallible += _fallible(node)
         try:
-            if handler := handlers.get(type(node)):
-                return handler(node)
+            if handler := _HANDLERS.get(type(node)):
+                return handler(self, node)
             raise KindError(f"{type(node).__name__} is not part of the rule language")
         except KindError as error:
             raise ExpressionError(str(error), self.source.column(node)) from None
@@ -170,13 +164,16 @@ class _Compiler:
 
     def _logic(self, node: ast.BoolOp) -> tuple[Kind, Run]:
         operation = compute.both if isinstance(node.op, ast.And) else compute.either
-        parts = [self.visit(value) for value in node.values]
-        for kind, _ in parts:
+        parts: list[tuple[Kind, Run, bool]] = []
+        for value in node.values:
+            before = self.fallible
+            parts.append((*self.visit(value), self.fallible == before))
+        for kind, *_ in parts:
             if kind != BOOL:
                 raise KindError(f"'and' and 'or' join conditions, not {kind}")
-        result = parts[0][1]
-        for (_, run), operand in zip(parts[1:], node.values[1:], strict=True):
-            result = _joined(operation, result, run, isinstance(node.op, ast.And) and safe(operand))
+        (_, result, _), *others = parts
+        for _, run, safe in others:
+            result = _joined(operation, result, run, isinstance(node.op, ast.And) and safe)
         return BOOL, result
 
     def _compare(self, node: ast.Compare) -> tuple[Kind, Run]:
@@ -304,18 +301,24 @@ class _Compiler:
         return common(kinds or [kind for _, kind in operands], what)
 
 
+_HANDLERS: dict[type[ast.expr], Callable[[_Compiler, Any], tuple[Kind, Run]]] = {
+    ast.Constant: _Compiler._literal,
+    ast.Name: _Compiler._name,
+    ast.Attribute: _Compiler._dotted,
+    ast.UnaryOp: _Compiler._unary,
+    ast.BinOp: _Compiler._binary,
+    ast.BoolOp: _Compiler._logic,
+    ast.Compare: _Compiler._compare,
+    ast.Call: _Compiler._call,
+}
 _NO_ROWS = NoRows()
 _FALLIBLE = {"concat", "percent", "counted", "plural", "abs"}
 """Functions that fail on some values; so do sums, differences and products of whole numbers, which may be too large."""
 _FRACTIONS = {"top_share", "mean", "median", "quantile"}
 
 
-def safe(tree: ast.expr) -> bool:
-    """Whether the expression fails on no values, so that nobody can tell whether it was worked out."""
-    return not any(_fallible(node) for node in ast.walk(tree))
-
-
-def _fallible(node: ast.AST) -> bool:
+def _fallible(node: ast.expr) -> bool:
+    """Whether it fails on some values, whatever it is made of; an expression without such a part is safe."""
     if isinstance(node, ast.BinOp):
         return not (
             isinstance(node.op, ast.Div)

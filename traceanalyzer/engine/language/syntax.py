@@ -109,4 +109,6 @@ def _check_depth(source: Source) -> None:
 
 def _encoded(text: str) -> bytes:
     # The unit suffix µs is replaced by blanks before Python sees the text, so it counts as one byte a character there.
-    return _TOKEN.sub(lambda match: match[0].replace("µ", "u") if match["suffix"] else match[0], text).encode()
+    if "µ" in text:
+        text = _TOKEN.sub(lambda match: match[0].replace("µ", "u") if match["suffix"] else match[0], text)
+    return text.encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -86,7 +87,8 @@ def load_rules(own: Sequence[Path] = (), tests: bool = True) -> list[Rule]:
 
 @cache
 def _shipped(*, tests: bool) -> tuple[Rule, ...]:
-    return tuple(parse_rules(rule_files() if tests else map(_without_tests, rule_files())))
+    rules = parse_rules(rule_files() if tests else map(_without_tests, rule_files()))
+    return tuple(replace(rule, checked=True) for rule in rules)
 
 
 def _without_tests(file: tuple[str, str]) -> tuple[str, str]:

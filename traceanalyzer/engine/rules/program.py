@@ -25,24 +25,12 @@ Compiled = TypeVar("Compiled", Expression, Message)
 
 
 @dataclass(frozen=True)
-class Program:
-    """The compiled parts of a rule; None where the rule has none."""
+class Judgement:
+    """What tells of a group of rows whether there is a finding; None where the rule does not say."""
 
-    where: Expression | None
     metrics: dict[str, Expression]
     abstain: tuple[tuple[Expression, str], ...]
     having: Expression | None
-    scope: dict[str, Expression]
-    order_by: Expression | None
-    severity: tuple[tuple[Expression, str], ...]
-    recoverable: Expression | None
-    estimate: tuple[Expression, Expression] | None
-    less_sure: Expression | None
-    replay: Expression | None
-    sooner: Expression | None
-    sooner_if: Message | None
-    message: Message | None
-    recommend: tuple[tuple[Expression | None, dict[str, str]], ...]
 
     @cached_property
     def first(self) -> dict[str, Expression]:
@@ -61,26 +49,54 @@ class Program:
         return "unclaimed" in self.metrics or any("unclaimed" in text for text in texts)
 
 
+@dataclass(frozen=True)
+class Said:
+    """What a finding is made of; None where the rule has none."""
+
+    scope: dict[str, Expression]
+    order_by: Expression | None
+    severity: tuple[tuple[Expression, str], ...]
+    recoverable: Expression | None
+    estimate: tuple[Expression, Expression] | None
+    less_sure: Expression | None
+    replay: Expression | None
+    sooner: Expression | None
+    sooner_if: Message | None
+    message: Message | None
+    recommend: tuple[tuple[Expression | None, dict[str, str]], ...]
+
+
 def compile_rule(rule: Rule) -> tuple[Program | None, list[Problem]]:
-    """The program, or None with every problem found."""
+    """The program, or None with every problem found. Of a `checked` rule only what is read of it is compiled."""
     return _compiled(rule, len(rule_tables()))
 
 
 @lru_cache(maxsize=512)
 def _compiled(rule: Rule, tables: int) -> tuple[Program | None, list[Problem]]:
     """As there are so many tables; a table that is declared later may be the one that was not known."""
-    compiler = _RuleCompiler(rule)
-    program = compiler.program() if compiler.tables_are_known() else None
-    return (None if compiler.problems else program), compiler.problems
+    program = Program(rule)
+    if program.tables_are_known() and not rule.checked:
+        program.compile()
+    return (None if program.problems else program), program.problems
 
 
-class _RuleCompiler:
+class Program:
+    """The compiled parts of a rule, each compiled when it is first asked for: most rules find nothing in a trace."""
+
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         self.problems: list[Problem] = []
         self.columns: dict[str, Kind] = {}
+        # The values of a group, and how long those may be that are texts.
+        self._values: dict[str, Kind] = {}
+        self._longest: dict[str, int] = {}
         # Metrics that do not compile: what uses them is not complained about once more.
         self.failed: set[str] = set()
+
+    def compile(self) -> None:
+        """All of it, in the order in which names come to mean something."""
+        for _ in (self.where, self.judgement, self.said):
+            pass
 
     def complain(self, path: Path, message: str, column: int = 0) -> None:
         self.problems.append(self.rule.problem(path, message, column))
@@ -110,27 +126,20 @@ class _RuleCompiler:
             self.complain(("claims",) if rule.claims else ("saving",), "'claims' and 'saving' come together")
         return True
 
-    def program(self) -> Program:
-        rule = self.rule
-        params = {name: param.kind for name, param in rule.params.items()}
-        ledger = table_kinds("ledger")
-        per_gpu = set(GPU_KEYS) <= set(rule.group_by)
-        row = Names(self.columns, params, ledger if set(GPU_KEYS) <= self.columns.keys() else None)
-        values = {key: self.columns[key] for key in rule.group_by if key in self.columns}
-        values |= {"gpu": TEXT} if per_gpu else {}
-        # What nobody has claimed yet: of each row inside an aggregate, of the whole group outside.
-        unclaimed = {"unclaimed": number(NS)} if rule.claims else {}
-        values |= unclaimed
-        row_of_group = Names(self.columns | unclaimed, params, row.window)
-        longest: dict[str, int] = {}
-        group = Names(row_of_group.columns, params, ledger if per_gpu else None, values, longest)
+    @cached_property
+    def where(self) -> Expression | None:
+        """Which rows of the table the rule is about."""
+        return self._condition(("where",), self.rule.where, self._row)
 
-        where = self._condition(("where",), rule.where, row)
+    @cached_property
+    def judgement(self) -> Judgement:
+        """Whether a group of them is a finding."""
+        rule, group, values = self.rule, self._group, self._values
         metrics: dict[str, Expression] = {}
         for name, text in rule.metrics.items():
             if metric := self._expression(("metrics", name), text, group):
                 metrics[name] = metric
-                values[name], longest[name] = metric.kind, metric.longest
+                values[name], self._longest[name] = metric.kind, metric.longest
             else:
                 self.failed.add(name)
         for name in rule.figures:
@@ -145,7 +154,14 @@ class _RuleCompiler:
             for at, (text, reason) in enumerate(rule.requires.abstain)
             if (condition := self._condition(("requires", "abstain", at, "when"), text, group))
         ]
-        having = self._condition(("having",), rule.having, group)
+        return Judgement(metrics, tuple(abstain), self._condition(("having",), rule.having, group))
+
+    @cached_property
+    def said(self) -> Said:
+        """What the finding says."""
+        # What the metrics mean comes first.
+        assert self.judgement
+        rule, group, row_of_group = self.rule, self._group, self._row_of_group
         recoverable = self._time("recoverable", "what is recoverable", group)
         least, most = self._time("least", "the least", group), self._time("most", "the most", group)
         if rule.saving and (rule.saving.least is None) != (rule.saving.most is None):
@@ -161,7 +177,7 @@ class _RuleCompiler:
             for key, text in rule.scope.items()
             if (expression := self._expression(("scope", key), text, group))
         }
-        values |= {"recoverable": number(NS)}
+        self._values["recoverable"] = number(NS)
         doubt = rule.saving.less_sure_when if rule.saving else None
         less_sure = self._condition(("saving", "less_sure_when"), doubt, group)
         order = self._expression(("order_by",), rule.order_by, row_of_group)
@@ -180,11 +196,7 @@ class _RuleCompiler:
             for at, step in enumerate(rule.recommend)
         ]
         message = self._compiled(compile_message, ("message",), rule.message, group)
-        return Program(
-            where=where,
-            metrics=metrics,
-            abstain=tuple(abstain),
-            having=having,
+        return Said(
             scope=scope,
             order_by=order,
             severity=tuple(severity),
@@ -197,6 +209,32 @@ class _RuleCompiler:
             message=message,
             recommend=tuple(recommend),
         )
+
+    @cached_property
+    def _params(self) -> dict[str, Kind]:
+        return {name: param.kind for name, param in self.rule.params.items()}
+
+    @cached_property
+    def _row(self) -> Names:
+        return Names(
+            self.columns, self._params, table_kinds("ledger") if set(GPU_KEYS) <= self.columns.keys() else None
+        )
+
+    @cached_property
+    def _row_of_group(self) -> Names:
+        # What nobody has claimed yet: of each row inside an aggregate, of the whole group outside.
+        unclaimed = {"unclaimed": number(NS)} if self.rule.claims else {}
+        return Names(self.columns | unclaimed, self._params, self._row.window)
+
+    @cached_property
+    def _group(self) -> Names:
+        keys = self.rule.group_by
+        per_gpu = set(GPU_KEYS) <= set(keys)
+        self._values |= {key: self.columns[key] for key in keys if key in self.columns}
+        self._values |= {"gpu": TEXT} if per_gpu else {}
+        self._values |= {"unclaimed": number(NS)} if self.rule.claims else {}
+        window = table_kinds("ledger") if per_gpu else None
+        return Names(self._row_of_group.columns, self._params, window, self._values, self._longest)
 
     def _time(self, key: str, what: str, names: Names) -> Expression | None:
         """One of the times of `saving`."""

@@ -91,7 +91,8 @@ class RuleTest:
 class Rule:
     """One rule. Field names are the file's keys, but for `from`, which Python keeps for itself.
 
-    A rule is equal only to itself, so that what is made from it can be remembered.
+    A rule is equal only to itself, so that what is made from it can be remembered. `checked`: the tests of this program have found no
+    mistake in it, so that nobody need look for one before it runs.
     """
 
     id: str
@@ -122,6 +123,7 @@ class Rule:
     tests: tuple[RuleTest, ...]
     file: str
     document: Document = field(repr=False, compare=False)
+    checked: bool = False
 
     @property
     def family(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from traceanalyzer.evidence.contract import Evidence, Figure, Marks, Role, Whereabouts
 from traceanalyzer.evidence.kernel_counters.derived_tables import DERIVED
@@ -13,8 +14,10 @@ from traceanalyzer.model.derived import Derived
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.result.document import Result
-from traceanalyzer.result.recording.diagnosis import Setting
-from traceanalyzer.result.sections import Section
+
+if TYPE_CHECKING:
+    from traceanalyzer.result.recording.diagnosis import Setting
+    from traceanalyzer.result.sections import Section
 
 
 class KernelCounters(Evidence):

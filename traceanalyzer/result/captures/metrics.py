@@ -7,26 +7,17 @@ result cannot tell is left out rather than taken for zero.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from traceanalyzer.extensions import EVIDENCE, kinds
 from traceanalyzer.result.captures.capture import Capture, Value
+from traceanalyzer.result.captures.figure import Figure
 from traceanalyzer.result.document import Device, Finding, Result
 from traceanalyzer.result.verdict import reason_of
 from traceanalyzer.result.words.gpu_names import gpu_namer
-from traceanalyzer.units import COUNT, NS, SHARE, Unit
+from traceanalyzer.units import COUNT, NS, SHARE
 from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE, ERROR, INFO, JUDGED, NOT_APPLICABLE, SEVERITIES
 from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOSED_MEMCPY, EXPOSED_MEMSET, IDLE
-
-
-@dataclass(frozen=True)
-class Figure:
-    """The unit of a figure and what it is, in words that follow its name."""
-
-    unit: Unit
-    about: str
-
 
 _OF_WINDOW = {
     "idle_share": "nothing runs on the GPU",

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from traceanalyzer.names import capitalized
 from traceanalyzer.result.captures.capture import Capture
-from traceanalyzer.result.captures.metrics import FIGURES, SHOWN, Figure, evidence_figures
+from traceanalyzer.result.captures.figure import Figure
+from traceanalyzer.result.captures.metrics import FIGURES, SHOWN, evidence_figures
 from traceanalyzer.result.comparing.comparison import FigureChange
 from traceanalyzer.units import format_value
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from traceanalyzer.ingest.bytes.containers import READ_BYTES, Condition
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts, Format, Progress, Sink
 from traceanalyzer.ingest.formats.kineto.text.opening import UTF8_BOM, json_key
 from traceanalyzer.ingest.python_traces import python_trace_of
-from traceanalyzer.result.recording.diagnosis import Contents
-from traceanalyzer.result.recording.ways import Ways
+
+if TYPE_CHECKING:
+    from traceanalyzer.result.recording.diagnosis import Contents
+    from traceanalyzer.result.recording.ways import Ways
 
 _EVENTS, _PHASE, _TIME = (re.compile(json_key(key)) for key in ("traceEvents", "ph", "ts"))
 # Stands before the events of a trace, and in nothing else that is known here.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts, Format, Progress, Sink
 from traceanalyzer.ingest.formats.nsys.reports import Reports
 from traceanalyzer.ingest.formats.nsys.sqlite import SQLITE_MAGIC
-from traceanalyzer.result.recording.diagnosis import Contents
-from traceanalyzer.result.recording.ways import Ways
+
+if TYPE_CHECKING:
+    from traceanalyzer.result.recording.diagnosis import Contents
+    from traceanalyzer.result.recording.ways import Ways
 
 _TABLES = re.compile(rb"CUPTI_ACTIVITY_KIND_|NVTX_EVENTS|TARGET_INFO_")
 
