@@ -404,7 +404,9 @@ def latest_before(group: Array, ends: Array) -> Array:
     """For each row the latest end among the rows of its group before it, `NULL` for the first of a group."""
     count, before = len(ends), np.full(len(ends), NULL)
     # Sorted by group, the latest end so far of every group in one pass: a later group outranks all of an earlier one.
-    rows, by_end = np.argsort(group, kind="stable"), np.argsort(ends, kind="stable")
+    # As narrow as they are, groups are put in order digit by digit.
+    narrow = group.astype(np.min_scalar_type(int(group.max(initial=0))))
+    rows, by_end = np.argsort(narrow, kind="stable"), np.argsort(ends, kind="stable")
     place = np.empty(count, np.int64)
     place[by_end] = np.arange(count)
     latest = np.maximum.accumulate(group[rows] * count + place[rows]) % max(count, 1)
