@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import typer
@@ -11,6 +10,7 @@ from typer.core import TyperCommand
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.extensions import Offer, declared_in, offers
+from traceanalyzer.records import dataclass
 from traceanalyzer.terminal import tell
 
 GROUP = "traceanalyzer.commands"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from traceanalyzer.columns.frames import Key
 from traceanalyzer.intervals import Spans
+from traceanalyzer.records import dataclass
 
 MOST_WRONG = 0.03
 """A timeline that is played again with nothing taken out must last as long as it did, within this share."""

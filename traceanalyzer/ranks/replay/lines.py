@@ -12,7 +12,7 @@ pause. As it was, that one ended just so long before; the others have room, of w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,7 @@ from traceanalyzer.derive.replay.replay import (
 from traceanalyzer.intervals import Array, coverage
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
 from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, LINE_EVENTS, MARK, RETURN
+from traceanalyzer.records import dataclass
 
 KINDS = (ISSUE, JOIN, RETURN, MARK)
 _ISSUE, _JOIN, _RETURN, _MARK, _MET, _FELT = range(6)
