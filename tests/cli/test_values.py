@@ -11,7 +11,8 @@ import pytest
 import typer
 from typer.main import get_command
 
-from traceanalyzer.cli.commands import app
+from traceanalyzer.cli.command import own_commands
+from traceanalyzer.cli.commands import program
 from traceanalyzer.cli.values import _plain
 
 TYPED: tuple[Any, ...] = (
@@ -34,7 +35,7 @@ TYPED: tuple[Any, ...] = (
 
 def parameters() -> Iterator[Any]:
     """Those of all commands of ours that typer makes values for."""
-    waiting: list[Any] = [get_command(app)]
+    waiting: list[Any] = [get_command(program(own_commands()))]
     while waiting:
         command = waiting.pop()
         yield from (param for param in command.params if hasattr(param, "get_runtime_param"))
