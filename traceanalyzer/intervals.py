@@ -103,20 +103,27 @@ def parted(starts: Array, ends: Array, spans: Spans) -> tuple[tuple[Array, Array
     bounds[1:-1:2], bounds[2:-1:2] = spans
     bounds[0], bounds[-1] = min(starts.min(), bounds[1]), max(ends.max(), bounds[-2])
     row, tile, low, high = overlaps(starts, ends, (bounds[:-1], bounds[1:]))
-    inside = tile % 2 == 1
-    outside = ~inside
-    return (row[inside], low[inside], high[inside]), (row[outside], low[outside], high[outside])
+    inside = (tile & 1).astype(bool)
+    within, without = ((row.compress(some), low.compress(some), high.compress(some)) for some in (inside, ~inside))
+    return within, without
 
 
 def overlaps(starts: Array, ends: Array, spans: Spans) -> tuple[Array, Array, Array, Array]:
     """As `pieces`, with the position of the span: (row, span, start, end). The spans may touch."""
     first = np.searchsorted(spans[1], starts, side="right")
-    stop = np.searchsorted(spans[0], ends, side="left")
-    count = np.maximum(stop - first, 0)
-    row = np.repeat(np.arange(len(starts), dtype=np.int64), count)
-    within = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
-    other = first[row] + within
-    return row, other, np.maximum(starts[row], spans[0][other]), np.minimum(ends[row], spans[1][other])
+    count = np.maximum(np.searchsorted(spans[0], ends, side="left") - first, 0)
+    if count.max(initial=0) <= 1:
+        row = np.flatnonzero(count)
+        other = first.take(row)
+    else:
+        row = np.repeat(np.arange(len(starts), dtype=np.int64), count)
+        other = np.arange(len(row), dtype=np.int64) + (first - np.cumsum(count) + count).take(row)
+    return (
+        row,
+        other,
+        np.maximum(starts.take(row), spans[0].take(other)),
+        np.minimum(ends.take(row), spans[1].take(other)),
+    )
 
 
 def latest(starts: Array, ends: Array, times: Array) -> Array:
@@ -124,8 +131,17 @@ def latest(starts: Array, ends: Array, times: Array) -> Array:
 
     The ranges are sorted by start; of those that start at once the last counts.
     """
-    at = np.searchsorted(starts, times, side="right") - 1
-    return np.where((at >= 0) & (times < np.append(ends, 0)[at]), at, -1)
+    at = begun(starts, times) - 1
+    return np.where((at >= 0) & (times < np.append(ends, 0).take(at)), at, -1)
+
+
+def begun(starts: Array, times: Array) -> Array:
+    """For each time how many of these starts, which ascend, are not after it."""
+    if 4 * len(starts) > len(times) or (times[1:] < times[:-1]).any():
+        return np.searchsorted(starts, times, side="right")
+    # Few starts are quickly looked for among many times.
+    first = np.searchsorted(times, starts, side="left")
+    return np.cumsum(np.bincount(first, minlength=len(times))[: len(times)])
 
 
 def latest_of(lanes: Array, starts: Array, ends: Array, lane: Array, times: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 
 import numpy as np
 import pyarrow.compute as pc
@@ -30,8 +31,11 @@ def rows(pieces: Pieces) -> list[tuple[int, int, int]]:
 
 
 def followed(timeline: Timeline, start: Array, end: Array) -> Pieces:
-    line = Line.of(timeline)
-    return chains(line, Ends.at(line, start, end)).pieces
+    every, part = Line.of(timeline), Line.of(timeline, int(min(start.tolist(), default=timeline.origin)))
+    pieces, same = (chains(line, Ends.at(line, start, end)).pieces for line in (every, part))
+    for column in fields(Pieces):
+        assert getattr(pieces, column.name).tolist() == getattr(same, column.name).tolist()
+    return pieces
 
 
 def whole(line: Timeline) -> Pieces:

@@ -16,6 +16,7 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, needs_corpus
 from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.columns import in_blocks
 from traceanalyzer.derive.kernels.kernel_chains import kernel_chains
 from traceanalyzer.derive.kernels.kernel_names import FAMILIES, KERNEL_NAMES, kernel_of
 from traceanalyzer.names import function_path
@@ -363,6 +364,19 @@ def test_little_time_is_left_without_a_family(path):
     assert unknown <= 0.02 * np.sum(compute["total"])
 
 
+@needs_corpus
+@pytest.mark.parametrize(
+    "path", ["kineto/conv_layout.slow.pt.trace.json.gz", "nsys/comm_not_overlapped.slow.4gpu.sqlite"]
+)
+@pytest.mark.parametrize("name", ["kernels", "kernel_chains"])
+def test_rows_that_are_made_at_once_make_no_difference(path, name, monkeypatch):
+    catalog = Catalog(ta.load(CORPUS / path))
+    whole = catalog.table(name)
+    catalog.keep(["ledger_ops", "launches", "host", "step_stats"])
+    monkeypatch.setattr(in_blocks, "_BLOCK", 7)
+    assert whole.num_rows and catalog.table(name).to_pylist() == whole.to_pylist()
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(["add_kernel", "copy_kernel", "gemm"]), st.integers(0, 2), st.integers(1, 5)),
@@ -370,8 +384,9 @@ def test_little_time_is_left_without_a_family(path):
         max_size=15,
     ),
     st.lists(st.integers(0, 40), max_size=3),
+    st.integers(1, 20),
 )
-def test_chains_are_neighbours_on_a_stream_within_a_step(ops, steps):
+def test_chains_are_neighbours_on_a_stream_within_a_step(ops, steps, block):
     start = np.cumsum([0, *(length for *_, length in ops)])
     count = len(ops)
     columns = {name: np.zeros(count, np.int64) for name in ("rank", "device", "process", "context")}
@@ -393,7 +408,9 @@ def test_chains_are_neighbours_on_a_stream_within_a_step(ops, steps):
                 expected += [chain] if len(chain) > 1 else []
                 chain = []
             chain += [at] if fuses else []
-    found = kernel_chains(table, marks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(in_blocks, "_BLOCK", block)
+        found = kernel_chains(table, marks)
     assert found["start_ns"].to_pylist() == [start[chain[0]] for chain in expected]
     assert found["end_ns"].to_pylist() == [start[chain[-1] + 1] for chain in expected]
     assert found["kernels"].to_pylist() == [len(chain) for chain in expected]

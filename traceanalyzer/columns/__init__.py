@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from traceanalyzer.columns.lean import repeats, spread
+from traceanalyzer.columns.lean import in_one, repeats, spread
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -51,7 +51,7 @@ def encoded(table: pa.Table, column: str) -> tuple[Ints, list[str]]:
     values = table[column]
     if not pa.types.is_dictionary(values.type):
         values = pc.dictionary_encode(values)
-    whole = values.unify_dictionaries().combine_chunks()
+    whole = in_one(values.unify_dictionaries())
     if isinstance(whole, pa.ChunkedArray):  # an empty column stays chunked in some releases of Arrow
         whole = whole.chunk(0) if whole.num_chunks else pa.array([], values.type)
     index: Ints = pc.fill_null(whole.indices.cast(pa.int64()), MISSING).to_numpy(zero_copy_only=False)

@@ -14,13 +14,15 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables ask here for it.
 from traceanalyzer.columns import compact, distinct, integers, wide
 from traceanalyzer.columns import ints as ints  # noqa: PLC0414
-from traceanalyzer.columns.lean import WORTH, lean, pieced, repeats
+from traceanalyzer.columns.lean import WORTH, in_one, lean, pieced, repeats
 
 _LARGEST = 1 << 62
+_FEW = 3
 
 K = TypeVar("K")
 Array = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int32]
 Key = tuple[int, int]
 """(rank, device)."""
 ThreadKey = tuple[int, int, int]
@@ -39,32 +41,61 @@ def duration(table: pa.Table) -> Array:
 
 def codes(table: pa.Table, name: str) -> tuple[Array, list[str | None]]:
     """A dictionary column as (index into values, values); a null is an index to a None at the end."""
+    index, values = short_codes(table, name)
+    some = index[:1] if index.strides == (0,) else index
+    return np.broadcast_to(some.astype(np.int64), len(index)) if some is not index else index.astype(np.int64), values
+
+
+def short_codes(table: pa.Table, name: str) -> tuple[Codes, list[str | None]]:
+    """As `codes`, in 32 bits: where none is null, as they lie in the column. Not to be written to."""
     whole = table[name]
-    column = _own(whole.chunk(0)[:1] if repeats(whole) else whole.combine_chunks())
+    column = _own(whole.chunk(0)[:1] if repeats(whole) else in_one(whole))
     values: list[str | None] = [*column.dictionary.to_pylist(), None]
-    index = wide(column.indices, len(values) - 1)
+    indices = column.indices.fill_null(len(values) - 1) if column.indices.null_count else column.indices
+    index = indices.to_numpy().astype(np.int32, copy=False)
     return np.broadcast_to(index, len(whole)) if len(index) < len(whole) else index, values
 
 
 def equals(table: pa.Table, name: str, *wanted: str) -> Flags:
     """Where a dictionary column has one of these values."""
-    return passing(*codes(table, name), lambda value: value in wanted)
+    return passing(*short_codes(table, name), lambda value: value in wanted)
 
 
 def where(table: pa.Table, name: str, test: Callable[[str], bool | None]) -> Flags:
     """Where the value of a dictionary column passes the test; nulls do not."""
-    return passing(*codes(table, name), test)
+    return passing(*short_codes(table, name), test)
 
 
 def passing(
-    index: Array, values: list[str | None], test: Callable[[str], bool | None], rows: Flags | None = None
+    index: Array | Codes, values: list[str | None], test: Callable[[str], bool | None], rows: Flags | None = None
 ) -> Flags:
-    """As `where`, for a column as `codes` gives it. Each value is tested once, and only those that `rows` use."""
+    """As `where`, for a column as `codes` or `short_codes` gives it. Each value is tested once, and only those that `rows` use."""
     used = np.ones(len(values), bool)
     if rows is not None:
         used[:] = False
         used[index[rows]] = True
-    return np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)[index]
+    told = np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)
+    if len(index) and index.strides == (0,):
+        return np.full(len(index), told[index[0]])
+    some = np.flatnonzero(told)
+    if len(some) > _FEW:
+        return told.take(index)
+    # Comparing is much quicker than looking up.
+    found = np.zeros(len(index), bool)
+    for code in some.tolist():
+        found |= index == code
+    return found
+
+
+def codes_of(table: pa.Table, name: str, rows: slice) -> tuple[Array, list[str | None]]:
+    """As `codes`, of some rows in one piece; the values are those of all rows."""
+    whole = table[name]
+    if whole.num_chunks != 1 or len(whole) < len(whole.chunk(0).dictionary):
+        index, values = codes(table, name)
+        return index[rows], values
+    column = whole.chunk(0)
+    values = [*column.dictionary.to_pylist(), None]
+    return wide(column.indices[rows.start : rows.stop], len(values) - 1), values
 
 
 def numbers(values: Array) -> pa.Array:
@@ -102,17 +133,23 @@ def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:
 
 def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, slice]]:
     """The (first, second) groups of a table and their rows; rows of one group are contiguous."""
-    left, right = ints(table, first), ints(table, second)
+    left, right = _as_it_lies(table[first]), _as_it_lies(table[second])
     for rows in _runs(left, right):
         yield (int(left[rows.start]), int(right[rows.start])), rows
 
 
 def threads(table: pa.Table) -> Iterator[tuple[ThreadKey, slice]]:
     """Each (rank, process, thread) and its rows, which the table keeps contiguous."""
-    rank, process, thread = (ints(table, c) for c in ("rank", "process", "thread"))
+    rank, process, thread = (_as_it_lies(table[c]) for c in ("rank", "process", "thread"))
     for rows in _runs(rank, process, thread):
         at = rows.start
         yield (int(rank[at]), int(process[at]), int(thread[at])), rows
+
+
+def _as_it_lies(column: pa.ChunkedArray) -> Array:
+    """As `ints`; one without nulls in as many bits as it has."""
+    short = column.num_chunks == 1 and not column.null_count and pa.types.is_integer(column.type)
+    return column.chunk(0).to_numpy() if short else wide(column, NULL)
 
 
 def _runs(*columns: Array) -> Iterator[slice]:
@@ -180,7 +217,7 @@ def by_device(table: pa.Table) -> dict[Key, pa.Table]:
 
 def by_rank(table: pa.Table) -> dict[int, pa.Table]:
     """As `by_device`, for each rank."""
-    rank = ints(table, "rank")
+    rank = _as_it_lies(table["rank"])
     parts = ((int(rank[r.start]), table.slice(r.start, r.stop - r.start)) for r in _runs(rank))
     return _Parts(parts, table.slice(0, 0))
 
@@ -247,6 +284,8 @@ def dense(*columns: Array) -> Array:
 
 def firsts(code: Array) -> Array:
     """The row in which each number comes first, of numbers as `dense` gives them."""
+    if code.strides == (0,):
+        return np.arange(min(len(code), 1))
     return np.flatnonzero(np.diff(np.maximum.accumulate(code), prepend=-1))
 
 
@@ -321,8 +360,15 @@ def top_name(table: pa.Table, name: str, weight: Array) -> str | None:
 
 
 def streams(ops: pa.Table) -> Array:
-    """A number for each operation that tells apart the streams of all GPUs."""
-    return dense(*(ints(ops, c) for c in ("rank", "device", "process", "context", "stream")))
+    """A number for each operation that tells apart the streams of all GPUs; not to be written to."""
+    return told_apart(ops, "rank", "device", "process", "context", "stream")
+
+
+def told_apart(table: pa.Table, *columns: str) -> Array:
+    """As `dense`, of integer columns of a table; where all rows are alike one number is in memory. Not to be written to."""
+    values = [ints(table, column) for column in columns]
+    once = all(one.strides == (0,) for one in values)
+    return np.broadcast_to(np.int64(0), table.num_rows) if once else dense(*values)
 
 
 def latest_before(group: Array, ends: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,6 +18,13 @@ _BLOCK = 1 << 16
 """So many rows are looked at at once."""
 T = TypeVar("T", bound=np.generic)
 Values = npt.NDArray[T]
+Times = npt.NDArray[np.int32]
+
+
+def in_blocks(count: int) -> Iterator[slice]:
+    """The rows of a table of so many, as many at once as stay in the processor's cache with what is made of them."""
+    for first in range(0, count, _BLOCK):
+        yield slice(first, min(first + _BLOCK, count))
 
 
 def alike(value: int, count: int) -> npt.NDArray[np.int64]:
@@ -27,14 +34,7 @@ def alike(value: int, count: int) -> npt.NDArray[np.int64]:
 
 def are_alike(values: npt.NDArray[Any]) -> bool:
     """Whether it is an array as `alike` makes them."""
-    return values.strides == (0,)
-
-
-def held_once(values: Values[T]) -> Values[T]:
-    """The values, as `alike` makes them where all are; there is at least one."""
-    if are_alike(values) or values[0] != values[-1] or (values != values[0]).any():
-        return values
-    return np.broadcast_to(values[0].copy(), len(values))
+    return values.strides[0] == 0
 
 
 def says_nothing(values: npt.NDArray[np.int64]) -> bool:
@@ -44,7 +44,7 @@ def says_nothing(values: npt.NDArray[np.int64]) -> bool:
 
 def taken(values: Values[T], rows: npt.NDArray[np.int64]) -> Values[T]:
     """The values at some rows."""
-    return np.broadcast_to(values[0], len(rows)) if len(values) and are_alike(values) else values[rows]
+    return np.broadcast_to(values[0], len(rows)) if len(values) and are_alike(values) else values.take(rows)
 
 
 def joined(blocks: Sequence[Values[T]]) -> Values[T]:
@@ -61,6 +61,9 @@ class InBlocks:
     def __init__(self) -> None:
         self._columns: dict[str, _Column] = defaultdict(_Column)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
     def add(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
         """The same number of rows of each column, at least one."""
         for name, values in columns.items():
@@ -71,37 +74,39 @@ class InBlocks:
         """All rows of a column, which is held here no longer."""
         return self._columns.pop(name).rows()
 
-    def numbers(self, name: str, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
-        """As `take`, in Arrow, null where they are `NULL`."""
+    def numbers(self, name: str, kind: pa.DataType, times: Times | None = None) -> pa.Array | pa.ChunkedArray:
+        """As `take`, in Arrow, null where they are `NULL`; each row so many `times`."""
         column = self._columns.pop(name)
         rows = column.rows()
         if are_alike(rows):
-            return repeated(pa.array([None if rows[0] == NULL else rows[0]], kind), len(rows))
+            return repeated(pa.array([None if rows[0] == NULL else rows[0]], kind), _length(rows, times))
+        rows = rows if times is None else _grown(_cut(rows), times)
         return pa.array(rows, mask=rows == NULL if column.lowest == NULL else None)
 
     def names(
-        self, name: str, values: Sequence[str | None], read: Callable[[str], str] | None = None
+        self,
+        name: str,
+        values: Sequence[str | None],
+        read: Callable[[str], str] | None = None,
+        times: Times | None = None,
     ) -> pa.Array | pa.ChunkedArray:
-        """As `take`, of a column of positions in `values`, -1 for null: the names there, as `read` tells them."""
+        """As `numbers`, of a column of positions in `values`, -1 for null: the names there, as `read` tells them."""
         rows = self.take(name)
         some = rows[:1] if are_alike(rows) else rows
         # One more at the end, for what is null.
         used = np.zeros(len(values) + 1, bool)
         for block in _cut(some):
-            used[block] = True
+            used[block.astype(np.int64)] = True
         position: dict[str, int] = {}
         kept = np.full(len(used), -1, np.int32)
         for at in np.flatnonzero(used[:-1]).tolist():
             value = values[at]
             if value is not None:
                 kept[at] = position.setdefault(read(value) if read else value, len(position))
-        made = Growing()
-        for block in _cut(some):
-            made.add(kept[block])
-        code = made.array()
+        code = _grown(map(kept.take, _cut(some)), times if some is rows else None)
         index = pa.array(code, mask=code < 0 if (kept[used] < 0).any() else None)
         found = pa.DictionaryArray.from_arrays(index, pa.array(list(position), pa.string()))
-        return found if some is rows else repeated(found, len(rows))
+        return found if some is rows else repeated(found, _length(rows, times))
 
 
 class _Column:
@@ -115,21 +120,36 @@ class _Column:
 
     def rows(self) -> npt.NDArray[Any]:
         """All of them; nothing is added any more."""
-        return np.broadcast_to(self._one, self._count) if self._unlike is None else self._unlike.array()
+        shape = (self._count, *np.shape(self._one))
+        return np.broadcast_to(self._one, shape) if self._unlike is None else self._unlike.array().reshape(shape)
 
     def add(self, values: npt.NDArray[Any]) -> None:
-        lowest = values[0] if are_alike(values) else values.min()
+        lowest = values.flat[0] if are_alike(values) else values.min()
         self.lowest = lowest if self.lowest is None else min(lowest, self.lowest)
         begin, self._count = self._count, self._count + len(values)
         if self._unlike is None:
             if not begin:
                 self._one = values[0].copy()
-            if values[0] == self._one and (are_alike(values) or (values == self._one).all()):
+            if np.array_equal(values[0], self._one) and (are_alike(values) or (values == self._one).all()):
                 return
             self._unlike = Growing()
-            for block in _cut(np.broadcast_to(self._one, begin)):
+            for block in _cut(np.broadcast_to(self._one, (begin, *np.shape(self._one)))):
                 self._unlike.add(block)
         self._unlike.add(values)
+
+
+def _length(rows: npt.NDArray[Any], times: Times | None) -> int:
+    return len(rows) if times is None else int(times.sum())
+
+
+def _grown(blocks: Iterable[Values[T]], times: Times | None) -> Values[T]:
+    """The rows of some blocks, each so many times."""
+    made, at = Growing(), 0
+    for block in blocks:
+        made.add(block if times is None else block.repeat(times[at : at + len(block)]))
+        at += len(block)
+    forget()
+    return made.array()
 
 
 def _cut(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:

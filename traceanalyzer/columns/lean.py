@@ -62,6 +62,11 @@ def pieced(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column if column.num_chunks == 1 or repeats(column) else pa.chunked_array([column.combine_chunks()])
 
 
+def in_one(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array, which is a copy only where it has several pieces: Arrow copies a single one too."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def _place(chunk: pa.Array) -> list[int]:
     return [0 if buffer is None else buffer.address for buffer in chunk.buffers()]
 

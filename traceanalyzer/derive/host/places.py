@@ -40,6 +40,7 @@ class PlacesInBlocks:
     def __init__(self, names: Sequence[str | None], add: Callable[[Key], int]) -> None:
         self._names, self._add, self._base = names, add, len(names)
         self._number: dict[Key, int] = {}
+        self._keys: list[Key] = []
         self._asked: dict[tuple[int, ...], dict[Key, tuple[int, int, int]]] = {}
         self._count = count()
 
@@ -52,7 +53,10 @@ class PlacesInBlocks:
             numbers = np.full(len(keys), NULL)
             for at, (key, of) in enumerate(zip(keys, group[row[first]].tolist(), strict=True)):
                 if key[0] != NULL and self._names[key[0]] is not None:
-                    numbers[at] = self._number.setdefault(key, self._base + len(self._number))
+                    if key not in self._number:
+                        self._number[key] = self._base + len(self._keys)
+                        self._keys.append(key)
+                    numbers[at] = self._number[key]
                     if key not in asked or (question, of) < asked[key][:2]:
                         asked[key] = question, of, next(self._count)
             return numbers[of_row] if len(keys) else of_row
@@ -75,9 +79,11 @@ class PlacesInBlocks:
         given = np.flatnonzero(numbers >= self._base)
         if not len(given):
             return numbers
-        keys, place = list(self._number), np.full(len(self._number), NULL)
-        for used in np.unique(numbers[given] - self._base).tolist():
-            place[used] = self._add(keys[used])
+        own, seen = numbers.take(given) - self._base, np.zeros(len(self._keys), bool)
+        seen[own] = True
+        place = np.empty(len(seen), np.int64)
+        for used in np.flatnonzero(seen).tolist():
+            place[used] = self._add(self._keys[used])
         final = numbers.copy()
-        final[given] = place[numbers[given] - self._base]
+        final[given] = place.take(own)
         return final

@@ -56,8 +56,8 @@ class Stack:
 
     def within(self, start: Array, end: Array) -> Stretches:
         """The stack during these intervals, which may overlap and come in any order. Ranges outside cost nothing more."""
-        low, high = union(start, end)
-        rows = self._reaching.rows(int(low[0]), int(high[-1])) if len(low) and len(self._start) else EMPTY[0]
+        low, high = union(start, end) if len(self._start) else EMPTY
+        rows = self._reaching.rows(int(low[0]), int(high[-1])) if len(low) else EMPTY[0]
         first = np.searchsorted(high, self._start[rows], side="right")
         touched = rows[first < np.searchsorted(low, self._end[rows], side="left")]
         return Stretches(*(column[touched] for column in (self._start, self._end, self._name, self._kind)))

@@ -52,6 +52,7 @@ def _device_blocks(key: frames.Key, ops: pa.Table, launches: pa.Table, host: Hos
     if role is None:
         return ATTENTION_BLOCKS.empty()
     stream, order = by_stream(ops)
+    order = np.arange(len(stream)) if order is None else order
     role, stream = role[order], stream[order]
     whole, written = _candidates(role, stream)
     asked = np.zeros(len(role), bool)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.in_blocks import InBlocks, in_blocks
+from traceanalyzer.columns.lean import repeated
 from traceanalyzer.derive.kernels.kernel_names import kernel_of
 from traceanalyzer.derive.kernels.kernels import UNNAMED, is_compute
 from traceanalyzer.derive.kernels.lanes import by_stream
@@ -26,49 +32,80 @@ def kernel_chains(ledger_ops: pa.Table, step_stats: pa.Table) -> pa.Table:
 
 
 def _device_chains(key: frames.Key, ops: pa.Table, steps: Array) -> pa.Table:
-    code, names = frames.codes(ops, "name")
+    code, names = frames.short_codes(ops, "name")
     told = [kernel_of(name) if name else UNNAMED for name in names]
     fuses = np.array([kernel.family in FUSIBLE and not kernel.compiler_fused for kernel in told], bool)
-    fusible = fuses[code] & is_compute(ops)
-    if not fusible.any():
+    fusible = is_compute(ops)
+    fusible &= fuses.take(code)
+    start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
+    process, stream = frames.ints(ops, "process"), frames.ints(ops, "stream")
+    made, count = InBlocks(), 0
+    for some, begins in _whole_chains(ops, fusible, start, np.sort(steps)):
+        size = np.diff(np.append(np.flatnonzero(begins), len(some)))
+        rows, size = some[np.repeat(size > 1, size)], size[size > 1]
+        if len(rows):
+            of = rows[np.cumsum(size) - size]
+            told_of = _told(size, end[rows] - start[rows], code[rows], len(names))
+            spans = {"start_ns": start[of], "end_ns": np.maximum.reduceat(end[rows], np.cumsum(size) - size)}
+            made.add({"process": process[of], "stream": stream[of], **spans, "kernels": size, **told_of})
+            count += len(size)
+    if not count:
         return KERNEL_CHAINS.empty()
-    stream, order = by_stream(ops)
-    place = np.flatnonzero(fusible[order])
-    rows = order[place]
-    start, end = frames.ints(ops, "start_ns")[rows], frames.ints(ops, "end_ns")[rows]
-    # Neighbours in `rows` are so on their stream if nothing stands between them.
-    step, stream = np.searchsorted(np.sort(steps), start, side="right"), stream[rows]
-    begins = (np.diff(place) > 1) | (np.diff(stream) != 0) | (np.diff(step) != 0)
-    first = np.flatnonzero(np.append(True, begins))
-    size = np.diff(np.append(first, len(rows)))
-    kept = np.repeat(size > 1, size)
-    rows, start, end, size = rows[kept], start[kept], end[kept], size[size > 1]
-    if not len(rows):
-        return KERNEL_CHAINS.empty()
+    gpu = {name: repeated(pa.array([value]), count) for name, value in zip(("rank", "device"), key, strict=True)}
+    own = {
+        field.name: made.numbers(field.name, field.type)
+        for field in KERNEL_CHAINS.schema
+        if field.name not in (*gpu, "name")
+    }
+    return frames.build(KERNEL_CHAINS, {**gpu, **own, "name": made.names("name", names)})
+
+
+def _told(size: Array, length: Array, name: frames.Codes, names: int) -> dict[str, npt.NDArray[Any]]:
+    """What there is to say of chains of such sizes, each of at least two kernels, which take `length` and are called `name`."""
     first, chain = np.cumsum(size) - size, np.repeat(np.arange(len(size)), size)
-    length, name = end - start, code[rows]
     longest = np.maximum.reduceat(length, first)
     # The earliest of equals.
     top = np.flatnonzero(length == longest[chain])
     top = top[np.flatnonzero(np.diff(chain[top], prepend=-1))]
     others = length.copy()
     others[top] = -1
-    pairs = np.sort(chain * len(names) + name)
-    distinct = pairs[np.append(True, pairs[1:] != pairs[:-1])] // len(names)
-    at = pa.array(rows[first])
-    return frames.build(
-        KERNEL_CHAINS,
-        {
-            "rank": np.full(len(first), key[0]),
-            "device": np.full(len(first), key[1]),
-            "process": ops["process"].take(at),
-            "stream": ops["stream"].take(at),
-            "start_ns": start[first],
-            "end_ns": np.maximum.reduceat(end, first),
-            "kernels": size,
-            "distinct": np.bincount(distinct),
-            "busy": np.add.reduceat(length, first),
-            "longest_two": longest + np.maximum.reduceat(others, first),
-            "name": frames.names(name[top], names),
-        },
-    )
+    pairs = np.sort(chain * names + name)
+    distinct = pairs[np.append(True, pairs[1:] != pairs[:-1])] // names
+    return {
+        "distinct": np.bincount(distinct),
+        "busy": np.add.reduceat(length, first),
+        "longest_two": longest + np.maximum.reduceat(others, first),
+        "name": name[top],
+    }
+
+
+def _whole_chains(
+    ops: pa.Table, fusible: frames.Flags, start: Array, steps: Array
+) -> Iterator[tuple[Array, frames.Flags]]:
+    """The rows of kernels that can be fused, stream by stream, so many whole chains at once, and where in them each chain begins."""
+    stream, order = by_stream(ops)
+    before: tuple[int, ...] = (-1, -1, -1)
+    held: list[tuple[Array, frames.Flags]] = []
+    for block in in_blocks(len(fusible)):
+        rows = np.arange(block.start, block.stop) if order is None else order[block]
+        place = np.flatnonzero(fusible[rows])
+        if not len(place):
+            continue
+        rows, place = rows[place], place + block.start
+        # Neighbours in `rows` are so on their stream if nothing stands between them.
+        places = place, stream[rows], np.searchsorted(steps, start[rows], side="right")
+        apart = [np.diff(one, prepend=last) for one, last in zip(places, before, strict=True)]
+        begins = (apart[0] > 1) | (apart[1] != 0) | (apart[2] != 0)
+        before = tuple(int(one[-1]) for one in places)
+        if len(firsts := np.flatnonzero(begins)):
+            done, held = [*held, (rows[: firsts[-1]], begins[: firsts[-1]])], []
+            yield _joined(done)
+            rows, begins = rows[firsts[-1] :], begins[firsts[-1] :]
+        held.append((rows, begins))
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts: list[tuple[Array, frames.Flags]]) -> tuple[Array, frames.Flags]:
+    rows, begins = zip(*parts, strict=True)
+    return np.concatenate(rows), np.concatenate(begins)

@@ -11,12 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import distinct, frames
-from traceanalyzer.columns.lean import repeated
+from traceanalyzer.columns.in_blocks import InBlocks, are_alike, in_blocks
+from traceanalyzer.columns.lean import in_one, repeated
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.kernels.kernel_names import Kernel, kernel_of
 from traceanalyzer.derive.kernels.tables import KERNEL_STATS, KERNELS
 from traceanalyzer.derive.launches.launches import launching_ranges
-from traceanalyzer.intervals import Array, coverage, union
+from traceanalyzer.intervals import Array, Spans, coverage, near, union
+from traceanalyzer.model.schema import NAME
 
 UNNAMED = Kernel("other")
 # Turing GPUs of this line have no tensor cores although their compute capability, 7.5, is that of those that do.
@@ -28,6 +30,7 @@ WARPS = {"nvidia": 32, "amd": 64}
 """Threads that run in step, by vendor: a warp (CUDA C++ Programming Guide, SIMT architecture), a wavefront of CDNA and GCN (HIP's
 hardware model)."""
 RDNA_WARP = 32
+_EITHER = (False, True, None)
 _RDNA = re.compile(r"Radeon (?:RX|PRO W)|\bgfx1\d", re.IGNORECASE)
 
 
@@ -61,59 +64,121 @@ def _device_kernels(
     count = found.num_rows
     if not count:
         return KERNELS.empty()
-    start, end = frames.ints(found, "start_ns"), frames.ints(found, "end_ns")
-    code, names = frames.codes(found, "name")
-    told = [kernel_of(name) if name else UNNAMED for name in names]
-
-    def each(values: Iterable[bool]) -> frames.Flags:
-        return np.fromiter(values, bool, len(told))[code]
-
-    converts = _converts(code, told, end - start)
-    asked = converts | each(kernel.family in _WITH_OPERATOR for kernel in told)
-    operators = launching_ranges(frames.ints(found, "row")[asked], launches, host)
-    capability, tensor_cores = _capability(gpu), each(kernel.tensor_cores is True for kernel in told)
-    grid, sms = blocks(found), gpu.get("sm_count") or 0
+    code, names = frames.short_codes(found, "name")
+    facts = _Facts(code, frames.ints(found, "start_ns"), frames.ints(found, "end_ns"), names)
+    asked = facts.asked.take(code)
+    operators = launching_ranges(frames.ints(found, "row")[asked], launches, host) if asked.any() else None
+    capability, sms = _capability(gpu), gpu.get("sm_count") or 0
+    made, sizes, shared = InBlocks(), _BlockSizes(warp), _shared(ops)
+    for rows in in_blocks(count):
+        made.add(_columns(found.slice(rows.start, rows.stop - rows.start), code[rows], facts, sizes, shared, sms))
     return frames.build(
         KERNELS,
         {
             **{name: _same(value, count) for name, value in zip(("rank", "device"), key, strict=True)},
             **{name: found[name] for name in ("process", "stream", "start_ns", "end_ns", "name")},
-            "family": frames.names(code, [kernel.family for kernel in told]),
-            "tensor_cores": pa.array(tensor_cores, mask=each(kernel.tensor_cores is None for kernel in told)),
-            "precision": frames.names(code, [kernel.precision for kernel in told]),
-            "compiler_fused": each(kernel.compiler_fused for kernel in told),
-            "converts": converts,
-            "operator": operators.take(pa.array(np.cumsum(asked) - 1, mask=~asked)),
-            "blocks": frames.numbers(grid),
+            "family": made.names("family", [kernel.family for kernel in facts.told]),
+            "tensor_cores": _either(made.take("tensor_cores")),
+            "precision": made.names("precision", [kernel.precision for kernel in facts.told]),
+            "compiler_fused": made.numbers("compiler_fused", pa.bool_()),
+            "converts": made.numbers("converts", pa.bool_()),
+            "operator": repeated(pa.nulls(1, NAME), count) if operators is None else _at(operators, asked),
+            "blocks": made.numbers("blocks", pa.int64()),
             "sm_count": _same(sms or None, count),
-            "fill": pa.array(grid / sms, mask=grid == frames.NULL) if sms else _same(None, count),
-            **_block(_sizes(found, "block"), warp),
+            "fill": _shares(made.take("fill")) if sms else _same(None, count),
+            "block": made.names("block", sizes.words),
+            "threads": made.numbers("threads", pa.int64()),
+            "lanes": _shares(made.take("lanes")),
             "warp": _same(warp or None, count),
-            "runs": np.bincount(code, minlength=len(names))[code],
-            "alone": end - start - _shared(ops, start, end),
+            "runs": made.numbers("runs", pa.int64()),
+            "alone": made.numbers("alone", pa.int64()),
             "compute_capability": _same(capability or None, count),
-            "gpu_has_tensor_cores": _same(_has_tensor_cores(gpu, capability, bool(tensor_cores.any())), count),
+            "gpu_has_tensor_cores": _same(_has_tensor_cores(gpu, capability, facts.use_tensor_cores), count),
         },
     )
 
 
-def _same(value: int | None, count: int) -> pa.Array | pa.ChunkedArray:
+class _Facts:
+    """What there is to say of the kernels of each name, by the name's code; `told` are the kernels that the names stand for."""
+
+    def __init__(self, code: frames.Codes, start: Array, end: Array, names: list[str | None]) -> None:
+        self.told = [kernel_of(name) if name else UNNAMED for name in names]
+        self.runs, time = np.zeros(len(names), np.int64), np.zeros(len(names))
+        for rows in in_blocks(len(code)):
+            self.runs += np.bincount(code[rows], minlength=len(names))
+            time += np.bincount(code[rows], end[rows] - start[rows], len(names))
+        self.converts = _converts(time, self.told)
+        self.asked = self.converts | self._each(kernel.family in _WITH_OPERATOR for kernel in self.told)
+        self.compiler_fused = self._each(kernel.compiler_fused for kernel in self.told)
+        self.tensor_cores = np.array([_EITHER.index(kernel.tensor_cores) for kernel in self.told], np.int8)
+        self.use_tensor_cores = bool((self.runs[self.tensor_cores == _EITHER.index(True)] > 0).any())
+
+    @staticmethod
+    def _each(values: Iterable[bool]) -> frames.Flags:
+        return np.fromiter(values, bool)
+
+
+def _columns(
+    ops: pa.Table, code: frames.Codes, facts: _Facts, sizes: _BlockSizes, shared: Spans, sms: int
+) -> dict[str, npt.NDArray[Any]]:
+    """Of some kernels what depends on more than their GPU: names as positions, numbers with `NULL` and shares with NaN."""
+    start, end, grid = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns"), blocks(ops)
+    alone = end - start
+    beside = near(shared, int(start.min()), int(end.max()))
+    if len(beside[0]):
+        alone -= coverage(start, end, beside)
+    return {
+        "family": code,
+        "precision": code,
+        "tensor_cores": facts.tensor_cores.take(code),
+        "compiler_fused": facts.compiler_fused.take(code),
+        "converts": facts.converts.take(code),
+        "runs": facts.runs.take(code),
+        "blocks": grid,
+        "alone": alone,
+        **({"fill": np.where(grid == frames.NULL, np.nan, grid / sms)} if sms else {}),
+        **sizes.columns(_sizes(ops, "block")),
+    }
+
+
+def _either(values: npt.NDArray[np.int8]) -> pa.Array | pa.ChunkedArray:
+    """Positions in `_EITHER` as truth values."""
+    if are_alike(values):
+        return _same(_EITHER[values[0]], len(values))
+    return pa.array(values == _EITHER.index(True), mask=values == _EITHER.index(None))
+
+
+def _shares(values: npt.NDArray[np.float64]) -> pa.Array | pa.ChunkedArray:
+    """Shares, null where they are NaN."""
+    if are_alike(values):
+        return _same(None if np.isnan(values[0]) else float(values[0]), len(values))
+    unknown = np.isnan(values)
+    return pa.array(values, mask=unknown if unknown.any() else None)
+
+
+def _at(operators: pa.DictionaryArray, asked: frames.Flags) -> pa.DictionaryArray:
+    """The operators on the rows that were asked for, and null on all others."""
+    place = np.cumsum(asked, dtype=np.int32)
+    place -= 1
+    return operators.take(pa.array(place, mask=~asked))
+
+
+def _same(value: float | None, count: int) -> pa.Array | pa.ChunkedArray:
     """A column that says one thing of all rows."""
     return repeated(pa.array([value]), count)
 
 
-def _converts(code: Array, told: list[Kernel], length: Array) -> frames.Flags:
-    """Where a kernel only changes the order of a tensor's elements between NCHW and NHWC.
+def _converts(time: npt.NDArray[np.float64], told: list[Kernel]) -> frames.Flags:
+    """Which kernels only change the order of a tensor's elements between NCHW and NHWC.
 
-    Where convolutions are the main work, copies that change the order do the same, by a call of `contiguous` or the like. `code` are
-    places of the kernels in `told`.
+    Where convolutions are the main work, copies that change the order do the same, by a call of `contiguous` or the like. `time` is
+    what all of the kernels take.
     """
-    time = np.bincount(code, length, len(told))
     images, others = (
         sum(time[at] for at, kernel in enumerate(told) if kernel.family in families)
         for families in (("convolution", "depthwise"), ("matmul", "attention"))
     )
-    return np.array([one.family == "layout" or (images > others and one.strided_copy) for one in told], bool)[code]
+    return np.array([one.family == "layout" or (images > others and one.strided_copy) for one in told], bool)
 
 
 def _capability(gpu: dict[str, Any]) -> int:
@@ -144,7 +209,7 @@ def blocks(ops: pa.Table) -> Array:
 
 def _sizes(ops: pa.Table, column: str) -> Array:
     """A grid or block of each kernel by (kernel, axis), 0 where it was not recorded."""
-    sizes = ops[column].combine_chunks()
+    sizes = in_one(ops[column])
     flat = sizes.flatten() if not sizes.null_count else sizes.fill_null([0, 0, 0]).flatten()
     axes: Array = flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, 3)
     return axes
@@ -156,37 +221,49 @@ def _product(sizes: Array) -> Array:
     return np.where(product > 0, product, frames.NULL)
 
 
-def _block(sizes: Array, warp: int) -> dict[str, pa.Array]:
-    """What there is to say of blocks of these sizes, of which there are few: their size as people write it, without trailing ones
-    (16 × 16), `threads` and `lanes`; null where it was not recorded."""
-    code = frames.dense(*(axis.astype(np.int64) for axis in sizes.T))
-    sizes = sizes[frames.firsts(code)]
-    threads = _product(sizes)
-    unknown = threads == frames.NULL
-    words = [
-        None if no else " × ".join(map(str, _without_ones(one)))
-        for one, no in zip(sizes.tolist(), unknown, strict=True)
-    ]
-    lanes = threads / np.maximum(-(-threads // max(warp, 1)) * warp, 1)
-    return {
-        "block": frames.names(code, words),
-        "threads": frames.numbers(threads[code]),
-        "lanes": pa.array(lanes[code], mask=(unknown | (not warp))[code]),
-    }
+class _BlockSizes:
+    """The sizes of blocks, of which there are few, in the order in which they are met; `words` is how people write each, without
+    trailing ones (16 × 16), None where it was not recorded."""
+
+    def __init__(self, warp: int) -> None:
+        self._warp = warp
+        self._place: dict[tuple[int, ...], int] = {}
+        self.words: list[str | None] = []
+
+    def columns(self, sizes: Array) -> dict[str, npt.NDArray[Any]]:
+        """Of the blocks of some kernels the place of their words, `threads` and `lanes`."""
+        code = frames.dense(*(axis.astype(np.int64) for axis in sizes.T))
+        sizes = sizes[frames.firsts(code)]
+        threads = _product(sizes)
+        unknown = threads == frames.NULL
+        for one, no in zip(map(tuple, sizes.tolist()), unknown.tolist(), strict=True):
+            if self._place.setdefault(one, len(self.words)) == len(self.words):
+                self.words.append(None if no else " × ".join(map(str, _without_ones(one))))
+        place = np.array([self._place[one] for one in map(tuple, sizes.tolist())], np.int32)
+        lanes = threads / np.maximum(-(-threads // max(self._warp, 1)) * self._warp, 1)
+        lanes[unknown | (not self._warp)] = np.nan
+        return {"block": place[code], "threads": threads[code], "lanes": lanes[code]}
 
 
-def _without_ones(axes: list[int]) -> list[int]:
+def _without_ones(axes: tuple[int, ...]) -> tuple[int, ...]:
     last = max((at for at, size in enumerate(axes) if size != 1), default=0)
     return axes[: last + 1]
 
 
-def _shared(ops: pa.Table, start: Array, end: Array) -> Array:
-    """For each interval, how many ns of it two or more kernels of the GPU run at once, communication included."""
+def _shared(ops: pa.Table) -> Spans:
+    """When two or more kernels of the GPU run at once, communication included."""
     running = frames.equals(ops, "kind", "kernel", "graph")
-    first, last = frames.ints(ops, "start_ns")[running], frames.ints(ops, "end_ns")[running]
-    # Sorted by start, so a kernel begins together with others where the latest end before it lies behind its start.
-    reach = np.maximum.accumulate(last)[:-1]
-    return coverage(start, end, union(first[1:], np.minimum(last[1:], reach)))
+    start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
+    firsts, lasts, reach = [start[:0]], [end[:0]], frames.NULL
+    for rows in in_blocks(len(start)):
+        first, last = (start[rows][running[rows]], end[rows][running[rows]])
+        # Sorted by start, so a kernel begins together with others where the latest end before it lies behind its start.
+        latest = np.maximum.accumulate(np.append(reach, last))
+        together = np.flatnonzero(latest[:-1] > first)
+        firsts.append(first[together])
+        lasts.append(np.minimum(last, latest[:-1])[together])
+        reach = int(latest[-1])
+    return union(np.concatenate(firsts), np.concatenate(lasts))
 
 
 def kernel_stats(ledger_ops: pa.Table) -> pa.Table:

@@ -29,7 +29,7 @@ def may_follow_earlier_work(ops: pa.Table, launches: pa.Table, api_calls: pa.Tab
     first = np.full(stream.max(initial=-1) + 1, -1)
     seen = np.flatnonzero(launched)[::-1]
     first[stream[seen]] = seen
-    may: frames.Flags = np.arange(len(stream)) <= first[stream]
+    may: frames.Flags = np.arange(len(stream)) <= first.take(stream)
     may &= frames.ints(ops, "stream") != NULL
     rows = np.flatnonzero(may)
     may[rows] = ~_recorded_from_the_start(ops, rows, api_calls)

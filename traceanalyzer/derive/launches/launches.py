@@ -96,6 +96,8 @@ def _first_of_call(call: Array, start: Array) -> frames.Flags:
 def call_of(op: Array, launches: pa.Table) -> Array:
     """For each operation, given by its row in gpu_ops, the row in `launches` of its call; -1 where there is none."""
     launched = frames.ints(launches, "op")
+    if np.array_equal(launched, op):  # as mostly each has one
+        return np.arange(len(op))
     at = np.searchsorted(launched, op)
     known = at < len(launched)
     known[known] = launched[at[known]] == op[known]
@@ -105,7 +107,7 @@ def call_of(op: Array, launches: pa.Table) -> Array:
 def crowded_launches(launches: pa.Table) -> frames.Flags:
     """The launches by threads that launch on more than `MOST_GPUS`."""
     if len(pc.unique(launches["device"])) <= MOST_GPUS:
-        return np.zeros(launches.num_rows, bool)
+        return np.broadcast_to(np.False_, launches.num_rows)
     by_thread = frames.dense(*(frames.ints(launches, c) for c in ("rank", "process", "thread")))
     _, one_a_gpu = np.unique(frames.packed(by_thread, frames.ints(launches, "device")), return_index=True)
     return (np.bincount(by_thread[one_a_gpu]) > MOST_GPUS)[by_thread]

@@ -7,7 +7,10 @@ is about to launch what needs the data.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,11 +18,14 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 
+Places = npt.NDArray[np.integer[Any]]
 SOON_NS = 1_000_000
 """A page moves within microseconds of the fault; one that moves later than this has another reason."""
 
 
-def faulting_threads(ops: pa.Table, op: Array, time: Array, api_calls: pa.Table, page_faults: pa.Table) -> Array | None:
+def faulting_threads(
+    ops: pa.Table, op: Places, time: Array, api_calls: pa.Table, page_faults: pa.Table
+) -> Array | None:
     """For each of some operations, by position in `ops`, the thread that faulted before a time, else the one of its process that made
     the last call before it.
 
@@ -40,7 +46,7 @@ def faulting_threads(ops: pa.Table, op: Array, time: Array, api_calls: pa.Table,
     return result
 
 
-def _last(ops: pa.Table, at: Array, time: Array, events: pa.Table) -> tuple[Array, Array]:
+def _last(ops: pa.Table, at: Places, time: Array, events: pa.Table) -> tuple[Array, Array]:
     """The thread and the start of the last of some events that the process of each operation had before a time, else `NULL`."""
     nothing = np.full(len(at), NULL, np.int64)
     if not events.num_rows:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.in_blocks import InBlocks, alike, are_alike, held_once, joined, taken
+from traceanalyzer.columns.in_blocks import InBlocks, Times, alike, are_alike, joined, taken
 from traceanalyzer.derive.host import activity_times
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.earlier_work import may_follow_earlier_work
@@ -41,11 +41,12 @@ from traceanalyzer.places import frame_text
 from traceanalyzer.vocabulary.lines import HOST_UNTRACED, IDLE_CAUSES, OS, QUEUED, SYNCHRONIZATION, UNATTRIBUTED
 
 V = TypeVar("V", bound=np.generic)
+Columns = dict[str, npt.NDArray[Any]]
 BLOCK = 1 << 15
 """So many gaps at a time: what is held of them stays in the processor's caches."""
-_OF_OPS = {"previous_op_name": "name", "next_op_name": "name", "next_op_kind": "kind"}
+_LOOKED_UP = 1 << 18
 _OF_HOST = (*NAMES, "wait_name", "launching_operator")
-_OF_SAMPLES = ("rank", "process", "thread", "start_ns", "end_ns", "cause", *NAMES, *NUMBERS)
+_OF_SAMPLES = ("start_ns", "end_ns", "cause", *NAMES, *NUMBERS)
 """What `_Making.finish` reads or tells."""
 
 
@@ -68,23 +69,23 @@ def gaps(
     if not len(idle):
         return GAPS.empty()
     making = _Making(ledger_ops, launches, api_calls, stream_events, host, host_steps)
-    made = InBlocks()
+    made, of_gap = InBlocks(), InBlocks()
     for first in range(0, len(idle), BLOCK):
-        until = min(first + BLOCK, len(idle))
-        made.add(making.columns(idle.block(slice(first, until))))
-    making.finish(made)
-    lists = {
-        "cause": IDLE_CAUSES,
-        "activity": activity_times.NAMES,
-        "sampled": SAMPLED,
-        "api_name": frames.codes(launches, "api_name")[1],
-        **{column: frames.codes(ledger_ops, of)[1] for column, of in _OF_OPS.items()},
-    }
+        parts, gaps = making.columns(idle.block(slice(first, min(first + BLOCK, len(idle)))))
+        made.add(parts)
+        of_gap.add(gaps)
+    times = of_gap.take("parts")
+    making.finish(made, of_gap, times)
+    lists = {"cause": IDLE_CAUSES, "activity": activity_times.NAMES, "sampled": SAMPLED, **making.lists}
 
     def column(name: str) -> pa.Array | pa.ChunkedArray:
+        # What is of a whole gap is held once until here.
+        where, often = (of_gap, times) if name in of_gap else (made, None)
         if name in _OF_HOST:
-            return made.names(name, host.names, frame_text if name == "source" else None)
-        return made.names(name, lists[name]) if name in lists else made.numbers(name, GAPS.schema.field(name).type)
+            return where.names(name, host.names, frame_text if name == "source" else None, often)
+        if name in lists:
+            return where.names(name, lists[name], times=often)
+        return where.numbers(name, GAPS.schema.field(name).type, often)
 
     return frames.build(GAPS, {name: column(name) for name in GAPS.schema.names})
 
@@ -106,29 +107,34 @@ class _Making:
         self._crowd = crowded_launches(launches)
         self._held = held_by_event(stream_events, launches, api_calls)
         self._earlier = may_follow_earlier_work(ops, launches, api_calls)
-        self._launch, self._length = frames.ints(launches, "start_ns"), frames.duration(ops)
-        self._api = frames.codes(launches, "api_name")[0]
-        self._op = {of: frames.codes(ops, of)[0] for of in ("name", "kind")}
+        self._launch = frames.ints(launches, "start_ns")
+        self._start, self._end = (frames.ints(ops, c) for c in ("start_ns", "end_ns"))
+        self._api, apis = frames.short_codes(launches, "api_name")
+        self._name, names = frames.short_codes(ops, "name")
+        self._kind, kinds = frames.short_codes(ops, "kind")
+        self.lists = {"api_name": apis, "previous_op_name": names, "next_op_name": names, "next_op_kind": kinds}
         self._steps = _Steps(host_steps)
 
     @cached_property
     def _partners(self) -> Partners:
         return Partners(self._ops)
 
-    def columns(self, idle: Idle) -> dict[str, npt.NDArray[Any]]:
-        """Of some gaps all columns of `gaps`; names as positions in a list, -1 for none, and numbers with `NULL`."""
+    def columns(self, idle: Idle) -> tuple[Columns, Columns]:
+        """Of some gaps all columns of `gaps`, those of a part and those of a gap, and how many `parts` each gap has; names as positions
+        in a list, -1 for none, and numbers with `NULL`."""
         parts, names, operator = self._parts(idle)
         length = idle.end - idle.start
         # By gap and start: the parts of a gap tile it.
-        order = np.argsort((np.cumsum(length) - idle.end)[parts.gap] + parts.start, kind="stable")
+        order = np.argsort((np.cumsum(length) - idle.end).take(parts.gap) + parts.start, kind="stable")
         parts = parts.take(order)
         gap = parts.gap
         drained = np.zeros(len(length), bool)
         drained[gap[parts.is_cause(SYNCHRONIZATION.cause)]] = True
         # A pause as short as the hardware's own hides nothing.
-        earlier = self._earlier[idle.op] & ~idle.tail & (length > HANDOVER_NS)
+        earlier = self._earlier.take(idle.op) & ~idle.tail & (length > HANDOVER_NS)
         tail, no_call = idle.tail, (idle.call < 0) | idle.tail
-        of_gap: dict[str, npt.NDArray[Any]] = {
+        of_gap: Columns = {
+            "parts": np.bincount(gap, minlength=len(length)).astype(np.int32),
             "rank": idle.rank,
             "device": idle.device,
             "process": idle.process,
@@ -137,24 +143,24 @@ class _Making:
             "gap_duration": length,
             "draining": drained,
             "launch_ns": _at(self._launch, idle.call, no_call),
-            "api_name": _code(_at(self._api, idle.call, no_call)),
-            "launching_operator": _code(np.where(tail, NULL, operator)),
-            "previous_op_name": _code(_at(self._op["name"], idle.before, idle.before == NULL)),
-            "next_op_name": _code(_at(self._op["name"], idle.op, tail)),
-            "next_op_kind": _code(_at(self._op["kind"], idle.op, tail)),
-            "next_op_duration": _at(self._length, idle.op, tail),
+            "api_name": _at(self._api, idle.call, no_call, -1),
+            "launching_operator": _code(operator if are_alike(operator) else np.where(tail, NULL, operator)),
+            "previous_op_name": _at(self._name, idle.before, idle.before == NULL, -1),
+            "next_op_name": _at(self._name, idle.op, tail, -1),
+            "next_op_kind": _at(self._kind, idle.op, tail, -1),
+            "next_op_duration": np.where(tail, NULL, self._end.take(idle.op) - self._start.take(idle.op)),
         }
-        return {
+        of_part: Columns = {
             "start_ns": parts.start,
             "end_ns": parts.end,
             "cause": parts.cause,
-            "earlier_work": earlier[gap] & parts.is_cause(QUEUED.cause, UNATTRIBUTED.cause),
+            "earlier_work": _earlier_parts(parts, earlier),
             "step": self._steps.at(idle.rank, idle.process, gap, parts.start),
             "activity": _code(parts.activity),
             "wait_name": _code(parts.wait),
             **{c: taken(values if c in NUMBERS else _code(values), order) for c, values in names.items()},
-            **{c: taken(held_once(values), gap) for c, values in of_gap.items()},
         }
+        return of_part, of_gap
 
     def _parts(self, idle: Idle) -> tuple[Parts, dict[str, Array], Array]:
         """The parts of some gaps, in no particular order, their names, and for each gap the operator that launched what ends it."""
@@ -177,16 +183,23 @@ class _Making:
             parts.append(own)
         return Parts.joined(parts), {c: joined([names[c] for names in found]) for c in found[0]}, operator
 
-    def finish(self, made: InBlocks) -> None:
+    def finish(self, made: InBlocks, of_gap: InBlocks, times: Times) -> None:
         """What can only be told when all blocks are made: the names of places, and what samples tell of all parts of each thread."""
         lanes = {who: self._host.thread(*who) for who in self._places.threads}
         sampled = [who for who, lane in lanes.items() if lane.samples.tells]
-        columns = {c: np.array(made.take(c)) for c in (_OF_SAMPLES if sampled else ("place",))}
-        rows: dict[tuple[int, ...], Array] = {}
-        if sampled:
-            some = np.flatnonzero(np.isin(columns["cause"], [CAUSE[one.cause] for one in (HOST_UNTRACED, OS)]))
-            who_did = [columns[c][some] for c in ("rank", "process", "thread")]
-            rows = {who: some[mine] for who, mine in frames.together(*who_did)}
+        if not sampled:
+            for who in lanes:
+                self._places.settle(who)
+            place = made.take("place")
+            for first in range(0, len(place), _LOOKED_UP):
+                made.add({"place": self._places.final(place[first : first + _LOOKED_UP])})
+            return
+        columns = {c: np.array(made.take(c)) for c in _OF_SAMPLES}
+        some = np.flatnonzero(np.isin(columns["cause"], [CAUSE[one.cause] for one in (HOST_UNTRACED, OS)]))
+        gap = np.repeat(np.arange(len(times)), times)[some]
+        who_did = {c: of_gap.take(c) for c in ("rank", "process", "thread")}
+        rows = {who: some[mine] for who, mine in frames.together(*(taken(one, gap) for one in who_did.values()))}
+        of_gap.add(who_did)
         told = []
         for who, lane in lanes.items():
             self._places.settle(who)
@@ -228,6 +241,13 @@ class _Steps:
         return found
 
 
+def _earlier_parts(parts: Parts, earlier: frames.Flags) -> frames.Flags:
+    """Which parts hide earlier work, given which gaps may."""
+    if not earlier.any():
+        return np.broadcast_to(np.False_, len(parts.gap))
+    return earlier[parts.gap] & parts.is_cause(QUEUED.cause, UNATTRIBUTED.cause)
+
+
 def _code(values: Array) -> npt.NDArray[np.int32]:
     """Positions in a list of names in 32 bits, -1 for `NULL`."""
     if are_alike(values):
@@ -238,7 +258,7 @@ def _code(values: Array) -> npt.NDArray[np.int32]:
 def _at(values: npt.NDArray[V], index: Array, absent: frames.Flags, none: int = NULL) -> npt.NDArray[V]:
     """The values at these positions, `none` for those that are absent."""
     if not absent.any():
-        return values[index]
+        return taken(values, index)
     found = np.full(len(index), none, values.dtype)
     found[~absent] = values[index[~absent]]
     return found

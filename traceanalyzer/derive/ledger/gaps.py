@@ -91,9 +91,7 @@ class Parts:
         return Parts(*(taken(getattr(self, field.name), rows) for field in fields(self)))
 
     def is_cause(self, *causes: str) -> frames.Flags:
-        wanted = np.zeros(len(IDLE_CAUSES), bool)
-        wanted[[CAUSE[cause] for cause in causes]] = True
-        found: frames.Flags = wanted[self.cause]
+        found: frames.Flags = np.logical_or.reduce([self.cause == CAUSE[cause] for cause in causes])
         return found
 
 
@@ -175,8 +173,8 @@ def traced_names(
 
 def _some(gap: Array, start: Array, end: Array, cause: str, asked: Array | None = None) -> Parts:
     """The non-empty of the intervals [start, end) of some gaps."""
-    gap = gap[end[gap] > start[gap]]
-    return Parts.of(gap, start[gap], end[gap], cause, None if asked is None else asked[gap])
+    gap = gap.compress(end.take(gap) > start.take(gap))
+    return Parts.of(gap, start.take(gap), end.take(gap), cause, None if asked is None else asked.take(gap))
 
 
 def host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> Parts:
@@ -185,9 +183,8 @@ def host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> Par
 
     Gaps of several GPUs may overlap.
     """
-    low, high = start[gap], host_end[gap]
-    keep = high > low
-    gap, low, high = gap[keep], low[keep], high[keep]
+    low, high = start.take(gap), host_end.take(gap)
+    gap, low, high = _between(gap, low, high)
     if not len(gap):
         return Parts.of(gap, low, high, HOST_UNTRACED.cause)
     first, last = int(low.min()), int(high.max())
@@ -206,8 +203,8 @@ def host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> Par
         if here:
             row, begin, until = left
             inside, outside = parted(begin, until, here[0] if len(here) == 1 else join(*here))
-            found.append(Parts.of(gap[row[inside[0]]], *inside[1:], cause))
-            left = row[outside[0]], *outside[1:]
+            found.append(Parts.of(gap.take(row.take(inside[0])), *inside[1:], cause))
+            left = row.take(outside[0]), *outside[1:]
 
     take(PROFILER.cause, thread.profiler)
     take(INPUT.cause, thread.input.cover)
@@ -223,7 +220,7 @@ def host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> Par
     take(OS.cause, thread.os.cover)
     take(HOST_WORK.cause, thread.work.cover, thread.calls.cover)
     row, begin, until = left
-    return Parts.joined([*found, Parts.of(gap[row], begin, until, HOST_UNTRACED.cause)])
+    return Parts.joined([*found, Parts.of(gap.take(row), begin, until, HOST_UNTRACED.cause)])
 
 
 def by_activity(parts: Parts, thread: Thread) -> Parts:
@@ -241,4 +238,4 @@ def by_activity(parts: Parts, thread: Thread) -> Parts:
 def _between(label: Array, start: Array, end: Array) -> tuple[Array, Array, Array]:
     """Those of labelled parts that are not empty."""
     some = end > start
-    return label[some], start[some], end[some]
+    return (label, start, end) if some.all() else (label.compress(some), start.compress(some), end.compress(some))

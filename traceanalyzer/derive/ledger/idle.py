@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.in_blocks import taken
+from traceanalyzer.columns.in_blocks import InBlocks, taken
 from traceanalyzer.derive.ledger.faults import faulting_threads
 from traceanalyzer.derive.ledger.shared import Portion
 from traceanalyzer.intervals import Array, Spans
+
+BLOCK = 1 << 16
+"""So many operations at a time are looked at."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +74,11 @@ class IdleTimes:
         """Some gaps in a row."""
         gaps = self._gaps.take(rows)
         op = gaps.op.astype(np.int64)
-        rank, device, process = (self._op[c][op] for c in ("rank", "device", "process"))
-        call = _among(self._op["row"][op], self._call["op"])
+        rank, device, process = (taken(self._op[c], op) for c in ("rank", "device", "process"))
+        call = _among(self._op["row"].take(op), self._call["op"])
         known = call >= 0
         thread, call_start, call_end = (
-            np.where(known, column[call] if len(column) else NULL, NULL)
+            taken(column, call) if known.all() else np.where(known, column[call] if len(column) else NULL, NULL)
             for column in (self._call[c] for c in ("thread", "start_ns", "end_ns"))
         )
         faulted = np.zeros(len(op), bool)
@@ -110,6 +114,8 @@ def _among(values: Array, numbers: Array) -> Array:
     # All of them lie in a part of the numbers, which is quickly searched.
     first, last = np.searchsorted(numbers, values[[0, -1]])
     near = numbers[first : last + 1]
+    if np.array_equal(near, values):  # as most are
+        return np.arange(first, last + 1)
     at = np.searchsorted(near, values)
     found = np.append(near, NULL)[at] == values
     return np.where(found, at + first, -1)
@@ -121,64 +127,96 @@ class _Gaps:
 
     start: Array
     end: Array
-    number: Array
-    op: Array
-    before: Array
+    number: npt.NDArray[np.int32]
+    op: npt.NDArray[np.int32]
+    before: npt.NDArray[np.int32]
     tail: frames.Flags
     same_stream: frames.Flags
     same_call: frames.Flags
 
     @classmethod
     def of(cls, ops: pa.Table, windows: pa.Table, portions: Mapping[frames.Key, Portion]) -> _Gaps:
-        start, end, process, context, stream, call = (
-            frames.ints(ops, c) for c in ("start_ns", "end_ns", "process", "context", "stream", "correlation")
-        )
+        operations, made = _Operations(ops), InBlocks()
         keys = zip(*(windows[c].to_pylist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True)
         window = {(rank, device): (first, until) for rank, device, first, until in keys}
-        found: list[_Gaps] = []
         for key, rows in frames.groups(ops):
-            over = end[rows]
-            first, until = window[key]
-            reach = np.maximum.accumulate(over)
-            # What is done before each operation, and before the end of the window.
-            done, following = np.append(first, reach), np.append(start[rows], until)
-            at = np.flatnonzero(following > done)
-            tail = at == len(reach)
-            low, high = done[at], following[at]
-            del done, following
-            # Of all operations those that end no earlier than any before them; the last of them before each gap.
-            latest = np.flatnonzero(over >= reach)
-            behind = at - 1 if len(latest) == len(over) else np.searchsorted(latest, at) - 1
-            before = np.where(behind >= 0, latest[behind] + rows.start, -1)
-            op = at - tail + rows.start
-            # Of operations that end at once each may be of the same stream or call.
-            ended, gap = _ending_at(over[latest], low, behind)
-            ended = latest[ended] + rows.start
-            alike = taken(process, ended) == taken(process, op[gap])
-            same_call = alike & (taken(call, ended) == taken(call, op[gap])) & (taken(call, ended) != NULL)
-            alike &= (taken(stream, ended) == taken(stream, op[gap])) & (taken(stream, ended) != NULL)
-            alike &= taken(context, ended) == taken(context, op[gap])
-            raised = np.zeros(len(at), bool)
-            if key in portions:
-                begun = low
-                low, high = _of_portion(low, high, portions[key].idle)
-                raised = low > begun
-            of_gap = [np.zeros(len(at), bool) for _ in range(2)]
-            for flags, same in zip(of_gap, (alike, same_call), strict=True):
-                flags[gap[same]] = True
-            # The hardware hands over from one process to another as well.
-            of_gap = [(of_gap[0] & ~raised | raised) & ~tail, of_gap[1] & ~raised & ~tail]
-            some = high > low
-            number = np.cumsum(some) - 1
-            columns = (low, high, *(one.astype(np.int32) for one in (number, op, before)), tail, *of_gap)
-            found.append(cls(*(column[some] for column in columns)))
-        if not found:
-            none, nowhere = np.empty(0, np.int64), np.empty(0, bool)
-            return cls(none, none, none, none, none, nowhere, nowhere, nowhere)
-        return cls(*(np.concatenate([getattr(one, field.name) for one in found]) for field in fields(cls)))
+            count = 0
+            for found in operations.gaps(rows, *window[key]):
+                own = found.of_portion(portions[key]) if key in portions else found
+                some = own.end > own.start
+                own = own.take(some)
+                if len(own.start):
+                    number = np.arange(count, count + len(own.start), dtype=np.int32)
+                    count += len(number)
+                    made.add({field.name: getattr(own, field.name) for field in fields(own)} | {"number": number})
+        if "number" not in made:
+            time, row, flag = (np.empty(0, kind) for kind in (np.int64, np.int32, bool))
+            return cls(time, time, row, row, row, flag, flag, flag)
+        return cls(*(made.take(field.name) for field in fields(cls)))
 
-    def take(self, rows: slice) -> _Gaps:
+    def of_portion(self, portion: Portion) -> _Gaps:
+        """What the file has of them."""
+        start, end = _of_portion(self.start, self.end, portion.idle)
+        raised = start > self.start
+        # The hardware hands over from one process to another as well.
+        same_stream = (self.same_stream | raised) & ~self.tail
+        return replace(self, start=start, end=end, same_stream=same_stream, same_call=self.same_call & ~raised)
+
+    def take(self, rows: slice | frames.Flags) -> _Gaps:
         return _Gaps(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+class _Operations:
+    """What gaps lie between, on the GPUs of `ops`."""
+
+    def __init__(self, ops: pa.Table) -> None:
+        columns = ("start_ns", "end_ns", "process", "context", "stream", "correlation")
+        self._start, self._end, self._process, self._context, self._stream, self._call = (
+            frames.ints(ops, c) for c in columns
+        )
+
+    def gaps(self, rows: slice, first: int, until: int) -> Iterator[_Gaps]:
+        """The stretches of a window, [first, until), in which none of the operations of one GPU runs: a block of them after the other,
+        which are not numbered yet."""
+        # When all of the blocks before were done, and those of their operations that ended then.
+        reached, last = first, np.empty(0, np.int64)
+        for begin in range(rows.start, rows.stop, BLOCK):
+            stop = min(begin + BLOCK, rows.stop)
+            over = self._end[begin:stop]
+            reach = np.maximum.accumulate(over)
+            if begin > rows.start:
+                np.maximum(reach, reached, out=reach)
+            # What is done before each operation, and before the end of the window.
+            following, done = self._start[begin:stop], np.append(reached, reach)
+            following, done = (following, done[:-1]) if stop < rows.stop else (np.append(following, until), done)
+            at = np.flatnonzero(following > done)
+            low, tail = done.take(at), at == len(over)
+            op = at - tail + begin
+            # Of all operations those that end no earlier than any before them; the last of them before each gap.
+            own = np.flatnonzero(over >= reach)
+            latest = np.append(last, own + begin)
+            behind = len(last) - 1 + (at if len(own) == len(over) else np.searchsorted(own, at))
+            before = np.append(latest, -1).take(behind)
+            # Of operations that end at once each may be of the same stream or call.
+            ended, gap = _ending_at(self._end.take(latest), low, behind)
+            ended, ends = latest.take(ended), op.take(gap)
+            alike = taken(self._process, ended) == taken(self._process, ends)
+            call, stream = taken(self._call, ended), taken(self._stream, ended)
+            same_call = alike & (call == taken(self._call, ends)) & (call != NULL)
+            alike &= (stream == taken(self._stream, ends)) & (stream != NULL)
+            alike &= taken(self._context, ended) == taken(self._context, ends)
+            by_stream, by_call = (_marked(gap[same], len(at)) & ~tail for same in (alike, same_call))
+            place, op, before = (one.astype(np.int32) for one in (at, op, before))
+            yield _Gaps(low, following.take(at), place, op, before, tail, by_stream, by_call)
+            reached = int(reach[-1])
+            last = latest[self._end.take(latest) == reached]
+
+
+def _marked(places: Array, count: int) -> frames.Flags:
+    """Which of so many places are among these."""
+    found = np.zeros(count, bool)
+    found[places] = True
+    return found
 
 
 def _ending_at(ends: Array, start: Array, last: Array) -> tuple[Array, Array]:

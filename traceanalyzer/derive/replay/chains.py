@@ -45,21 +45,16 @@ class Line:
     wait_join: Array
 
     @classmethod
-    def of(cls, timeline: Timeline) -> Line:
-        """The line of a GPU that waits for no other."""
-        none = np.full(len(timeline.start), NONE)
-        op = np.sort(timeline.wait_op)
-        return cls(
-            np.maximum(timeline.start, timeline.before),
-            timeline.before,
-            timeline.reach,
-            timeline.call,
-            timeline.late,
-            none,
-            timeline.reach[op],
-            op,
-            np.full(len(op), NONE),
+    def of(cls, timeline: Timeline, since: int | None = None) -> Line:
+        """The line of a GPU that waits for no other; without what was done before the last operation that was until `since`."""
+        first = 0 if since is None else max(int(np.searchsorted(timeline.reach, since, side="right")) - 1, 0)
+        start, before, reach, call = (
+            column[first:] for column in (timeline.start, timeline.before, timeline.reach, timeline.call)
         )
+        op = np.sort(timeline.wait_op[timeline.wait_op >= first]) - first
+        none = np.full(len(op), NONE)
+        late, join = timeline.late[first:], np.full(len(start), NONE)
+        return cls(np.maximum(start, before), before, reach, call, late, join, reach[op], op, none)
 
 
 @dataclass(frozen=True)

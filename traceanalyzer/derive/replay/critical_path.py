@@ -73,7 +73,7 @@ def critical_path(
             continue
         names = NameList()
         start, end, step = (frames.ints(stays, column) for column in ("start_ns", "end_ns", "step"))
-        line = Line.of(timelines[key])
+        line = Line.of(timelines[key], int(start.min()))
         pieces = chains(line, Ends.at(line, start, end)).pieces
         gpu = GpuTimes(ops[key], idle[key], names, UNATTRIBUTED.cause, pieces.within)
         parts = path_parts(pieces, gpu, calls[key], host, names)

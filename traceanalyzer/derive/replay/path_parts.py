@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.in_blocks import in_blocks
 from traceanalyzer.derive.host import activity_times
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.ledger.busy import Busy, by_line
@@ -62,10 +63,10 @@ class NameList:
         self.texts += list(self._number)[len(self.texts) :]
         return np.array(found, np.int64)
 
-    def column(self, table: pa.Table, name: str, rows: slice = slice(None)) -> Array:
+    def column(self, table: pa.Table, name: str, rows: slice | None = None) -> Array:
         """The numbers of some rows of a column of texts. All of its texts get one, so that which rows are asked makes no difference."""
-        code, texts = frames.codes(table, name)
-        return self.numbers(texts)[code[rows]]
+        code, texts = frames.codes(table, name) if rows is None else frames.codes_of(table, name, rows)
+        return self.numbers(texts)[code]
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class GpuTimes:
     def __init__(self, ops: pa.Table, gaps: pa.Table, names: NameList, untold: str, asked: tuple[int, int]) -> None:
         """`untold` is the kind of a pause that is none of the `gaps`; only times within `asked` will be asked for."""
         start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-        rows = _around(start, np.maximum.accumulate(end), asked)
+        rows = _until(start, _first_after(end, asked[0]), asked[1])
         start, end, name = start[rows], end[rows], names.column(ops, "name", rows)
         ops = ops.slice(rows.start, rows.stop - rows.start)
         lines = [(KIND[line], *spans) for line, spans in Busy.of(ops).exposed().items()]
@@ -136,15 +137,16 @@ class GpuTimes:
         self._lines, self._untold = Tiles.of(begin[order], until[order], kind[order]), KIND[untold]
         self._ops = {KIND[line]: _own_times(start[of], end[of], name[of]) for line, of in by_line(ops).items()}
         gap = frames.ints(gaps, "start_ns"), frames.ints(gaps, "end_ns")
-        rows = _around(*gap, asked)
-        cause, causes = frames.codes(gaps, "cause")
-        activity, activities = frames.codes(gaps, "activity")
+        # The gaps of one GPU end in the order in which they begin.
+        rows = _until(gap[0], int(np.searchsorted(gap[1], asked[0], side="right")), asked[1])
+        cause, causes = frames.codes_of(gaps, "cause", rows)
+        activity, activities = frames.codes_of(gaps, "activity", rows)
         columns = ("source", "annotation", "place", "call_name", "range_name")
-        self._cause = np.array([NONE if one is None else KIND[one] for one in causes])[cause[rows]]
+        self._cause = np.array([NONE if one is None else KIND[one] for one in causes])[cause]
         self._name = _names(
             self._cause,
             {column: names.column(gaps, column, rows) for column in columns},
-            names.numbers([ACTIVITIES.get(one or "") for one in activities])[activity[rows]],
+            names.numbers([ACTIVITIES.get(one or "") for one in activities])[activity],
             names.column(gaps, "next_op_name", rows),
         )
         self._gaps = Tiles.of(gap[0][rows], gap[1][rows], np.arange(rows.stop - rows.start))
@@ -187,11 +189,17 @@ class _Calls:
         """Those around the times that will be asked for."""
         own, threads = led(launches)
         start, back, thread = (frames.ints(own, column) for column in ("start_ns", "end_ns", "thread"))
-        known = thread != NULL
         # With the last one that began until then, and the next one after.
-        begun, ahead = start[known & (start <= asked[0])], start[known & (start >= asked[1])]
-        known &= (start >= begun.max(initial=-_BOUND)) & (start <= ahead.min(initial=_BOUND))
-        some = np.flatnonzero(known)
+        low, high = -_BOUND, _BOUND
+        for rows in in_blocks(len(start)):
+            called = start[rows][thread[rows] != NULL]
+            low = int(called[called <= asked[0]].max(initial=low))
+            high = int(called[called >= asked[1]].min(initial=high))
+        found = [np.empty(0, np.int64)]
+        for rows in in_blocks(len(start)):
+            here = (start[rows] >= low) & (start[rows] <= high) & (thread[rows] != NULL)
+            found.append(np.flatnonzero(here) + rows.start)
+        some = np.concatenate(found)
         first = some[np.unique(start[some], return_index=True)[1]]
         start, back = start[first], np.minimum(back[first], np.append(start[first][1:], _BOUND))
         number = {key[2]: at for at, key in enumerate(threads)}
@@ -276,10 +284,18 @@ def _names(kind: Array, columns: Mapping[str, Array], activity: Array, next_op: 
     return np.where(of(TURNAROUND.cause, PROFILER.cause), NONE, name)
 
 
-def _around(start: Array, end: Array, asked: tuple[int, int]) -> slice:
-    """Those of some intervals whose starts and ends ascend that reach into what is asked for."""
-    first = int(np.searchsorted(end, asked[0], side="right"))
-    return slice(first, max(int(np.searchsorted(start, asked[1])), first))
+def _first_after(end: Array, time: int) -> int:
+    """The first of some intervals that is not over until then; how many they are where all are."""
+    for rows in in_blocks(len(end)):
+        after = end[rows] > time
+        if after.any():
+            return int(rows.start + after.argmax())
+    return len(end)
+
+
+def _until(start: Array, first: int, time: int) -> slice:
+    """From the first of some intervals on those that begin before then; their starts ascend."""
+    return slice(first, max(int(np.searchsorted(start, time)), first))
 
 
 def _own_times(start: Array, end: Array, name: Array) -> Tiles:

@@ -14,7 +14,7 @@ for all programs; docs/savings.md tells how they were found and how well they do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +55,9 @@ Prices = npt.NDArray[np.float64]
 _OPERATOR, _FRAME, _RANGE, _CALL, _LAUNCH = range(5)
 _KINDS = 5
 _BLOCK = 1 << 16
+Block = tuple[Array, list[Array]]
+"""Times in ascending order, the first of which is the last of the block before; and for each extent how much is taken from each on, at
+most until the next."""
 
 
 class ProfilerCost:
@@ -82,7 +85,7 @@ class ProfilerCost:
 
     def recorded(self, threads: Sequence[frames.ThreadKey]) -> Recorded | None:
         """What is recorded of these threads of one rank; None where its cost is not known."""
-        lanes = [lane for lane in map(self._lane, threads) if len(lane.time)]
+        lanes = [lane for lane in map(self._lane, threads) if len(lane)]
         return Recorded(lanes) if lanes and {rank for rank, _, _ in threads} <= self._known else None
 
     def frame_count(self, threads: Iterable[frames.ThreadKey], low: int, high: int) -> int:
@@ -95,14 +98,11 @@ class ProfilerCost:
         return count
 
     def _lane(self, thread: frames.ThreadKey) -> _Lane:
-        time, kind = [], []
+        parts = []
         for (start, end), own, rows in zip(self._times, self._kinds, self._rows, strict=True):
             here = rows.get(thread, slice(0, 0))
-            time += [start[here], end[here]]
-            kind += [own[here] + np.uint8(_KINDS), own[here]]
-        every = np.concatenate(time)
-        order = np.argsort(every, kind="stable")
-        return _Lane(every[order], np.concatenate(kind)[order])
+            parts += [_Part.of(start[here], own[here], _KINDS), _Part.of(end[here], own[here])]
+        return _Lane(parts)
 
 
 @dataclass(frozen=True)
@@ -113,45 +113,117 @@ class Recorded:
 
     def taken(self, extent: float = 1.0) -> Spans:
         """The time that recording took, or so many times as much."""
-        prices = _prices(self.lanes) * extent
-        taken = [lane.taken(prices, SLOWER * extent) for lane in self.lanes]
+        prices = _prices(self.lanes)
+        taken = [_spans(lane.taken(prices, [extent])) for lane in self.lanes]
         return taken[0] if len(taken) == 1 else join(EMPTY, *taken)
+
+    def blocks(self, extents: Sequence[float]) -> Iterator[tuple[int, Iterator[Block]]]:
+        """The same for each extent, in blocks by time, of so many of them at once: of one thread all are taken at the same times."""
+        if len(self.lanes) == 1:
+            yield len(extents), self.lanes[0].taken(_prices(self.lanes), extents)
+            return
+        for extent in extents:
+            yield 1, _cut(*self.taken(extent))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Times in ascending order, and of what `kind` that is which begins or ends then: that of an end, and `more`."""
+
+    time: Array
+    kind: _Kinds
+    more: int
+
+    @classmethod
+    def of(cls, time: Array, kind: _Kinds, more: int = 0) -> _Part:
+        if (time[1:] < time[:-1]).any():
+            order = np.argsort(time, kind="stable")
+            time, kind = time[order], kind[order]
+        return cls(time, kind, more)
 
 
 @dataclass(frozen=True)
 class _Lane:
-    """What is recorded on one thread, by time: each ends something of a `kind`, or begins something of the kind `_KINDS` less."""
+    """What is recorded on one thread: each ends something of a `kind`, or begins something of the kind `_KINDS` less."""
 
-    time: Array
-    kind: _Kinds
+    parts: Sequence[_Part]
+
+    def __len__(self) -> int:
+        return sum(len(part.time) for part in self.parts)
+
+    def blocks(self) -> Iterator[tuple[Array, _Kinds]]:
+        """Time and kind of all of it by time, of what happens at once that of an earlier part first; each block begins with the last of
+        the one before."""
+        # Between two of these times there are at most so many of each part, but for what happens at once.
+        cuts = np.unique(np.concatenate([part.time[:: _BLOCK // len(self.parts)] for part in self.parts]))
+        bounds = [[0, *np.searchsorted(part.time, cuts[1:]).tolist(), len(part.time)] for part in self.parts]
+        last = np.empty(0, np.int64), np.empty(0, np.uint8)
+        for at in range(len(cuts)):
+            rows = [(part, slice(bound[at], bound[at + 1])) for part, bound in zip(self.parts, bounds, strict=True)]
+            time = np.concatenate([last[0], *(part.time[here] for part, here in rows)])
+            kind = np.concatenate([last[1], *(part.kind[here] + np.uint8(part.more) for part, here in rows)])
+            order = np.argsort(time, kind="stable")
+            time, kind = time.take(order), kind.take(order)
+            last = time[-1:], kind[-1:]
+            yield time, kind
 
     def apart(self, opens: bool) -> Array:
         """The times between two neighbours that both begin, or both end, an operator."""
-        fits = self.kind == (_KINDS if opens else 0) + _OPERATOR
-        at = np.flatnonzero(fits[:-1] & fits[1:])
-        times: Array = self.time[at + 1] - self.time[at]
-        return times
+        wanted, found = (_KINDS if opens else 0) + _OPERATOR, [np.empty(0, np.int64)]
+        if any((part.kind == _OPERATOR).any() for part in self.parts):
+            for time, kind in self.blocks():
+                fits = kind == wanted
+                at = np.flatnonzero(fits[:-1] & fits[1:])
+                found.append(time[at + 1] - time[at])
+        return np.concatenate(found)
 
-    def taken(self, prices: Prices, slower: float) -> Spans:
-        """The time that recording took; `prices` by kind, of an end and of a begin."""
-        kind, opens = np.arange(2 * _KINDS) % _KINDS, np.arange(2 * _KINDS) >= _KINDS
-        price = prices[kind, opens.astype(np.int64)]
-        # Outside of ranges, inside of calls.
-        after, before = price * (opens == (kind >= _CALL)), price * (opens != (kind >= _CALL))
-        # What a neighbour costs another, of all pairs of them.
-        cost_of = (after[:, None] + before).reshape(-1)
-        taken = np.empty(max(len(self.time) - 1, 0), np.int64)
-        for at in range(0, len(taken), _BLOCK):
-            stop = min(at + _BLOCK, len(taken))
-            length = np.diff(self.time[at : stop + 1]).astype(np.float64)
-            cost = cost_of[self.kind[at:stop] * np.uint8(2 * _KINDS) + self.kind[at + 1 : stop + 1]]
-            cost = np.minimum(cost, length)
-            cost += slower * np.minimum(length - cost, REACH_NS)
-            taken[at:stop] = np.minimum(cost, ROOM * length)
+    def taken(self, prices: Prices, extents: Sequence[float]) -> Iterator[Block]:
+        """The time that recording took, for each extent; `prices` by kind, of an end and of a begin."""
+        tables = [_between(prices * extent) for extent in extents]
+        for time, kind in self.blocks():
+            length = np.diff(time).astype(np.float64)
+            most = ROOM * length
+            pair = (kind[:-1] * np.uint8(2 * _KINDS) + kind[1:]).astype(np.intp)
+            taken = []
+            for cost_of, extent in zip(tables, extents, strict=True):
+                cost = np.minimum(cost_of.take(pair), length)
+                left = np.minimum(length - cost, REACH_NS)
+                left *= SLOWER * extent
+                cost += left
+                taken.append(np.minimum(cost, most, out=cost).astype(np.int64))
+            yield time, taken
+
+
+def _between(prices: Prices) -> Prices:
+    """What a record of one kind and the next, of another, cost in the time between them, of all pairs; as `prices`."""
+    kind, opens = np.arange(2 * _KINDS) % _KINDS, np.arange(2 * _KINDS) >= _KINDS
+    price = prices[kind, opens.astype(np.int64)]
+    # Outside of ranges, inside of calls.
+    after, before = price * (opens == (kind >= _CALL)), price * (opens != (kind >= _CALL))
+    pairs: Prices = (after[:, None] + before).reshape(-1)
+    return pairs
+
+
+def _spans(blocks: Iterable[Block]) -> Spans:
+    """All that is taken, of one extent."""
+    found = [EMPTY]
+    for time, (taken,) in blocks:
         # Less than the time to the next, so that no two touch.
         some = taken > 0
-        start = self.time[:-1][some]
-        return start, start + taken[some]
+        start = time[:-1][some]
+        found.append((start, start + taken[some]))
+    start, end = (np.concatenate([one[side] for one in found]) for side in (0, 1))
+    return start, end
+
+
+def _cut(start: Array, end: Array) -> Iterator[Block]:
+    """Spans as blocks of one extent."""
+    for at in range(0, len(start), _BLOCK):
+        here = slice(at, at + _BLOCK)
+        yield (
+            np.append(start[here], start[here.stop : here.stop + 1] if here.stop < len(start) else end[-1:]),
+            [end[here] - start[here]],
+        )
 
 
 def _prices(lanes: Sequence[_Lane]) -> Prices:

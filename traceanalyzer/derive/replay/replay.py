@@ -254,10 +254,14 @@ def led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
     if (process != process[0]).any():
         own = own.filter(pa.array(process == frames.commonest(process)))
     keys = [frames.ints(own, c) for c in ("rank", "process", "thread")]
-    # They are numbered as they come: a number that is larger than all before it is a thread's first.
-    number = frames.dense(*keys)
-    first = np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
-    threads = zip(*(column[first].tolist() for column in keys), strict=True)
+    changed = np.zeros(own.num_rows, bool)
+    changed[0] = True
+    for key in keys:
+        if key.strides != (0,):
+            changed[1:] |= key[1:] != key[:-1]
+    runs = [key[changed] for key in keys]
+    first = frames.firsts(frames.dense(*runs))
+    threads = zip(*(column[first].tolist() for column in runs), strict=True)
     return own, sorted(key for key in threads if key[2] != NULL)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from traceanalyzer.derive.ledger.gaps import AFTER_WAIT_NS
 from traceanalyzer.derive.replay.host_time import HostTime, with_few
 from traceanalyzer.derive.replay.profiler_cost import LEAST_EXTENT, MOST_EXTENT, NOISE, ProfilerCost
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline, covered_rows
+from traceanalyzer.derive.replay.unrecorded import unrecorded_hosts
 from traceanalyzer.intervals import EMPTY, Array, Spans, clip, coverage, innermost, join, latest, subtract, total, union
 from traceanalyzer.model.replayed import MOST_WRONG, Prediction
 from traceanalyzer.vocabulary.lines import (
@@ -130,10 +130,11 @@ class WhatIf:
         now, steps = int(timeline.reach[marks[-1]] - timeline.reach[marks[0]]), len(marks) - 1
         if not steps:
             return None
-        about = self._recording[key] = self._recording.get(key) or timeline.host_time(recorded.taken())
-        others = (timeline.host_time(recorded.taken(extent)) for extent in (MOST_EXTENT, LEAST_EXTENT))
-        played = timeline.replays(NOTHING, marks, chain([about], others))
-        then, least, most = (_length(one, now) // steps for one in played)
+        known = [one for one in (self._recording.get(key),) if one is not None]
+        extents = (1.0, MOST_EXTENT, LEAST_EXTENT)[len(known) :]
+        hosts = [*known, *unrecorded_hosts(timeline, recorded, extents, keep=not known)]
+        self._recording[key] = hosts[0]
+        then, least, most = (_length(one, now) // steps for one in timeline.replays(NOTHING, marks, hosts))
         return Unprofiled(now // steps, then, round(least * (1 - NOISE)), round(most * (1 + NOISE)))
 
     def believes(self, key: frames.Key) -> bool:
@@ -144,8 +145,10 @@ class WhatIf:
         """The host's time without what recording cost; None where that is not known."""
         if key not in self._recording:
             timeline = self._timelines[key]
-            taken = self._cost.of(timeline.threads)
-            self._recording[key] = None if taken is None else timeline.host_time(taken)
+            recorded = self._cost.recorded(timeline.threads)
+            self._recording[key] = (
+                None if recorded is None else unrecorded_hosts(timeline, recorded, (1.0,), keep=True)[0]
+            )
         return self._recording[key]
 
     def _believed(self, key: frames.Key) -> Timeline | None:

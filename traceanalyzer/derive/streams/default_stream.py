@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.in_blocks import are_alike
+from traceanalyzer.columns.lean import in_one
 from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.hardware_queues import free_from
@@ -27,6 +29,7 @@ LEAST_NS = 5_000
 """Less than that is the time in which a launch arrives."""
 THREADS_OF_SM = 2048
 """At most so many threads run on a multiprocessor at once; a kernel with half of what fits leaves room for another."""
+_STREAM = ("rank", "process", "stream")
 _FALLBACK = {"amd": 0}
 _CUDA_DEFAULT = 7
 _WAITS = re.compile(r"StreamWaitEvent")
@@ -44,7 +47,7 @@ def held_work(
 ) -> pa.Table:
     """Each operation that was ready while another of the process ran, on streams that the legacy default stream keeps in line."""
     role, known = roles(ledger_ops, stream_events, program)
-    if not {DEFAULT, BLOCKING} <= {*np.flatnonzero(np.bincount(role, minlength=3)).tolist()}:
+    if not all((role == one).any() for one in (DEFAULT, BLOCKING)):
         return HELD_WORK.empty()
     waits = api_calls.select(["rank", "process", "start_ns"]).filter(
         pa.array(frames.where(api_calls, "name", lambda name: _WAITS.search(name) is not None))
@@ -78,18 +81,16 @@ def roles(ledger_ops: pa.Table, stream_events: pa.Table, program: pa.Table) -> t
     Where the trace does not say what a stream is, the number of the default one is the usual one, and the others are taken to be what
     `cudaStreamCreate` makes; not in frameworks that make streams of another kind.
     """
-    count = ledger_ops.num_rows
     told = stream_events.filter(pa.array(frames.equals(stream_events, "kind", "default", "blocking", "non-blocking")))
-    columns = [
-        np.concatenate((frames.ints(ledger_ops, column), frames.ints(told, column)))
-        for column in ("rank", "process", "stream")
-    ]
-    code = frames.dense(*columns)
+    of_op = frames.told_apart(ledger_ops, *_STREAM)
     # Streams are few: what there is to say is worked out once for each.
+    first = frames.firsts(of_op)
+    columns = [np.concatenate((frames.ints(ledger_ops, c)[first], frames.ints(told, c))) for c in _STREAM]
+    code = frames.dense(*columns)
     _, process, stream = (column[frames.firsts(code)] for column in columns)
     role, sure = np.full(len(stream), OTHER, np.int8), np.zeros(len(stream), bool)
     for value, name in ((BLOCKING, "blocking"), (DEFAULT, "default"), (OTHER, "non-blocking")):
-        here = code[count:][frames.equals(told, "kind", name)]
+        here = code[len(first) :][frames.equals(told, "kind", name)]
         role[here], sure[here] = value, True
     names = set(program["name"].to_pylist())
     if not names & set(_OWN_STREAMS):
@@ -97,13 +98,15 @@ def roles(ledger_ops: pa.Table, stream_events: pa.Table, program: pa.Table) -> t
         default = next((number for vendor, number in _FALLBACK.items() if vendor in names), _CUDA_DEFAULT)
         guessed = np.where(stream == default, DEFAULT, np.where(stream == NULL, OTHER, BLOCKING))
         role = np.where(sure | described, role, guessed).astype(np.int8)
-    return role[code[:count]], sure[code[:count]]
+    if are_alike(of_op):
+        return np.broadcast_to(role[of_op[0]], len(of_op)), np.broadcast_to(sure[of_op[0]], len(of_op))
+    return role.take(of_op), sure.take(of_op)
 
 
 def kept_in_line(ledger_ops: pa.Table, role: Roles) -> frames.Flags:
     """Which operations the default stream keeps in line with compute kernels of their process: one of the two is on it, the other on a
     stream that waits for it. `role` as `roles` gives it."""
-    owner = frames.dense(*(frames.ints(ledger_ops, column) for column in ("rank", "device", "process")))
+    owner = frames.told_apart(ledger_ops, "rank", "device", "process")
     compute = computes(ledger_ops)
     with_default, with_blocking = np.zeros((2, owner.max(initial=-1) + 1), bool)
     with_default[owner[compute & (role == DEFAULT)]] = True
@@ -202,7 +205,7 @@ def _threads(ops: pa.Table) -> Array:
     """Threads of each kernel; more than any GPU has where they are not known."""
     counts = np.ones(ops.num_rows, np.int64)
     for column in ("grid", "block"):
-        sizes = ops[column].combine_chunks()
+        sizes = in_one(ops[column])
         unknown = sizes.is_null().to_numpy(zero_copy_only=False)
         flat = sizes.fill_null([0, 0, 0]).flatten().fill_null(0).to_numpy(zero_copy_only=False)
         counts *= np.prod(flat.reshape(-1, 3).astype(np.int64), axis=1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +13,9 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Flags
 from traceanalyzer.columns.uniques import unique
 from traceanalyzer.derive.host.levels import by_level, depths, enclosing
+from traceanalyzer.derive.trees.lanes import Lane, lane_of, on_top
 from traceanalyzer.derive.trees.paths import KIND, TOP, Paths
-from traceanalyzer.intervals import Array, complement, flatten, latest, overlaps, pieces, union
+from traceanalyzer.intervals import Array, complement, flatten, overlaps, pieces
 from traceanalyzer.places import frame_text, parsed_frame
 
 _KIND_OF = {
@@ -33,7 +33,6 @@ _KIND_OF = {
 _BACKWARD = "autograd::engine::evaluate_function: "
 _NO_TIMES = np.empty(0, np.int64)
 _Columns = tuple[NDArray[Any], ...]
-"""Start, end, name and kind."""
 SAMPLE_REACH = 10
 """A thread is sampled while it runs. Where its samples are so many times as far apart as mostly, it did not, and no one saw why."""
 
@@ -44,17 +43,6 @@ class Spent(NamedTuple):
     row: Array
     path: Array
     ns: Array
-
-
-@dataclass(frozen=True)
-class _Lane:
-    """One thread: stretches in which nothing changes, sorted and disjoint, with the range that each belongs to; its CPU samples."""
-
-    low: Array
-    high: Array
-    owner: Array
-    sampled: Array
-    sample: Array
 
 
 class CallStacks:
@@ -74,50 +62,39 @@ class CallStacks:
         self.paths = paths
         self.unrecorded = paths.one("(not recorded)", "unrecorded")
         self.unlaunched = paths.one("(launch not recorded)", "unrecorded")
-        self._lanes: dict[tuple[int, int], _Lane] = {}
+        self._lanes: dict[tuple[int, int], Lane] = {}
+        self._samples: dict[tuple[int, int], tuple[Array, Array]] = {}
         ranges = _Ranges(paths, host_ranges, is_mpi)
         calls = _Calls(paths, api_calls)
         wanted = set(threads)
         joins = ranges.may_join()
         found: list[tuple[Array, ...]] = []
-        row_of: list[Array] = []
         count = 0
         range_rows, call_rows = (_by_thread(table) for table in (host_ranges, api_calls))
         samples = _Samples(paths, cpu_samples)
         for key in dict.fromkeys([*range_rows, *call_rows, *wanted]):
-            mine = np.arange(*range_rows.get(key, (0, 0)))
-            mine = mine[in_stack[mine]]
+            first, stop = range_rows.get(key, (0, 0))
+            mine = first + np.flatnonzero(in_stack[first:stop])
             if key not in wanted and not joins[mine].any():
                 continue
-            other = np.arange(*call_rows.get(key, (0, 0)))
-            start, end, name, kind = (
-                np.concatenate((one[mine], two[other])) for one, two in zip(ranges.columns, calls.columns, strict=True)
-            )
-            row = np.concatenate((mine, np.full(len(other), -1)))
-            # Of a range and a call with the same times the range is around the call.
-            order = np.lexsort((-end, start))
-            start, end, name, kind, row = start[order], end[order], name[order], kind[order], row[order]
-            del order
-            depth, parent, (low, high, owner) = flatten(start, end)
-            inside = enclosing(parent, end)
-            depth = depth if (inside == parent).all() else depths(inside)
-            parent = np.where(inside >= 0, inside + count, -1)
-            found.append((start, parent, depth, name, kind))
-            row_of.append(row)
-            self._lanes[key] = _Lane(low, high, owner + count, *samples.of(key))
+            columns, lane = _thread(ranges, calls, mine, call_rows.get(key, (0, 0)))
+            start, inside, *others = columns
+            found.append((start, np.where(inside >= 0, inside + count, -1), *others))
+            self._lanes[key] = lane.moved(count)
+            self._samples[key] = samples.of(key)
             count += len(start)
         del calls
-        start, parent, depth, name, kind = (
-            _in_a_row(column) for column in (zip(*found, strict=True) if found else ((),) * 5)
+        start, parent, depth, name, kind, row = (
+            _in_a_row(column) for column in (zip(*found, strict=True) if found else ((),) * 6)
         )
         del found
         levels = by_level(depth)
-        self._own = paths.nested(levels, parent, name, kind, np.full(count, TOP))
+        # One more at the end, for what is in nothing.
+        self._own = np.append(paths.nested(levels, parent, name, kind, np.full(count, TOP)), TOP)
         self._launching = self._own
-        row = _in_a_row(row_of)
         forward = ranges.forwards(row, start, parent, levels)
         if (forward >= 0).any():
-            self._launching = self._joined(forward, parent, name, kind, levels)
+            self._launching = np.append(self._joined(forward, parent, name, kind, levels), TOP)
 
     def spent(self, key: tuple[int, int], start: Array, end: Array) -> Spent:
         """What a thread, given by process and thread, did in these intervals, which may overlap: their time exactly."""
@@ -125,21 +102,28 @@ class CallStacks:
         if lane is None:
             rows = np.arange(len(start))
             return Spent(rows, np.full(len(start), self.unrecorded), end - start)
-        row, stretch, first, last = overlaps(start, end, (lane.low, lane.high))
-        last -= first
-        found = [Spent(row, self._own[lane.owner[stretch]], last)]
-        if len(lane.sampled) < 2:  # no sample tells of what no range covers
-            left = end - start - np.bincount(row, last, len(start)).astype(np.int64)
+        row, item, ns = lane.within(start, end)
+        found = [Spent(row, self._own[item], ns)]
+        sampled, path = self._samples[key]
+        if len(sampled) < 2:  # no sample tells of what no range covers
+            left = end - start - np.bincount(row, ns, len(start)).astype(np.int64)
             found.append(Spent(np.arange(len(start)), np.full(len(start), self.unrecorded), left))
             return Spent(*(np.concatenate(column) for column in zip(*found, strict=True)))
         bare = _outside(lane, start, end)
         if len(bare[0]):
-            some, sample, ns = _sampled(*bare[1:], lane.sampled)
+            some, sample, ns = _sampled(*bare[1:], sampled)
             left = bare[2] - bare[1]
             np.subtract.at(left, some, ns)
-            found.append(Spent(bare[0][some], lane.sample[sample], ns))
+            found.append(Spent(bare[0][some], path[sample], ns))
             found.append(Spent(bare[0], np.full(len(left), self.unrecorded), left))
         return Spent(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+    def all_spent(self, key: tuple[int, int], low: int, high: int) -> Iterator[Spent]:
+        """What a thread did from one time to another, stretch by stretch."""
+        lane = self._lanes.get(key)
+        cuts = np.array([low, high]) if lane is None else lane.cut(low, high)
+        for at in range(len(cuts) - 1):
+            yield self.spent(key, cuts[at : at + 1], cuts[at + 1 : at + 2])
 
     def at(self, process: Array, thread: Array, time: Array, launching: bool) -> Array:
         """For each time on a thread the path that it was in, `TOP` where in none; `unrecorded` where nothing tells of the thread.
@@ -147,12 +131,11 @@ class CallStacks:
         `launching`: backward operators are inside of the forward ones that asked for them.
         """
         result = np.full(len(time), self.unrecorded)
-        by_range = np.append(self._launching if launching else self._own, TOP)
+        by_range = self._launching if launching else self._own
         for (one, other), rows in frames.together(process, thread):
             lane = self._lanes.get((one, other))
             if lane is not None:
-                at = latest(lane.low, lane.high, time[rows])
-                result[rows] = by_range[np.append(lane.owner, -1)[at]]
+                result[rows] = by_range[lane.at(time[rows])]
         return result
 
     def _joined(self, forward: Array, parent: Array, name: Array, kind: Array, levels: list[Array]) -> Array:
@@ -169,7 +152,7 @@ class CallStacks:
         names = self.paths.names
         marked = [names.code(f"{names.values[one]} (backward)") for one in code.tolist()]
         name[known] = np.array(marked)[at]
-        return self.paths.nested(inside, parent, name, kind, self._own)
+        return self.paths.nested(inside, parent, name, kind, self._own[:-1])
 
 
 class _Ranges:
@@ -232,16 +215,53 @@ class _Ranges:
 
 
 class _Calls:
-    """API calls as columns: start, end, name and kind."""
+    """API calls by thread; `name` is the number of the name for each position in their dictionary of names."""
 
     def __init__(self, paths: Paths, table: pa.Table) -> None:
-        name = paths.names.codes(*frames.codes(table, "name"))
-        self.columns: _Columns = (
-            frames.ints(table, "start_ns"),
-            frames.ints(table, "end_ns"),
-            name,
-            np.full(len(name), KIND["call"]),
-        )
+        code, values = frames.codes(table, "name")
+        self._code = code.astype(np.int32)
+        self.name = paths.names.of(self._code, values)
+        self._start, self._end = frames.ints(table, "start_ns"), frames.ints(table, "end_ns")
+
+    def of(self, first: int, stop: int) -> _Columns:
+        """Start, end and position of the name of these rows, sorted by (start, -end)."""
+        start, end, code = (column[first:stop] for column in (self._start, self._end, self._code))
+        close = start[1:] <= start[:-1]
+        if close.any() and ((start[1:] < start[:-1]) | (close & (end[1:] > end[:-1]))).any():
+            order = np.lexsort((-end, start))
+            start, end, code = start[order], end[order], code[order]
+        return start, end, code
+
+
+def _thread(ranges: _Ranges, calls: _Calls, mine: Array, others: tuple[int, int]) -> tuple[tuple[Array, ...], Lane]:
+    """The ranges `mine` and the calls from one row to another of a thread: start, the position of what is around (-1 at the top),
+    depth, name, kind, and row of each range, -1 for calls, of which many alike may be one; and when each of them was."""
+    begin, until, code = calls.of(*others)
+    above = on_top(begin, until, ranges.columns[0][mine], ranges.columns[1][mine])
+    rest = np.flatnonzero(~above)
+    nested = begin[rest], until[rest], calls.name[code[rest]], np.full(len(rest), KIND["call"])
+    start, end, name, kind = (np.concatenate((one[mine], two)) for one, two in zip(ranges.columns, nested, strict=True))
+    row = np.concatenate((mine, np.full(len(rest), -1)))
+    # Of a range and a call with the same times the range is around the call.
+    order = np.lexsort((-end, start))
+    start, end, name, kind, row = start[order], end[order], name[order], kind[order], row[order]
+    depth, parent, stretches = flatten(start, end)
+    inside = enclosing(parent, end)
+    depth = depth if (inside == parent).all() else depths(inside)
+    above &= until > begin
+    if not above.all():
+        begin, until, code = begin[above], until[above], code[above]
+    lane, (around, of) = lane_of(stretches, begin, until, code, len(start))
+    more = np.full(len(of), -1)
+    columns = (
+        np.concatenate((start, more)),
+        np.concatenate((inside, around)),
+        np.concatenate((depth, np.append(depth, -1)[around] + 1)),
+        np.concatenate((name, calls.name[of])),
+        np.concatenate((kind, np.full(len(of), KIND["call"]))),
+        np.concatenate((row, more)),
+    )
+    return columns, lane
 
 
 class _Samples:
@@ -280,11 +300,11 @@ def _by_thread(table: pa.Table) -> dict[tuple[int, int], tuple[int, int]]:
     return {key[1:]: (rows.start, rows.stop) for key, rows in frames.threads(table)}
 
 
-def _outside(lane: _Lane, start: Array, end: Array) -> tuple[Array, Array, Array]:
+def _outside(lane: Lane, start: Array, end: Array) -> tuple[Array, Array, Array]:
     """What no range of a thread covers of these intervals: (row, start, end)."""
     if not len(start):
         return (_NO_TIMES,) * 3
-    covered = union(lane.low, lane.high)
+    covered = lane.near(start, end).covered()
     return pieces(start, end, complement(covered, int(start.min()), int(end.max())))
 
 

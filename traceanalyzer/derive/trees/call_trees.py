@@ -16,6 +16,7 @@ from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.busy import Busy, by_line
 from traceanalyzer.derive.trees.call_stacks import CallStacks
 from traceanalyzer.derive.trees.call_tree import Nodes, tree
+from traceanalyzer.derive.trees.lanes import BLOCK
 from traceanalyzer.derive.trees.paths import KIND, KINDS, TOP, Names, Paths
 from traceanalyzer.derive.trees.shares import shares
 from traceanalyzer.derive.trees.tables import CALL_TREES
@@ -36,6 +37,7 @@ from traceanalyzer.vocabulary.lines import (
 BY_LAUNCH = (TURNAROUND.cause, DEPENDENCY.cause, QUEUED.cause, LAUNCH_LATENCY.cause)
 """Causes in which the host is not at fault. What it did meanwhile says nothing; what launched the operation that ends the gap does."""
 _LINES = {COMPUTE.name: "gpu", EXPOSED_COMMUNICATION.name: "communication", EXPOSED_MEMCPY.name: "copies"}
+_NOTHING = (np.empty(0, np.int64),) * 3
 _ROOTS = {"gpu": "compute", "communication": "exposed communication", "copies": "exposed copies"}
 
 
@@ -85,6 +87,17 @@ def call_trees(
 
 def _idle(gaps: pa.Table, stacks: CallStacks) -> Nodes:
     """Idle time by cause, then by what the launching thread did then, or by what was launched."""
+    found = [_NOTHING]
+    for first in range(0, gaps.num_rows, BLOCK):
+        found += _idle_times(gaps.slice(first, BLOCK), stacks)
+    branch, path, ns = (np.concatenate(column) for column in zip(*found, strict=True))
+    names = stacks.paths.names
+    branches = np.array([names.code(one) for one in IDLE_CAUSES]), np.full(len(IDLE_CAUSES), KIND["cause"])
+    return tree("idle", stacks.paths, path, ns, branch, branches)
+
+
+def _idle_times(gaps: pa.Table, stacks: CallStacks) -> Iterator[tuple[Array, Array, Array]]:
+    """Of some gaps the time of each path in each branch, as `_summed`."""
     start, end = frames.ints(gaps, "start_ns"), frames.ints(gaps, "end_ns")
     process, thread, launch = (frames.ints(gaps, column) for column in ("process", "thread", "launch_ns"))
     code, values = frames.codes(gaps, "cause")
@@ -93,56 +106,76 @@ def _idle(gaps: pa.Table, stacks: CallStacks) -> Nodes:
     # What the profiler itself took is nobody's.
     path[frames.passing(code, values, lambda one: one == PROFILER.cause)] = TOP
     by_launch = frames.passing(code, values, lambda one: one in BY_LAUNCH)
-    later = by_launch & (launch != NULL)
+    later = np.flatnonzero(by_launch & (launch != NULL))
     at = stacks.at(process[later], thread[later], launch[later], launching=False)
     path[later] = np.where(at == TOP, stacks.unrecorded, at)
     nobodys = (*BY_LAUNCH, PROFILER.cause, UNATTRIBUTED.cause)
     hosts = ~frames.passing(code, values, lambda one: one in nobodys)
-    found = [_summed(cause[~hosts], path[~hosts], (end - start)[~hosts])]
-    del path, launch, code, by_launch, later, at
+    rest = np.flatnonzero(~hosts)
+    yield _summed(cause[rest], path[rest], end[rest] - start[rest])
     rows = np.flatnonzero(hosts)
     for (one, other), at in frames.together(process[rows], thread[rows]):
         mine = rows[at]
         spent = stacks.spent((one, other), start[mine], end[mine])
-        found.append(_summed(cause[mine[spent.row]], spent.path, spent.ns))
-    branch, path, ns = (np.concatenate(column) for column in zip(*found, strict=True))
-    names = stacks.paths.names
-    branches = np.array([names.code(one) for one in IDLE_CAUSES]), np.full(len(IDLE_CAUSES), KIND["cause"])
-    return tree("idle", stacks.paths, path, ns, branch, branches)
+        yield _summed(cause[mine[spent.row]], spent.path, spent.ns)
 
 
 def _summed(branch: Array, path: Array, ns: Array) -> tuple[Array, Array, Array]:
     """The time of each path in each branch: (branch, path, ns), each pair once."""
-    some = ns > 0
-    branch, path, ns = branch[some], path[some], ns[some]
     width = int(path.max(initial=TOP)) + 2
-    key, at = unique(branch * width + path + 1)
+    key = branch * width + path + 1
+    if int(key.max(initial=0)) < len(key) and int(key.min(initial=0)) >= 0:  # so few that a place for each is quicker
+        sums = np.bincount(key, ns).astype(np.int64)
+        key = np.flatnonzero(sums)
+        return key // width, key % width - 1, sums[key]
+    key, at = unique(key)
     return key // width, key % width - 1, np.bincount(at, ns, len(key)).astype(np.int64)
 
 
 def _by_launch(ops: pa.Table, busy: Busy, launches: pa.Table, stacks: CallStacks) -> Iterator[tuple[str, Nodes]]:
     """The busy lines of one GPU by the stack that launched their operations, which are the innermost nodes."""
     lines, exposed = by_line(ops), busy.exposed()
-    start, end, row = (frames.ints(ops, column) for column in ("start_ns", "end_ns", "row"))
-    call = call_of(row, launches)
-    process, thread, time = (frames.ints_at(launches, column, call) for column in ("process", "thread", "start_ns"))
+    start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
     paths = stacks.paths
-    path = np.full(len(row), stacks.unlaunched)
-    path[call >= 0] = stacks.at(process[call >= 0], thread[call >= 0], time[call >= 0], launching=True)
-    path[path == stacks.unrecorded] = TOP
-    name = paths.names.codes(*frames.codes(ops, "name"))
+    code, values = frames.codes(ops, "name")
+    number = paths.names.of(code, values)
+    kinds, place = _around(ops, code, len(values), launches, stacks)
     for line, which in _LINES.items():
         mine = np.flatnonzero(lines[line])
         if not len(mine) or not len(exposed[line][0]):
             continue
-        around = path[mine]
+        ns = np.bincount(place[mine], shares(start[mine], end[mine], exposed[line]), len(kinds)).astype(np.int64)
+        used = np.flatnonzero(np.bincount(place[mine], minlength=len(kinds)))
+        around, name = kinds[used] // len(values) + TOP, number[kinds[used] % len(values)]
         if which != "copies":
             # That a kernel was launched by a launch says nothing; that it was part of a graph does.
-            used, at = unique(around)
-            around = paths.up(used, _plain_calls(paths))[at]
+            around = paths.up(around, _plain_calls(paths))
         kind = KIND["copy" if which == "copies" else "kernel"]
-        leaf = paths.within(around, name[mine], np.full(len(mine), kind))
-        yield which, tree(_ROOTS[which], paths, leaf, shares(start[mine], end[mine], exposed[line]))
+        leaf = paths.within(around, name, np.full(len(used), kind))
+        yield which, tree(_ROOTS[which], paths, leaf, ns[used])
+
+
+def _around(ops: pa.Table, name: Array, names: int, launches: pa.Table, stacks: CallStacks) -> tuple[Array, Array]:
+    """The path that launched each operation together with its name, one of so many: those that occur, as (path - TOP) * names + name,
+    and for each operation which of them it has."""
+    row, launched = frames.ints(ops, "row"), frames.ints(launches, "op")
+    keys, places, met = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
+    for first in range(0, len(row), BLOCK):
+        here = row[first : first + BLOCK]
+        low, high = np.searchsorted(launched, (here.min(), here.max() + 1)).tolist()
+        near = launches.slice(low, high - low)
+        call = call_of(here, near)
+        process, thread, time = (frames.ints_at(near, column, call) for column in ("process", "thread", "start_ns"))
+        path = np.full(len(here), stacks.unlaunched)
+        known = np.flatnonzero(call >= 0)
+        path[known] = stacks.at(process[known], thread[known], time[known], launching=True)
+        path[path == stacks.unrecorded] = TOP
+        key, place = unique((path - TOP) * names + name[first : first + BLOCK])
+        keys.append(key)
+        places.append((place + met).astype(np.int32))
+        met += len(key)
+    kinds, place = unique(np.concatenate(keys))
+    return kinds, place[np.concatenate(places)]
 
 
 def _plain_calls(paths: Paths) -> frames.Flags:
@@ -154,11 +187,11 @@ def _plain_calls(paths: Paths) -> frames.Flags:
 
 def _host(keys: list[tuple[int, int]], labels: list[str], span: tuple[int, int], stacks: CallStacks) -> Nodes:
     """The time of launching threads from the start of the first window to the end of the last."""
-    low, high = (np.array([time], np.int64) for time in span)
-    found = [stacks.spent(key, low, high) for key in keys]
-    branch = np.repeat(np.arange(len(keys)), [len(spent.ns) for spent in found])
-    none = np.empty(0, np.int64)
-    path, ns = (np.concatenate([none, *(getattr(spent, name) for spent in found)]) for name in ("path", "ns"))
+    found = [_NOTHING]
+    for number, key in enumerate(keys):
+        for spent in stacks.all_spent(key, *span):
+            found.append(_summed(np.full(len(spent.ns), number), spent.path, spent.ns))
+    branch, path, ns = (np.concatenate(column) for column in zip(*found, strict=True))
     names = stacks.paths.names
     branches = np.array([names.code(label) for label in labels], np.int64), np.full(len(keys), KIND["thread"])
     return tree("launching threads", stacks.paths, path, ns, branch, branches)

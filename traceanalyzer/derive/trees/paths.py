@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Flags
@@ -38,13 +40,17 @@ class Names:
 
     def codes(self, index: Array, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> Array:
         """The numbers of a column as `frames.codes` gives it; a null is called `(no name)`. `read` is asked once a value."""
+        return self.of(index, values, read)[index]
+
+    def of(self, index: NDArray[Any], values: Sequence[str | None], read: Callable[[str], str] | None = None) -> Array:
+        """The same for each of the values that is used, -1 for others."""
         used = np.zeros(len(values), bool)
         used[index] = True
         place = np.full(len(values), -1)
         for at in np.flatnonzero(used).tolist():
             value = values[at]
             place[at] = self.code("(no name)" if value is None else read(value) if read else value)
-        return place[index]
+        return place
 
 
 class Paths:

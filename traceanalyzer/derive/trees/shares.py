@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from traceanalyzer.columns import ascending
 from traceanalyzer.intervals import Array, Spans, coverage, total
 
 
@@ -12,11 +13,13 @@ def shares(start: Array, end: Array, spans: Spans) -> Array:
 
     Each moment of `spans` must be covered by an operation. Whole ns: where equal shares are none, they are off by one.
     """
+    length, whole = end - start, total(spans)
+    if int(length.sum()) == whole:  # none runs beside another, nor outside of them
+        return length
     alone = coverage(start, end, spans)
-    whole = total(spans)
     if int(alone.sum()) == whole:
         return alone
-    times = np.unique(np.concatenate((start, end, *spans)))
+    times = ascending(np.concatenate((start, end, *spans)))
     at_start, at_end, low, high = (np.searchsorted(times, one) for one in (start, end, *spans))
     count = len(times)
     running = np.cumsum(np.bincount(at_start, minlength=count) - np.bincount(at_end, minlength=count))

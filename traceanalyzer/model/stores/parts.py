@@ -18,6 +18,7 @@ from traceanalyzer.columns.lean import WORTH, lean
 from traceanalyzer.columns.spill import spilled
 from traceanalyzer.files import open_regular
 from traceanalyzer.model.schema import TableSpec
+from traceanalyzer.model.stores.stretches import in_stretches
 from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.records import dataclass
 
@@ -137,9 +138,12 @@ def read_table(content: bytes, schema: pa.Schema, use_threads: bool) -> pa.Table
     # A column at a time, so that the wide ones that say nothing are never all there.
     columns = {}
     for name in types.names:
-        one = file.read([name], use_threads=use_threads).unify_dictionaries().combine_chunks()
-        column = lean(_typed(one, schema)[name])
-        columns[name] = spilled(pa.table({name: column}))[name]
+        kind = schema.field(name).type if name in schema.names else types.field(name).type
+        column = in_stretches(file, name, kind)
+        if column is None:
+            one = file.read([name], use_threads=use_threads).unify_dictionaries().combine_chunks()
+            column = spilled(pa.table({name: lean(_typed(one, schema)[name])}))[name]
+        columns[name] = column
     return pa.table(columns)
 
 

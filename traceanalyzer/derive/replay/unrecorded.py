@@ -1,0 +1,125 @@
+"""The host's own time without what recording took of it: what was taken of millions of records is told in blocks, and never held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from traceanalyzer.columns.spill import Growing, forget, stored
+from traceanalyzer.derive.replay.host_time import HostTime, with_few, within
+from traceanalyzer.derive.replay.profiler_cost import Recorded
+from traceanalyzer.derive.replay.replay import Timeline
+from traceanalyzer.intervals import EMPTY, Array, Spans, clip, coverage, covered_before, overlaps, union
+
+_FAR = 1 << 61
+_OFTEN = 16
+"""After so many blocks what was read is let go."""
+
+
+def unrecorded_hosts(timeline: Timeline, recorded: Recorded, extents: Sequence[float], *, keep: bool) -> list[HostTime]:
+    """As `Timeline.host_time` without what recording took, of which each extent is so many times as much. Of the clocks only the first
+    can be asked for other times, and that only with `keep`."""
+    made: list[HostTime] = []
+    for count, blocks in recorded.blocks(extents):
+        clocks = _Clocks(timeline, count, keeps=keep and not made)
+        for at, (time, taken) in enumerate(blocks):
+            clocks.add(time[:-1], taken, int(time[-1]))
+            if at % _OFTEN == _OFTEN - 1:
+                forget()
+        made += clocks.hosts()
+    return made
+
+
+class _Clocks:
+    """Clocks that stand still while the host waits, and in what is taken of its time, of which each loses its own."""
+
+    def __init__(self, timeline: Timeline, count: int, *, keeps: bool) -> None:
+        """The first of them `keeps` when it stops."""
+        self._origin, self._end = timeline.origin, int(timeline.reach[-1])
+        self._waited = within(union(timeline.wait_start, timeline.reach[timeline.wait_op]), self._origin, self._end)
+        self._waited_sum = np.append(0, np.cumsum(self._waited[1] - self._waited[0]))
+        call, over = timeline.call, timeline.reach[timeline.wait_op]
+        self._asked = [_Asked(call, 0), _Asked(over, len(call))]
+        self._shown = [np.empty(len(call) + len(over), np.int64) for _ in range(count)]
+        self._lost = [0] * count
+        self._stops, self._sums, self._sum, self._keeps = Growing(), Growing(), 0, keeps
+        self._until = -_FAR
+
+    def hosts(self) -> list[HostTime]:
+        """All of them; nothing is added any more."""
+        self.add(EMPTY[0], [EMPTY[0]] * len(self._shown), _FAR)
+        if self._keeps:
+            self._sums.add(np.array([self._sum]))
+            stops, sums = self._stops.array(), self._sums.array()
+        else:
+            stops, sums = EMPTY[0], np.zeros(1, np.int64)
+        first, *others = self._shown
+        return [
+            HostTime(self._origin, stops, sums, stored(first) if self._keeps else first),
+            *(HostTime(self._origin, EMPTY[0], sums[:1], one) for one in others),
+        ]
+
+    def add(self, start: Array, taken: Sequence[Array], until: int) -> None:
+        """For each clock what is taken from each start on, all of it over by `until`; what was added before is over at the first."""
+        since, self._until = self._until, until
+        first, stop = np.searchsorted(self._waited[1], since, side="right"), np.searchsorted(self._waited[0], until)
+        waited = self._waited[0][first:stop], self._waited[1][first:stop]
+        if len(start) and (start[0] < self._origin or until > self._end):
+            low = np.clip(start, self._origin, self._end)
+            taken = [np.clip(start + one, self._origin, self._end) - low for one in taken]
+            start = low
+        if self._keeps:
+            self._keep(start, taken[0], clip(waited, since, until))
+        clocks = [self._losing(number, start, one, waited) for number, one in enumerate(taken)]
+        for asked in self._asked:
+            rows, times = asked.before(until)
+            # What is taken from that time on is not lost until then.
+            place = np.searchsorted(start, times)
+            without = times - (covered_before(times, waited) + (self._origin + self._waited_sum[first]))
+            for (over, lost), shown in zip(clocks, self._shown, strict=True):
+                gone, left = lost.take(place), over.take(place) - times
+                some = np.flatnonzero(left > 0)
+                gone[some] -= left[some] - coverage(times[some], times[some] + left[some], waited)
+                shown[rows] = without - gone
+
+    def _losing(self, number: int, start: Array, taken: Array, waited: Spans) -> tuple[Array, Array]:
+        """Of a clock, after none, one, ... of what is taken: when that is over, and what is lost until then besides the waits."""
+        over, lost = np.empty(len(start) + 1, np.int64), np.empty(len(start) + 1, np.int64)
+        over[0], lost[0], lost[1:] = -_FAR, self._lost[number], taken
+        np.add(start, taken, out=over[1:])
+        _, row, low, high = overlaps(*waited, (start, over[1:]))
+        np.subtract.at(lost, row + 1, high - low)
+        np.cumsum(lost, out=lost)
+        self._lost[number] = int(lost[-1])
+        return over, lost
+
+    def _keep(self, start: Array, taken: Array, waited: Spans) -> None:
+        some = np.flatnonzero(taken)
+        low = start.take(some)
+        spans = within(with_few((low, low + taken.take(some)), waited), self._origin, self._end)
+        sums = np.append(self._sum, spans[1] - spans[0])
+        np.cumsum(sums, out=sums)
+        self._sum = int(sums[-1])
+        self._stops.add(spans[0])
+        self._sums.add(sums[:-1])
+
+
+class _Asked:
+    """Some of the times that a clock is asked at, to be asked for in their order."""
+
+    def __init__(self, times: Array, first: int) -> None:
+        """The first of them stands at `first` among all."""
+        self._times, self._first, self._done = times, first, 0
+        self._order = None
+        if (times[1:] < times[:-1]).any():
+            self._order = np.argsort(times, kind="stable")
+            self._times = times.take(self._order)
+
+    def before(self, time: int) -> tuple[slice | Array, Array]:
+        """The next, up to a time: where they stand among all, and what they are."""
+        here = slice(self._done, int(np.searchsorted(self._times, time)))
+        self._done = here.stop
+        if self._order is None:
+            return slice(self._first + here.start, self._first + here.stop), self._times[here]
+        return self._order[here] + self._first, self._times[here]
