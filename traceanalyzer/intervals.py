@@ -15,6 +15,8 @@ Array = npt.NDArray[np.int64]
 Spans = tuple[Array, Array]
 
 EMPTY: Spans = (np.empty(0, np.int64), np.empty(0, np.int64))
+_MANY = 8
+"""So many times as many are many."""
 
 
 def union(starts: Array, ends: Array) -> Spans:
@@ -24,25 +26,36 @@ def union(starts: Array, ends: Array) -> Spans:
         starts, ends = starts[keep], ends[keep]
     if not len(starts):
         return EMPTY
-    # Most are in order, and many are a union already.
+    # Many are a union already, and most are in order.
+    if (starts[1:] > ends[:-1]).all():
+        return starts, ends
     if (starts[1:] < starts[:-1]).any():
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
     reach = np.maximum.accumulate(ends)
     apart = starts[1:] > reach[:-1]
-    if apart.all():
-        return starts, ends
     return starts[np.concatenate(([True], apart))], reach[np.concatenate((apart, [True]))]
 
 
 def join(*parts: Spans) -> Spans:
     """What lies in any of the sets."""
-    return union(np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts]))
+    some = [part for part in parts if len(part[0])]
+    if len(some) == 1:
+        return union(*some[0])
+    return union(*(np.concatenate([EMPTY[0], *(part[at] for part in some)]) for at in (0, 1)))
 
 
 def total(spans: Spans) -> int:
     """Covered length in ns."""
     return int((spans[1] - spans[0]).sum())
+
+
+def total_within(spans: Spans, start: int, end: int) -> int:
+    """Covered length in ns inside [start, end)."""
+    starts, ends = near(spans, start, end)
+    if not len(starts):
+        return 0
+    return total((starts, ends)) - max(start - int(starts[0]), 0) - max(int(ends[-1]) - end, 0)
 
 
 def complement(spans: Spans, start: int, end: int) -> Spans:
@@ -75,6 +88,11 @@ def subtract(a: Spans, b: Spans) -> Spans:
     """What lies in `a` but not in `b`."""
     if not len(a[0]) or not len(b[0]):
         return a
+    if _MANY * len(a[0]) < len(b[0]):
+        # Of many spans only those that have something in common with the few.
+        at = overlaps(*a, b)[1]
+        at = at[np.diff(at, prepend=-1) > 0]
+        b = b[0].take(at), b[1].take(at)
     low, high = int(a[0][0]), int(a[1][-1])
     return intersect(a, complement(b, low, high))
 
@@ -166,11 +184,17 @@ def covered_before(times: Array, spans: Spans) -> Array:
     """For each time, how many ns of `spans` lie before it."""
     if not len(spans[0]):
         return np.zeros(len(times), np.int64)
-    done = np.concatenate(([0], np.cumsum(spans[1] - spans[0])))
+    done = np.zeros(len(spans[0]) + 1, np.int64)
+    np.cumsum(spans[1] - spans[0], out=done[1:])
     index = np.searchsorted(spans[0], times, side="right")
     # The last span that has begun may not be over yet: take back what lies after `times`.
-    unfinished = np.where(index > 0, np.maximum(spans[1][np.maximum(index - 1, 0)] - times, 0), 0)
-    return done[index] - unfinished
+    unfinished = spans[1].take(index - 1)
+    unfinished -= times
+    np.maximum(unfinished, 0, out=unfinished)
+    unfinished[index == 0] = 0
+    covered: Array = done.take(index)
+    covered -= unfinished
+    return covered
 
 
 def nesting(starts: Array, ends: Array) -> tuple[Array, Array]:

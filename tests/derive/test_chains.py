@@ -16,8 +16,9 @@ from tests.derive.test_replay import TRACES, US, random_timelines, timeline
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, Ends, Line, Pieces, chains
+from traceanalyzer.derive.replay.critical_path import _times
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
-from traceanalyzer.intervals import Array, Spans, complement, total, union
+from traceanalyzer.intervals import Array, Spans, clip, complement, total, union
 
 
 def rows(pieces: Pieces) -> list[tuple[int, int, int]]:
@@ -148,6 +149,23 @@ def test_nothing_but_the_chain_makes_a_timeline_shorter(case: tuple[Timeline, Ch
     pieces = whole(line)
     off = Change(work=complement(of(pieces, GPU), line.origin, int(line.reach[-1])))
     assert line.replay(off, mark)[0] == line.replay(NOTHING, mark)[0]
+
+
+@given(random_timelines(), st.data())
+def test_what_comes_before_a_change_need_not_be_played_again(
+    case: tuple[Timeline, Change], data: st.DataObject
+) -> None:
+    line, change = case
+    since = data.draw(st.integers(line.origin, int(line.reach[-1])))
+    late = [clip(spans, since, 1 << 60) for spans in (change.host, change.work, change.pauses)]
+    change = Change(host=late[0], work=late[1], keep=change.keep, pauses=late[2])
+    marks = np.unique(data.draw(st.lists(st.integers(0, len(line.start) - 1), min_size=1, max_size=2)))
+
+    def length(without: Change) -> int:
+        done = line.replay(without, marks)
+        return int(done[-1] - (done[0] if len(done) > 1 else 0))
+
+    assert _times(line, [change, NOTHING], marks) == [length(NOTHING), length(change), length(NOTHING)]
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)

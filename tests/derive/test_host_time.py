@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.derive.replay.host_time import HostTime, with_few, within, without
+from traceanalyzer.derive.replay import host_time
+from traceanalyzer.derive.replay.host_time import HostTime, Without, with_few, within
 from traceanalyzer.intervals import Array, Spans, clip, covered_before, join, union
 
 TIMES = st.lists(st.integers(0, 60), max_size=12).map(lambda times: np.array(times, np.int64))
@@ -36,7 +38,9 @@ def test_what_lies_within_is_what_is_clipped(one: Spans, start: int, end: int) -
 @given(spans(60), spans(60), TIMES, st.integers(0, 30))
 def test_a_clock_stands_still_in_what_is_gone(one: Spans, more: Spans, times: Array, origin: int) -> None:
     one, more = clip(one, origin, 100), clip(more, origin, 100)
-    host = HostTime.at(times, origin, one)
+    host = HostTime.at([times], origin, one)
     assert host.shown.tolist() == (times - origin - covered_before(times, one)).tolist()
-    (shown,) = without([host], times, more)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host_time, "BLOCK", 3)
+        (shown,) = Without([host], more).shown(slice(None), times)
     assert shown.tolist() == (times - origin - covered_before(times, join(one, more))).tolist()

@@ -13,7 +13,9 @@ from tests.analysis.test_findings import inputs
 from tests.support.places import FIXTURES
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.columns.frames import NULL, dense, latest_before
-from traceanalyzer.derive.replay.replay import HANDOVER_NS, NOTHING, Change, Timeline, covered_rows, latest_of_call
+from traceanalyzer.derive.replay import host_time
+from traceanalyzer.derive.replay.replay import HANDOVER_NS, NOTHING, Change, Timeline, covered_rows
+from traceanalyzer.derive.replay.timelines import latest_of_call
 from traceanalyzer.intervals import EMPTY, Spans, clip, coverage, union
 
 TRACES = [FIXTURES / file for file in inputs(FIXTURES)]
@@ -171,10 +173,13 @@ def simulated(line: Timeline, change: Change) -> int:
     return reach[-1]
 
 
-@given(random_timelines())
-def test_the_replay_is_the_simulation(case: tuple[Timeline, Change]) -> None:
+@given(random_timelines(), st.sampled_from((1, 2, 5, 100)))
+def test_the_replay_is_the_simulation(case: tuple[Timeline, Change], block: int) -> None:
+    """However many operations are looked at at once."""
     line, change = case
-    assert length(line, change) == simulated(line, change)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host_time, "BLOCK", block)
+        assert length(line, change) == simulated(line, change)
 
 
 @given(random_timelines(), st.data())

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.derive.test_replay import random_timelines
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.replay import profiler_cost
-from traceanalyzer.derive.replay.profiler_cost import ProfilerCost
+from traceanalyzer.derive.replay.profiler_cost import ProfilerCost, Recorded
 from traceanalyzer.derive.replay.replay import Change, Timeline
 from traceanalyzer.derive.replay.unrecorded import unrecorded_hosts
+from traceanalyzer.intervals import join
 from traceanalyzer.model.schema import API_CALLS, HOST_RANGES
 from traceanalyzer.model.trace import Input
 
@@ -64,8 +65,15 @@ def test_told_in_blocks(
             return
         found = unrecorded_hosts(line, known, EXTENTS, keep=True)
         others = unrecorded_hosts(line, known, EXTENTS, keep=False)
-    wanted = [line.host_time(known.taken(extent)) for extent in EXTENTS]
+        whole = [known.taken(extent) for extent in EXTENTS]
+    alone = [Recorded([lane]) for lane in known.lanes]
+    if not any(kind == "operator" for *_, kind in ranges):
+        # Only what operators cost is told by all threads together.
+        for extent, spans in zip(EXTENTS, whole, strict=True):
+            plain = join(*(one.taken(extent) for one in alone))
+            assert [side.tolist() for side in spans] == [side.tolist() for side in plain]
+    wanted = [line.host_time(spans) for spans in whole]
     called = np.append(line.call, np.zeros(len(line.wait_op), np.int64)) != NULL
-    for one, other, whole in zip(found, others, wanted, strict=True):
-        assert one.shown[called].tolist() == whole.shown[called].tolist() == other.shown[called].tolist()
+    for one, other, plain in zip(found, others, wanted, strict=True):
+        assert one.shown[called].tolist() == plain.shown[called].tolist() == other.shown[called].tolist()
     assert found[0].shows(asked).tolist() == wanted[0].shows(asked).tolist()

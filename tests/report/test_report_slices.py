@@ -63,7 +63,7 @@ def test_merging_keeps_totals_by_colour_and_counts(spans: list[tuple[int, int, i
     row = pack(build(spans), 100)[0][0]
     keep = np.zeros(len(row), dtype=np.bool_)
     merged = merged_row(row, quantum, keep)
-    assert len(merged) == Merging(row, keep).size(quantum)
+    assert len(merged) == Merging(row, keep).size(quantum, len(row))
     assert int(merged.count.sum()) == len(row)
     assert np.all(merged.start[1:] >= merged.end[:-1])
     for colour in range(3):
@@ -101,7 +101,7 @@ def test_merging_is_what_it_says(spans: list[tuple[int, int, int]], quantum: int
     keep = np.array([random.random() < 0.2 for _ in range(len(row))])
     with patch.object(module, "STRETCH", stretch):
         merged = merged_row(row, quantum, keep)
-        assert Merging(row, keep).size(quantum) == len(merged)
+        assert Merging(row, keep).size(quantum, len(row)) == len(merged)
     columns = (merged.start, merged.duration, merged.name, merged.colour, merged.count, merged.rough)
     assert [*zip(*(column.tolist() for column in columns), strict=True)] == plainly_merged(row, quantum, keep)
 

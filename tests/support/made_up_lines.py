@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from traceanalyzer.derive.replay.replay import NEVER
+from traceanalyzer.derive.replay.stretches import NEVER
 from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, LINE_EVENTS, MARK
 
 Steps = Sequence[Sequence[tuple[int, int]]]

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables ask here for it.
 from traceanalyzer.columns import compact, distinct, integers, wide
 from traceanalyzer.columns import ints as ints  # noqa: PLC0414
-from traceanalyzer.columns.lean import WORTH, in_one, lean, pieced, repeats
+from traceanalyzer.columns.lean import WORTH, in_one, lean, pieced, repeated, repeats
 
 _LARGEST = 1 << 62
 _FEW = 3
@@ -109,12 +109,14 @@ def flags(table: pa.Table, column: str) -> Flags:
     return found
 
 
-def names(index: Array, values: Sequence[str | None], read: Callable[[str], str] | None = None) -> pa.DictionaryArray:
+def names(
+    index: Array | Codes, values: Sequence[str | None], read: Callable[[str], str] | None = None
+) -> pa.DictionaryArray:
     """The reverse of `codes`; what is below 0 is a null too. `values` may repeat; the dictionary holds each used value once, as `read`
     tells."""
     count = len(values)
-    index = np.where(index < 0, count, index)
-    used, at = distinct(index, count + 1)
+    places: Array = np.where(index < 0, count, index)
+    used, at = distinct(places, count + 1)
     position: dict[str, int] = {}
     kept = np.full(len(used), -1, np.int32)
     for place, i in enumerate(used.tolist()):
@@ -179,6 +181,24 @@ def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
         yield tuple(int(column[rows[0]]) for column in columns), rows
 
 
+def rows_by(table: pa.Table, *names: str) -> dict[tuple[int, ...], Array | slice]:
+    """As `together`, of columns of a table; where all rows are of one combination they are a slice."""
+    columns = [ints(table, name) for name in names]
+    if table.num_rows and all(column.strides == (0,) for column in columns):
+        return {tuple(int(column[0]) for column in columns): slice(None)}
+    return dict(together(*columns))
+
+
+def counts(*columns: Array) -> list[tuple[tuple[int, ...], int]]:
+    """The combinations of values in some columns, in the order in which they first occur, and how many rows have each."""
+    code = dense(*columns)
+    count = np.bincount(code).tolist()
+    return [
+        (tuple(int(column[row]) for column in columns), rows)
+        for row, rows in zip(firsts(code).tolist(), count, strict=True)
+    ]
+
+
 def row_groups(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[tuple[int, ...], Array]]:
     """The distinct keys over integer columns in ascending order, nulls (`MISSING`) first, each with its row numbers in table order."""
     found = together(*(integers(table, column) for column in columns)) if table.num_rows else ()
@@ -197,6 +217,13 @@ def filtered(table: pa.Table, which: Flags) -> pa.Table:
         return table
     mask, count = pa.array(which), int(np.count_nonzero(which))
     columns = [one.slice(0, count) if repeats(one) else one.filter(mask) for one in table.columns]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def taken(table: pa.Table, rows: Array) -> pa.Table:
+    """The table at some rows; columns that are held once stay so."""
+    index = pa.array(rows)
+    columns = [repeated(one.chunk(0)[:1], len(rows)) if repeats(one) else one.take(index) for one in table.columns]
     return pa.Table.from_arrays(columns, schema=table.schema)
 
 
@@ -328,6 +355,8 @@ def _numbered(code: Array, size: int) -> Array:
 
 def among(values: Array, others: Array) -> Flags:
     """Which values occur among the others; much faster than np.isin where these are many and nearly in order."""
+    if np.array_equal(values, others):
+        return np.ones(len(values), bool)
     if (others[1:] < others[:-1]).any():
         others = np.sort(others)
     found: Flags = np.append(others, NULL)[np.searchsorted(others, values)] == values

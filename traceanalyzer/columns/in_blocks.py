@@ -80,7 +80,7 @@ class InBlocks:
         rows = column.rows()
         if are_alike(rows):
             return repeated(pa.array([None if rows[0] == NULL else rows[0]], kind), _length(rows, times))
-        rows = rows if times is None else _grown(_cut(rows), times)
+        rows = rows if times is None else _grown(cut(rows), times)
         return pa.array(rows, mask=rows == NULL if column.lowest == NULL else None)
 
     def names(
@@ -92,10 +92,11 @@ class InBlocks:
     ) -> pa.Array | pa.ChunkedArray:
         """As `numbers`, of a column of positions in `values`, -1 for null: the names there, as `read` tells them."""
         rows = self.take(name)
+        count = _length(rows, times)
         some = rows[:1] if are_alike(rows) else rows
         # One more at the end, for what is null.
         used = np.zeros(len(values) + 1, bool)
-        for block in _cut(some):
+        for block in cut(some):
             used[block.astype(np.int64)] = True
         position: dict[str, int] = {}
         kept = np.full(len(used), -1, np.int32)
@@ -103,10 +104,13 @@ class InBlocks:
             value = values[at]
             if value is not None:
                 kept[at] = position.setdefault(read(value) if read else value, len(position))
-        code = _grown(map(kept.take, _cut(some)), times if some is rows else None)
+        # Nearly always all of the values are used, each in its place.
+        as_they_are = some.dtype == np.int32 and np.array_equal(kept[:-1], np.arange(len(values)))
+        times = times if some is rows else None
+        code = some if as_they_are and times is None else _grown(map(kept.take, cut(some)), times)
         index = pa.array(code, mask=code < 0 if (kept[used] < 0).any() else None)
         found = pa.DictionaryArray.from_arrays(index, pa.array(list(position), pa.string()))
-        return found if some is rows else repeated(found, _length(rows, times))
+        return found if some is rows else repeated(found, count)
 
 
 class _Column:
@@ -133,7 +137,7 @@ class _Column:
             if np.array_equal(values[0], self._one) and (are_alike(values) or (values == self._one).all()):
                 return
             self._unlike = Growing()
-            for block in _cut(np.broadcast_to(self._one, (begin, *np.shape(self._one)))):
+            for block in cut(np.broadcast_to(self._one, (begin, *np.shape(self._one)))):
                 self._unlike.add(block)
         self._unlike.add(values)
 
@@ -152,7 +156,7 @@ def _grown(blocks: Iterable[Values[T]], times: Times | None) -> Values[T]:
     return made.array()
 
 
-def _cut(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+def cut(values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
     """The values in blocks."""
     for first in range(0, len(values), _BLOCK):
         yield values[first : first + _BLOCK]

@@ -26,6 +26,7 @@ from traceanalyzer.columns.lean import pieced, repeats
 
 LARGE_BYTES = 1 << 20
 """What a column takes in memory from which on it is worth a file."""
+_AT_ONCE = 1 << 16
 _MAPS: WeakKeyDictionary[mmap.mmap, range] = WeakKeyDictionary()
 """What lies in files, and at which addresses."""
 _CAN = hasattr(mmap, "MADV_DONTNEED")
@@ -77,10 +78,12 @@ class Growing:
     def add(self, values: npt.NDArray[Any]) -> None:
         """More of the same kind."""
         self._kind = values.dtype
-        self._held.append(np.array(values))
         self._bytes += values.nbytes
-        if self._bytes - self._written >= LARGE_BYTES:
+        self._held.append(np.ascontiguousarray(values))
+        if self._bytes - self._written >= LARGE_BYTES or (self._file is not None and values.nbytes >= _AT_ONCE):
             self._write()
+        if self._held:  # What was written at once need not be copied.
+            self._held[-1] = np.array(self._held[-1])
 
     def array(self) -> npt.NDArray[Any]:
         """All of it, not to be written to; nothing is added any more."""

@@ -14,7 +14,8 @@ from traceanalyzer.columns import integers, wide
 from traceanalyzer.columns.frames import together
 from traceanalyzer.engine.columns import Columns
 from traceanalyzer.engine.tiles import Asked, Rows, Taken, Tiles
-from traceanalyzer.intervals import EMPTY, Spans, join, union
+from traceanalyzer.intervals import Spans, union
+from traceanalyzer.model.claimed import Claimed
 from traceanalyzer.vocabulary.lines import is_idle
 
 Ints = npt.NDArray[np.int64]
@@ -115,13 +116,10 @@ class ClaimBook:
 
         return restore
 
-    def of_rule(self, rule: str, rank: int, device: int) -> dict[str, Spans]:
-        """What a rule claimed on a GPU, by ledger line."""
-        found: dict[str, Spans] = {}
-        for claim in self.claims.get((rank, device), ()):
-            if claim.rule == rule:
-                found[claim.line] = join(found.get(claim.line, EMPTY), self.spans(claim))
-        return found
+    def of_rule(self, rule: str, rank: int, device: int) -> Claimed:
+        """What a rule claimed on a GPU, where it `has_any`."""
+        claims = self.claims[rank, device]
+        return self._tiles[rank, device].claimed([claim.taken for claim in claims if claim.rule == rule])
 
     def has_any(self, rule: str, rank: int, device: int) -> bool:
         """Whether a rule claimed anything on a GPU."""

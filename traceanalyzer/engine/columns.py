@@ -116,5 +116,7 @@ def _taken(column: pa.ChunkedArray, rows: Places) -> pa.ChunkedArray:
 
 
 def _at(column: pa.Array, rows: npt.NDArray[np.integer]) -> pa.Array:
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:  # one after the other, as where a condition leaves nearly all
+        return column.slice(int(rows[0]), len(rows))
     # They are rows of the column, and to check that takes as long as to take them.
     return pc.take(column, pa.array(rows), boundscheck=False)

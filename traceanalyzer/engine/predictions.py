@@ -14,7 +14,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.engine.claims import ClaimBook
 from traceanalyzer.engine.finding import MOST_SAVED
 from traceanalyzer.engine.language.message import words
-from traceanalyzer.intervals import Spans, total
+from traceanalyzer.model.claimed import Claimed
 from traceanalyzer.model.replayed import MOST_WRONG, MOSTLY, IdlePlaces, Prediction, WhatIf
 from traceanalyzer.names import readable_name
 from traceanalyzer.result.document import TIMED, Finding, PlaceSaving, Saving
@@ -24,7 +24,6 @@ WITHHELD = f"No prediction: the timeline cannot be replayed within {format_share
 SHARED = "No prediction: the rule has several findings on this GPU, and what each of them claimed is not told apart"
 MOST_CAUSES = 2
 """More of them say nothing."""
-Claimed = dict[str, Spans]
 
 
 def with_predictions(
@@ -58,7 +57,7 @@ class _Claim:
         """With the prediction, and with the one place that causes most of the time, where there is one."""
         assert saving.recoverable_ns is not None
         # A rule that estimates takes a share of what it claimed; the rest of that GPU time stays.
-        share = saving.recoverable_ns / sum(map(total, self.claimed.values()))
+        share = saving.recoverable_ns / self.claimed.ns
         found = self._without(1 - share)
         if found is None:
             return replace(saving, prediction_note=WITHHELD, predicted_speedup_range=None)

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.columns import ascending
+from traceanalyzer.columns.spill import Growing
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, intersect, join, latest, subtract, total, union
+from traceanalyzer.model.claimed import Claimed
 from traceanalyzer.vocabulary.lines import is_idle
 
 FREE, CUT = -1, -2
@@ -126,6 +128,26 @@ class Tiles:
         """All that was taken."""
         tiles = np.flatnonzero(self.holder == one.number)
         return join((self.start.take(tiles), self.end.take(tiles)), one.pieces)
+
+    def claimed(self, taken: Sequence[Taken]) -> Claimed:
+        """All that was taken by these together."""
+        if any(len(one.pieces[0]) for one in taken):
+            spans: dict[str, Spans] = {}
+            for one in taken:
+                spans[one.line] = join(spans.get(one.line, EMPTY), self.spans(one))
+            return Claimed.of(spans)
+        lines = [*dict.fromkeys(one.line for one in taken)]
+        # What is free or cut is of no line either.
+        line_of = np.full(self._numbers + max(-FREE, -CUT), -1, np.int8)
+        for one in taken:
+            line_of[one.number] = lines.index(one.line)
+        rows, line = Growing(), Growing()
+        for first in range(0, len(self.holder), _MANY):
+            code = line_of.take(self.holder[first : first + _MANY])
+            mine = np.flatnonzero(code >= 0)
+            rows.add((mine + first).astype(np.int32))
+            line.add(code.take(mine))
+        return Claimed(self.start, self.end, rows.array(), line.array(), lines)
 
     def holders(self, times: Array, taken: Sequence[Taken], tile: Rows | None = None) -> Rows:
         """The number of what holds each time, -1 for none; `taken` is all that was, `tile` where each is if that is known."""

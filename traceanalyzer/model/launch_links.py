@@ -12,6 +12,8 @@ from traceanalyzer.columns import MISSING, Ints, encoded, frames, integers
 from traceanalyzer.records import dataclass
 
 Numbers = NDArray[np.uint32]
+BLOCK = 1 << 16
+"""So many rows are looked at at once: what is made of them stays close to the processor."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,23 @@ def launch_links(launches: pa.Table | None, api_calls: pa.Table | None, gpu_ops:
 
 def _op_rows(launches: pa.Table, gpu_ops: pa.Table) -> Ints:
     """For each launch the row of its operation, which it counts from its rank's first; MISSING where another one lies there."""
-    rank = integers(gpu_ops, "rank")
-    order = np.argsort(rank, kind="stable")
-    wanted, op = integers(launches, "rank"), integers(launches, "op")
-    at = np.searchsorted(rank[order], wanted) + op
-    row = order[np.clip(at, 0, len(order) - 1)]
-    found = (op >= 0) & (at < len(order)) & (rank[row] == wanted)
-    for mine, its in (("op_start_ns", "start_ns"), ("op_end_ns", "end_ns")):
-        found &= integers(launches, mine) == integers(gpu_ops, its)[row]
-    return np.where(found, row, MISSING)
+    found = np.full(launches.num_rows, MISSING)
+    op = integers(launches, "op")
+    rows_of = dict(frames.together(integers(gpu_ops, "rank")))
+    pairs = [
+        (integers(launches, mine), integers(gpu_ops, its))
+        for mine, its in (("op_start_ns", "start_ns"), ("op_end_ns", "end_ns"))
+    ]
+    for rank, wanted in frames.together(integers(launches, "rank")):
+        rows = rows_of.get(rank, wanted[:0])
+        for first in range(0, len(wanted), BLOCK):
+            here = wanted[first : first + BLOCK]
+            at = op[here]
+            here = here[(at >= 0) & (at < len(rows))]
+            row = rows[op[here]]
+            same = np.logical_and.reduce([mine[here] == its[row] for mine, its in pairs])
+            found[here[same]] = row[same]
+    return found
 
 
 def _call_rows(launches: pa.Table, api_calls: pa.Table) -> Ints:
@@ -87,11 +97,14 @@ def _in_order(
     found = np.full(len(wanted[0]), MISSING)
     for key, rows in asked:
         here = threads.get(key)
-        if here is None or (np.diff(start := among[0][here]) < 0).any():
+        start = among[0][here] if here is not None else among[0][:0]
+        if here is None or (start[1:] < start[:-1]).any():
             continue
-        at = here.start + np.minimum(np.searchsorted(start, wanted[0][rows]), len(start) - 1)
-        same = np.logical_and.reduce([its[at] == own[rows] for its, own in zip(among, wanted, strict=True)])
-        found[rows[same]] = at[same]
+        for first in range(0, len(rows), BLOCK):
+            mine = rows[first : first + BLOCK]
+            at = here.start + np.minimum(np.searchsorted(start, wanted[0][mine]), len(start) - 1)
+            same = np.logical_and.reduce([its[at] == own[mine] for its, own in zip(among, wanted, strict=True)])
+            found[mine[same]] = at[same]
     return found
 
 

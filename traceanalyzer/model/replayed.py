@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from traceanalyzer.columns.frames import Key
-from traceanalyzer.intervals import Spans
-from traceanalyzer.records import dataclass
+from traceanalyzer.model.claimed import Claimed
 
 MOST_WRONG = 0.03
 """A timeline that is played again with nothing taken out must last as long as it did, within this share."""
@@ -56,7 +55,7 @@ class Place:
 
     name: str
     ns: int
-    claimed: dict[str, Spans]
+    claimed: Claimed
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Beside:
 class WhatIf(Protocol):
     """The steps of all GPUs, played again without some of the time that they take."""
 
-    def without(self, key: Key, claimed: Mapping[str, Spans], keep: float) -> Prediction | None:
+    def without(self, key: Key, claimed: Claimed, keep: float) -> Prediction | None:
         """How long a step takes without what is claimed by ledger line, of whose GPU time the share `keep` stays; None where the
         timeline cannot be replayed."""
 
@@ -78,10 +77,10 @@ class WhatIf(Protocol):
 class IdlePlaces(Protocol):
     """The idle time of all GPUs by where the host was."""
 
-    def of(self, key: Key, claimed: Mapping[str, Spans]) -> Place | None:
+    def of(self, key: Key, claimed: Claimed) -> Place | None:
         """The place that causes most of what is claimed, where there is one."""
 
-    def beside(self, key: Key, claimed: Mapping[str, Spans], start: int, end: int, ns: int) -> Beside:
+    def beside(self, key: Key, claimed: Claimed, start: int, end: int, ns: int) -> Beside:
         """Where `ns` of idle time from start to end lie beyond the claim."""
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.columns import integers
-from traceanalyzer.columns.frames import row_groups
+from traceanalyzer.columns.frames import equals, row_groups
 from traceanalyzer.intervals import EMPTY, Spans, intersect, subtract
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, EXPOSED_TRANSFER, EXPOSED_WAIT
 
@@ -28,8 +27,7 @@ def parted(intervals: pa.Table, waits: pa.Table | None, parts: pa.Table | None) 
     told = told_gpus(parts)
     if not told:
         return intervals
-    line = intervals["line"].cast(pa.string())
-    communicates = pc.equal(line, EXPOSED_COMMUNICATION.name).to_numpy()
+    communicates = equals(intervals, "line", EXPOSED_COMMUNICATION.name)
     waited = {} if waits is None else _spans(waits)
     start, end = integers(intervals, "start_ns"), integers(intervals, "end_ns")
     tables = []

@@ -9,10 +9,13 @@ from fnmatch import translate
 from functools import cached_property, lru_cache
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.in_blocks import InBlocks
 from traceanalyzer.columns.spill import put_away
 from traceanalyzer.derive.host import stack
 from traceanalyzer.derive.host.activity_times import ActivityTimes
@@ -45,6 +48,8 @@ INPUT_PATTERNS = (
 )
 # A Python frame is named after its file, and any file may have one of those words in its name.
 INPUT_FRAMES = ("*utils/data/dataloader.py(*): __next__",)
+BLOCK = 1 << 16
+"""So many calls at a time are looked at."""
 # How the profiler names frames of functions without source, and how far apart it closes those that are open when it stops.
 _BUILTIN, _STOP_NS = "<built-in", 1000
 # Calls of MPI, in C, Fortran and as the profiling interface names them.
@@ -141,10 +146,10 @@ class Host:
         thread_runs: pa.Table,
     ) -> None:
         range_name, range_names = frames.codes(host_ranges, "name")
-        call_name, call_names = frames.codes(api_calls, "name")
+        call_name, call_names = frames.short_codes(api_calls, "name")
         self._values: list[str | None] = [*range_names, *call_names]
         self._places: dict[Key, int] = {}
-        self._range_name, self._call_name = range_name, call_name + len(range_names)
+        self._range_name, self._call_name, self._first_call_name = range_name, call_name, len(range_names)
         step_names = set(pc.unique(steps["name"].cast(pa.string())).to_pylist())
         self._ranges = (frames.ints(host_ranges, "start_ns"), frames.ints(host_ranges, "end_ns"))
         named, frame, operator = (
@@ -197,7 +202,7 @@ class Host:
         """The list of names."""
         return self._values
 
-    def named(self, index: Array) -> pa.DictionaryArray:
+    def named(self, index: Array | frames.Codes) -> pa.DictionaryArray:
         """Names by the indices that threads give; null for `NULL`."""
         return frames.names(index, self._values)
 
@@ -239,13 +244,15 @@ class Host:
             work, source, mpi, system = (
                 self._select(ranges, which) for which in (self._is_work, self._is_input, self.is_mpi, self._is_os)
             )
-            doing = Stack(work.start, work.end, work.name, self._kind[ranges][self._is_work[ranges]])
+            doing = Stack(
+                work.start, work.end, work.name.astype(np.int64, copy=False), self._kind[ranges][self._is_work[ranges]]
+            )
         if calls is not None:
-            start, end, name = (column[calls] for column in (*self._calls, self._call_name))
+            start, end = (column[calls] for column in self._calls)
             is_memory, wait = self._is_memory[calls], self._is_wait[calls]
-            outer = _outermost(start, end, name)
+            outer = put_away(_outermost(start, end, self._call_name[calls], self._first_call_name))
             memory = union(start[is_memory], end[is_memory])
-            waits = Waits(start[wait], end[wait], name[wait])
+            waits = Waits(start[wait], end[wait], self._call_name[calls][wait].astype(np.int64) + self._first_call_name)
         activities = self._activities.thread(*key)
         asked = system.start
         system = system.outside(join(outer.cover, mpi.cover))
@@ -265,13 +272,24 @@ class Host:
         return union(*(column[here] for column in self._overhead))
 
 
-def _outermost(start: Array, end: Array, name: Array) -> Ranges:
-    """The calls of one thread, sorted by start, that lie in no other: of a runtime call and the driver call inside it the first."""
-    order = np.lexsort((-end, start))
-    start, end, name = start[order], end[order], name[order]
-    before = np.maximum.accumulate(end)
-    top = np.concatenate(([True], end[1:] > before[:-1])) if len(end) else np.empty(0, bool)
-    return put_away(Ranges(start[top], end[top], name[top]))
+def _outermost(start: Array, end: Array, name: npt.NDArray[np.int32], first_name: int) -> Ranges:
+    """The calls of one thread, sorted by start, that lie in no other: of a runtime call and the driver call inside it the first.
+
+    Their names count from `first_name` on.
+    """
+    # Mostly the longer of two that begin at once comes first.
+    if ((start[1:] == start[:-1]) & (end[1:] > end[:-1])).any() or (start[1:] < start[:-1]).any():
+        order = np.lexsort((-end, start))
+        start, end, name = start[order], end[order], name[order]
+    made, reached = InBlocks(), NULL
+    for first in range(0, len(start), BLOCK):
+        some = slice(first, first + BLOCK)
+        over = np.maximum.accumulate(np.append(reached, end[some]))
+        top = end[some] > over[:-1]
+        reached = int(over[-1])
+        if top.any():
+            made.add({"start": start[some][top], "end": end[some][top], "name": name[some][top] + np.int32(first_name)})
+    return Ranges(*(made.take(column) for column in ("start", "end", "name"))) if len(start) else NO_RANGES
 
 
 def _left_open(ranges: pa.Table, frame: frames.Flags, builtin: frames.Flags) -> frames.Flags:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.frames import NULL, Codes
 from traceanalyzer.columns.in_blocks import alike, says_nothing
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, innermost, overlaps, union
 
@@ -47,7 +47,7 @@ class Ranges:
 
     start: Array
     end: Array
-    name: Array
+    name: Array | Codes
 
     @cached_property
     def cover(self) -> Spans:
@@ -89,7 +89,7 @@ class Ranges:
         some = self.during(int(start.min()), int(end.max()))
         low, high, owner = some._innermost
         row, stretch, first, last = overlaps(start, end, (low, high))
-        return heaviest(row, some.name[owner[stretch]], last - first, len(start))
+        return heaviest(row, some.name.take(owner.take(stretch)).astype(np.int64), last - first, len(start))
 
 
 NO_RANGES = Ranges(*EMPTY, np.empty(0, np.int64))

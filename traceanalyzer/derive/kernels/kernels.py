@@ -77,9 +77,9 @@ def _device_kernels(
         {
             **{name: _same(value, count) for name, value in zip(("rank", "device"), key, strict=True)},
             **{name: found[name] for name in ("process", "stream", "start_ns", "end_ns", "name")},
-            "family": made.names("family", [kernel.family for kernel in facts.told]),
+            "family": made.names("family", facts.families),
             "tensor_cores": _either(made.take("tensor_cores")),
-            "precision": made.names("precision", [kernel.precision for kernel in facts.told]),
+            "precision": made.names("precision", facts.precisions),
             "compiler_fused": made.numbers("compiler_fused", pa.bool_()),
             "converts": made.numbers("converts", pa.bool_()),
             "operator": repeated(pa.nulls(1, NAME), count) if operators is None else _at(operators, asked),
@@ -107,11 +107,23 @@ class _Facts:
         for rows in in_blocks(len(code)):
             self.runs += np.bincount(code[rows], minlength=len(names))
             time += np.bincount(code[rows], end[rows] - start[rows], len(names))
+        self.family, self.families = self._words(lambda kernel: kernel.family)
+        self.precision, self.precisions = self._words(lambda kernel: kernel.precision)
         self.converts = _converts(time, self.told)
         self.asked = self.converts | self._each(kernel.family in _WITH_OPERATOR for kernel in self.told)
         self.compiler_fused = self._each(kernel.compiler_fused for kernel in self.told)
         self.tensor_cores = np.array([_EITHER.index(kernel.tensor_cores) for kernel in self.told], np.int8)
         self.use_tensor_cores = bool((self.runs[self.tensor_cores == _EITHER.index(True)] > 0).any())
+
+    def _words(self, read: Callable[[Kernel], str | None]) -> tuple[frames.Codes, list[str]]:
+        """What is read of each kernel that there is, as a place in the list of all that is read; -1 for None."""
+        place: dict[str, int] = {}
+        found = np.full(len(self.told), -1, np.int32)
+        for at in np.flatnonzero(self.runs).tolist():
+            word = read(self.told[at])
+            if word is not None:
+                found[at] = place.setdefault(word, len(place))
+        return found, list(place)
 
     @staticmethod
     def _each(values: Iterable[bool]) -> frames.Flags:
@@ -123,20 +135,23 @@ def _columns(
 ) -> dict[str, npt.NDArray[Any]]:
     """Of some kernels what depends on more than their GPU: names as positions, numbers with `NULL` and shares with NaN."""
     start, end, grid = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns"), blocks(ops)
-    alone = end - start
+    alone, fill = end - start, {}
+    if sms:
+        fill["fill"] = grid / sms
+        fill["fill"][grid == frames.NULL] = np.nan
     beside = near(shared, int(start.min()), int(end.max()))
     if len(beside[0]):
         alone -= coverage(start, end, beside)
     return {
-        "family": code,
-        "precision": code,
+        "family": facts.family.take(code),
+        "precision": facts.precision.take(code),
         "tensor_cores": facts.tensor_cores.take(code),
         "compiler_fused": facts.compiler_fused.take(code),
         "converts": facts.converts.take(code),
         "runs": facts.runs.take(code),
         "blocks": grid,
         "alone": alone,
-        **({"fill": np.where(grid == frames.NULL, np.nan, grid / sms)} if sms else {}),
+        **fill,
         **sizes.columns(_sizes(ops, "block")),
     }
 
@@ -207,15 +222,15 @@ def blocks(ops: pa.Table) -> Array:
     return _product(_sizes(ops, "grid"))
 
 
-def _sizes(ops: pa.Table, column: str) -> Array:
+def _sizes(ops: pa.Table, column: str) -> npt.NDArray[np.int32]:
     """A grid or block of each kernel by (kernel, axis), 0 where it was not recorded."""
     sizes = in_one(ops[column])
-    flat = sizes.flatten() if not sizes.null_count else sizes.fill_null([0, 0, 0]).flatten()
-    axes: Array = flat.fill_null(0).to_numpy(zero_copy_only=False).reshape(-1, 3)
+    flat = (sizes.fill_null([0, 0, 0]) if sizes.null_count else sizes).flatten()
+    axes: npt.NDArray[np.int32] = (flat.fill_null(0) if flat.null_count else flat).to_numpy().reshape(-1, 3)
     return axes
 
 
-def _product(sizes: Array) -> Array:
+def _product(sizes: npt.NDArray[np.int32]) -> Array:
     """How many there are in all, `NULL` where that was not recorded."""
     product = sizes[:, 0].astype(np.int64) * sizes[:, 1] * sizes[:, 2]
     return np.where(product > 0, product, frames.NULL)
@@ -230,10 +245,9 @@ class _BlockSizes:
         self._place: dict[tuple[int, ...], int] = {}
         self.words: list[str | None] = []
 
-    def columns(self, sizes: Array) -> dict[str, npt.NDArray[Any]]:
+    def columns(self, sizes: npt.NDArray[np.int32]) -> dict[str, npt.NDArray[Any]]:
         """Of the blocks of some kernels the place of their words, `threads` and `lanes`."""
-        code = frames.dense(*(axis.astype(np.int64) for axis in sizes.T))
-        sizes = sizes[frames.firsts(code)]
+        code, sizes = _told_apart(sizes)
         threads = _product(sizes)
         unknown = threads == frames.NULL
         for one, no in zip(map(tuple, sizes.tolist()), unknown.tolist(), strict=True):
@@ -242,7 +256,16 @@ class _BlockSizes:
         place = np.array([self._place[one] for one in map(tuple, sizes.tolist())], np.int32)
         lanes = threads / np.maximum(-(-threads // max(self._warp, 1)) * self._warp, 1)
         lanes[unknown | (not self._warp)] = np.nan
-        return {"block": place[code], "threads": threads[code], "lanes": lanes[code]}
+        return {"block": place.take(code), "threads": threads.take(code), "lanes": lanes.take(code)}
+
+
+def _told_apart(sizes: npt.NDArray[np.int32]) -> tuple[frames.Codes, npt.NDArray[np.int32]]:
+    """For each size its place among the distinct ones, and these in the order in which they come."""
+    width = sizes.shape[1] * sizes.itemsize
+    # As so many bytes they are hashed at once.
+    found = pa.Array.from_buffers(pa.binary(width), len(sizes), [None, pa.py_buffer(sizes)]).dictionary_encode()
+    distinct = np.frombuffer(found.dictionary.buffers()[1], np.int32, len(found.dictionary) * sizes.shape[1])
+    return found.indices.to_numpy(), distinct.reshape(-1, sizes.shape[1])
 
 
 def _without_ones(axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,11 +6,14 @@ cannot end after that wait.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.in_blocks import are_alike
 from traceanalyzer.derive.launches.tables import CLOCKS
 from traceanalyzer.intervals import Array
 
@@ -24,10 +27,12 @@ def clocks(links: pa.Table, api_calls: pa.Table) -> pa.Table:
     delay = frames.ints(links, "queue_delay")
     is_wait = frames.where(api_calls, "name", lambda name: name.endswith(_DEVICE_WAITS))
     waits = api_calls.select(["rank", "process", "start_ns", "end_ns"]).filter(pa.array(is_wait))
-    rows = []
-    for (one,), mine in frames.together(frames.ints(links, "rank")):
-        early = -delay[mine][delay[mine] < 0]
-        late = _late(links, mine, waits.filter(pc.equal(waits["rank"], one)))
+    rows, of_process = [], frames.rows_by(links, "rank", "process")
+    for (one,), mine in frames.rows_by(links, "rank").items():
+        waited = delay[mine]
+        early = -waited[waited < 0]
+        own = {process: rows for (rank, process), rows in of_process.items() if rank == one}
+        late = _late(links, own, waits.filter(pc.equal(waits["rank"], one)))
         if len(early) or len(late):
             rows.append(
                 {
@@ -50,25 +55,29 @@ def launches(links: pa.Table, clocks: pa.Table) -> pa.Table:
     return links if sound.all() else links.filter(pa.array(sound))
 
 
-def _late(links: pa.Table, rows: Array, waits: pa.Table) -> Array:
-    """For each wait for the device that returned too early, by how many ns: until the last operation launched before it ended."""
+def _late(links: pa.Table, rows: Mapping[int, Array | slice], waits: pa.Table) -> Array:
+    """For each wait for the device that returned too early, by how many ns: until the last operation launched before it ended.
+
+    `rows` are those of `links` of each process of the rank.
+    """
     found = [np.empty(0, np.int64)]
-    process, device, end, op_start, op_end = (
-        frames.ints(links, c) for c in ("process", "device", "end_ns", "op_start_ns", "op_end_ns")
-    )
+    device, end, op_start, op_end = (frames.ints(links, c) for c in ("device", "end_ns", "op_start_ns", "op_end_ns"))
     for one in pc.unique(waits["process"]).drop_null().to_pylist():
-        own = rows[process[rows] == one]
         # Of several devices, a wait is for the one that is current, which nobody recorded.
-        if not len(own) or (device[own] != device[own[0]]).any():
+        if one not in rows or not _is_one(device[rows[one]]):
             continue
-        called = end[own]
+        called, begun, ended = (column[rows[one]] for column in (end, op_start, op_end))
         if (called[1:] < called[:-1]).any():
             order = np.argsort(called, kind="stable")
-            called, own = called[order], own[order]
-        begun, ended = (np.maximum.accumulate(column[own]) for column in (op_start, op_end))
+            called, begun, ended = (column.take(order) for column in (called, begun, ended))
+        begun, ended = np.maximum.accumulate(begun), np.maximum.accumulate(ended)
         here = waits.filter(pc.equal(waits["process"], one))
         before = np.searchsorted(called, frames.ints(here, "start_ns"), side="right") - 1
         returned = frames.ints(here, "end_ns")
         over = ended[before] - returned
         found.append(over[(before >= 0) & ((over > GRACE_NS) | (begun[before] > returned))])
     return np.concatenate(found)
+
+
+def _is_one(values: Array) -> bool:
+    return are_alike(values) or bool((values == values[0]).all())

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.in_blocks import are_alike, taken
 from traceanalyzer.derive.launches.tables import LAUNCH_CALLS
 from traceanalyzer.intervals import Array
 
@@ -22,7 +23,9 @@ def launch_calls(api_calls: pa.Table, links: pa.Table, ledger_ops: pa.Table) -> 
     calls = _real_launches(api_calls)
     answered = _answered(calls, links)
     unfinished = _unfinished(calls, answered)
-    queued = ~answered & unfinished & _at_work(calls, _ends(api_calls), ledger_ops)
+    queued = ~answered & unfinished
+    if queued.any():
+        queued &= _at_work(calls, _ends(api_calls), ledger_ops)
     return frames.build(
         LAUNCH_CALLS,
         {column: calls[column] for column in ("rank", "process", "thread", "start_ns")}
@@ -65,18 +68,22 @@ def _real_launches(api_calls: pa.Table) -> pa.Table:
     rows = _outermost_launches(api_calls)
     captured = _in_capture(api_calls)
     rows = rows if captured is None else rows[~captured[rows]]
-    return api_calls.select(["rank", "process", "thread", "start_ns", "name"]).take(pa.array(rows))
+    return frames.taken(api_calls.select(["rank", "process", "thread", "start_ns", "name"]), rows)
 
 
 def _outermost_launches(api_calls: pa.Table) -> Array:
     """Rows of launch calls that lie in no other one of their thread. The calls are sorted by thread and start."""
     rows = np.flatnonzero(frames.equals(api_calls, "class", "launch"))
-    rank, process, thread, start, end = (
-        frames.ints(api_calls, c)[rows] for c in ("rank", "process", "thread", "start_ns", "end_ns")
-    )
     if not len(rows):
         return rows
-    new = (np.diff(rank) != 0) | (np.diff(process) != 0) | (np.diff(thread) != 0)
+    lane = [taken(frames.ints(api_calls, c), rows) for c in ("rank", "process", "thread")]
+    start, end = (frames.ints(api_calls, c).take(rows) for c in ("start_ns", "end_ns"))
+    new = np.zeros(len(rows) - 1, bool)
+    for column in lane:
+        if not are_alike(column):
+            new |= column[1:] != column[:-1]
+    if (end >= start).all() and (new | (start[1:] >= end[:-1])).all():  # as mostly none lies in another
+        return rows
     reach = [np.maximum.accumulate(part) for part in np.split(end, np.flatnonzero(new) + 1)]
     before = np.append(np.where(new, frames.NULL, np.concatenate(reach)[:-1]), frames.NULL)
     return rows[start >= np.roll(before, 1)]
@@ -103,9 +110,8 @@ def _answered(calls: pa.Table, links: pa.Table) -> frames.Flags:
     """Which calls started at least one operation, of whatever kind: a graph may begin with a copy."""
     answered = np.zeros(calls.num_rows, bool)
     start, launched = frames.ints(calls, "start_ns"), frames.ints(links, "start_ns")
-    columns = ("rank", "process", "thread")
-    of_thread = dict(frames.together(*(frames.ints(links, c) for c in columns)))
-    for who, rows in frames.together(*(frames.ints(calls, c) for c in columns)):
+    of_thread = frames.rows_by(links, "rank", "process", "thread")
+    for who, rows in frames.threads(calls):
         if who in of_thread:
             answered[rows] = frames.among(start[rows], launched[of_thread[who]])
     return answered
@@ -117,8 +123,8 @@ def _unfinished(calls: pa.Table, answered: frames.Flags) -> frames.Flags:
     graph = frames.where(calls, "name", lambda name: name.endswith(GRAPH_LAUNCH))
     start: Array = frames.ints(calls, "start_ns")
     unfinished = ~answered
-    for _, rows in frames.together(*(frames.ints(calls, c) for c in ("rank", "process"))):
-        last = start[rows][answered[rows]].max(initial=frames.NULL)
+    for rows in frames.rows_by(calls, "rank", "process").values():
+        last = start[rows].max(where=answered[rows], initial=frames.NULL)
         unfinished[rows] &= start[rows] > last
         if unfinished[rows].any():
             unfinished[rows] |= graph[rows] & (start[rows] == last)
@@ -128,17 +134,19 @@ def _unfinished(calls: pa.Table, answered: frames.Flags) -> frames.Flags:
 def _ends(api_calls: pa.Table) -> dict[tuple[int, ...], int]:
     """By (rank, process), how far the recording reaches at least: when the last call began, or a wait for the whole GPU was over."""
     waits = frames.where(api_calls, "name", lambda name: name.endswith(DEVICE_WAITS))
-    reached = np.where(waits, frames.ints(api_calls, "end_ns"), frames.ints(api_calls, "start_ns"))
-    by_process = frames.together(*(frames.ints(api_calls, c) for c in ("rank", "process")))
-    return {key: int(reached[rows].max()) for key, rows in by_process}
+    start, end = (frames.ints(api_calls, c) for c in ("start_ns", "end_ns"))
+    return {
+        key: int(max(start[rows].max(), end[rows].max(where=waits[rows], initial=frames.NULL)))
+        for key, rows in frames.rows_by(api_calls, "rank", "process").items()
+    }
 
 
 def _at_work(calls: pa.Table, ends: dict[tuple[int, ...], int], ledger_ops: pa.Table) -> frames.Flags:
     """Whether the GPU was at work to the end of the recording, as far as each call's process knows. Had it stopped earlier, what was
     launched last would have run, and its records would be lost."""
-    ops = dict(frames.together(*(frames.ints(ledger_ops, c) for c in ("rank", "process"))))
+    ops = frames.rows_by(ledger_ops, "rank", "process")
     op_end, length = frames.ints(ledger_ops, "end_ns"), frames.duration(ledger_ops)
     busy = np.zeros(calls.num_rows, bool)
-    for key, rows in frames.together(*(frames.ints(calls, c) for c in ("rank", "process"))):
+    for key, rows in frames.rows_by(calls, "rank", "process").items():
         busy[rows] = key in ops and ends[key] - op_end[ops[key]].max() <= length[ops[key]].max()
     return busy

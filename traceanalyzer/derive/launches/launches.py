@@ -16,6 +16,8 @@ from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.tables import LAUNCHES
 from traceanalyzer.intervals import Array
 
+BLOCK = 1 << 16
+"""So many operations at a time are looked for."""
 MOST_GPUS = 64
 """More than any machine has. What a host thread did is told for each GPU that waited for it meanwhile, so with as many GPUs as one
 likes there would be no end of it."""
@@ -33,9 +35,9 @@ def links(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
     # Nearly always all of them have one; then their columns are used as they are.
     whole = len(rows) == len(call)
     ops = ledger_ops.select(["rank", "process", "row", "device", "stream", "start_ns", "end_ns", "kind"])
-    ops, call = (ops, call) if whole else (ops.take(pa.array(rows)), call[rows])
-    start, called = frames.ints(ops, "start_ns"), frames.ints(api_calls, "start_ns")[call]
-    columns = api_calls.select(["thread", "end_ns", "name"]).take(pa.array(call))
+    ops, call = (ops, call) if whole else (frames.taken(ops, rows), call.take(rows))
+    start, called = frames.ints(ops, "start_ns"), frames.ints(api_calls, "start_ns").take(call)
+    columns = frames.taken(api_calls.select(["thread", "end_ns", "name"]), call)
     return frames.build(
         LAUNCHES,
         {
@@ -62,21 +64,44 @@ def _calls_of(ops: pa.Table, calls: pa.Table) -> Array:
     found = np.full(ops.num_rows, -1, np.int64)
     wanted, known = (frames.ints(table, "correlation") for table in (ops, calls))
     start = frames.ints(calls, "start_ns")
-    by_process = dict(frames.together(*(frames.ints(calls, c) for c in ("rank", "process"))))
-    for who, mine in frames.together(*(frames.ints(ops, c) for c in ("rank", "process"))):
-        rows = by_process.get(who, mine[:0])
-        rows = rows[known[rows] != NULL]
+    of_calls = frames.rows_by(calls, "rank", "process")
+    for who, mine in frames.rows_by(ops, "rank", "process").items():
+        if who not in of_calls:
+            continue
+        own = of_calls[who]
+        numbers, begun = known[own], start[own]
+        # Where each of them is; None where they are all in their order.
+        rows = None if isinstance(own, slice) else own
+
+        def select(some: Array) -> None:
+            nonlocal rows, numbers, begun
+            rows = some if rows is None else rows.take(some)
+            numbers, begun = numbers.take(some), begun.take(some)
+
+        if (numbers == NULL).any():
+            select(np.flatnonzero(numbers != NULL))
         # Nearly in order, as the ids are given in the order of the calls. Of one thread the calls are sorted by start.
-        numbers = known[rows]
         if (numbers[1:] < numbers[:-1]).any():
-            order = np.argsort(numbers, kind="stable")
-            rows, numbers = rows[order], numbers[order]
-        if ((numbers[1:] == numbers[:-1]) & (start[rows[1:]] < start[rows[:-1]])).any():
-            order = np.lexsort((start[rows], numbers))
-            rows, numbers = rows[order], numbers[order]
-        at = np.searchsorted(numbers, wanted[mine])
-        has = (np.append(numbers, NULL)[at] == wanted[mine]) & (wanted[mine] != NULL)
-        found[mine] = np.where(has, np.append(rows, -1)[at], -1)
+            select(np.argsort(numbers, kind="stable"))
+        if ((numbers[1:] == numbers[:-1]) & (begun[1:] < begun[:-1])).any():
+            select(np.lexsort((begun, numbers)))
+        at = _places(wanted[mine], numbers)
+        found[mine] = at if rows is None else np.append(rows, -1).take(at)
+    return found
+
+
+def _places(wanted: Array, numbers: Array) -> Array:
+    """For each number the first of its places among numbers that ascend, -1 where it is not there."""
+    found = np.full(len(wanted), -1, np.int64)
+    for first in range(0, len(wanted) if len(numbers) else 0, BLOCK):
+        some = wanted[first : first + BLOCK]
+        # They are nearly in order, so that all of a block lie in a part of the numbers, which is quickly searched.
+        low = int(np.searchsorted(numbers, some.min()))
+        near = numbers[low : int(np.searchsorted(numbers, some.max(), side="right"))]
+        if len(near):
+            at = np.searchsorted(near, some)
+            there = near.take(at, mode="clip") == some
+            found[first : first + BLOCK] = np.where(there, at + low, -1)
     return found
 
 

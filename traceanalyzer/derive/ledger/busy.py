@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.spill import stored
 from traceanalyzer.intervals import Spans, join, subtract, union
 from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOSED_MEMCPY, EXPOSED_MEMSET
 
@@ -51,7 +52,13 @@ class Busy:
     def of(cls, ops: pa.Table) -> Busy:
         """From the operations of one (rank, device)."""
         start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-        return cls(*(union(start[kind], end[kind]) for kind in by_line(ops).values()))
+
+        def spans(kind: frames.Flags) -> Spans:
+            low, high = (start, end) if kind.all() else (start[kind], end[kind])
+            low, high = union(low, high)
+            return stored(low), stored(high)
+
+        return cls(*map(spans, by_line(ops).values()))
 
     @property
     def everything(self) -> Spans:

@@ -11,6 +11,9 @@ from traceanalyzer.derive.operators.operators import GpuWork
 from traceanalyzer.derive.operators.tables import OPERATOR_STATS, SYNC_STATS
 from traceanalyzer.intervals import Array, coverage, innermost, latest, union
 
+_WORK = ["rank", "process", "thread", "start_ns", "device", "op_start_ns", "op_end_ns"]
+"""What is read of launches."""
+
 
 def operator_stats(host_ranges: pa.Table, api_calls: pa.Table, launches: pa.Table) -> pa.Table:
     """One row per (rank, name, category) of operators, annotations, NVTX ranges and MPI calls, of each rank most own time first.
@@ -31,17 +34,17 @@ def operator_stats(host_ranges: pa.Table, api_calls: pa.Table, launches: pa.Tabl
     # What a range of one name adds to those of this name around it: nothing, where it lies in one.
     begin = np.minimum(np.maximum(start, frames.latest_before(frames.dense(thread, group), end)), end)
     own, called, launched, launched_within = np.zeros((4, len(start)), np.int64)
-    calls, work = _by_thread(api_calls), _by_thread(launches)
+    calls, work = dict(frames.threads(api_calls)), _by_thread(launches.select(_WORK))
+    call_start, call_end = (frames.ints(api_calls, c) for c in ("start_ns", "end_ns"))
     for key, rows in threads.items():
         low, high, owner = innermost(start[rows], end[rows])
         owner += rows.start
         np.add.at(own, owner, high - low)
         if key in calls:
-            api = api_calls.take(pa.array(calls[key]))
-            inside = coverage(low, high, union(frames.ints(api, "start_ns"), frames.ints(api, "end_ns")))
+            inside = coverage(low, high, union(call_start[calls[key]], call_end[calls[key]]))
             np.add.at(called, owner, inside)
         if key in work:
-            gpu = GpuWork.of(launches.take(pa.array(work[key])), np.zeros(len(work[key]), bool))
+            gpu = GpuWork.of(work[key], np.zeros(work[key].num_rows, bool))
             launched_within[rows] = gpu.time(begin[rows], end[rows])
             at = latest(low, high, gpu.call)
             np.add.at(launched, owner[at[at >= 0]], np.diff(gpu.time_before)[at >= 0])
@@ -70,9 +73,11 @@ def operator_stats(host_ranges: pa.Table, api_calls: pa.Table, launches: pa.Tabl
     return found.take(pa.array(np.lexsort((first, -frames.ints(found, "self"), rank[first])))).combine_chunks()
 
 
-def _by_thread(table: pa.Table) -> dict[tuple[int, ...], Array]:
-    """The rows of each (rank, process, thread)."""
-    return dict(frames.together(*(frames.ints(table, c) for c in ("rank", "process", "thread"))))
+def _by_thread(table: pa.Table) -> dict[tuple[int, ...], pa.Table]:
+    """The part of each (rank, process, thread)."""
+    found = frames.together(*(frames.ints(table, c) for c in ("rank", "process", "thread")))
+    # Of one thread it is all of it.
+    return {key: table if len(rows) == table.num_rows else table.take(pa.array(rows)) for key, rows in found}
 
 
 def _commonest_shapes(shapes: pa.ChunkedArray, group: Array, count: int) -> tuple[pa.Array, Array, Array]:

@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.in_blocks import in_blocks
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.replay.chains import Ends, Line, chains
 from traceanalyzer.derive.replay.path_parts import KINDS, GpuTimes, NameList, path_parts
-from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
+from traceanalyzer.derive.replay.replay import AT_START, NOTHING, Begun, Change, Timeline
 from traceanalyzer.derive.replay.tables import CRITICAL_PATH, PATH_LINKS, PATH_STAYS
 from traceanalyzer.derive.replay.whatif import WhatIf, held, ran_in
 from traceanalyzer.intervals import Array, Spans, join, union
@@ -124,12 +125,10 @@ def _links(key: frames.Key, path: pa.Table, stays: pa.Table, timeline: Timeline 
     gains: list[int | None] = [None] * len(links)
     if timeline is not None:
         marks = np.searchsorted(timeline.reach, ends[[0, -1]], side="right") - 1
-        now = _time(timeline, NOTHING, marks)
-        for at, (ns, _, rows) in enumerate(links[:MOST_SHORTENED]):
-            if ns >= least:
-                gains[at] = int(
-                    np.clip(now - _time(timeline, without_link(path.take(pa.array(rows)), timeline), marks), 0, ns)
-                )
+        largest = [link for link in links[:MOST_SHORTENED] if link[0] >= least]
+        changes = [without_link(path.take(pa.array(rows)), timeline) for _, _, rows in largest]
+        now, *then = _times(timeline, changes, marks[marks >= 0]) if largest else [0]
+        gains[: len(largest)] = [int(np.clip(now - one, 0, ns)) for one, (ns, _, _) in zip(then, largest, strict=True)]
     return frames.build(
         PATH_LINKS,
         {
@@ -169,11 +168,36 @@ def without_link(path: pa.Table, timeline: Timeline) -> Change:
         return union(spans[0][rows], spans[1][rows])
 
     work = of(gpu & busy)
-    copies = ran_in(timeline, of(frames.equals(path, "kind", EXPOSED_MEMCPY.name)))
+    copies = np.flatnonzero(ran_in(timeline, of(frames.equals(path, "kind", EXPOSED_MEMCPY.name))))
     return Change(host=join(of(host | launch), held(timeline, copies)), work=work, pauses=of(gpu & ~busy | launch))
 
 
-def _time(timeline: Timeline, change: Change, marks: Array) -> int:
-    """From the first of two marks to the second; before the first operation is the window's start."""
-    done = timeline.replay(change, marks[marks >= 0])
-    return int(done[-1] - (done[0] if len(done) > 1 else 0))
+def _times(timeline: Timeline, changes: Sequence[Change], marks: Array) -> list[int]:
+    """From the first of two marks to the second, as it is and with each change taken out; of one mark from the window's start."""
+    host, spans = timeline.host_time(), [span for one in changes for span in (one.host, one.work, one.pauses)]
+    # Before any of them begins nothing changes: that is played once.
+    count = _over(timeline, min((int(span[0][0]) for span in spans if len(span[0])), default=timeline.origin))
+    asked = np.unique(np.append(marks, max(count - 1, 0)))
+    (states,) = timeline.states(NOTHING, asked, [host])
+    begun = AT_START
+    if count:
+        latest = int(timeline.call[:count].max())
+        begun = Begun(count, states[np.searchsorted(asked, count - 1)], latest)
+    was = states[np.searchsorted(asked, marks), 2]
+    found = [was]
+    for change in changes:
+        done, late = was.copy(), marks >= count
+        if late.any():
+            done[late] = timeline.states(change, marks[late], [host], begun)[0][:, 2]
+        found.append(done)
+    return [int(done[-1] - (done[0] if len(done) > 1 else 0)) for done in found]
+
+
+def _over(timeline: Timeline, time: int) -> int:
+    """How many of the first operations are all called and done until then."""
+    count = int(np.searchsorted(timeline.reach, time, side="right"))
+    for rows in in_blocks(count):
+        ahead = timeline.call[rows] > time
+        if ahead.any():
+            return int(rows.start + ahead.argmax())
+    return count

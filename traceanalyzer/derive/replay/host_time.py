@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from traceanalyzer.columns.spill import Growing
 from traceanalyzer.intervals import EMPTY, Array, Spans, join, union
 
-_BLOCK = 1 << 15
+BLOCK = 1 << 15
+"""So many times are looked at at once, so that what is in between does not leave the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -26,44 +28,66 @@ class HostTime:
     shown: Array
 
     @classmethod
-    def at(cls, times: Array, origin: int, gone: Spans) -> HostTime:
-        """Of a clock that is asked at these times, in any order."""
-        lost = _sums(*gone)
-        return cls(origin, gone[0], lost, _slower(times, times, gone[0], gone[0], lost) - origin)
+    def at(cls, times: Iterable[Array], origin: int, gone: Spans) -> HostTime:
+        """Of a clock that is asked at times that come in blocks, in any order."""
+        lost = np.zeros(len(gone[0]) + 1, np.int64)
+        np.subtract(gone[1], gone[0], out=lost[1:])
+        np.cumsum(lost, out=lost)
+        shown = Growing()
+        shown.add(EMPTY[0])
+        for block in times:
+            shown.add(_slower(block, places(gone[0], block), gone[0], lost) - origin)
+        return cls(origin, gone[0], lost, shown.array())
 
     def shows(self, times: Array) -> Array:
         """What it shows at other times."""
-        return _slower(times, times, self.stops, self.stops, self.lost) - self.origin
+        return _slower(times, places(self.stops, times), self.stops, self.lost) - self.origin
 
 
-def without(hosts: Iterable[HostTime], times: Array, spans: Spans) -> Iterator[Array]:
-    """What each of several clocks that were asked at the same `times` would show then if these spans were gone too."""
-    for host in hosts:
-        if len(spans[0]):
-            begin = host.shows(spans[0])
-            yield _slower(host.shown, times, spans[0], begin, _sums(begin, host.shows(spans[1])))
-        else:
-            yield host.shown
+class Without:
+    """What clocks that were asked at the same times would show if these spans were gone too."""
+
+    def __init__(self, hosts: Sequence[HostTime], spans: Spans) -> None:
+        self._stops, count = spans[0], len(spans[0])
+        self._clocks = [(host.shown, np.empty(count, np.int64), np.zeros(count + 1, np.int64)) for host in hosts]
+        for host, (_, stopped, lost) in zip(hosts, self._clocks, strict=True):
+            for rows in blocks(count):
+                begin = stopped[rows] = host.shows(spans[0][rows])
+                sums = np.cumsum(host.shows(spans[1][rows]) - begin)
+                lost[rows.start + 1 : rows.stop + 1] = sums + lost[rows.start]
+
+    def shown(self, rows: slice, times: Array) -> list[Array]:
+        """What each of them shows at these times, which are some of those that it was asked at: the `rows` of them."""
+        if not len(self._stops):
+            return [shown[rows] for shown, _, _ in self._clocks]
+        place = places(self._stops, times)
+        return [_slower(shown[rows], place, stopped, lost) for shown, stopped, lost in self._clocks]
 
 
-def _sums(begin: Array, end: Array) -> Array:
-    sums = np.zeros(len(begin) + 1, np.int64)
-    np.subtract(end, begin, out=sums[1:])
-    return np.cumsum(sums, out=sums)
+def blocks(stop: int, first: int = 0) -> Iterator[slice]:
+    """Some rows in blocks."""
+    return (slice(at, min(at + BLOCK, stop)) for at in range(first, stop, BLOCK))
 
 
-def _slower(shown: Array, times: Array, stops: Array, stopped: Array, lost: Array) -> Array:
-    """What a clock that shows `shown` at some times would show if it stopped at `stops`, when it shows `stopped`, and lost `lost` until
-    each of them and in all."""
-    slower = np.empty(len(times), np.int64)
-    # In blocks, so that what is in between does not leave the processor's cache.
-    for at in range(0, len(times), _BLOCK):
-        block = slice(at, at + _BLOCK)
-        place = np.searchsorted(stops, times[block], side="right")
-        slower[block] = shown[block] - lost[place]
-        last = np.flatnonzero(place)
-        place = place[last] - 1
-        slower[at + last] = np.maximum(slower[at + last], stopped[place] - lost[place])
+def places(stops: Array, times: Array) -> Array:
+    """As `np.searchsorted(stops, times, side="right")`, of times that lie close together: only what is around them is looked at."""
+    if not len(times):
+        return np.empty(0, np.int64)
+    low, high = np.searchsorted(stops, (times.min(), times.max()), side="right")
+    place: Array = np.searchsorted(stops[low:high], times, side="right")
+    place += low
+    return place
+
+
+def _slower(shown: Array, place: Array, stopped: Array, lost: Array) -> Array:
+    """What a clock that shows `shown` at some times would show if it stopped when it shows `stopped`, and lost `lost` until each of
+    these stops and in all; `place` is how many of them lie before each time."""
+    slower = shown - lost.take(place)
+    some = np.flatnonzero(place)
+    rows = slice(None) if len(some) == len(place) else some
+    # It shows no less than at the last stop.
+    last = place[rows] - 1
+    slower[rows] = np.maximum(slower[rows], stopped.take(last) - lost.take(last))
     return slower
 
 

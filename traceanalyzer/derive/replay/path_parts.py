@@ -16,7 +16,7 @@ from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.ledger.busy import Busy, by_line
 from traceanalyzer.derive.ledger.gaps import Parts, host_parts, named_parts
 from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, Pieces
-from traceanalyzer.derive.replay.replay import led
+from traceanalyzer.derive.replay.timelines import led
 from traceanalyzer.intervals import Array, complement, overlaps, union
 from traceanalyzer.vocabulary.lines import (
     DEPENDENCY,

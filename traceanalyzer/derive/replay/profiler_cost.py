@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
-from traceanalyzer.intervals import EMPTY, Array, Spans, join
+from traceanalyzer.intervals import EMPTY, Array, Spans, union
 from traceanalyzer.model.trace import Input
 
 PROFILERS = ("PyTorch profiler", "Nsight Systems")
@@ -113,17 +113,22 @@ class Recorded:
 
     def taken(self, extent: float = 1.0) -> Spans:
         """The time that recording took, or so many times as much."""
-        prices = _prices(self.lanes)
-        taken = [_spans(lane.taken(prices, [extent])) for lane in self.lanes]
-        return taken[0] if len(taken) == 1 else join(EMPTY, *taken)
+        found = [EMPTY, *((time[:-1], time[:-1] + taken) for ((time, (taken,)),) in self.blocks([extent]))]
+        return union(*(np.concatenate([one[side] for one in found]) for side in (0, 1)))
 
-    def blocks(self, extents: Sequence[float]) -> Iterator[tuple[int, Iterator[Block]]]:
-        """The same for each extent, in blocks by time, of so many of them at once: of one thread all are taken at the same times."""
-        if len(self.lanes) == 1:
-            yield len(extents), self.lanes[0].taken(_prices(self.lanes), extents)
+    def blocks(self, extents: Sequence[float]) -> Iterator[list[Block]]:
+        """The same for each extent, one block after the other: of one thread one for all of them, of several threads one for each."""
+        prices = _prices(self.lanes)
+        lanes = [lane.taken(prices, extents) for lane in self.lanes]
+        if len(lanes) == 1:
+            yield from ([block] for block in lanes[0])
             return
-        for extent in extents:
-            yield 1, _cut(*self.taken(extent))
+        for cut, parts in _side_by_side(lanes):
+            every = np.concatenate([start for start, _ in parts])
+            joined = (
+                union(every, every + np.concatenate(taken)) for taken in zip(*(one for _, one in parts), strict=True)
+            )
+            yield [(np.append(start, cut), [end - start]) for start, end in joined]
 
 
 @dataclass(frozen=True)
@@ -204,26 +209,25 @@ def _between(prices: Prices) -> Prices:
     return pairs
 
 
-def _spans(blocks: Iterable[Block]) -> Spans:
-    """All that is taken, of one extent."""
-    found = [EMPTY]
-    for time, (taken,) in blocks:
-        # Less than the time to the next, so that no two touch.
-        some = taken > 0
-        start = time[:-1][some]
-        found.append((start, start + taken[some]))
-    start, end = (np.concatenate([one[side] for one in found]) for side in (0, 1))
-    return start, end
-
-
-def _cut(start: Array, end: Array) -> Iterator[Block]:
-    """Spans as blocks of one extent."""
-    for at in range(0, len(start), _BLOCK):
-        here = slice(at, at + _BLOCK)
-        yield (
-            np.append(start[here], start[here.stop : here.stop + 1] if here.stop < len(start) else end[-1:]),
-            [end[here] - start[here]],
-        )
+def _side_by_side(lanes: Sequence[Iterator[Block]]) -> Iterator[tuple[int, list[Block]]]:
+    """Blocks of several threads cut at the same times: each such time, and of each thread what is taken until then, and when."""
+    left = [(lane, *next(lane)) for lane in lanes]
+    while left:
+        cut = min(int(time[-1]) for _, time, _ in left)
+        parts, further = list[Block](), []
+        for lane, time, taken in left:
+            stop = int(np.searchsorted(time[:-1], cut))
+            start, room = time[:stop], cut - time[:stop]
+            parts.append((start, [np.minimum(one[:stop], room) for one in taken]))
+            if time[-1] > cut:
+                # The last may go on behind the cut.
+                over = [np.maximum(one[:stop] - room, 0)[-1:].sum() for one in taken]
+                rest = [np.append(more, one[stop:]) for more, one in zip(over, taken, strict=True)]
+                further.append((lane, np.append(cut, time[stop:]), rest))
+            elif block := next(lane, None):
+                further.append((lane, *block))
+        left = further
+        yield cut, parts
 
 
 def _prices(lanes: Sequence[_Lane]) -> Prices:

@@ -13,22 +13,19 @@ max-plus algebra, and a timeline the product of its stretches (Baccelli, Cohen, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.spill import forget, put_away
-from traceanalyzer.derive.host.host import Host
-from traceanalyzer.derive.launches.launches import call_of
-from traceanalyzer.derive.replay.host_time import HostTime, with_few, within, without
-from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, overlaps, union
+from traceanalyzer.columns.spill import forget
+from traceanalyzer.derive.replay.host_time import HostTime, Without, blocks, with_few, within
+from traceanalyzer.derive.replay.stretches import CUT, FELT, MET, NEVER, Stretches
+from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, near, overlaps, union
 
-NEVER = -(1 << 60)
-"""The zero of max-plus algebra: what has no influence. The sum of two stays within int64."""
 LATENCY_NS = 5_000
 """From a launch call to its operation on an idle GPU, where a trace shows none."""
 HANDOVER_NS = 500
@@ -59,12 +56,24 @@ NOTHING = Change()
 
 
 @dataclass(frozen=True)
+class Begun:
+    """A timeline that is played up to some operations, `count` of them: the `state` then, as `Stretches` has it, and when the latest of
+    them was `called`."""
+
+    count: int
+    state: Array
+    called: int
+
+
+AT_START = Begun(0, np.zeros(3, np.int64), NULL)
+
+
+@dataclass(frozen=True)
 class Pace:
     """The numbers that a timeline is played from, in ns.
 
     Of each operation the pause `lead` before it, what it adds (`own`), when its launch makes it arrive if the host meets no delay
-    (`NEVER` without one), and that launch's `call`. Of each wait the operation `wait_op` that it is for, and the host's own time
-    `wait_time` then; `over` is when waits ended, ascending.
+    (`NEVER` without one). Of each wait the operation `wait_op` that it is for, and the host's own time `wait_time` then.
     """
 
     lead: Array
@@ -72,16 +81,6 @@ class Pace:
     arrival: Array
     wait_op: Array
     wait_time: Array
-    over: Array
-    call: Array
-
-    def felt(self) -> Array:
-        """The first operations that were called when one more wait was over, ascending."""
-        first = np.searchsorted(np.maximum.accumulate(self.call), self.over) if len(self.over) else self.over
-        # Of waits over at once, one is enough; after the last call nobody feels any.
-        last = np.append(first[1:] != first[:-1], True)[: len(first)]
-        felt: Array = first[last & (first < len(self.call))]
-        return felt
 
 
 @dataclass(frozen=True)
@@ -116,167 +115,172 @@ class Timeline:
         """The window as it was."""
         return int(self.reach[-1]) - self.origin
 
-    @classmethod
-    def of(cls, ops: pa.Table, launches: pa.Table, host: Host, window: tuple[int, int]) -> Timeline:
-        """From the operations of one (rank, device) and their launches; the process that launches most of them is the host."""
-        origin, stop = window
-        start, end = frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns")
-        # One column: what is before an operation is the reach of the last.
-        edges = np.empty(len(end) + 1, np.int64)
-        edges[0], edges[1:] = origin, np.maximum.accumulate(end)
-        before, reach = edges[:-1], edges[1:]
-        own, threads = led(launches)
-        at = call_of(frames.ints(ops, "row"), own)
-        call, back = (frames.ints_at(own, column, at) for column in ("start_ns", "end_ns"))
-        known = call != NULL
-
-        same_call = (latest_of_call(ops, end) == before) & known
-        behind = (start > before) & known & (back > before) & ~same_call
-        # A call that moves memory may wait itself: it began while the GPU was busy, and returned when its own operation had begun.
-        blocked = behind & (call < before) & (back > start) & frames.equals(ops, "kind", "memcpy", "memset")
-        late = behind & ~blocked
-        latency = start - call
-        # The first of a window may have much to set up.
-        usual = int(np.median(latency[1:][late[1:]])) if late[1:].any() else LATENCY_NS
-        latency = np.where(late, latency, np.where(blocked, start - before, np.minimum(latency, usual)))
-
-        waits = [host.thread(*thread).waits for thread in threads]
-        lasted = back - call
-        slow = SLOW_CALL * np.median(lasted[known]) if known.any() else 0
-        full = np.flatnonzero((lasted > min(slow, LONG_CALL_NS)) & known & ~same_call)
-        lasted, queued = lasted[full], full - np.searchsorted(start, call[full])
-        full = full[(lasted > LONG_CALL_NS) & (queued > QUEUED) | (lasted > slow) & (queued >= FULL)]
-        # Of such a call that no wait is known of, what was before it ended the wait.
-        held = np.flatnonzero(blocked)
-        held = held[~np.isin(call[held], np.concatenate([EMPTY[0], *(w.start for w in waits)]))]
-        wait_start = np.concatenate([*(w.start for w in waits), call[full], call[held]])
-        wait_end = np.concatenate([*(w.end for w in waits), back[full], before[held]])
-        op = np.searchsorted(reach, wait_end, side="right") - 1
-        ended = (op >= 0) & (reach[op] > wait_start)
-        order = np.flatnonzero(ended)[np.argsort(wait_start[ended], kind="stable")]
-        copies = frames.equals(ops, "kind", "memcpy")
-        if stop > reach[-1]:
-            last = stop if threads else NULL
-            edges = np.append(edges, stop)
-            start, call, back = (np.append(a, b) for a, b in ((start, stop), (call, last), (back, last)))
-            late, blocked, copies = np.append(late, bool(threads)), np.append(blocked, False), np.append(copies, False)
-            latency = np.append(latency, 0)
-        waits_by_start = wait_start[order], wait_end[order], op[order]
-        gpu = edges[:-1], edges[1:], late, blocked, latency, copies
-        return cls(threads, origin, start, call, back, *gpu, *waits_by_start)
-
     def replay(self, change: Change, marks: Array) -> Array:
         """When each of the operations `marks` (positions, ascending) and all before it are done, from the window's start, with
         `change` taken out."""
         (done,) = self.replays(change, marks, [self.host_time()])
         return done
 
-    def replays(self, change: Change, marks: Array, hosts: Iterable[HostTime]) -> Iterator[Array]:
+    def replays(self, change: Change, marks: Array, hosts: Sequence[HostTime]) -> list[Array]:
         """As `replay`, of each of several hosts, which are as `host_time` tells them."""
-        for pace in self._paces(change, hosts):
-            yield _play(pace, marks)
+        return [states[:, 2] for states in self.states(change, marks, hosts)]
+
+    def states(self, change: Change, marks: Array, hosts: Sequence[HostTime], begun: Begun = AT_START) -> list[Array]:
+        """As `replays`, all of the state then, (n, 3). What is `begun` is not played again: nothing of it is taken out."""
+        play = _Play(self, change, hosts)
+        events = _Events(self, play.op, marks, begun)
+        sums = [Stretches(events.place, events.kind) for _ in hosts]
+        for own, lead, arrivals in play.blocks(begun.count, int(marks[-1]) + 1):
+            added = own + lead
+            for one, arrival in zip(sums, arrivals, strict=True):
+                one.add(added, arrival - lead)
+        played = []
+        for one, wait_time in zip(sums, play.wait_times(), strict=True):
+            states = [begun.state]
+            for stretch in one.matrices(np.append(wait_time, 0)[events.wait]):
+                states.append(np.maximum((stretch + states[-1]).max(axis=1), NEVER))
+            played.append(np.array(states[1:], np.int64))
+        return played
+
+    def ran_in(self, spans: Spans) -> Iterator[tuple[slice, Array]]:
+        """The operations in blocks, and how much of the spans each adds to the GPU's busy time; none of a block that adds nothing."""
+        if not len(spans[0]):
+            return
+        first, stop = np.searchsorted(self.reach, spans[0][0], side="right"), np.searchsorted(self.before, spans[1][-1])
+        for rows in blocks(int(stop), int(first)):
+            begin, reach = np.maximum(self.start[rows], self.before[rows]), self.reach[rows]
+            some = near(spans, int(begin[0]), int(reach[-1]))
+            if len(some[0]):
+                yield rows, covered_rows(begin, reach, some)
 
     def pace(self, change: Change, host: HostTime) -> Pace:
         """What the timeline is made of, with `change` taken out."""
-        (pace,) = self._paces(change, [host])
-        return pace
+        play = _Play(self, change, [host])
+        found = [(lead, own, arrival) for own, lead, (arrival,) in play.blocks(0, len(self.start))]
+        lead, own, arrival = (np.concatenate(column) for column in zip(*found, strict=True))
+        (wait_time,) = play.wait_times()
+        return Pace(lead, own, arrival, play.op, wait_time)
 
     def host_time(self, gone: Spans = EMPTY) -> HostTime:
         """The host's own time, without what is `gone`, at the calls of operations and then at the ends of what waits were for."""
+        return self._as_it_was if gone is EMPTY else self._host_time(gone)
+
+    @cached_property
+    def _as_it_was(self) -> HostTime:
+        return self._host_time(EMPTY)
+
+    def _host_time(self, gone: Spans) -> HostTime:
         # While the host only waits it does no work: that lasts as long as the GPU makes it.
         waited = union(self.wait_start, self.reach[self.wait_op])
         gone = within(with_few(gone, waited), self.origin, int(self.reach[-1]))
         return HostTime.at(self._asked(), self.origin, gone)
 
-    def shown(self, hosts: Iterable[HostTime], gone: Spans) -> Iterator[Array]:
+    def without(self, hosts: Sequence[HostTime], gone: Spans) -> Without:
+        """Several hosts, if these spans were gone too."""
+        return Without(hosts, within(gone, self.origin, int(self.reach[-1])))
+
+    def shown(self, hosts: Sequence[HostTime], gone: Spans) -> list[Array]:
         """What the clocks of several hosts would show, if these spans were gone too."""
-        return without(hosts, self._asked(), within(gone, self.origin, int(self.reach[-1])))
+        without, at, found = self.without(hosts, gone), 0, []
+        for times in self._asked():
+            found.append(without.shown(slice(at, at + len(times)), times))
+            at += len(times)
+        return [np.concatenate(one) for one in zip(*found, strict=True)]
 
-    def _asked(self) -> Array:
-        return np.concatenate((self.call, self.reach[self.wait_op]))
+    def _asked(self) -> Iterator[Array]:
+        """When the host's time is asked for: at the calls of operations, then at the ends of what waits were for."""
+        yield from (self.call[rows] for rows in blocks(len(self.call)))
+        yield self.reach[self.wait_op]
 
-    def _paces(self, change: Change, hosts: Iterable[HostTime]) -> Iterator[Pace]:
+
+class _Play:
+    """A timeline as it is played with a change taken out, by each of several hosts. `op` is what the waits that are left are for."""
+
+    def __init__(self, timeline: Timeline, change: Change, hosts: Sequence[HostTime]) -> None:
         forget()  # What was read before is not needed beside this.
-        left = coverage(self.wait_start, self.wait_end, change.waits) == 0
-        dropped = union(self.wait_start[~left], self.wait_end[~left])
-        op = self.wait_op[left]
-        lead, own, latency = self._changed(change, dropped)
-        over, unknown, count = np.sort(self.reach[op]), self.call == NULL, len(self.call)
-        for shown in self.shown(hosts, with_few(change.host, dropped)):
-            arrival = np.where(unknown, NEVER, shown[:count] + latency)
-            yield Pace(lead, own, arrival, op, shown[count:][left], over, self.call)
+        self._timeline, self._change = timeline, change
+        self._left = coverage(timeline.wait_start, timeline.wait_end, change.waits) == 0
+        self._dropped = union(timeline.wait_start[~self._left], timeline.wait_end[~self._left])
+        self.op = timeline.wait_op[self._left]
+        self._clocks = timeline.without(hosts, with_few(change.host, self._dropped))
 
-    def _changed(self, change: Change, dropped: Spans) -> tuple[Array, Array, Array]:
-        """The pause before each operation, what it adds, and its latency, with `change` taken out and without the `dropped` waits."""
-        begin = np.maximum(self.start, self.before)
-        removed = covered_rows(begin, self.reach, change.work)
-        own = self.reach - begin
-        own -= removed
-        own += np.round(removed * change.keep).astype(np.int64)
-        pause = covered_rows(self.before, begin, change.pauses)
+    def wait_times(self) -> list[Array]:
+        """The time of each host at the end of what each wait was for."""
+        count, op = len(self._timeline.call), self._timeline.wait_op
+        shown = self._clocks.shown(slice(count, count + len(op)), self._timeline.reach[op])
+        return [one[self._left] for one in shown]
+
+    def blocks(self, first: int, stop: int) -> Iterator[tuple[Array, Array, list[Array]]]:
+        """Of some operations what each adds, the pause before it, and when its launch makes it arrive by each of the hosts."""
+        for rows in blocks(stop, first):
+            call = self._timeline.call[rows]
+            unknown = call == NULL
+            some = bool(unknown.any())
+            own, lead, latency = self._changed(rows)
+            arrivals = self._clocks.shown(rows, np.where(unknown, call.max(), call) if some else call)
+            arrivals = [shown + latency for shown in arrivals]
+            yield own, lead, [np.where(unknown, NEVER, one) for one in arrivals] if some else arrivals
+            forget()
+
+    def _changed(self, rows: slice) -> tuple[Array, Array, Array]:
+        """What each operation adds, the pause before it, and its latency."""
+        line, change, dropped = self._timeline, self._change, self._dropped
+        before, reach, latency, late = line.before[rows], line.reach[rows], line.latency[rows], line.late[rows]
+        begin = np.maximum(line.start[rows], before)
+        own = reach - begin
+        work = near(change.work, int(begin[0]), int(reach[-1]))
+        if len(work[0]):
+            removed = covered_rows(begin, reach, work)
+            own -= removed
+            own += np.round(removed * change.keep).astype(np.int64)
+        gap = begin - before
         # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
-        freed = self.blocked & (coverage(self.call, self.call + 1, dropped) > 0)
-        gap = begin - self.before
-        lead = np.where(self.late | freed, np.minimum(gap, HANDOVER_NS), gap - pause)
-        return lead, own, np.where(self.late, np.maximum(self.latency - pause, 0), self.latency)
+        made, short, blocked = late, np.minimum(gap, HANDOVER_NS), line.blocked[rows]
+        if len(dropped[0]) and blocked.any():
+            call = line.call[rows]
+            made = late | (blocked & (coverage(call, call + 1, dropped) > 0))
+        pauses = near(change.pauses, int(before[0]), int(begin[-1]))
+        if len(pauses[0]):
+            pause = covered_rows(before, begin, pauses)
+            gap -= pause
+            latency = np.where(late, latency - pause, latency)
+        return own, np.where(made, short, gap), np.where(late, np.maximum(latency, 0), latency)
 
 
-def timelines(ledger_ops: pa.Table, launches: pa.Table, host: Host, windows: pa.Table) -> dict[frames.Key, Timeline]:
-    """The timeline of every GPU."""
-    calls = frames.by_device(launches)
-    window = {
-        (rank, device): (start, end)
-        for rank, device, start, end in zip(
-            *(frames.ints(windows, c).tolist() for c in ("rank", "device", "start_ns", "end_ns")), strict=True
-        )
-    }
-    return {key: put_away(Timeline.of(ops, calls[key], host, window[key])) for key, ops in frames.split(ledger_ops)}
+class _Events:
+    """What happens between the operations, in its order: `place` tells how many of them lie before, `kind` is as in `Stretches`, and
+    `wait` the wait that is met, -1 for all else. It ends with the last of the marks."""
+
+    def __init__(self, timeline: Timeline, op: Array, marks: Array, begun: Begun) -> None:
+        felt = _felt(timeline.call, np.sort(timeline.reach[op]), begun)
+        place = np.concatenate((op + 1, felt, marks + 1)) - begun.count
+        kind = np.repeat((MET, FELT, CUT), (len(op), len(felt), len(marks)))
+        order = np.argsort(place, kind="stable")
+        order = order[: int(np.flatnonzero(order >= len(op) + len(felt))[-1]) + 1]
+        if begun.count:
+            order = order[place[order] > 0]
+        self.place, self.kind = place[order], kind[order]
+        self.wait = np.where(self.kind == MET, order, -1)
 
 
-def latest_of_call(ops: pa.Table, end: Array) -> Array:
-    """For each operation the latest end of those before it that the same call started, `NULL` without one."""
-    call = frames.packed(frames.ints(ops, "process"), frames.ints(ops, "correlation"))
-    latest = np.full(len(call), NULL)
-    # Most calls start one; in the order of their start they are nearly sorted.
-    order = np.sort(call, kind="stable")
-    again = order[1:][order[1:] == order[:-1]]
-    several = np.flatnonzero(frames.among(call, again)) if len(again) else again
-    latest[several] = frames.latest_before(frames.dense(call[several]), end[several])
-    return latest
-
-
-def led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
-    """The launches of the process that has most of them, and its launching threads."""
-    own = launches.select(["rank", "process", "thread", "start_ns", "end_ns", "op"])
-    if not own.num_rows:
-        return own, []
-    process = frames.ints(own, "process")
-    if (process != process[0]).any():
-        own = own.filter(pa.array(process == frames.commonest(process)))
-    keys = [frames.ints(own, c) for c in ("rank", "process", "thread")]
-    changed = np.zeros(own.num_rows, bool)
-    changed[0] = True
-    for key in keys:
-        if key.strides != (0,):
-            changed[1:] |= key[1:] != key[:-1]
-    runs = [key[changed] for key in keys]
-    first = frames.firsts(frames.dense(*runs))
-    threads = zip(*(column[first].tolist() for column in runs), strict=True)
-    return own, sorted(key for key in threads if key[2] != NULL)
-
-
-def _play(pace: Pace, marks: Array) -> Array:
-    """When the operations at `marks` are done."""
-    felt = pace.felt()
-    place = np.concatenate((pace.wait_op + 1, felt, marks + 1))
-    kind = np.repeat((MET, FELT, CUT), (len(pace.wait_op), len(felt), len(marks)))
-    offset = np.concatenate((pace.wait_time, np.zeros(len(felt) + len(marks), np.int64)))
-    order = np.argsort(place, kind="stable")
-    state, reached = np.zeros(3, np.int64), []
-    for stretch in stretches(pace.lead + pace.own, pace.arrival - pace.lead, place[order], kind[order], offset[order]):
-        state = np.maximum((stretch + state).max(axis=1), NEVER)
-        reached.append(state[2])
-    return np.array(reached, np.int64)
+def _felt(call: Array, over: Array, begun: Begun) -> Array:
+    """The first operations that were called when one more wait was over, ascending; `over` is when waits were. Of waits felt in what is
+    `begun` any of it."""
+    latest = begun.called
+    first, done = np.full(len(over), len(call)), int(np.searchsorted(over, latest, side="right"))
+    first[:done] = 0
+    for rows in blocks(len(call), begun.count):
+        if done == len(over):
+            break
+        called = np.maximum(np.maximum.accumulate(call[rows]), latest)
+        latest = int(called[-1])
+        stop = int(np.searchsorted(over, latest, side="right"))
+        first[done:stop] = rows.start + np.searchsorted(called, over[done:stop])
+        done = stop
+    # Of waits over at once, one is enough; after the last call nobody feels any.
+    last = np.append(first[1:] != first[:-1], True)[: len(first)]
+    felt: Array = first[last & (first < len(call))]
+    return felt
 
 
 def covered_rows(starts: Array, ends: Array, spans: Spans) -> Array:
@@ -288,54 +292,3 @@ def covered_rows(starts: Array, ends: Array, spans: Spans) -> Array:
     _, row, low, high = overlaps(*spans, (starts, ends))
     np.add.at(covered, row, high - low)
     return covered
-
-
-MET, FELT, CUT = range(3)
-"""What happens between operations: a wait ends that was for what is before; the operations that follow were called after all waits that
-were met; a stretch ends."""
-
-
-def stretches(added: Array, arrival: Array, place: Array, kind: Array, offset: Array) -> Array:
-    """The matrices, (n, 3, 3), of the stretches that the events of kind `CUT` end, each applied to the state at the cut before.
-
-    The state is (the host's delay, its delay behind the waits met so far, the GPU's reach). `added` and `arrival` are of operations,
-    `place`, `kind` and `offset` of events in their order: so many operations lie before, and for a wait the host's own time. A wait is
-    met behind the operation that it waits for, and felt by the operations called after it.
-    """
-    done = np.zeros(len(added) + 1, np.int64)
-    np.cumsum(added, out=done[1:])
-    since = np.concatenate(([0], place[:-1]))
-    some = place > since
-    # The end of a stretch of operations if only its own arrivals counted: the latest of (arrival + all that follows).
-    end = np.full(len(place), NEVER)
-    if some.any():
-        # What comes after the last event is of no stretch.
-        lead = arrival[: place[-1]] - done[: place[-1]]
-        latest = np.maximum(np.maximum.reduceat(lead, since[some]), NEVER)
-        end[some] = np.maximum(latest + done[place[some]], NEVER)
-    between = done[place] - done[since]
-
-    steps = np.full((len(place), 3, 3), NEVER)
-    steps[:, 0, 0], steps[:, 1, 1] = 0, 0
-    steps[:, 2, 0], steps[:, 2, 2] = end, between
-    met = kind == MET
-    steps[met, 1, 0] = np.maximum(end[met] - offset[met], NEVER)
-    steps[met, 1, 2] = between[met] - offset[met]
-    steps[kind == FELT, 0, 0], steps[kind == FELT, 0, 1] = NEVER, 0
-    cuts = np.flatnonzero(kind == CUT) + 1
-    return _products(steps[: cuts[-1] if len(cuts) else 0], np.diff(cuts, prepend=0))
-
-
-def _products(steps: Array, lengths: Array) -> Array:
-    """The max-plus products of runs of (n, 3, 3) matrices, the first of each applied first, by halving all runs at once."""
-    run = np.repeat(np.arange(len(lengths)), lengths)
-    while len(steps) > len(lengths):
-        first = np.searchsorted(run, run)
-        early = (np.arange(len(run)) - first) % 2 == 0
-        paired = early & np.append(run[1:] == run[:-1], False)
-        at = np.flatnonzero(paired)
-        joined = np.maximum((steps[at + 1][:, :, :, None] + steps[at][:, None, :, :]).max(axis=2), NEVER)
-        steps = steps.copy()
-        steps[at] = joined
-        steps, run = steps[early], run[early]
-    return steps

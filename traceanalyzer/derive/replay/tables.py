@@ -69,7 +69,9 @@ PATH_LINKS = TableSpec(
 )
 
 DERIVED = (
-    Derived("timelines", "traceanalyzer.derive.replay.replay:timelines", ("ledger_ops", "launches", "host", "windows")),
+    Derived(
+        "timelines", "traceanalyzer.derive.replay.timelines:timelines", ("ledger_ops", "launches", "host", "windows")
+    ),
     Derived("idle_places", "traceanalyzer.derive.replay.idle_places:IdlePlaces", ("gaps",)),
     Derived(
         "profiler_cost",

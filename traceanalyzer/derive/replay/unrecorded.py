@@ -20,15 +20,15 @@ _OFTEN = 16
 def unrecorded_hosts(timeline: Timeline, recorded: Recorded, extents: Sequence[float], *, keep: bool) -> list[HostTime]:
     """As `Timeline.host_time` without what recording took, of which each extent is so many times as much. Of the clocks only the first
     can be asked for other times, and that only with `keep`."""
-    made: list[HostTime] = []
-    for count, blocks in recorded.blocks(extents):
-        clocks = _Clocks(timeline, count, keeps=keep and not made)
-        for at, (time, taken) in enumerate(blocks):
-            clocks.add(time[:-1], taken, int(time[-1]))
-            if at % _OFTEN == _OFTEN - 1:
-                forget()
-        made += clocks.hosts()
-    return made
+    clocks: list[_Clocks] = []
+    for at, blocks in enumerate(recorded.blocks(extents)):
+        if not clocks:
+            clocks = [_Clocks(timeline, len(taken), keeps=keep and not n) for n, (_, taken) in enumerate(blocks)]
+        for one, (time, taken) in zip(clocks, blocks, strict=True):
+            one.add(time[:-1], taken, int(time[-1]))
+        if at % _OFTEN == _OFTEN - 1:
+            forget()
+    return [host for one in clocks for host in one.hosts()]
 
 
 class _Clocks:

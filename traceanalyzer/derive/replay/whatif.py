@@ -19,9 +19,23 @@ from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.ledger.gaps import AFTER_WAIT_NS
 from traceanalyzer.derive.replay.host_time import HostTime, with_few
 from traceanalyzer.derive.replay.profiler_cost import LEAST_EXTENT, MOST_EXTENT, NOISE, ProfilerCost
-from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline, covered_rows
+from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
 from traceanalyzer.derive.replay.unrecorded import unrecorded_hosts
-from traceanalyzer.intervals import EMPTY, Array, Spans, clip, coverage, innermost, join, latest, subtract, total, union
+from traceanalyzer.intervals import (
+    EMPTY,
+    Array,
+    Spans,
+    clip,
+    coverage,
+    innermost,
+    join,
+    latest,
+    subtract,
+    total,
+    total_within,
+    union,
+)
+from traceanalyzer.model.claimed import Claimed
 from traceanalyzer.model.replayed import MOST_WRONG, Prediction
 from traceanalyzer.vocabulary.lines import (
     BUSY_LINES,
@@ -94,7 +108,7 @@ class WhatIf:
         self._operator_rows = dict(frames.threads(operators))
         self._operator_times = frames.ints(operators, "start_ns"), frames.ints(operators, "end_ns")
 
-    def without(self, key: frames.Key, claimed: Mapping[str, Spans], keep: float) -> Prediction | None:
+    def without(self, key: frames.Key, claimed: Claimed, keep: float) -> Prediction | None:
         """The prediction for one GPU, without what `claimed` holds of each ledger line; `keep` of its GPU time stays.
 
         None where the timeline cannot be played again truly, so that nothing can be said.
@@ -102,21 +116,21 @@ class WhatIf:
         timeline = self._believed(key)
         if timeline is None:
             return None
-        whole = join(EMPTY, *claimed.values())
+        whole = claimed.whole
         marks = self._marks(key, timeline, whole)
-        change, further = self._change(timeline, claimed, whole, keep)
+        change, further = self._change(timeline, claimed, keep)
         hosts = [one for one in (timeline.host_time(), self._recorded(key)) if one is not None]
-        then, *bare = timeline.replays(change, marks, hosts)
-        start, end = int(timeline.reach[marks[0]]), int(timeline.reach[marks[-1]])
         per_step = len(marks) > 1
+        then, *bare = timeline.replays(change, marks[[0, -1]] if per_step else marks, hosts)
+        start, end = int(timeline.reach[marks[0]]), int(timeline.reach[marks[-1]])
         if not per_step:
             start = timeline.origin
         left = _length(then, end - start)
         steps = max(len(marks) - 1, 1)
         unprofiled = _length(bare[0], left) // steps if bare else None
-        own = round(total(clip(whole, start, end)) * (1 - keep))
+        own = round(total_within(whole, start, end) * (1 - keep))
         asked = clip(subtract(further, whole), start, end)
-        work = int(covered_rows(np.maximum(timeline.start, timeline.before), timeline.reach, asked).sum() * (1 - keep))
+        work = int(sum(int(ns.sum()) for _, ns in timeline.ran_in(asked)) * (1 - keep))
         now, left, own, work = (ns // steps for ns in (end - start, left, own, work))
         return Prediction(now, left, own, work, start, end, steps, per_step, unprofiled)
 
@@ -134,7 +148,7 @@ class WhatIf:
         extents = (1.0, MOST_EXTENT, LEAST_EXTENT)[len(known) :]
         hosts = [*known, *unrecorded_hosts(timeline, recorded, extents, keep=not known)]
         self._recording[key] = hosts[0]
-        then, least, most = (_length(one, now) // steps for one in timeline.replays(NOTHING, marks, hosts))
+        then, least, most = (_length(one, now) // steps for one in timeline.replays(NOTHING, marks[[0, -1]], hosts))
         return Unprofiled(now // steps, then, round(least * (1 - NOISE)), round(most * (1 + NOISE)))
 
     def believes(self, key: frames.Key) -> bool:
@@ -161,47 +175,44 @@ class WhatIf:
     def _marks(self, key: frames.Key, timeline: Timeline, claimed: Spans) -> Array:
         """The operations with which the steps end; the last one alone without two steps, or if the claim lies outside them."""
         ends = self._ends.get(key, EMPTY[0])
-        if len(ends) >= 2 and total(clip(claimed, int(ends[0]), int(ends[-1]))) >= HARDLY * total(claimed):
+        if len(ends) >= 2 and total_within(claimed, int(ends[0]), int(ends[-1])) >= HARDLY * total(claimed):
             return _marks(timeline, ends)
         return np.array([len(timeline.reach) - 1])
 
-    def _change(
-        self, timeline: Timeline, claimed: Mapping[str, Spans], whole: Spans, keep: float
-    ) -> tuple[Change, Spans]:
-        """What goes with the claim, and what of the GPU's work that is not claimed may be; `whole` is all that is claimed."""
-
-        def of(*lines: str) -> Spans:
-            known = [claimed[line] for line in lines if line in claimed]
-            return whole if len(known) == len(claimed) else join(EMPTY, *known)
-
-        copies = ran_in(timeline, of(EXPOSED_MEMCPY.name))
+    def _change(self, timeline: Timeline, claimed: Claimed, keep: float) -> tuple[Change, Spans]:
+        """What goes with the claim, and what of the GPU's work that is not claimed may be."""
+        copies = ran_in(timeline, claimed.on((EXPOSED_MEMCPY.name,)))
         waits = copies[timeline.wait_op]
         # A finding that claims a little idle time after waits is not about these.
-        drained = of(SYNCHRONIZATION.name)
-        if total(drained) >= MOSTLY * sum(total(spans) for line, spans in claimed.items() if line not in WORK_LINES):
+        drained = claimed.on((SYNCHRONIZATION.name,))
+        if total(drained) >= MOSTLY * (claimed.ns - total(claimed.on(WORK_LINES))):
             waits |= _drained(timeline, drained)
         waits |= np.isin(timeline.wait_start, timeline.call[copies])
-        claim, host = of(*HOST_LINES), [held(timeline, copies)]
+        host = [held(timeline, copies)]
         asking: list[Spans] = []
         detours: list[Spans] = []
         for thread in timeline.threads:
             lane = self._host.thread(*thread)
-            memory = _whole(lane.memory, of(MEMORY_MANAGEMENT.name))
-            host += [_whole(lane.input.cover, of(INPUT.name)), self._existing_for(thread, memory)]
+            memory = _whole(lane.memory, claimed.on((MEMORY_MANAGEMENT.name,)))
+            host += [_whole(lane.input.cover, claimed.on((INPUT.name,))), self._existing_for(thread, memory)]
             asking.append(self._existing_for(thread, self._innermost(thread, timeline.wait_start[waits])))
             start, end, activity = lane.activities
             for names, parts in ((PAUSES, host), (DETOURS, detours)):
                 of_kind = np.isin(activity, names)
-                parts.append(_whole((start[of_kind], end[of_kind]), of(HOST_WORK.name, HOST_UNTRACED.name)))
+                work = claimed.on((HOST_WORK.name, HOST_UNTRACED.name))
+                parts.append(_whole((start[of_kind], end[of_kind]), work))
         # Detours go with all that they ran on the GPU. Operators that asked for a wait leave their copies, which are still needed, and
         # the time in which those hold up the host.
-        asked = subtract(join(EMPTY, *asking), held(timeline, timeline.copies & ~copies))
+        asked = join(EMPTY, *asking)
+        if len(asked[0]):
+            asked = subtract(asked, held(timeline, timeline.copies & ~copies))
         further = join(
             _launched_in(timeline, join(EMPTY, *detours), copies=True), _launched_in(timeline, asked, copies=False)
         )
         dropped = union(timeline.wait_start[waits], timeline.wait_end[waits])
-        host_time, work = with_few(claim, join(*host, asked, *detours)), with_few(of(*WORK_LINES), further)
-        return Change(host_time, dropped, work, keep, of(*PAUSE_LINES)), further
+        host_time = with_few(claimed.on(HOST_LINES), join(*host, asked, *detours))
+        work = with_few(claimed.on(WORK_LINES), further)
+        return Change(host_time, dropped, work, keep, claimed.on(PAUSE_LINES)), further
 
     def _operators(self, thread: frames.ThreadKey, times: Array) -> Spans:
         """The operators of a thread that hold one of `times` (sorted); they may lie in one another, and are sorted by (start, -end)."""
@@ -253,7 +264,8 @@ def _whole(spans: Spans, claimed: Spans) -> Spans:
 
 def _drained(timeline: Timeline, claimed: Spans) -> frames.Flags:
     """The waits whose idle time was mostly claimed: from the end of what the host waited for, as long as the wait counts."""
-    following = np.append(timeline.start, timeline.reach[-1])[timeline.wait_op + 1]
+    following = timeline.start.take(np.minimum(timeline.wait_op + 1, len(timeline.start) - 1))
+    following[timeline.wait_op + 1 == len(timeline.start)] = timeline.reach[-1]
     begin = timeline.reach[timeline.wait_op]
     idle = np.clip(timeline.wait_end + AFTER_WAIT_NS, begin, np.maximum(following, begin)) - begin
     return (idle > 0) & (coverage(begin, begin + idle, claimed) >= MOSTLY * idle)
@@ -261,9 +273,10 @@ def _drained(timeline: Timeline, claimed: Spans) -> frames.Flags:
 
 def ran_in(timeline: Timeline, spans: Spans) -> frames.Flags:
     """The operations that added to the GPU's busy time in these spans."""
-    if not len(spans[0]):
-        return np.zeros(len(timeline.start), bool)
-    return covered_rows(np.maximum(timeline.start, timeline.before), timeline.reach, spans) > 0
+    found = np.zeros(len(timeline.start), bool)
+    for rows, ns in timeline.ran_in(spans):
+        found[rows] = ns > 0
+    return found
 
 
 def _launched_in(timeline: Timeline, spans: Spans, *, copies: bool) -> Spans:
@@ -276,8 +289,8 @@ def _launched_in(timeline: Timeline, spans: Spans, *, copies: bool) -> Spans:
     return union(np.maximum(timeline.start, timeline.before)[called], timeline.reach[called])
 
 
-def held(timeline: Timeline, copies: frames.Flags) -> Spans:
-    """When the calls that started these copies did not return because the copies were running."""
+def held(timeline: Timeline, copies: frames.Flags | Array) -> Spans:
+    """When the calls that started these copies, flags or positions, did not return because the copies were running."""
     start, call, reach, back = (
         column[copies] for column in (timeline.start, timeline.call, timeline.reach, timeline.back)
     )

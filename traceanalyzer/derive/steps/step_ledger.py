@@ -18,6 +18,8 @@ SCORE = 3.5
 """Modified z-score from which a value is an outlier (Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993)."""
 FLOOR = 0.01
 """The least spread, as a share of the median: steps of a steady loop differ by that much on their own."""
+BLOCK = 1 << 16
+"""So many tiles at a time are added up."""
 SLOWER = 1.3
 """An outlier matters from so many times the median on."""
 
@@ -75,17 +77,24 @@ def _spread(values: Sequence[str | None], rows: Array, count: int) -> pa.Array:
 
 def line_times(start: Array, end: Array, tiles: pa.Table) -> Array:
     """ns of each interval on each ledger line, by (interval, line); `tiles` are the rows of `ledger_intervals` of one GPU."""
-    code, values = frames.codes(tiles, "line")
+    code, values = frames.short_codes(tiles, "line")
     number = np.array([LEDGER_LINES.index(name) if name in LEDGER_LINES else len(LEDGER_LINES) for name in values])
     low, high = frames.ints(tiles, "start_ns"), frames.ints(tiles, "end_ns")
     times, at = np.unique(np.concatenate((start, end)), return_inverse=True)
     begun = np.searchsorted(low, times, side="right")
     # What lies on each line before each of the times: of the tiles that begin between two of them, all, and so on to the last time.
-    count, width = int(begun.max(initial=0)), len(LEDGER_LINES) + 1
-    key = np.repeat(np.arange(len(times)) * width, np.diff(begun, prepend=0))
-    key += number[code[:count]]
-    done = np.bincount(key, (high - low)[:count], len(times) * width).astype(np.int64).reshape(len(times), width)
-    done = np.cumsum(done, axis=0)
+    width = len(LEDGER_LINES) + 1
+    done = np.zeros(len(times) * width, np.int64)
+    for first in range(0, int(begun.max(initial=0)), BLOCK):
+        # Of a block of tiles the times from the first on behind which one begins.
+        tile = slice(first, first + BLOCK)
+        here = slice(np.searchsorted(begun, first, side="right"), np.searchsorted(begun, first + BLOCK) + 1)
+        key = np.repeat(
+            np.arange(len(times))[here] * width, np.diff(np.minimum(begun[here], first + BLOCK), prepend=first)
+        )
+        key += number.take(code[tile][: len(key)])
+        np.add.at(done, key, (high[tile] - low[tile])[: len(key)])
+    done = np.cumsum(done.reshape(len(times), width), axis=0)
     # The tile that began last may not be over.
     some = np.flatnonzero(begun)
     last = begun[some] - 1

@@ -8,6 +8,7 @@ all together tell which of them are on the path (`job_path`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +24,7 @@ from traceanalyzer.derive.replay.replay import Timeline
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.replay.lines import Line, Parts, last_ended, latest_part
-from traceanalyzer.ranks.replay.tables import PATH_HOPS, PATH_PIECES, SHORTER_LINES
-from traceanalyzer.records import dataclass
+from traceanalyzer.ranks.replay.tables import LINE_EVENTS, PATH_HOPS, PATH_PIECES, SHORTER_LINES
 from traceanalyzer.vocabulary.lines import DEPENDENCY
 
 MOST_PIECES = 4_000
@@ -39,8 +39,9 @@ MOST_OF_JOB = 2_000_000
 
 @dataclass(frozen=True)
 class LinePaths:
-    """`hops` as of `path_hops`, `pieces` as of `path_pieces`, `shorter` as of `shorter_lines`."""
+    """`events` as of `line_events`, `hops` as of `path_hops`, `pieces` as of `path_pieces`, `shorter` as of `shorter_lines`."""
 
+    events: pa.Table
     hops: pa.Table
     pieces: pa.Table
     shorter: pa.Table
@@ -56,15 +57,18 @@ def line_paths(
     host: Host,
     inputs: Sequence[Input],
 ) -> LinePaths:
-    """Of every GPU with parts of matched collectives."""
+    """Of every GPU with parts of matched collectives, and the events of those with any."""
     share = MOST_OF_JOB // max(*(one.world_size or 1 for one in inputs), len(timelines), 1)
     tables = (ledger_ops, communication, step_stats, gaps, launches)
     ops, kernels, steps, idle, calls = (frames.by_device(table) for table in tables)
-    hops, pieces = [], []
+    events, hops, pieces = [], [], []
     shorter: list[pa.Table] = []
     for key, timeline in timelines.items():
-        line = Line.of(key, timeline, ops[key], kernels[key], steps[key]) if kernels[key].num_rows else None
-        if line is None or not len(line.parts):
+        if key not in kernels:
+            continue
+        line = Line.of(key, timeline, ops[key], kernels[key], steps[key])
+        events.append(line.events())
+        if not len(line.parts):
             continue
         followed = _Followed.of(line, steps[key])
         names = NameList()
@@ -75,9 +79,13 @@ def line_paths(
         hops.append(followed.hops(key))
         pieces.append(_table(key, _coarse(parts, timeline.length, share), names))
         shorter += _shorter(line, _table(key, parts, names), WORTH_SHORTENING * followed.length(timeline), share)
-    return LinePaths(
-        frames.stack(PATH_HOPS, hops), frames.stack(PATH_PIECES, pieces), frames.stack(SHORTER_LINES, shorter)
-    )
+    told = ((LINE_EVENTS, events), (PATH_HOPS, hops), (PATH_PIECES, pieces), (SHORTER_LINES, shorter))
+    return LinePaths(*(frames.stack(spec, tables) for spec, tables in told))
+
+
+def line_events(line_paths: LinePaths, communication: pa.Table) -> pa.Table:
+    """The events of every GPU's line, which is in the order of `timelines`; `communication` has rows."""
+    return line_paths.events
 
 
 def path_hops(line_paths: LinePaths, communication: pa.Table) -> pa.Table:

@@ -11,8 +11,7 @@ pause. As it was, that one ended just so long before; the others have room, of w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,41 +20,23 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.derive.replay.host_time import HostTime
 from traceanalyzer.derive.replay.replay import (
-    CUT,
-    FELT,
     HANDOVER_NS,
     LATENCY_NS,
-    MET,
-    NEVER,
     NOTHING,
     Change,
     Pace,
     Timeline,
     covered_rows,
-    stretches,
 )
+from traceanalyzer.derive.replay.stretches import CUT, FELT, MET, NEVER, stretches
 from traceanalyzer.intervals import Array, coverage
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
 from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, LINE_EVENTS, MARK, RETURN
-from traceanalyzer.records import dataclass
 
 KINDS = (ISSUE, JOIN, RETURN, MARK)
 _ISSUE, _JOIN, _RETURN, _MARK, _MET, _FELT = range(6)
 _TURN = np.array([3, 2, 0, 4, 0, 1])
 """Of what happens at once, what ends comes before what begins."""
-
-
-def line_events(
-    timelines: Mapping[frames.Key, Timeline], ledger_ops: pa.Table, communication: pa.Table, step_stats: pa.Table
-) -> pa.Table:
-    """The events of every GPU's line, which is in the order of `timelines`."""
-    ops, kernels, steps = (frames.by_device(table) for table in (ledger_ops, communication, step_stats))
-    tables = [
-        Line.of(key, timeline, ops[key], kernels[key], steps.get(key)).events()
-        for key, timeline in timelines.items()
-        if key in kernels
-    ]
-    return frames.stack(LINE_EVENTS, tables)
 
 
 @dataclass(frozen=True)
@@ -119,7 +100,7 @@ class Line:
     happened: _Events
 
     @classmethod
-    def of(cls, key: frames.Key, timeline: Timeline, ops: pa.Table, kernels: pa.Table, steps: pa.Table | None) -> Line:
+    def of(cls, key: frames.Key, timeline: Timeline, ops: pa.Table, kernels: pa.Table, steps: pa.Table) -> Line:
         parts = Parts.of(ops, kernels)
         host = timeline.host_time()
         pace = timeline.pace(NOTHING, host)
@@ -129,8 +110,7 @@ class Line:
         own[parts.at] = False
         line = GpuLine.of(timeline, pace, ended, own, parts)
         issues = Issues.of(line, parts, timeline, pace)
-        index = frames.ints(steps, "index") if steps is not None else np.empty(0, np.int64)
-        done = frames.ints(steps, "done_ns") if steps is not None else index
+        done, index = frames.ints(steps, "done_ns"), frames.ints(steps, "index")
         done, index = np.append(done, timeline.reach[-1]), np.append(index, NULL)
 
         last, met = last_ended(timeline, ended, parts, pace.wait_op)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.derive.replay.replay import NEVER
+from traceanalyzer.derive.replay.stretches import NEVER
 from traceanalyzer.ranks.replay.play import MARKS, Lines, Scenario
 from traceanalyzer.ranks.replay.tables import PATH_GAINS
 from traceanalyzer.ranks.replay.what_if import JobReplay

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
-from traceanalyzer.derive.replay.replay import NEVER
+from traceanalyzer.derive.replay.stretches import NEVER
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, MARK, RETURN
 from traceanalyzer.records import dataclass

@@ -175,8 +175,8 @@ DERIVED = (
     ),
     Derived(
         "line_events",
-        "traceanalyzer.ranks.replay.lines:line_events",
-        ("timelines", "ledger_ops", "communication", "step_stats"),
+        "traceanalyzer.ranks.replay.line_paths:line_events",
+        ("line_paths", "communication"),
         LINE_EVENTS,
         empty_without="communication",
         small=True,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags, Key
-from traceanalyzer.derive.replay.replay import NEVER
+from traceanalyzer.derive.replay.stretches import NEVER
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.replayed import JobPrediction
 from traceanalyzer.ranks.replay.play import JOINS, MARKS, Lines, Played, Scenario, play, play_all

@@ -51,9 +51,11 @@ def _families(stats: pa.Table) -> list[Amount]:
 
 def _other_work(ops: pa.Table) -> list[Amount]:
     index, kinds = encoded(ops, "kind")
-    kept = ~ops["quarantined"].fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
-    duration = (integers(ops, "end_ns") - integers(ops, "start_ns"))[kept]
-    total, count = (_sums(values, index[kept], len(kinds)) for values in (duration, np.ones_like(duration)))
+    kept = np.array([*(kind in OTHER_WORK for kind in kinds), False])[index]
+    kept &= ~ops["quarantined"].fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
+    rows = np.flatnonzero(kept)
+    duration = integers(ops, "end_ns")[rows] - integers(ops, "start_ns")[rows]
+    total, count = (_sums(values, index[rows], len(kinds)) for values in (duration, np.ones_like(duration)))
     return [
         (OTHER_WORK[kind], int(total[at]), int(count[at]), GPU_OP_KEYS[kind])
         for at, kind in enumerate(kinds)

@@ -39,7 +39,7 @@ def copies_chart(tables: Tables, shown_ranks: str | None = None) -> Chart | None
     index, kinds = encoded(table, "kind")
     wanted = np.array([kind == "memcpy" for kind in kinds] + [False])[index]
     wanted &= ~table["quarantined"].fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
-    table = table.filter(pa.array(wanted))
+    table = table.select(["copy_kind", "start_ns", "end_ns", "bytes"]).filter(pa.array(wanted))
     index, kinds = encoded(table, "copy_kind")
     duration = integers(table, "end_ns") - integers(table, "start_ns")
     points, left = _points([*map(way, kinds), way(None)], index, table, duration)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import ascending, encoded, integers
+from traceanalyzer.columns import Ints, ascending, encoded, integers
 from traceanalyzer.report.charts.figure import (
     Chart,
     Dict,
@@ -41,16 +41,22 @@ def use_chart(gpus: Gpus) -> Chart | None:
     return Chart("use", "What the GPU did over time", views, wide=True, legend=swatches_in(views)) if views else None
 
 
-def bin_coverage(start: NDArray[np.int64], end: NDArray[np.int64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How much of each bin the intervals cover, in ns. They are sorted and do not overlap; edges and times count from one origin."""
-    if not len(start):
+def bin_coverage(
+    start: Ints, end: Ints, edges: NDArray[np.float64], some: Ints, origin: int = 0
+) -> NDArray[np.float64]:
+    """How much of each bin some of the intervals, given by their positions, cover, in ns. All of them are sorted and do not overlap;
+    edges count from `origin`."""
+    if not len(some):
         return np.zeros(len(edges) - 1)
     # Starts and ends in turn are the times between which it is linear: of these only the ones around an edge are needed.
-    whole = np.floor(edges).astype(np.int64)
-    before = np.searchsorted(start, whole, side="right") + np.searchsorted(end, whole, side="right") - 1
-    row, is_end = np.divmod(ascending(np.clip(np.append(before, before + 1), 0, 2 * len(start) - 1)), 2)
-    times = np.where(is_end, end[row], start[row])
-    passed = np.cumsum(end - start)[row] - np.where(is_end, 0, (end - start)[row])
+    whole = np.floor(edges).astype(np.int64) + origin
+    before = sum(np.searchsorted(some, np.searchsorted(times, whole, side="right")) for times in (start, end)) - 1
+    row, is_end = np.divmod(ascending(np.clip(np.append(before, before + 1), 0, 2 * len(some) - 1)), 2)
+    at = some[row]
+    times = np.where(is_end, end[at], start[at]) - origin
+    every = len(some) == len(start)
+    length = end - start if every else end.take(some) - start.take(some)
+    passed = np.cumsum(length)[row] - np.where(is_end, 0, length[row])
     return np.diff(np.interp(edges, times, passed))
 
 
@@ -67,8 +73,8 @@ def _view(gpus: Gpus, number: int, intervals: pa.Table) -> View:
     amounts: list[tuple[Swatch, NDArray[np.float64]]] = []
     for swatch in SWATCHES:
         if swatch.key in lines:
-            mine = index == lines.index(swatch.key)
-            amounts.append((swatch, bin_coverage(start[mine] - first, end[mine] - first, edges)))
+            mine = np.flatnonzero(index == lines.index(swatch.key))
+            amounts.append((swatch, bin_coverage(start, end, edges, mine, first)))
     place = gpus.place(number, first, last)
     shift = 0 if place is None else place.start
     unit, unit_name = time_unit(float(shift + window))

@@ -95,12 +95,9 @@ def _at(times: Floats | Ints, shown: Span) -> Floats:
 def _shares(row: Slices, shown: Span) -> tuple[list[int], Floats]:
     """The colours of a row, and of each which share of the columns it has."""
     edges = np.linspace(shown[0], shown[1], int((WIDTH - GUTTER) / COLUMN) + 1)
-    colours = np.unique(row.colour).tolist()
+    colours = np.flatnonzero(np.bincount(row.colour)).tolist()
     ends = row.end
-    amounts = [
-        bin_coverage(row.start[mine], ends[mine], edges)
-        for mine in (np.flatnonzero(row.colour == colour) for colour in colours)
-    ]
+    amounts = [bin_coverage(row.start, ends, edges, np.flatnonzero(row.colour == colour)) for colour in colours]
     return colours, np.array(amounts) / max(edges[1] - edges[0], 1e-9)
 
 
@@ -145,6 +142,9 @@ def _runs(*values: Floats) -> list[tuple[int, int, float, float]]:
 
 def _words(drawing: Drawing, row: Slices, y: float, shown: Span, names: Sequence[str]) -> None:
     """The names of slices that are wide enough for them."""
+    # Few are long enough, with a px to spare for what rounding takes.
+    least = (ROOM_FOR_WORDS - 1) * max(shown[1] - shown[0], 1) / (WIDTH - GUTTER)
+    row = row.take(np.flatnonzero(row.duration >= least))
     left = _at(row.start, shown).clip(GUTTER, WIDTH)
     wide = _at(row.end, shown).clip(GUTTER, WIDTH) - left
     for at in np.flatnonzero(wide >= ROOM_FOR_WORDS).tolist():

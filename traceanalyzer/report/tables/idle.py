@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import Ints, encoded, integers
-from traceanalyzer.columns.frames import row_groups
+from traceanalyzer.columns.frames import together
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.palette import BY_KEY
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
@@ -81,13 +81,17 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
 
 def _stretches(table: pa.Table, start: Ints, end: Ints, groups: dict[tuple[int, int], int]) -> tuple[Ints, Ints]:
     """The first row of each idle stretch, whose parts follow one another, and its group on the timeline (-1: none)."""
-    where = np.full(table.num_rows, -1, np.int64)
-    for (rank, device), rows in row_groups(table, ("rank", "device")):
-        where[rows] = groups.get((rank, device), -1)
-    changes = [np.diff(integers(table, column)) != 0 for column in ("rank", "device", "gap")]
-    new = np.logical_or.reduce([*changes, start[1:] != end[:-1]])
-    first = np.flatnonzero(np.concatenate(([True], new)))
-    return first, where[first]
+    new = np.ones(table.num_rows, np.bool_)
+    np.not_equal(start[1:], end[:-1], out=new[1:])
+    for column in ("rank", "device", "gap"):
+        values = integers(table, column)
+        if 0 not in values.strides:  # all of them have one value in memory
+            new[1:] |= values[1:] != values[:-1]
+    first = np.flatnonzero(new)
+    group = np.full(len(first), -1, np.int64)
+    for (rank, device), rows in together(*(integers(table, column)[first] for column in ("rank", "device"))):
+        group[rows] = groups.get((rank, device), -1)
+    return first, group
 
 
 def _main_parts(first: Ints, cause: Ints, length: Ints) -> tuple[Ints, Ints]:

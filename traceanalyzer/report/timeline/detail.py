@@ -9,6 +9,7 @@ from itertools import chain
 import numpy as np
 
 from traceanalyzer.columns import Flags
+from traceanalyzer.intervals import union
 from traceanalyzer.report.timeline.lanes import Group, extent
 from traceanalyzer.report.timeline.name_index import Hidden, hidden_names
 from traceanalyzer.report.timeline.places import Place
@@ -116,7 +117,10 @@ class Levels:
             if step in sizes:
                 return sizes[step]
             found, at = 0, quantum(step)
-            for size in chain((row.size(at) for row in rows), (thinned_size(row, at) for row in self._points)):
+            counts = chain(
+                (row.size(at, most - found) for row in rows), (thinned_size(row, at) for row in self._points)
+            )
+            for size in counts:
                 found += size
                 if found > most:
                     return found
@@ -140,7 +144,9 @@ def _size(groups: list[Group]) -> int:
 def _near(row: Slices, places: list[Place]) -> Flags:
     """What lies in or next to the places: as long before and after them as they are."""
     start, end = (np.array([getattr(place, side) for place in places], np.int64) for side in ("start", "end"))
-    low = np.searchsorted(row.end, start - (end - start), side="right")
+    low = np.searchsorted(row.end, start - (end - start), side="right") if len(places) else start
     high = np.searchsorted(row.start, end + (end - start))
-    begun = np.bincount(low, minlength=len(row) + 1) - np.bincount(np.maximum(low, high), minlength=len(row) + 1)
-    return np.cumsum(begun)[:-1] > 0
+    near = np.zeros(len(row), np.bool_)
+    for first, last in zip(*union(low, high), strict=True):
+        near[first:last] = True
+    return near

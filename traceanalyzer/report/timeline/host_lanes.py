@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import encoded
-from traceanalyzer.columns.frames import row_groups
+from traceanalyzer.columns import encoded, integers
+from traceanalyzer.columns.frames import counts, row_groups
 from traceanalyzer.model.launch_links import Numbers
 from traceanalyzer.report.palette import API_CLASS_KEYS, CODES, RANGE_KEYS
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, extent, slices_of
@@ -75,7 +75,7 @@ def _chosen_threads(source: Source) -> list[Key]:
 
 
 def _rows_by_thread(table: pa.Table | None) -> dict[Key, int]:
-    return {} if table is None else {key: len(rows) for key, rows in row_groups(table, _THREAD)}
+    return {} if table is None else dict(sorted(counts(*(integers(table, column) for column in _THREAD))))
 
 
 def _is_telling(ranges: pa.Table) -> NDArray[np.bool_]:

@@ -104,8 +104,11 @@ def slices_of(
     link: NDArray[np.uint32] | None = None,
 ) -> Slices:
     """The slices of some rows of a table; `name`, `colour` and `link` are of all of its rows."""
-    start, end = integers(table, "start_ns")[rows], integers(table, "end_ns")[rows]
-    return make_slices(start, end, name[rows], colour[rows], None if link is None else link[rows])
+    start, end = integers(table, "start_ns"), integers(table, "end_ns")
+    # Most stand together, and then nothing has to be copied.
+    together = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
+    some = slice(int(rows[0]), int(rows[-1]) + 1) if together else rows
+    return make_slices(start[some], end[some], name[some], colour[some], None if link is None else link[some])
 
 
 def extent(lanes: list[Lane]) -> Span:

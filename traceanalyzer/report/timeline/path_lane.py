@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import encoded
 from traceanalyzer.columns.frames import row_groups
+from traceanalyzer.columns.uniques import unique
 from traceanalyzer.report.palette import CODES
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, extent, slices_of
 from traceanalyzer.report.timeline.slices import Slices, joined, pack
@@ -42,13 +43,14 @@ def path_lanes(source: Source, ranks: Collection[int]) -> dict[Key, Lane]:
     lanes: dict[Key, Lane] = {}
     for key, rows in by_gpu:
         who = (source.rank_name(key[0]) or f"GPU {key[1]}") if several else None
-        pairs, at = np.unique(np.stack([kind[rows], name[rows]]), axis=1, return_inverse=True)
+        pairs, at = unique(kind[rows] * (len(names) + 1) + name[rows] + 1)
         ids = []
-        for of, one in pairs.T.tolist():
+        for pair in pairs.tolist():
+            of, one = pair // (len(names) + 1), pair % (len(names) + 1) - 1
             words = link_words(kinds[of], names[one] if one >= 0 else None)
             ids.append(source.names.id(f"{who}: {words}" if who and kinds[of] != TRANSFER else words))
         named = np.zeros(table.num_rows, np.uint32)
-        named[rows] = np.array(ids, np.uint32)[at.ravel()]
+        named[rows] = np.array(ids, np.uint32)[at]
         lanes[key] = Lane(LABEL, pack(slices_of(table, rows, named, colour), ROWS)[0])
     return lanes
 

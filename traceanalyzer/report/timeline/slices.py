@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
     return rows, len(slices)
 
 
-def merge(slices: Slices, quantum: int, keep: Flags) -> Iterator[tuple[Slices, Slices, Ints]]:
+def merge(slices: Slices, quantum: int, keep: Flags) -> Iterator[tuple[Slices, Slices, NDArray[np.int32]]]:
     """Put slices shorter than `quantum` ns that lie in the same quantum together, one slice a colour, laid end to end.
 
     So every colour keeps its exact total; what is lost is the order within a quantum. `keep` marks slices left as they are. The
@@ -94,38 +95,40 @@ def merge(slices: Slices, quantum: int, keep: Flags) -> Iterator[tuple[Slices, S
         low = high
 
 
-def _merged(slices: Slices, opens: Flags) -> tuple[Slices, Ints]:
+def _merged(slices: Slices, opens: Flags) -> tuple[Slices, NDArray[np.int32]]:
     first = np.flatnonzero(opens)
-    group: Ints = np.cumsum(opens)
-    group -= 1
+    holder = np.cumsum(opens, dtype=np.int32)
+    holder -= 1
+    owner = np.arange(len(first))
     colours, code = _colours(slices.colour)
-    # A place for every colour of every group, as far as there is one: so nothing has to be sorted.
-    place = group * len(colours) + code[slices.colour]
-    used = np.zeros(len(first) * len(colours), np.bool_)
-    used[place] = True
-    holder: Ints = (np.cumsum(used) - 1)[place]
-    places = np.flatnonzero(used)
+    if len(colours) > 1:
+        # A place for every colour of every group, as far as there is one: so nothing has to be sorted.
+        place = holder * np.int32(len(colours)) + code[slices.colour]
+        used = np.zeros(len(first) * len(colours), np.bool_)
+        used[place] = True
+        holder = (np.cumsum(used, dtype=np.int32) - np.int32(1))[place]
+        owner = np.flatnonzero(used) // len(colours)
     duration = np.bincount(holder, weights=slices.duration).astype(np.int64)
-    count = np.bincount(holder, weights=slices.count).astype(np.uint32)
-    longest = _longest(slices.duration, holder, len(places))
-    owner = places // len(colours)
+    alone = slices.count.strides == (0,)  # none of them was merged before
+    count = np.bincount(holder, weights=None if alone else slices.count).astype(np.uint32)
+    longest = _longest(slices.duration, holder, len(owner))
     begins = np.diff(owner, prepend=-1) > 0
     before = np.cumsum(duration) - duration  # laid end to end over the whole stretch ...
-    within = before - before[begins][np.cumsum(begins) - 1]  # ... and then from the start of each group
+    within = before - before[begins][owner]  # ... and then from the start of each group
     link = np.where(count == 1, slices.link[longest], 0).astype(np.uint32)
     start = slices.start[first[owner]] + within
     rough = (count > 1) | (start != slices.start[longest])
     return Slices(start, duration, slices.name[longest], slices.colour[longest], count, link, rough), holder
 
 
-def _colours(colour: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+def _colours(colour: NDArray[np.uint8]) -> tuple[Ints, NDArray[np.int32]]:
     """The colours of some slices, ascending, and for each swatch its place among them."""
     seen = np.zeros(len(SWATCHES), np.bool_)
     seen[colour] = True
-    return np.flatnonzero(seen), np.cumsum(seen) - 1
+    return np.flatnonzero(seen), np.cumsum(seen, dtype=np.int32) - np.int32(1)
 
 
-def _longest(duration: Ints, holder: Ints, holders: int) -> Ints:
+def _longest(duration: Ints, holder: NDArray[np.int32], holders: int) -> Ints:
     """Of each holder the first of the longest slices that are in it."""
     most = np.zeros(holders, np.int64)
     np.maximum.at(most, holder, duration)
@@ -148,27 +151,55 @@ class Merging:
         bits = np.zeros(len(SWATCHES), np.min_scalar_type((1 << len(colours)) - 1))
         bits[colours] = [1 << at for at in range(len(colours))]
         self._colours = len(colours)
-        self._start, self._duration, self._keep, self._bits = slices.start, slices.duration, keep, bits[slices.colour]
+        self._start, self._duration, self._keep = slices.start, slices.duration, keep
+        self._bits = bits[slices.colour] if len(colours) > 1 else bits[:0]
 
     def __len__(self) -> int:
         return len(self._start)
 
-    def size(self, quantum: int) -> int:
-        """How many there are."""
-        first = np.flatnonzero(_opens(self._start, self._duration, self._keep, quantum))
-        if not len(first) or self._colours == 1:
-            return len(first)
-        groups = np.bitwise_or.reduceat(self._bits, first)
+    def size(self, quantum: int, most: int) -> int:
+        """How many there are, or as soon as there are more than `most`, so many."""
+        found, opens = 0, []
+        for here in _opened(self._start, self._duration, self._keep, quantum):
+            found += int(np.count_nonzero(here))
+            if found > most:
+                return found
+            opens.append(here)
+        if not opens or self._colours == 1:
+            return found
+        groups = np.bitwise_or.reduceat(self._bits, np.flatnonzero(np.concatenate(opens)))
         return sum(int(np.count_nonzero(groups & (1 << code))) for code in range(self._colours))
 
 
 def _opens(start: Ints, duration: Ints, keep: Flags, quantum: int) -> Flags:
     """Where a group begins of slices that may be merged."""
-    opens = np.ones(len(start), dtype=np.bool_)
-    for low in range(0, len(start), STRETCH):  # of so many all that is asked for stays close to the processor
-        here = slice(low, low + STRETCH + 1)
+    return np.concatenate([np.zeros(0, np.bool_), *_opened(start, duration, keep, quantum)])
+
+
+def _opened(start: Ints, duration: Ints, keep: Flags, quantum: int) -> Iterator[Flags]:
+    """The same stretch by stretch: of so many all that is asked for stays close to the processor."""
+    for low in range(0, len(start), STRETCH):
+        # With the last one before, from which the first of them may be apart.
+        here = slice(max(low - 1, 0), low + STRETCH)
+        bucket = _buckets(start[here], quantum)
         alone = duration[here] >= quantum
         alone |= keep[here]
-        bucket = start[here] // quantum
-        opens[low + 1 : low + len(bucket)] = (bucket[1:] != bucket[:-1]) | alone[1:] | alone[:-1]
-    return opens
+        opens = np.ones(len(bucket), np.bool_)
+        np.not_equal(bucket[1:], bucket[:-1], out=opens[1:])
+        opens[1:] |= alone[1:]
+        opens[1:] |= alone[:-1]
+        yield opens[1:] if low else opens
+
+
+def _buckets(start: Ints, quantum: int) -> NDArray[np.integer[Any]]:
+    """In which quantum each of some ascending times lies, counted from any of them."""
+    first = int(start[0]) // quantum * quantum
+    if int(start[-1]) - first >= 1 << 32:
+        return start // quantum
+    # Numbers of half the width are divided in a fraction of the time.
+    bucket = start.astype(np.uint32)
+    bucket -= np.uint32(first % (1 << 32))
+    if quantum < 1 << 32:
+        bucket //= np.uint32(quantum)
+        return bucket
+    return np.zeros_like(bucket)
