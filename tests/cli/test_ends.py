@@ -117,7 +117,7 @@ def worker(body: str, **more) -> subprocess.Popen:
         ("sys.exit('text')", 2, "error: text"),
         ("app._say = None\nraise MemoryError", 2, "a library ended the program (exit code 2)"),
         (
-            "from traceanalyzer.cli.failures import exit_of\nsys.exit(exit_of(lambda: sys.exit(1)))",
+            "from traceanalyzer.cli.process.failures import exit_of\nsys.exit(exit_of(lambda: sys.exit(1)))",
             2,
             "a library ended",
         ),

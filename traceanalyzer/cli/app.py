@@ -27,7 +27,7 @@ def run() -> NoReturn:
 
 def main() -> None:
     """Run the command line; every error becomes one line and an exit code."""
-    from traceanalyzer.cli.failures import exit_of
+    from traceanalyzer.cli.process.failures import exit_of
 
     def command() -> int:
         from traceanalyzer.cli.commands import command_line
@@ -38,8 +38,8 @@ def main() -> None:
 
 
 def _watched() -> int:
-    from traceanalyzer.cli.streams import open_standard_streams
-    from traceanalyzer.cli.supervision import supervise
+    from traceanalyzer.cli.process.streams import open_standard_streams
+    from traceanalyzer.cli.process.supervision import supervise
 
     open_standard_streams()
     # One thread is all that numpy is asked for here, and many are what it starts: where they are not to be had it interrupts us.
@@ -49,7 +49,7 @@ def _watched() -> int:
 
 def _work() -> int:
     """What `main` ends with, unless its results could not be written to the end."""
-    from traceanalyzer.cli.streams import NotWrittenError, end_standard_streams
+    from traceanalyzer.cli.process.streams import NotWrittenError, end_standard_streams
 
     code = _guarded(main)
     try:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, ParamSpec
 
 import typer
 
-from traceanalyzer.cli.streams import ReaderGoneError
+from traceanalyzer.cli.process.streams import ReaderGoneError
 from traceanalyzer.errors import ChangedError, InputError
 from traceanalyzer.extensions import EVIDENCE, FORMATS, kind_names
 from traceanalyzer.files import replacing, resolve_place

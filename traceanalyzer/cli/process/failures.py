@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable
 
-from traceanalyzer.cli.streams import ReaderGoneError
+from traceanalyzer.cli.process.streams import ReaderGoneError
 from traceanalyzer.errors import TraceAnalyzerError
 from traceanalyzer.exit_codes import ERROR, FAILED, INTERRUPTED
 from traceanalyzer.garbage import collect_rarely
