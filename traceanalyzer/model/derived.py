@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traceanalyzer.model.schema import TableSpec
+from traceanalyzer.records import dataclass
 
 Fill = int | tuple[str, ...]
 """What a column holds unless a row says otherwise: a number or truth value, or the first of some columns less the others."""
@@ -47,7 +48,7 @@ class Derived:
 
     `made_by` is "module:function", imported when the table is first asked for; the function is called with `inputs`, tables and values
     by name, and nothing else. `spec` is None for a value that is no table (interval sets, a replayed timeline). A table is empty, and
-    no code for it is imported, where the input `empty_without` is.
+    no code for it is imported, where `empty_without` is: an input, or what an input is made from.
 
     `internal` tables are what others are made of, and not for rules. `small` says that it does not grow with the trace, so that it
     travels between processes and is there of the whole job; `of_job` that it says something of all ranks together, and so do rules
