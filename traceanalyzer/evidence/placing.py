@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-
-from traceanalyzer.records import dataclass
+from dataclasses import dataclass
 
 _APART_NS = 60_000_000_000
 """A file whose rank or process is that of a trace was recorded at another time when no less lies between them."""

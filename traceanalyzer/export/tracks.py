@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from traceanalyzer.columns import Ints
 from traceanalyzer.intervals import crossing, first_fit
-from traceanalyzer.records import dataclass
 
 ROUNDS = 8
 

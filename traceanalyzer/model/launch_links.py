@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import MISSING, Ints, encoded, frames, integers
-from traceanalyzer.records import dataclass
 
 Numbers = NDArray[np.uint32]
 BLOCK = 1 << 16

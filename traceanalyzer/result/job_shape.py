@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from traceanalyzer.records import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from traceanalyzer.records import dataclass
 from traceanalyzer.units import COUNT, format_value
 
 Value = int | float | str | bool

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeVar
 
-from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Finding, Result, Verdict
 from traceanalyzer.result.roofline import Rate, added
 from traceanalyzer.units import format_duration, format_share

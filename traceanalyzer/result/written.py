@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import msgspec
-
-from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

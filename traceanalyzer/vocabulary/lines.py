@@ -6,7 +6,8 @@ cause.
 
 from __future__ import annotations
 
-from traceanalyzer.records import dataclass
+from dataclasses import dataclass
+
 from traceanalyzer.vocabulary import losses
 from traceanalyzer.vocabulary.losses import Cause
 

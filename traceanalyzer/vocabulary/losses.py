@@ -6,7 +6,7 @@ category, which is the name of a cause here.
 
 from __future__ import annotations
 
-from traceanalyzer.records import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ Times are nanoseconds and shares fractions from 0 to 1, as everywhere in the doc
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from traceanalyzer.exit_codes import FAILED, NOT_JUDGED, PASSED
-from traceanalyzer.records import dataclass
 from traceanalyzer.result.written import Written
 from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from traceanalyzer.records import dataclass
+from dataclasses import dataclass
+
 from traceanalyzer.units import Unit
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from traceanalyzer.errors import ConfigError
-from traceanalyzer.records import dataclass
 from traceanalyzer.result.recording.diagnosis import Contents, Snippet
 
 GIVES = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from traceanalyzer.records import dataclass
+from dataclasses import dataclass
+
 from traceanalyzer.result.document import Result, Saving
 from traceanalyzer.result.words.speedups import place_name, times, times_range, told_apart
 from traceanalyzer.result.words.unprofiled import Duration, saving_without_profiler

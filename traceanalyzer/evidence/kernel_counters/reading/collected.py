@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from math import prod
@@ -19,7 +19,6 @@ from traceanalyzer.evidence.kernel_counters.reading.numbers import decimal_mark,
 from traceanalyzer.evidence.kernel_counters.tables import AXES, LAUNCHES, RULES
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.names import function_path
-from traceanalyzer.records import dataclass
 
 MOST_LAUNCHES = 250_000
 """So many launches, but for those of which there are many alike."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from traceanalyzer.evidence.memory_snapshot.reading.entries import (
     SEGMENT_UNMAP,
     History,
 )
-from traceanalyzer.records import dataclass
 
 BEFORE = -1
 """Stands for an entry before the recorded history."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database, table_source
-from traceanalyzer.records import dataclass
 from traceanalyzer.units import format_duration
 from traceanalyzer.vocabulary.health import NOT_ALL_READ
 from traceanalyzer.vocabulary.levels import LOW

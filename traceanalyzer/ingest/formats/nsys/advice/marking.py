@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from traceanalyzer.records import dataclass
+from dataclasses import dataclass
+
 from traceanalyzer.result.document import Program
 from traceanalyzer.result.recording.diagnosis import Snippet
 from traceanalyzer.result.recording.ways import NEW

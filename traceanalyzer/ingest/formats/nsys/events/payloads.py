@@ -8,6 +8,7 @@ come: one number that stands for two layouts tells nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ import pyarrow.compute as pc
 from traceanalyzer.ingest.formats.nsys.lookups import Ints
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
-from traceanalyzer.records import dataclass
 
 HEADER_BYTES = 32
 MOST_BYTES = 4096
