@@ -9,6 +9,11 @@ from functools import cache
 
 import pyarrow as pa
 
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""The numbers of these options in glibc's malloc.h."""
+_KEPT = 32 << 20
+"""The most that glibc takes for the second."""
+
 
 class _NoPandas:
     """An import hook that finds pandas nowhere."""
@@ -26,6 +31,7 @@ def use_little_memory() -> None:
     array, only to ask whether it was given something of pandas: that takes longer than reading a small trace, and an interrupt
     that comes meanwhile is lost. Whoever asks Arrow for pandas by name still gets it.
     """
+    _keep_freed()
     pa.set_memory_pool(pa.system_memory_pool())
     sys.meta_path.insert(0, _NoPandas)
     try:
@@ -34,18 +40,27 @@ def use_little_memory() -> None:
         sys.meta_path.remove(_NoPandas)
 
 
+def _keep_freed() -> None:
+    """Have the C library keep blocks that were freed for the next ones, up to `_KEPT`: work in blocks asks for the same sizes again and
+    again, and a page that was given back costs as much as what is done with it."""
+    mallopt = _of_glibc("mallopt")
+    if mallopt is not None:
+        for option, value in ((_TRIM_THRESHOLD, _KEPT), (_MMAP_THRESHOLD, _KEPT)):
+            mallopt(option, value)
+
+
 def give_back() -> None:
     """Give memory that was freed back to the system, where the C library keeps it: arrays that were held for a moment only would be
     there as long as the program runs."""
-    trim = _malloc_trim()
+    trim = _of_glibc("malloc_trim")
     if trim is not None:
         trim(0)
 
 
 @cache
-def _malloc_trim() -> Callable[[int], int] | None:
-    """That of glibc, which others have not."""
+def _of_glibc(name: str) -> Callable[..., int] | None:
+    """A function of glibc, which others have not."""
     try:
-        return ctypes.CDLL(None).malloc_trim
+        return getattr(ctypes.CDLL(None), name)  # type: ignore[no-any-return]
     except (OSError, AttributeError, TypeError):
         return None
