@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.page import CHROMIUM, FLAGS
 from benchmarks.ranks import JOB, renumber
-from traceanalyzer.cli.commands import app
+from traceanalyzer.cli.command import own_commands
+from traceanalyzer.cli.commands import program
 
 INPUT = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
 LAUNCHES = Path("tests/fixtures/kineto/launch_storm.slow.pt.trace.json.gz")
@@ -56,7 +57,9 @@ def main(folder: Path) -> None:
 
 
 def _pictures_of_a_comparison(browser: Browser, page: Path, folder: Path) -> None:
-    app(["compare", str(SLOW), str(FIXED), "--format", "html", "-o", str(page)], standalone_mode=False)
+    program(own_commands())(
+        ["compare", str(SLOW), str(FIXED), "--format", "html", "-o", str(page)], standalone_mode=False
+    )
     tab = _open(browser, page)
     tab.screenshot(path=folder / "comparison.png")
     tab.locator("#timeline").screenshot(path=folder / "comparison-timelines.png")
@@ -64,7 +67,7 @@ def _pictures_of_a_comparison(browser: Browser, page: Path, folder: Path) -> Non
 
 def _report(source: Path, scratch: Path) -> Path:
     page = scratch / f"{source.stem}.html"
-    app(["report", str(source), "-o", str(page)], standalone_mode=False)
+    program(own_commands())(["report", str(source), "-o", str(page)], standalone_mode=False)
     return page
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from traceanalyzer.exit_codes import ERROR, NOT_JUDGED
@@ -45,5 +44,7 @@ class NotJudgedError(TraceAnalyzerError):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """ "; did you mean 'x'?" for the nearest known name, or nothing."""
+    import difflib
+
     near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
     return f"; did you mean '{near[0]}'?" if near else ""

@@ -16,7 +16,7 @@ def collect_rarely() -> None:
 
 
 def keep_what_is_there() -> None:
-    """Once modules and rules are loaded, which live until the end: no search looks through them."""
+    """For when modules have been loaded, and rules: they live until the end, so no search looks through them again."""
     gc.freeze()
 
 

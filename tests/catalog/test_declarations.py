@@ -13,7 +13,7 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.catalog import declarations
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.catalog.declarations import GIVEN, declare, declared, event_tables, needs, rule_tables
+from traceanalyzer.catalog.declarations import GIVEN, declare, declared, event_tables, function_of, needs, rule_tables
 from traceanalyzer.engine.labels import label_of, template
 from traceanalyzer.engine.rules.lint import lint_rules
 from traceanalyzer.engine.rules.rule_schema import rule_schema
@@ -195,3 +195,16 @@ def test_a_template_writes_values_in_their_units_and_leaves_out_what_is_not_ther
     spec = TableSpec("x", "", (Column("count", pa.int64(), "count", ""),))
     written = template(text, spec)(row)
     assert written == says if says else written.startswith("1.26: ") and written.endswith("host work")
+
+
+def test_what_is_left_out_would_be_empty(tmp_path: Path) -> None:
+    """Of tables that are made from values: the code that is spared where a trace has no such evidence makes no rows of it."""
+    trace = KinetoTrace().op(0, 100, launch=(-20, -10)).op(200, 300, launch=(150, 160)).write(tmp_path / "t.json")
+    catalog = Catalog(ta.load(trace))
+    spared = [one for one in declared().values() if one.empty_without and one.empty_without not in one.inputs]
+    assert {"cpu_threads", "gpu_load"} <= {one.name for one in spared}
+    for one in spared:
+        assert one.spec is not None and one.empty_without is not None
+        assert not catalog.table(one.empty_without).num_rows
+        found = function_of(one.made_by)(*(catalog._input(name) for name in one.inputs))
+        assert found.equals(one.spec.empty()), one.name

@@ -20,7 +20,22 @@ from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
 from traceanalyzer.cli.app import main
 
-HEAVY = ("pyarrow", "pandas", "numpy", "plotly", "duckdb", "dask", "rich")
+HEAVY = ("pyarrow", "pandas", "numpy", "plotly", "duckdb", "dask", "rich", "pydantic", "yaml", "msgspec")
+# What only other commands, other files and other formats need.
+UNASKED = (
+    *(
+        "pandas",
+        "plotly",
+        "jinja2",
+        "pydantic",
+        "rich",
+        "traceanalyzer.doctor",
+        "traceanalyzer.budgets",
+        "traceanalyzer.report",
+    ),
+    *("traceanalyzer.redaction", "traceanalyzer.result.comparing", "traceanalyzer.result.captures.capture"),
+    *("traceanalyzer.result.recording.diagnosis", "traceanalyzer.ingest.formats.nsys.importer"),
+)
 
 
 def run(capsysbinary, *args: object) -> tuple[int, str, str]:
@@ -90,6 +105,22 @@ finally:
         assert done.stderr.endswith("[]\n"), args
         assert "traceanalyzer" in done.stdout + done.stderr
         assert not set("╭│\x1b") & set(done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "json", "--set", "LCH001.short=50us", "-o", "result.json"]])
+def test_analyze_imports_what_it_needs(tmp_path: Path, trace: Path, options: list[str]) -> None:
+    code = f"""
+import sys
+from traceanalyzer.cli.app import main
+sys.argv = ["traceanalyzer", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print([m for m in {UNASKED!r} if m in sys.modules], file=sys.stderr)
+"""
+    command = [sys.executable, "-c", code, "analyze", str(trace), *options]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stderr == "[]\n"
 
 
 def test_importing_the_package_is_quick():

@@ -51,7 +51,7 @@ def test_a_command(site: Path) -> None:
     assert run(site, "greet", "run.json").stdout == "hello run.json\n"
     lines = run(site, "--help").stdout.splitlines()
     assert any("greet" in line and "Say hello to a trace." in line for line in lines)
-    heavy = "import sys; from traceanalyzer.cli.commands import app, command_line; sys.argv = ['x', 'analyze', '-h']; command_line()"
+    heavy = "import sys; from traceanalyzer.cli.commands import command_line; sys.argv = ['x', 'analyze', '-h']; command_line()"
     code = f"{heavy}; print([one for one in sys.modules if one.startswith('strangers')], file=sys.stderr)"
     done = Program(site, site).python("-c", code)
     assert done.stderr.endswith("[]\n")  # nothing of theirs is imported for a command of ours

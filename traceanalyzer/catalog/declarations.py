@@ -150,15 +150,27 @@ def _add(known: dict[str, Derived], one: Derived, who: str, own: bool = False) -
     known[one.name] = one
 
 
+def _behind(one: Derived, known: Mapping[str, Derived]) -> set[str]:
+    """All that it is made from: its inputs, and what those are made from."""
+    found: set[str] = set()
+    waiting = [*one.inputs]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += known[name].inputs if name in known else ()
+    return found
+
+
 def _check(known: Mapping[str, Derived]) -> None:
     """That everything is made from what there is, and nothing from itself."""
     for one in known.values():
         for name in (*one.inputs, *((one.needs.table,) if one.needs else ())):
             if name not in known and name not in event_tables() and name not in GIVEN:
                 raise ConfigError(f"the table '{one.name}' is made from '{name}', which nobody declares")
-        if one.empty_without is not None and (one.spec is None or one.empty_without not in one.inputs):
+        if one.empty_without is not None and (one.spec is None or one.empty_without not in _behind(one, known)):
             raise ConfigError(
-                f"'{one.name}' cannot be empty without '{one.empty_without}': a table can, without an input"
+                f"'{one.name}' cannot be empty without '{one.empty_without}': a table can, without something that it is made from"
             )
     try:
         TopologicalSorter({one.name: one.inputs for one in known.values()}).prepare()

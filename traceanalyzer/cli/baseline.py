@@ -22,9 +22,11 @@ from traceanalyzer.cli.common import (
     write,
 )
 from traceanalyzer.cli.outputs import Outputs
+from traceanalyzer.cli.values import QuickCommand, QuickGroup
 from traceanalyzer.terminal import tell
 
 app = typer.Typer(
+    cls=QuickGroup,
     help="Keep what a run took, in a small file for git.",
     no_args_is_help=True,
 )
@@ -33,7 +35,7 @@ EPILOG = (
 )
 
 
-@app.command("save", epilog=EPILOG)
+@app.command("save", cls=QuickCommand, epilog=EPILOG)
 @begins_again
 def save(
     captures: Annotated[
@@ -79,7 +81,7 @@ def save(
     tell(f"{'' if str(output) == '-' else f'{output}: '}{summary(baseline)}")
 
 
-@app.command("show")
+@app.command("show", cls=QuickCommand)
 def show(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A baseline file.", show_default=False)],
 ) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.extensions import Offer, declared_in, offers
+from traceanalyzer.extensions import Offer, declared_in, modules_in, offers
 from traceanalyzer.terminal import tell
 
 GROUP = "traceanalyzer.commands"
+_HERE = "traceanalyzer.cli"
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,15 @@ class Command:
             app.command(self.name, cls=kind, help=self.run.__doc__, epilog=self.epilog)(self.run)
 
 
-def own_commands() -> list[Command]:
-    """The commands of this folder, in the order of the help."""
-    return sorted(declared_in("traceanalyzer.cli", "COMMAND"), key=lambda one: (one.order, one.name))
+def own_commands(arguments: Sequence[str] = ()) -> list[Command]:
+    """The commands of this folder, in the order of the help. Where one of them is the first of the arguments it is all, and no other
+    is imported."""
+    module = f"{_HERE}.{arguments[0]}" if arguments else ""
+    if module in modules_in(_HERE):
+        found = getattr(import_module(module), "COMMAND", None)
+        if found is not None and found.name == arguments[0]:
+            return [found]
+    return sorted(declared_in(_HERE, "COMMAND"), key=lambda one: (one.order, one.name))
 
 
 def others_commands(own: Sequence[Command], arguments: Sequence[str]) -> list[Command]:

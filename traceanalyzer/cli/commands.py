@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import typer
 
-from traceanalyzer.cli.command import others_commands, own_commands
+from traceanalyzer.cli.command import Command, others_commands, own_commands
 from traceanalyzer.cli.values import QuickCommand, QuickGroup
 from traceanalyzer.errors import InputError
 from traceanalyzer.exit_codes import ERROR, INTERRUPTED
@@ -29,20 +30,23 @@ def _markup() -> Literal["rich"] | None:
     return "rich" if not plain and sys.stdout.isatty() and sys.stderr.isatty() else None
 
 
-app = typer.Typer(
-    name="traceanalyzer",
-    cls=QuickGroup,
-    help="Find where a GPU's time went. Reads PyTorch (Kineto) traces and Nsight Systems SQLite exports, puts every "
-    "nanosecond of every GPU on one line of a ledger, and says what to change and how much it would give.",
-    epilog=EPILOG,
-    no_args_is_help=True,
-    rich_markup_mode=_markup(),
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-OWN = own_commands()
-for _command in OWN:
-    _command.add_to(app, QuickCommand)
+def program(commands: Iterable[Command]) -> typer.Typer:
+    """The command line with these commands of ours."""
+    made = typer.Typer(
+        name="traceanalyzer",
+        cls=QuickGroup,
+        help="Find where a GPU's time went. Reads PyTorch (Kineto) traces and Nsight Systems SQLite exports, puts every "
+        "nanosecond of every GPU on one line of a ledger, and says what to change and how much it would give.",
+        epilog=EPILOG,
+        no_args_is_help=True,
+        rich_markup_mode=_markup(),
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(_root)
+    for command in commands:
+        command.add_to(made, QuickCommand)
+    return made
 
 
 def _version(wanted: bool) -> None:
@@ -53,7 +57,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
@@ -81,7 +84,9 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 def command_line() -> int:
     """Do what was typed, and the exit code. Wrong usage is told here, all other errors are raised."""
-    for command in others_commands(OWN, sys.argv[1:]):
+    own = own_commands(sys.argv[1:])
+    app = program(own)
+    for command in others_commands(own, sys.argv[1:]):
         command.add_to(app)
     try:
         code = app(standalone_mode=False) or 0

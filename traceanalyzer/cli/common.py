@@ -245,7 +245,9 @@ def configuration(
 
     from traceanalyzer.config import find_config
     from traceanalyzer.engine.rules.overrides import parse_overrides
+    from traceanalyzer.garbage import keep_what_is_there
 
+    keep_what_is_there()
     config = find_config(_here())
     params = {rule: dict(values) for rule, values in config.params.items()}
     for rule, values in parse_overrides(thresholds or []).items():

@@ -8,14 +8,16 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
 from traceanalyzer.files import is_folder, resolve_place, status_of
 from traceanalyzer.urls import Place, local_of, url_of
+
+if TYPE_CHECKING:
+    from traceanalyzer.config import Config
 
 STDOUT = Path("-")
 Also = Annotated[
@@ -39,9 +41,9 @@ class Outputs:
     """
 
     def __init__(self, inputs: Sequence[Path], config: Config | None = None, files: Sequence[Path | None] = ()) -> None:
-        config = config or Config()
-        self._inputs = [*inputs, *(file for file in (config.file, config.check.baseline, *files) if file is not None)]
-        self._rules = config.rules
+        read = (config.file, config.check.baseline) if config else ()
+        self._inputs = [*inputs, *(file for file in (*read, *files) if file is not None)]
+        self._rules = config.rules if config else ()
         self._taken: list[Path] = []
 
     def file(self, output: Path, given: str = "") -> Path:

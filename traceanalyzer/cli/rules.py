@@ -10,18 +10,20 @@ import typer
 
 from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import Format, FormatOption, RuleFolders, configuration, write
+from traceanalyzer.cli.values import QuickCommand, QuickGroup
 from traceanalyzer.terminal import page, tell
 
 if TYPE_CHECKING:
     from traceanalyzer.engine.rules.rule import Rule
 
 app = typer.Typer(
+    cls=QuickGroup,
     help="Explain the rules: what they look for and what they recommend; and check rules of your own.",
     no_args_is_help=True,
 )
 
 
-@app.command("list")
+@app.command("list", cls=QuickCommand)
 def list_rules(own: RuleFolders = None, format_: FormatOption = Format.TEXT) -> None:
     """List every rule, in the order in which they claim time.
 
@@ -48,7 +50,7 @@ def _entry(rule: Rule) -> dict[str, object]:
     return {name: getattr(rule, name) for name in plain}
 
 
-@app.command("show")
+@app.command("show", cls=QuickCommand)
 def show(
     rule_id: Annotated[str, typer.Argument(metavar="RULE", help="Id or slug, such as INP001.")], own: RuleFolders = None
 ) -> None:
@@ -80,7 +82,7 @@ RulePaths = Annotated[
 ]
 
 
-@app.command("lint")
+@app.command("lint", cls=QuickCommand)
 def lint(paths: RulePaths = None) -> None:
     """Check rule files without a trace; exits with 1 when there is a problem.
 
@@ -95,7 +97,7 @@ def lint(paths: RulePaths = None) -> None:
     raise typer.Exit(int(bool(problems)))
 
 
-@app.command("test")
+@app.command("test", cls=QuickCommand)
 def test(paths: RulePaths = None) -> None:
     """Run the tests inside rule files; exits with 1 when one fails."""
     from traceanalyzer.engine.rules.library import parse_rules
@@ -108,7 +110,7 @@ def test(paths: RulePaths = None) -> None:
     raise typer.Exit(int(bool(failures)))
 
 
-@app.command("scenarios")
+@app.command("scenarios", cls=QuickCommand)
 def scenarios() -> None:
     """List the small traces that ship with the rules, for the tests of your own: given: NAME."""
     from traceanalyzer.engine.rules.scenarios import named_scenarios
@@ -118,7 +120,7 @@ def scenarios() -> None:
     _show(f"{name:<{width}}  {scenario.about}" for name, scenario in found.items())
 
 
-@app.command("schema")
+@app.command("schema", cls=QuickCommand)
 def schema() -> None:
     """Write the JSON Schema of a rule file, with which an editor completes and checks as you type.
 

@@ -81,12 +81,12 @@ def ascending(values: Ints) -> Ints:
 
 
 def distinct(index: Ints, size: int) -> tuple[Ints, Ints]:
-    """The distinct of some numbers from 0 to below `size`, ascending, and the place of each among them."""
+    """The distinct of some numbers from 0 to below `size`, ascending, and the place of each among them; not to be written to."""
     if len(index) < size:
         return np.unique(index, return_inverse=True)
     seen = np.zeros(size, bool)
     seen[index] = True
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[index]
+    return np.flatnonzero(seen), index if seen.all() else (np.cumsum(seen) - 1)[index]
 
 
 def compacted(table: pa.Table, least_bytes: int = 0) -> pa.Table:

@@ -17,6 +17,8 @@ from traceanalyzer.columns.spill import forget
 from traceanalyzer.engine.language import compute
 from traceanalyzer.intervals import Spans
 
+AT_ONCE = 4
+"""After so many blocks what was read of them leaves the memory: to say so costs as much as to read a column."""
 Places = range | npt.NDArray[np.integer]
 """Positions of rows, ascending."""
 GPU_KEYS = ("rank", "device")
@@ -64,10 +66,11 @@ class Columns:
 
     def times(self, rows: range) -> Iterator[Spans]:
         """The start and end of these rows, a block at a time."""
-        for start in range(rows.start, rows.stop, self.block):
+        for number, start in enumerate(range(rows.start, rows.stop, self.block), 1):
             some = range(start, min(start + self.block, rows.stop))
             yield self.column("start_ns", some).to_numpy(), self.column("end_ns", some).to_numpy()
-            forget()
+            if number % AT_ONCE == 0:
+                forget()
 
     @cached_property
     def gpus(self) -> list[tuple[Key, range]] | None:

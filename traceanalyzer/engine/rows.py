@@ -18,8 +18,8 @@ from traceanalyzer.columns import distinct
 from traceanalyzer.columns.frames import together
 from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.columns.spill import forget
+from traceanalyzer.engine.columns import AT_ONCE, Columns, Places
 from traceanalyzer.engine.columns import GPU_KEYS as GPU_KEYS  # noqa: PLC0414
-from traceanalyzer.engine.columns import Columns, Places
 from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.kinds import Kind, column_kind, number
 from traceanalyzer.engine.language.names import Aggregate
@@ -139,18 +139,19 @@ class TableRows:
         return self._taken(self._places(rows))
 
     def blocks(self) -> Iterator[TableRows]:
-        """The rows, so many at once as are worked on quickly; what is read of them goes with the block."""
+        """The rows, so many at once as are worked on quickly; what is read of them goes soon after."""
         if not self.many:
             yield self
             return
-        for start in range(0, self.count, self.source.block):
+        for done, start in enumerate(range(0, self.count, self.source.block), 1):
             block = self._taken(self._at[start : start + self.source.block])
             block.values = self.values
             for name in self._added:
                 part = self._columns[name].slice(start, self.source.block)
                 block._columns[name] = part.cast(pa.int64()) if pa.types.is_int32(part.type) else part
             yield block
-            forget()
+            if done % AT_ONCE == 0:
+                forget()
 
     def summed(self, aggregate: Aggregate) -> compute.Value:
         if aggregate not in self._summed:

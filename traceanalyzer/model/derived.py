@@ -47,7 +47,7 @@ class Derived:
 
     `made_by` is "module:function", imported when the table is first asked for; the function is called with `inputs`, tables and values
     by name, and nothing else. `spec` is None for a value that is no table (interval sets, a replayed timeline). A table is empty, and
-    no code for it is imported, where the input `empty_without` is.
+    no code for it is imported, where `empty_without` is: an input, or what an input is made from.
 
     `internal` tables are what others are made of, and not for rules. `small` says that it does not grow with the trace, so that it
     travels between processes and is there of the whole job; `of_job` that it says something of all ranks together, and so do rules

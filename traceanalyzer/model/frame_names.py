@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from traceanalyzer.names import function_path
 from traceanalyzer.places import frame_parts, frame_text, is_user_frame, parsed_frame
@@ -25,12 +25,8 @@ class Library:
     work: str | None = None
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns))
-
-
 # Modules without symbols, addresses, what starts a thread, and interpreters, of which every frame of a script is the same.
-HIDDEN = _any(
+HIDDEN = (
     r"\[.*\]",
     r"(?:0x)?[0-9a-fA-F]{8,}",
     r"libcudart_static_[0-9a-f]+",
@@ -79,7 +75,6 @@ LIBRARIES = (
         r"|GOMP_\w+|omp_\w+|acc_\w+|hip[A-Z]\w*"
     ),
 )
-_KNOWN = [(re.compile(library.functions), library.work) for library in LIBRARIES]
 _ENTRY = ("main", "MAIN__", "WinMain", "wmain")
 _VERSION = re.compile(r"@.*$|\s*\[clone [^\]]*\]|\.(?:constprop|part|isra|cold|lto_priv)\b.*$")
 _INSIDE = re.compile(r"^(?:__GI_+|__isoc\d\d_|__new_|_IO_|_+)")
@@ -169,16 +164,31 @@ def _caller(outer: list[_Frame], ran: str | None) -> str | None:
     return next(names, None)
 
 
+@cache
+def _hidden() -> re.Pattern[str]:
+    return re.compile("|".join(HIDDEN))
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a function names nothing."""
+    return _hidden().fullmatch(name) is not None
+
+
+@cache
+def _known() -> list[tuple[re.Pattern[str], str | None]]:
+    return [(re.compile(library.functions), library.work) for library in LIBRARIES]
+
+
 @lru_cache(maxsize=1 << 16)
 def _frame(name: str) -> _Frame:
     text = _VERSION.sub("", name).strip()
     bare = function_path(text) if re.search(r"[<(\s]", text) else text
-    for pattern, work in _KNOWN:
+    for pattern, work in _known():
         if work is not None and pattern.fullmatch(bare):
             return _Frame(text, work=work)
-    if not bare or HIDDEN.fullmatch(bare) or HIDDEN.fullmatch(text):
+    if not bare or is_hidden(bare) or is_hidden(text):
         return _Frame(text, hidden=True)
-    if any(pattern.fullmatch(bare) or pattern.fullmatch(text) for pattern, work in _KNOWN if work is None):
+    if any(pattern.fullmatch(bare) or pattern.fullmatch(text) for pattern, work in _known() if work is None):
         return _Frame(_VARIANT.sub("", _INSIDE.sub("", bare))[:LONGEST] or text, library=True)
     for form, place in ((_JULIA, 1), (_FORTRAN, 2)):
         if found := form.fullmatch(bare):

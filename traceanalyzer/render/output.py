@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, Literal, TypeVar
 
 from traceanalyzer.errors import InputError
-from traceanalyzer.extensions import declared_in, offers
+from traceanalyzer.extensions import Offer, declared_in, offers
 
 GROUP = "traceanalyzer.outputs"
 Kind = Literal["result", "check", "comparison"]
@@ -62,7 +63,7 @@ def output(kind: Kind, name: str) -> Output[Any]:
     for one in own_outputs(kind):
         if one.name == name:
             return one
-    for offer in offers(GROUP):
+    for offer in _offered():
         if offer.name == _entry_name(kind, name):
             found = offer.load()
             if not isinstance(found, Output) or (found.kind, found.name) != (kind, name):
@@ -83,8 +84,14 @@ def _entry_name(kind: Kind, name: str) -> str:
     return name if kind == "result" else f"{kind}-{name}"
 
 
+@cache
+def _offered() -> tuple[Offer, ...]:
+    """Of all kinds at once: each search reads a file of every package that is installed."""
+    return tuple(offers(GROUP))
+
+
 def _offered_names(kind: Kind) -> list[str]:
-    names = [offer.name for offer in offers(GROUP)]
+    names = [offer.name for offer in _offered()]
     if kind == "result":
         return [name for name in names if not name.startswith(("check-", "comparison-"))]
     return [name.removeprefix(f"{kind}-") for name in names if name.startswith(f"{kind}-")]

@@ -50,6 +50,7 @@ def _environment(files: Traversable | None) -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
+        optimized=False,  # most are rendered once: to work out constants beforehand takes longer than it spares
     )
     made.filters.update(
         duration=words.format_duration,

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.in_blocks import in_blocks
 from traceanalyzer.derive.kernels.tables import KERNEL_PACE
 from traceanalyzer.derive.trends import trend
 from traceanalyzer.intervals import Array
@@ -50,12 +51,14 @@ def _clocks(counters: pa.Table) -> list[tuple[frames.Key, pa.Table]]:
 
 
 def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[str, object] | None:
-    length = frames.duration(kernels)
-    alone = (frames.ints(kernels, "alone") >= ALONE * length) & (length > 0)
+    length, own = frames.duration(kernels), frames.ints(kernels, "alone")
+    alone = np.empty(len(length), bool)
+    for rows in in_blocks(len(length)):
+        alone[rows] = (own[rows] >= ALONE * length[rows]) & (length[rows] > 0)
     if np.count_nonzero(alone) < 2 * RUNS:
         return None
     kernels = frames.filtered(kernels.select(["name", "start_ns", "end_ns", "blocks", "threads"]), alone)
-    length, start = length[alone], frames.ints(kernels, "start_ns")
+    length, start = length if alone.all() else length[alone], frames.ints(kernels, "start_ns")
     name = frames.codes(kernels, "name")[0]
     same = frames.dense(name, *(frames.ints(kernels, column) for column in ("blocks", "threads")))
     low, high = int(start.min()), int(frames.ints(kernels, "end_ns").max())
@@ -97,10 +100,12 @@ def _pace(same: Array, start: Array, length: Array, low: int, high: int) -> tupl
 
     What is short varies most and matters least.
     """
-    taken = np.log(length)
-    share = np.clip(taken - (np.bincount(same, taken) / np.bincount(same))[same], -1, 1)
-    part = (start - low) * PARTS // (high - low)
-    sums, time = np.bincount(part, share * length, PARTS), np.bincount(part, length, PARTS)
+    weighted, part = np.log(length), np.empty(len(length), np.int64)
+    usual = np.bincount(same, weighted) / np.bincount(same)
+    for rows in in_blocks(len(length)):
+        weighted[rows] = np.clip(weighted[rows] - usual[same[rows]], -1, 1) * length[rows]
+        part[rows] = (start[rows] - low) * PARTS // (high - low)
+    sums, time = np.bincount(part, weighted, PARTS), np.bincount(part, length, PARTS)
     return sums.astype(float), time.astype(float)
 
 

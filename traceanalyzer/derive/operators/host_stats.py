@@ -9,10 +9,13 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames
 from traceanalyzer.derive.operators.operators import GpuWork
 from traceanalyzer.derive.operators.tables import OPERATOR_STATS, SYNC_STATS
-from traceanalyzer.intervals import Array, coverage, innermost, latest, union
+from traceanalyzer.intervals import Array, coverage, innermost, latest, near, union
 
 _WORK = ["rank", "process", "thread", "start_ns", "device", "op_start_ns", "op_end_ns"]
 """What is read of launches."""
+_RANGES = ["rank", "process", "thread", "start_ns", "end_ns", "name", "category", "shapes"]
+_BLOCK = 1 << 16
+"""Stretches of time that are looked at together."""
 
 
 def operator_stats(host_ranges: pa.Table, api_calls: pa.Table, launches: pa.Table) -> pa.Table:
@@ -22,7 +25,7 @@ def operator_stats(host_ranges: pa.Table, api_calls: pa.Table, launches: pa.Tabl
     So does what the operating system does for it.
     The times of their own of all rows of a rank add up to the union of its ranges, thread by thread.
     """
-    ranges = host_ranges.filter(pa.array(~frames.equals(host_ranges, "category", "python", "os")))
+    ranges = frames.filtered(host_ranges.select(_RANGES), ~frames.equals(host_ranges, "category", "python", "os"))
     if not ranges.num_rows:
         return OPERATOR_STATS.empty()
     rank, name, category = frames.ints(ranges, "rank"), *(frames.codes(ranges, c)[0] for c in ("name", "category"))
@@ -41,8 +44,11 @@ def operator_stats(host_ranges: pa.Table, api_calls: pa.Table, launches: pa.Tabl
         owner += rows.start
         np.add.at(own, owner, high - low)
         if key in calls:
-            inside = coverage(low, high, union(call_start[calls[key]], call_end[calls[key]]))
-            np.add.at(called, owner, inside)
+            spans = union(call_start[calls[key]], call_end[calls[key]])
+            for begun in range(0, len(low), _BLOCK):
+                here = slice(begun, begun + _BLOCK)
+                inside = coverage(low[here], high[here], near(spans, low[here][0], high[here][-1]))
+                np.add.at(called, owner[here], inside)
         if key in work:
             gpu = GpuWork.of(work[key], np.zeros(work[key].num_rows, bool))
             launched_within[rows] = gpu.time(begin[rows], end[rows])

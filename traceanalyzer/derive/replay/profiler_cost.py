@@ -113,22 +113,14 @@ class Recorded:
 
     def taken(self, extent: float = 1.0) -> Spans:
         """The time that recording took, or so many times as much."""
-        found = [EMPTY, *((time[:-1], time[:-1] + taken) for ((time, (taken,)),) in self.blocks([extent]))]
+        found = [EMPTY, *((time[:-1], time[:-1] + taken) for time, (taken,) in self.blocks([extent]))]
         return union(*(np.concatenate([one[side] for one in found]) for side in (0, 1)))
 
-    def blocks(self, extents: Sequence[float]) -> Iterator[list[Block]]:
-        """The same for each extent, one block after the other: of one thread one for all of them, of several threads one for each."""
+    def blocks(self, extents: Sequence[float]) -> Iterator[Block]:
+        """The same for each extent, one block of time after the other."""
         prices = _prices(self.lanes)
         lanes = [lane.taken(prices, extents) for lane in self.lanes]
-        if len(lanes) == 1:
-            yield from ([block] for block in lanes[0])
-            return
-        for cut, parts in _side_by_side(lanes):
-            every = np.concatenate([start for start, _ in parts])
-            joined = (
-                union(every, every + np.concatenate(taken)) for taken in zip(*(one for _, one in parts), strict=True)
-            )
-            yield [(np.append(start, cut), [end - start]) for start, end in joined]
+        return lanes[0] if len(lanes) == 1 else _side_by_side(lanes)
 
 
 @dataclass(frozen=True)
@@ -209,25 +201,30 @@ def _between(prices: Prices) -> Prices:
     return pairs
 
 
-def _side_by_side(lanes: Sequence[Iterator[Block]]) -> Iterator[tuple[int, list[Block]]]:
-    """Blocks of several threads cut at the same times: each such time, and of each thread what is taken until then, and when."""
+def _side_by_side(lanes: Sequence[Iterator[Block]]) -> Iterator[Block]:
+    """What is taken of any of several threads."""
     left = [(lane, *next(lane)) for lane in lanes]
     while left:
+        # Up to a time that all have come to; what is taken of the last before it may go on behind it.
         cut = min(int(time[-1]) for _, time, _ in left)
-        parts, further = list[Block](), []
+        starts, ends, further = list[Array](), list[list[Array]](), []
         for lane, time, taken in left:
             stop = int(np.searchsorted(time[:-1], cut))
-            start, room = time[:stop], cut - time[:stop]
-            parts.append((start, [np.minimum(one[:stop], room) for one in taken]))
+            starts.append(time[:stop])
+            ends.append([time[:stop] + one[:stop] for one in taken])
             if time[-1] > cut:
-                # The last may go on behind the cut.
-                over = [np.maximum(one[:stop] - room, 0)[-1:].sum() for one in taken]
+                over = [np.maximum(end[-1:] - cut, 0).sum() for end in ends[-1]]
                 rest = [np.append(more, one[stop:]) for more, one in zip(over, taken, strict=True)]
                 further.append((lane, np.append(cut, time[stop:]), rest))
             elif block := next(lane, None):
                 further.append((lane, *block))
         left = further
-        yield cut, parts
+        every = np.concatenate(starts)
+        order = np.argsort(every, kind="stable")
+        time = np.append(every.take(order), cut)
+        reach = (np.maximum.accumulate(np.concatenate(one).take(order)) for one in zip(*ends, strict=True))
+        # From each start on until the next.
+        yield time, [np.minimum(one, time[1:]) - time[:-1] for one in reach]
 
 
 def _prices(lanes: Sequence[_Lane]) -> Prices:

@@ -20,15 +20,12 @@ _OFTEN = 16
 def unrecorded_hosts(timeline: Timeline, recorded: Recorded, extents: Sequence[float], *, keep: bool) -> list[HostTime]:
     """As `Timeline.host_time` without what recording took, of which each extent is so many times as much. Of the clocks only the first
     can be asked for other times, and that only with `keep`."""
-    clocks: list[_Clocks] = []
-    for at, blocks in enumerate(recorded.blocks(extents)):
-        if not clocks:
-            clocks = [_Clocks(timeline, len(taken), keeps=keep and not n) for n, (_, taken) in enumerate(blocks)]
-        for one, (time, taken) in zip(clocks, blocks, strict=True):
-            one.add(time[:-1], taken, int(time[-1]))
+    clocks = _Clocks(timeline, len(extents), keeps=keep)
+    for at, (time, taken) in enumerate(recorded.blocks(extents)):
+        clocks.add(time[:-1], taken, int(time[-1]))
         if at % _OFTEN == _OFTEN - 1:
             forget()
-    return [host for one in clocks for host in one.hosts()]
+    return clocks.hosts()
 
 
 class _Clocks:

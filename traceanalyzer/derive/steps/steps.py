@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import ascending, distinct, frames
+from traceanalyzer.columns.in_blocks import in_blocks
+from traceanalyzer.columns.lean import repeated
 from traceanalyzer.derive.launches.launch_calls import first_unfinished
 from traceanalyzer.derive.launches.tables import LAUNCHES
 from traceanalyzer.derive.steps import repetition
@@ -138,7 +140,10 @@ def step_ops(host_steps: pa.Table, step_calls: pa.Table) -> pa.Table:
         if launched is not None:
             index = distinct(launched.step, len(launched.start))[1]
             columns = {"op": launched.launches["op"], "step": index}
-            columns |= {"rank": np.full(len(index), key[0]), "device": np.full(len(index), key[1])}
+            columns |= {
+                name: repeated(pa.array([value]), len(index))
+                for name, value in zip(("rank", "device"), key, strict=True)
+            }
             tables.append(frames.build(STEP_OPS, columns))
     return frames.stack(STEP_OPS, tables)
 
@@ -177,10 +182,15 @@ def _device_steps(
     seen, step = distinct(launched.step, len(launched.start))
     op_start, op_end = frames.ints(launches, "op_start_ns"), frames.ints(launches, "op_end_ns")
     first, last = np.full(len(seen), np.iinfo(np.int64).max), np.full(len(seen), frames.NULL)
-    np.minimum.at(first, step, op_start)
-    np.maximum.at(last, step, op_end)
-    count = np.bincount(step, minlength=len(seen))
-    kernels = np.bincount(step[frames.equals(launches, "op_kind", "kernel")], minlength=len(seen))
+    count, kernels = np.zeros((2, len(seen)), np.int64)
+    # What is launched in a step runs one after the other, with few exceptions.
+    runs = np.flatnonzero(np.append(True, step[1:] != step[:-1]))
+    of = step[runs]
+    np.minimum.at(first, of, np.minimum.reduceat(op_start, runs))
+    np.maximum.at(last, of, np.maximum.reduceat(op_end, runs))
+    np.add.at(count, of, np.diff(runs, append=len(step)))
+    is_kernel = frames.equals(launches, "op_kind", "kernel")
+    np.add.at(kernels, of, np.add.reduceat(is_kernel, runs, dtype=np.int64))
     whole = ~frames.flags(mine, "open")[seen]
     whole &= launched.end[seen] <= unfinished.get((key[0], launched.process), np.iinfo(np.int64).max)
     done = np.maximum.accumulate(last)
@@ -264,10 +274,14 @@ class _Steps:
         leader = max(stepping, key=lambda one: int(np.count_nonzero(process == one)))
         mine, start, end = self._of[key[0], leader]
         launches = frames.filtered(launches, process == leader)
-        step = latest(start, end, frames.ints(launches, "start_ns"))
+        called, step = frames.ints(launches, "start_ns"), np.empty(launches.num_rows, np.int64)
+        for rows in in_blocks(len(step)):
+            step[rows] = latest(start, end, called[rows])
         inside = step >= 0
         return (
-            _Launched(leader, mine, start, end, frames.filtered(launches, inside), step[inside])
+            _Launched(
+                *(leader, mine, start, end, frames.filtered(launches, inside)), step if inside.all() else step[inside]
+            )
             if inside.any()
             else None
         )

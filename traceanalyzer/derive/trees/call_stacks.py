@@ -225,12 +225,8 @@ class _Calls:
 
     def of(self, first: int, stop: int) -> _Columns:
         """Start, end and position of the name of these rows, sorted by (start, -end)."""
-        start, end, code = (column[first:stop] for column in (self._start, self._end, self._code))
-        close = start[1:] <= start[:-1]
-        if close.any() and ((start[1:] < start[:-1]) | (close & (end[1:] > end[:-1]))).any():
-            order = np.lexsort((-end, start))
-            start, end, code = start[order], end[order], code[order]
-        return start, end, code
+        rows = slice(first, stop)
+        return _sorted(self._start[rows], self._end[rows], self._code[rows])
 
 
 def _thread(ranges: _Ranges, calls: _Calls, mine: Array, others: tuple[int, int]) -> tuple[tuple[Array, ...], Lane]:
@@ -239,12 +235,18 @@ def _thread(ranges: _Ranges, calls: _Calls, mine: Array, others: tuple[int, int]
     begin, until, code = calls.of(*others)
     above = on_top(begin, until, ranges.columns[0][mine], ranges.columns[1][mine])
     rest = np.flatnonzero(~above)
-    nested = begin[rest], until[rest], calls.name[code[rest]], np.full(len(rest), KIND["call"])
-    start, end, name, kind = (np.concatenate((one[mine], two)) for one, two in zip(ranges.columns, nested, strict=True))
-    row = np.concatenate((mine, np.full(len(rest), -1)))
+    columns: tuple[Array, ...] = (*(column[mine] for column in ranges.columns), mine)
+    if len(rest):
+        nested = (
+            begin[rest],
+            until[rest],
+            calls.name[code[rest]],
+            np.full(len(rest), KIND["call"]),
+            np.full(len(rest), -1),
+        )
+        columns = tuple(np.concatenate(pair) for pair in zip(columns, nested, strict=True))
     # Of a range and a call with the same times the range is around the call.
-    order = np.lexsort((-end, start))
-    start, end, name, kind, row = start[order], end[order], name[order], kind[order], row[order]
+    start, end, name, kind, row = _sorted(*columns)
     depth, parent, stretches = flatten(start, end)
     inside = enclosing(parent, end)
     depth = depth if (inside == parent).all() else depths(inside)
@@ -253,7 +255,7 @@ def _thread(ranges: _Ranges, calls: _Calls, mine: Array, others: tuple[int, int]
         begin, until, code = begin[above], until[above], code[above]
     lane, (around, of) = lane_of(stretches, begin, until, code, len(start))
     more = np.full(len(of), -1)
-    columns = (
+    every = (
         np.concatenate((start, more)),
         np.concatenate((inside, around)),
         np.concatenate((depth, np.append(depth, -1)[around] + 1)),
@@ -261,7 +263,16 @@ def _thread(ranges: _Ranges, calls: _Calls, mine: Array, others: tuple[int, int]
         np.concatenate((kind, np.full(len(of), KIND["call"]))),
         np.concatenate((row, more)),
     )
-    return columns, lane
+    return every, lane
+
+
+def _sorted(start: Array, end: Array, *others: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Columns of ranges sorted by (start, -end). Most are so already."""
+    close = start[1:] <= start[:-1]
+    if close.any() and ((start[1:] < start[:-1]) | (close & (end[1:] > end[:-1]))).any():
+        order = np.lexsort((-end, start))
+        return tuple(column[order] for column in (start, end, *others))
+    return start, end, *others
 
 
 class _Samples:

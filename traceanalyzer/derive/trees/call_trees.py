@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.columns.uniques import unique
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.launches import call_of
@@ -90,6 +91,7 @@ def _idle(gaps: pa.Table, stacks: CallStacks) -> Nodes:
     found = [_NOTHING]
     for first in range(0, gaps.num_rows, BLOCK):
         found += _idle_times(gaps.slice(first, BLOCK), stacks)
+        forget()
     branch, path, ns = (np.concatenate(column) for column in zip(*found, strict=True))
     names = stacks.paths.names
     branches = np.array([names.code(one) for one in IDLE_CAUSES]), np.full(len(IDLE_CAUSES), KIND["cause"])

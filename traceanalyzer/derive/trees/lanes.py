@@ -13,7 +13,7 @@ import numpy as np
 
 from traceanalyzer.columns.frames import Flags
 from traceanalyzer.columns.uniques import unique
-from traceanalyzer.intervals import Array, Spans, coverage, latest, overlaps, union
+from traceanalyzer.intervals import Array, Spans, latest, overlaps, union
 
 BLOCK = 1 << 16
 """So many rows are looked at at once: what is made of them stays close to the processor."""
@@ -32,7 +32,7 @@ class Lane:
     """The time of a thread by the positions of ranges and calls.
 
     `low`, `high` and `owner` are stretches in which nothing changes, sorted and disjoint, with what each belongs to; `start`, `end` and
-    `call` the same of the calls that lie on top of these.
+    `call` the same of the calls that lie on top of these, and `under` the stretch below each, -1 where there is none.
     """
 
     low: Array
@@ -41,6 +41,7 @@ class Lane:
     start: Array
     end: Array
     call: Array
+    under: Array
 
     def moved(self, by: int) -> Lane:
         """The same where so many positions come before."""
@@ -61,12 +62,14 @@ class Lane:
         row, call, first, last = overlaps(start, end, (here.start, here.end))
         under, stretch, low, high = overlaps(start, end, (here.low, here.high))
         left = high - low
-        # Most intervals lie in one stretch: what calls take of them they take of that one.
-        called = np.bincount(row, last - first, len(start)).astype(np.int64)
-        whole = (low == start[under]) & (high == end[under])
-        left -= np.where(whole, called[under], 0)
-        parts = np.flatnonzero(~whole & (called[under] > 0))
-        left[parts] -= coverage(low[parts], high[parts], (here.start, here.end))
+        # What calls take of an interval they take of the stretch that they lie in.
+        some = np.flatnonzero(here.under[call] >= 0)
+        if len(some):
+            count = np.bincount(under, minlength=len(start))
+            before = np.cumsum(count) - count
+            offset = before - np.append(stretch, 0)[before]
+            taken = np.bincount(offset[row[some]] + here.under[call[some]], (last - first)[some], len(left))
+            left -= taken.astype(np.int64)
         return Within(
             np.concatenate((row, under)),
             np.concatenate((here.call[call], here.owner[stretch])),
@@ -89,10 +92,10 @@ class Lane:
             slice(np.searchsorted(ends, first, side="right"), np.searchsorted(starts, last, side="right"))
             for starts, ends in ((self.low, self.high), (self.start, self.end))
         )
-        return Lane(
-            *(column[stretches] for column in (self.low, self.high, self.owner)),
-            *(column[calls] for column in (self.start, self.end, self.call)),
-        )
+        # A call that reaches into this time lies in a stretch that does, or in none.
+        under = self.under[calls] - self.under.dtype.type(stretches.start)
+        low, high, owner = self.low[stretches], self.high[stretches], self.owner[stretches]
+        return Lane(low, high, owner, self.start[calls], self.end[calls], self.call[calls], under)
 
 
 def on_top(start: Array, end: Array, low: Array, high: Array) -> Flags:
@@ -124,14 +127,15 @@ def lane_of(
     """
     low, high, owner = stretches
     width = int(name.max(initial=0)) + 1
-    keys, codes, met = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
+    keys, codes, under, met = [np.empty(0, np.int64)], [np.empty(0, np.int32)], [np.empty(0, np.int32)], 0
     for first in range(0, len(start), BLOCK):
         here = slice(first, first + BLOCK)
-        around = np.append(owner, -1)[latest(low, high, start[here])]
-        key, code = unique((around + 1) * width + name[here])
+        at = latest(low, high, start[here])
+        under.append(at.astype(np.int32))
+        key, code = unique((np.append(owner, -1)[at] + 1) * width + name[here])
         keys.append(key)
         codes.append((code + met).astype(np.int32))
         met += len(key)
     kinds, place = unique(np.concatenate(keys))
     call = (place.astype(np.int32) + np.int32(count))[np.concatenate(codes)]
-    return Lane(low, high, owner, start, end, call), (kinds // width - 1, kinds % width)
+    return Lane(low, high, owner, start, end, call, np.concatenate(under)), (kinds // width - 1, kinds % width)

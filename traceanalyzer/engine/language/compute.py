@@ -183,9 +183,9 @@ def distinct_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def decoded(column: pa.ChunkedArray) -> pa.Array:
     """Numbers as int64 or float64, in one array."""
     if pa.types.is_signed_integer(column.type):
-        column = column.cast(pa.int64())
+        column = column if column.type == pa.int64() else column.cast(pa.int64())
     elif pa.types.is_floating(column.type):
-        column = column.cast(pa.float64())
+        column = column if column.type == pa.float64() else column.cast(pa.float64())
     if column.num_chunks == 1:
         return column.chunk(0)
     # combine_chunks gives a chunked array for none.

@@ -165,8 +165,8 @@ def _weight_by_name(names: pa.Array, weights: pa.Array) -> tuple[pa.Array, pa.Ar
     """The distinct names that are not null, and the sum of each one's weights."""
     codes = names.dictionary_encode()
     # numpy, because Arrow takes longer to plan a grouping than this takes for a thousand rows.
-    code = codes.indices.fill_null(len(codes.dictionary)).to_numpy()
-    weight = weights.fill_null(0).to_numpy()
+    code = _filled(codes.indices, len(codes.dictionary)).to_numpy()
+    weight = _filled(weights, 0).to_numpy()
     total = np.zeros(len(codes.dictionary) + 1, weight.dtype)
     np.add.at(total, code, weight)
     found = np.bincount(code, minlength=len(total))
@@ -175,6 +175,11 @@ def _weight_by_name(names: pa.Array, weights: pa.Array) -> tuple[pa.Array, pa.Ar
         known = np.bincount(code, weights.is_valid().to_numpy(zero_copy_only=False), len(total)) > 0
     seen = np.flatnonzero(found[:-1])
     return codes.dictionary.take(pa.array(seen)), pa.array(total[seen], mask=~known[seen])
+
+
+def _filled(values: pa.Array, by: int) -> pa.Array:
+    # Without nulls that would be a copy.
+    return values.fill_null(by) if values.null_count else values
 
 
 Weights = tuple[pa.Array, pa.Array, pa.Scalar]

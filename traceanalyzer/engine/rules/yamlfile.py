@@ -98,6 +98,8 @@ class _Reader:
 
     def _next(self) -> Any:
         event = next(self._events)
+        if type(event) is yaml.ScalarEvent and event.anchor is None and event.tag is None:
+            return event  # which is what most are
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise YamlError("anchors and aliases are not allowed", _mark(event.start_mark))
         if getattr(event, "tag", None) is not None:

@@ -105,7 +105,15 @@ CPU_CLOCK = TableSpec(
 
 
 def _of_stacks(name: str, made_by: str, spec: TableSpec) -> Derived:
-    return Derived(name, f"{_HERE}.{made_by}", (_WALKED,), spec, needs=NO_PROFILE, small=True)
+    return Derived(
+        name,
+        f"{_HERE}.{made_by}",
+        (_WALKED,),
+        spec,
+        needs=NO_PROFILE,
+        small=True,
+        empty_without="profile_samples",
+    )
 
 
 DERIVED = (

@@ -144,6 +144,15 @@ DERIVED = (
         NO_LOG,
         small=True,
         label="{log}: {load_samples} samples under load[, clock at {clock_share}][, utilization {utilization}]",
+        empty_without="gpu_log_samples",
     ),
-    Derived("gpu_log_lines", f"{_HERE}.drawing:gpu_log_lines", (_JUDGED,), LINES, small=True, internal=True),
+    Derived(
+        "gpu_log_lines",
+        f"{_HERE}.drawing:gpu_log_lines",
+        (_JUDGED,),
+        LINES,
+        small=True,
+        internal=True,
+        empty_without="gpu_log_samples",
+    ),
 )

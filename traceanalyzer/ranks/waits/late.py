@@ -61,13 +61,14 @@ def late_names(late_windows: pa.Table, ledger_intervals: pa.Table, ledger_ops: p
             continue
         windows = late_windows.take(pa.array(at))
         times = union(frames.ints(windows, "start_ns"), frames.ints(windows, "end_ns"))
-        made_of = by_line(ops[key])
-        for (code,), places in frames.together(frames.codes(tiles[key], "line")[0]):
-            tile = tiles[key].take(pa.array(places))
-            line = str(frames.codes(tile, "line")[1][code])
-            spans = intersect(times, (frames.ints(tile, "start_ns"), frames.ints(tile, "end_ns")))
+        made_of, own = by_line(ops[key]), ops[key].select(["start_ns", "end_ns", "name"])
+        code, lines = frames.codes(tiles[key], "line")
+        start, end = frames.ints(tiles[key], "start_ns"), frames.ints(tiles[key], "end_ns")
+        for (of,), places in frames.together(code):
+            line = str(lines[of])
+            spans = intersect(times, (start.take(places), end.take(places)))
             busy = made_of.get(line)
-            name = _idlest(idle[key], spans) if busy is None else _busiest(ops[key].filter(pa.array(busy)), spans)
+            name = _idlest(idle[key], spans) if busy is None else _busiest(own.filter(pa.array(busy)), spans)
             rows.append({"rank": key[0], "device": key[1], "line": line, "name": name})
     return pa.Table.from_pylist(rows, schema=LATE_NAMES.schema)
 

@@ -13,7 +13,7 @@ from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.busy import by_line
 from traceanalyzer.derive.steps.steps import steps_at
-from traceanalyzer.intervals import Array, Spans, coverage, subtract, union
+from traceanalyzer.intervals import Array, Spans, coverage, union
 from traceanalyzer.model.markers import is_step_name
 from traceanalyzer.places import frame_text, is_user_frame
 from traceanalyzer.ranks.waits.rank_work import JITTER, beyond_median
@@ -174,10 +174,9 @@ def _mean_step(host_steps: pa.Table, rank: Array) -> int:
 
 
 def _idle(tiles: pa.Table) -> Spans:
-    start, end = frames.ints(tiles, "start_ns"), frames.ints(tiles, "end_ns")
-    idle = frames.equals(tiles, "line", *(line.name for line in IDLE.values()))
-    whole = union(start, end)
-    return subtract(whole, union(start[~idle], end[~idle]))
+    # The tiles of a GPU do not overlap.
+    idle = np.flatnonzero(frames.equals(tiles, "line", *(line.name for line in IDLE.values())))
+    return union(frames.ints(tiles, "start_ns").take(idle), frames.ints(tiles, "end_ns").take(idle))
 
 
 def _launched(ranges: _Ranges, rank: Array, process: Array, thread: Array, called: Array) -> tuple[Array, Array]:

@@ -16,6 +16,8 @@ from traceanalyzer.report.timeline.timeline import Layout
 from traceanalyzer.units import format_share
 from traceanalyzer.vocabulary.lines import UNATTRIBUTED, cause_of_line, cause_words, idle_line
 
+_SHOWN = ["cause", "place", "range_name", "call_name", "previous_op_name", "next_op_name"]
+
 
 def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable | None:
     """Idle stretches of the GPUs on the timeline, the longest first."""
@@ -43,7 +45,7 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
     main, ascribed = _main_parts(
         begins, encoded(table.select(["cause"]).take(inside), "cause")[0], (end - start)[inside]
     )
-    parts = table.take(pa.array(inside[main]))
+    parts = table.select(_SHOWN).take(pa.array(inside[main]))
     causes = [BY_KEY.get(idle_line(cause), BY_KEY[UNATTRIBUTED.name]) for cause in _texts(parts, "cause")]
     shares = (ascribed / length[at]).tolist()
     doing = pc.coalesce(*(parts[c].cast(pa.string()) for c in ("place", "range_name", "call_name"))).to_pylist()

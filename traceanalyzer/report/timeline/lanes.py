@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import Ints, integers
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.timeline.name_table import Names
 from traceanalyzer.report.timeline.points import Points
@@ -92,6 +93,8 @@ def not_shown(count: int, what: str) -> list[str]:
 
 def table_or_none(tables: Tables, name: str) -> pa.Table | None:
     """A table with rows, or None. Raises KeyError for a name that no table has: nothing is left out because of a misspelling."""
+    # What was read of others need not stay in memory.
+    forget()
     table = tables.table(name)
     return table if table.num_rows else None
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from traceanalyzer.columns import Ints, ascending, distinct
 from traceanalyzer.report.timeline.lanes import Lane
 from traceanalyzer.report.timeline.name_table import Names, cut_name
-from traceanalyzer.report.timeline.slices import Slices
+from traceanalyzer.report.timeline.slices import STRETCH, Slices
 
 ENTRY_BYTES = 24
 """About what the figures of one name take, beside its letters."""
@@ -84,13 +84,11 @@ def count_names(lanes: Sequence[Lane], names: int) -> Counts:
     for number, rows in enumerate(of_kind.values()):
         count, time = np.zeros(names, np.int64), np.zeros(names, np.int64)
         for row in rows:
-            if len(row) >= names:
-                count += np.bincount(row.name, minlength=names)
-                time += np.bincount(row.name, weights=row.duration, minlength=names).astype(np.int64)
-                continue
-            used, place = distinct(row.name.astype(np.int64), names)
-            count[used] += np.bincount(place, minlength=len(used))
-            time[used] += np.bincount(place, weights=row.duration, minlength=len(used)).astype(np.int64)
+            for first in range(0, len(row), STRETCH):
+                here = slice(first, first + STRETCH)
+                used, place = distinct(row.name[here].astype(np.int64), names)
+                count[used] += np.bincount(place, minlength=len(used))
+                time[used] += np.bincount(place, weights=row.duration[here], minlength=len(used)).astype(np.int64)
         name = np.flatnonzero(count)
         found.append(np.stack([name, np.full(len(name), number), count[name], time[name]]))
     every = np.concatenate(found, axis=1) if found else np.zeros((4, 0), np.int64)
@@ -98,11 +96,11 @@ def count_names(lanes: Sequence[Lane], names: int) -> Counts:
     return Counts(list(of_kind), name, kind, count, time)
 
 
-def hidden_names(slices: Slices, merged: Slices, holder: NDArray[np.int32], names: int) -> Hidden:
+def hidden_names(slices: Slices, merged: Slices, holder: Ints, names: int) -> Hidden:
     """The pairs of one row: of its `slices` as they were, the numbers of the `merged` ones that hold them."""
-    other = slices.name != merged.name[holder]
+    other = np.flatnonzero(slices.name != merged.name.take(holder))
     used, place = distinct(slices.name[other].astype(np.int64), names)
-    pairs = holder[other].astype(np.int64) * len(used) + place
+    pairs = holder.take(other) * len(used) + place
     size = len(merged) * len(used)
     if size <= PAIRS_EACH * len(pairs):  # a table of all pairs is sooner filled than so many are sorted
         seen = np.zeros(size, np.bool_)

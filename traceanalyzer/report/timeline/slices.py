@@ -13,7 +13,7 @@ from traceanalyzer.columns import Flags, Ints
 from traceanalyzer.intervals import first_fit
 from traceanalyzer.report.palette import SWATCHES
 
-STRETCH = 1 << 15
+STRETCH = 1 << 16
 """Slices that are looked at together."""
 
 
@@ -78,7 +78,7 @@ def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
     return rows, len(slices)
 
 
-def merge(slices: Slices, quantum: int, keep: Flags) -> Iterator[tuple[Slices, Slices, NDArray[np.int32]]]:
+def merge(slices: Slices, quantum: int, keep: Flags) -> Iterator[tuple[Slices, Slices, Ints]]:
     """Put slices shorter than `quantum` ns that lie in the same quantum together, one slice a colour, laid end to end.
 
     So every colour keeps its exact total; what is lost is the order within a quantum. `keep` marks slices left as they are. The
@@ -95,46 +95,46 @@ def merge(slices: Slices, quantum: int, keep: Flags) -> Iterator[tuple[Slices, S
         low = high
 
 
-def _merged(slices: Slices, opens: Flags) -> tuple[Slices, NDArray[np.int32]]:
+def _merged(slices: Slices, opens: Flags) -> tuple[Slices, Ints]:
     first = np.flatnonzero(opens)
-    holder = np.cumsum(opens, dtype=np.int32)
+    holder: Ints = np.cumsum(opens)
     holder -= 1
     owner = np.arange(len(first))
     colours, code = _colours(slices.colour)
     if len(colours) > 1:
         # A place for every colour of every group, as far as there is one: so nothing has to be sorted.
-        place = holder * np.int32(len(colours)) + code[slices.colour]
+        holder *= len(colours)
+        holder += code.take(slices.colour)
         used = np.zeros(len(first) * len(colours), np.bool_)
-        used[place] = True
-        holder = (np.cumsum(used, dtype=np.int32) - np.int32(1))[place]
+        used[holder] = True
         owner = np.flatnonzero(used) // len(colours)
+        holder = (np.cumsum(used) - 1).take(holder)
     duration = np.bincount(holder, weights=slices.duration).astype(np.int64)
-    alone = slices.count.strides == (0,)  # none of them was merged before
+    alone = 0 in slices.count.strides  # none of them was merged before
     count = np.bincount(holder, weights=None if alone else slices.count).astype(np.uint32)
     longest = _longest(slices.duration, holder, len(owner))
     begins = np.diff(owner, prepend=-1) > 0
     before = np.cumsum(duration) - duration  # laid end to end over the whole stretch ...
-    within = before - before[begins][owner]  # ... and then from the start of each group
-    link = np.where(count == 1, slices.link[longest], 0).astype(np.uint32)
-    start = slices.start[first[owner]] + within
-    rough = (count > 1) | (start != slices.start[longest])
-    return Slices(start, duration, slices.name[longest], slices.colour[longest], count, link, rough), holder
+    within = before - before[begins].take(owner)  # ... and then from the start of each group
+    link = np.where(count == 1, slices.link.take(longest), 0).astype(np.uint32)
+    start = slices.start.take(first.take(owner)) + within
+    rough = (count > 1) | (start != slices.start.take(longest))
+    return Slices(start, duration, slices.name.take(longest), slices.colour.take(longest), count, link, rough), holder
 
 
-def _colours(colour: NDArray[np.uint8]) -> tuple[Ints, NDArray[np.int32]]:
+def _colours(colour: NDArray[np.uint8]) -> tuple[Ints, Ints]:
     """The colours of some slices, ascending, and for each swatch its place among them."""
-    seen = np.zeros(len(SWATCHES), np.bool_)
-    seen[colour] = True
-    return np.flatnonzero(seen), np.cumsum(seen, dtype=np.int32) - np.int32(1)
+    seen = np.bincount(colour, minlength=len(SWATCHES)) > 0
+    return np.flatnonzero(seen), np.cumsum(seen) - 1
 
 
-def _longest(duration: Ints, holder: NDArray[np.int32], holders: int) -> Ints:
+def _longest(duration: Ints, holder: Ints, holders: int) -> Ints:
     """Of each holder the first of the longest slices that are in it."""
     most = np.zeros(holders, np.int64)
     np.maximum.at(most, holder, duration)
-    candidates = np.flatnonzero(duration == most[holder])[::-1]
+    candidates = np.flatnonzero(duration == most.take(holder))[::-1]
     longest = np.empty(holders, np.int64)
-    longest[holder[candidates]] = candidates  # of several the one that is written last
+    longest[holder.take(candidates)] = candidates  # of several the one that is written last
     return longest
 
 

@@ -21,7 +21,7 @@ from traceanalyzer.evidence.cpu_profile.reading.frames import (
     is_python,
 )
 from traceanalyzer.intervals import Array
-from traceanalyzer.model.frame_names import HIDDEN, read_stack
+from traceanalyzer.model.frame_names import is_hidden, read_stack
 
 NONE = -1
 Flags = npt.NDArray[np.bool_]
@@ -70,9 +70,7 @@ class Frames:
         self.nameless = np.array([is_nameless(name) for name in self.name], bool)
         # Of Python's interpreter every function of a script is the same.
         native = self.is_[NATIVE]
-        self.hidden = np.array(
-            [bool(native[at]) and HIDDEN.fullmatch(name) is not None for at, name in enumerate(self.name)], bool
-        )
+        self.hidden = np.array([bool(native[at]) and is_hidden(name) for at, name in enumerate(self.name)], bool)
         self.waits = np.array(
             [
                 bool(file) and _WAITING.fullmatch(f"{file} {name}") is not None
