@@ -178,3 +178,10 @@ def test_near_spans_are_those_that_reach_into_a_stretch(pairs, start, length):
     found = intervals.near(spans, start, start + length)
     wanted = [(a, b) for a, b in zip(*map(np.ndarray.tolist, spans), strict=True) if a < start + length and b > start]
     assert list(zip(*map(np.ndarray.tolist, found), strict=True)) == wanted
+
+
+@given(st.lists(st.integers(0, 60), max_size=40), st.lists(st.integers(-5, 65), max_size=40), st.booleans())
+def test_how_many_have_begun(starts, times, in_order):
+    starts = np.array(sorted(starts), np.int64)
+    times = np.array(sorted(times) if in_order else times, np.int64)
+    assert intervals.begun(starts, times).tolist() == [int((starts <= time).sum()) for time in times]

@@ -14,8 +14,10 @@ import traceanalyzer as ta
 from tests.support.kineto import AUTOGRAD, KinetoTrace
 from tests.support.places import FIXTURES
 from traceanalyzer.catalog.catalog import Catalog
-from traceanalyzer.derive.host import ranges
-from traceanalyzer.derive.ledger import gap_table
+from traceanalyzer.derive.host import host, ranges
+from traceanalyzer.derive.launches import launches
+from traceanalyzer.derive.ledger import gap_table, idle, ledger
+from traceanalyzer.derive.steps import step_ledger
 
 
 def two_ops(launch: tuple[float, float] | None, **second: object) -> KinetoTrace:
@@ -344,14 +346,51 @@ def test_each_process_of_one_file_is_its_own(tmp_path):
     ],
 )
 def test_it_makes_no_difference_where_a_block_of_gaps_ends(file, monkeypatch):
-    trace = ta.load(FIXTURES / file)
-    whole = Catalog(trace).table("gaps")
-    monkeypatch.setattr(gap_table, "BLOCK", 7)
+    tables = ("gaps", "links", "ledger_intervals", "ledger", "step_ledger")
+    catalog = Catalog(ta.load(FIXTURES / file))
+    whole = {name: catalog.table(name) for name in tables}
+    for module in (gap_table, idle, host, launches, ledger, step_ledger):
+        monkeypatch.setattr(module, "BLOCK", 7)
     monkeypatch.setattr(ranges, "_STEP", 5)
-    table = Catalog(trace).table("gaps")
-    assert table.equals(whole)
+    catalog = Catalog(ta.load(FIXTURES / file))
+    assert [name for name in tables if not catalog.table(name).equals(whole[name])] == []
+    table, whole = catalog.table("gaps"), whole["gaps"]
     # The names, too, come in the same order.
     assert all(dictionary(table[name]) == dictionary(whole[name]) for name in ("place", "source", "range_name"))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(0, 2), st.integers(0, 2)), min_size=1),
+    st.integers(0, 3),
+    st.integers(0, 9),
+)
+def test_a_gap_is_what_nothing_runs_in_and_follows_what_ended_last(drawn, earlier, later):
+    drawn = sorted(drawn)
+    start, end = (np.array([one[0] + one[1] * side for one in drawn]) for side in (0, 1))
+    first, until = int(start.min()) - earlier, int(end.max()) + later
+    ops = pa.table(
+        {
+            "start_ns": start,
+            "end_ns": end,
+            "stream": [one[2] for one in drawn],
+            "correlation": [one[3] for one in drawn],
+        }
+        | dict.fromkeys(("process", "context"), np.zeros(len(drawn), np.int64))
+    )
+    expected, done = [], first
+    for at in range(len(drawn) + 1):
+        begin, op = (until, at - 1) if at == len(drawn) else (int(start[at]), at)
+        if begin > done:
+            last = [row for row in range(at) if end[row] == done and at]
+            same = [any(drawn[row][side] == drawn[op][side] for row in last) and at < len(drawn) for side in (2, 3)]
+            expected.append((done, begin, op, max(last, default=-1), at == len(drawn), *same))
+        done = max(done, int(end[at])) if at < len(drawn) else done
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(idle, "BLOCK", 4)
+        found = idle._Operations(ops).gaps(slice(0, len(drawn)), first, until)
+        columns = ("start", "end", "op", "before", "tail", "same_stream", "same_call")
+        rows = [row for some in found for row in zip(*(getattr(some, c).tolist() for c in columns), strict=True)]
+    assert rows == expected
 
 
 def dictionary(column: pa.ChunkedArray) -> list[str]:

@@ -12,6 +12,7 @@ import traceanalyzer as ta
 from tests.support.kineto import KinetoTrace
 from tests.support.places import CORPUS, FIXTURES, needs_corpus
 from traceanalyzer.catalog.catalog import Catalog
+from traceanalyzer.derive.steps import step_ledger
 from traceanalyzer.derive.steps.repetition import Launches, find
 from traceanalyzer.derive.steps.step_ledger import _places, line_times
 from traceanalyzer.intervals import coverage
@@ -239,7 +240,10 @@ def test_the_time_on_each_line_is_what_its_tiles_cover(tiles, asked):
     line = np.array([name for _, name in tiles])
     table = pa.table({"line": pa.array(line).dictionary_encode(), "start_ns": low, "end_ns": high})
     expected = [coverage(start, end, (low[line == name], high[line == name])) for name in LEDGER_LINES]
-    assert line_times(start, end, table).tolist() == np.array(expected).T.reshape(-1, len(LEDGER_LINES)).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step_ledger, "BLOCK", 4)
+        found = line_times(start, end, table)
+    assert found.tolist() == np.array(expected).T.reshape(-1, len(LEDGER_LINES)).tolist()
 
 
 @given(
