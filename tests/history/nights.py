@@ -77,7 +77,9 @@ def more_kernels(entry: Entry, share: float) -> Entry:
     lines = {**entry.lines, "compute": max(entry.lines["compute"] + more, 1)}
     if more < 0:
         return replace(kernel_longer(entry, share), launched=(entry.launched or 0) - 60)
-    return replace(entry, lines=lines, kernels=[*entry.kernels, Part("new", 60.0, more)], launched=(entry.launched or 0) + 60)
+    return replace(
+        entry, lines=lines, kernels=[*entry.kernels, Part("new", 60.0, more)], launched=(entry.launched or 0) + 60
+    )
 
 
 def slower_gpu(entry: Entry, share: float) -> Entry:

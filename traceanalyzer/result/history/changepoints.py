@@ -184,4 +184,3 @@ def _alike(values: Values, cuts: list[int], noise: float) -> float:
 def _level(values: Values, first: int, end: int, noise: float) -> Level:
     part = values[first:end]
     return Level(first, end, float(_clipped(part, noise).mean()), noise / sqrt(end - first))
-

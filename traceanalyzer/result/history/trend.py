@@ -185,7 +185,9 @@ def _noisy(levels: Levels, number: int) -> Verdict | None:
         before, after = parts[middle - 1], parts[middle + 1]
         error = sqrt(before.error**2 + after.error**2)
         if abs(before.mean - after.mean) <= max(2 * _SIDES * error, LEAST_SHIFT):
-            return Verdict(NOISE, f"{_captures(parts[middle].count)} beside a level that is the same before and after", [])
+            return Verdict(
+                NOISE, f"{_captures(parts[middle].count)} beside a level that is the same before and after", []
+            )
     return None
 
 
@@ -221,7 +223,9 @@ def _latest(
 def shift_words(shift: Shift) -> str:
     """A change in one sentence."""
     now, was = format_duration(shift.after_ns), format_duration(shift.before_ns)
-    commits = f" (after {shift.commits[0]}, with {shift.commits[1]})" if all(shift.commits) and shift.verdict == REAL else ""
+    commits = (
+        f" (after {shift.commits[0]}, with {shift.commits[1]})" if all(shift.commits) and shift.verdict == REAL else ""
+    )
     return f"{_more(shift.share)}: {now} instead of {was} for {_captures(shift.captures)}{commits}; {shift.verdict}: {shift.reason}"
 
 
