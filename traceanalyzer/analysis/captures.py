@@ -16,6 +16,7 @@ from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.stores.store import is_store
+from traceanalyzer.model.trace import EPOCH_NS, Input
 from traceanalyzer.redaction.people import file_name
 from traceanalyzer.result.captures.baseline_file import is_baseline, read_baseline
 from traceanalyzer.result.captures.capture import Capture
@@ -29,11 +30,13 @@ Counting = Callable[[str, int], Callable[[], None]]
 
 @dataclass(frozen=True)
 class Run:
-    """What one place holds: a capture, or as many as a baseline file has. `result` is that of a capture, None for a baseline file."""
+    """What one place holds: a capture, or as many as a baseline file has. `result` is that of a capture, None for a baseline file.
+    `recorded_ns` is when its recording began, in ns since 1970, where the first of its files says that."""
 
     place: Place
     captures: list[Capture]
     result: Result | None = None
+    recorded_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,9 +72,17 @@ def opened_run(place: Place, config: Config, how: How, counting: Counting | None
             place,
             [capture_of(_name(place, parts), found)],
             found.result,
+            _recorded_ns(parts[0].input, found.result),
             found.parts,
             lambda some: ReportTables(some, config, found.tables),
         )
+
+
+def _recorded_ns(first: Input, result: Result) -> int | None:
+    start = next((one.start_ns for one in result.recordings), None)
+    if start is None or (first.clock_base_ns is None and start < EPOCH_NS):
+        return None
+    return start + (first.clock_base_ns or 0)
 
 
 def _name(place: Place, parts: Sequence[Part]) -> str:

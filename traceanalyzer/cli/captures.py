@@ -38,4 +38,4 @@ def read_run(place: Path, config: Config, how: How) -> Run:
     from traceanalyzer.analysis.captures import Run
 
     with run_of(place, config, how) as run:
-        return Run(run.place, run.captures, run.result)
+        return Run(run.place, run.captures, run.result, run.recorded_ns)

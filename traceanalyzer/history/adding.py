@@ -1,63 +1,74 @@
-"""From what was found in a capture to its entry in a history."""
+"""From what was found in captures to their entries in a history."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 
 import msgspec
 
-from traceanalyzer.model.trace import Input
+from traceanalyzer.analysis.captures import Run
+from traceanalyzer.errors import InputError
+from traceanalyzer.files import status_of
+from traceanalyzer.history.labels import head_of, labels_for
 from traceanalyzer.result.captures.capture import Capture
-from traceanalyzer.result.document import Device, Result
+from traceanalyzer.result.document import Result
 from traceanalyzer.result.history.entry import Entry, entry_of
+from traceanalyzer.urls import local_of
 from traceanalyzer.version import VERSION
 
-EPOCH_NS = 10**18
-"""Times in the tables beyond this are of the epoch."""
+_EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def labelled(
+    run: Run, given: Sequence[str], time_ns: int | None = None, report: str | None = None
+) -> Iterator[tuple[Entry, Capture]]:
+    """The captures of a run with their entries. They were recorded at `time_ns` or, without it, when the trace says, else when the
+    file was last changed. Raises InputError for labels that are none."""
+    when = time_ns or run.recorded_ns or _changed_ns(run) or _now_ns()
+    labels = labels_for(given, when, os.environ, head_of(Path()))
+    for capture in run.captures:
+        yield (
+            entry_of(
+                capture,
+                id=id_of(capture, run.result),
+                time_ns=when,
+                labels=labels,
+                tool=run.result.tool["version"] if run.result else VERSION,
+                gpu_ns=sum(device.window_ns for device in run.result.devices) if run.result else 0,
+                report=report,
+            ),
+            capture,
+        )
 
 
 def id_of(capture: Capture, result: Result | None) -> str:
     """What stands for the content of a capture: the files that were read, evidence too, else what a baseline says of it."""
     digests = [one.sha256 for one in result.inputs] + [one.sha256 for one in result.evidence] if result else []
-    if digests:
-        content = "\n".join(sorted(digests)).encode()
-    else:
-        content = msgspec.json.encode(capture)
+    content = "\n".join(sorted(digests)).encode() if digests else msgspec.json.encode(capture)
     return sha256(content).hexdigest()[:32]
 
 
-def recorded_ns(result: Result, inputs: Iterable[Input]) -> int | None:
-    """When the recording of the first input that tells it began, in ns since 1970; None where none does."""
-    starts = {one.rank: one.start_ns for one in result.recordings}
-    for given in inputs:
-        start = starts.get(given.rank)
-        if start is None and len(starts) == 1:
-            start = next(iter(starts.values()))
-        if start is not None and (given.clock_base_ns is not None or start > EPOCH_NS):
-            return start + (given.clock_base_ns or 0)
-    return None
+def moment(text: str) -> int:
+    """A time as ns since 1970; one without a zone is UTC. Raises InputError."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(f"--time {text}: write it as 2026-11-30T02:00Z ({error})") from error
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    if time < _EARLIEST:
+        raise InputError(f"--time {text}: no GPU was profiled then; write it as 2026-11-30T02:00Z")
+    return int(time.timestamp()) * 10**9 + time.microsecond * 1000
 
 
-def history_entry(
-    capture: Capture,
-    result: Result | None,
-    *,
-    time_ns: int,
-    labels: Mapping[str, str],
-    report: str | None = None,
-) -> Entry:
-    """The entry of a capture; without a result, as of a baseline file, it is not known how much GPU time was recorded."""
-    return entry_of(
-        capture,
-        id=id_of(capture, result),
-        time_ns=time_ns,
-        labels=labels,
-        tool=result.tool["version"] if result else VERSION,
-        gpu_ns=sum(device.window_ns for device in _devices(result)),
-        report=report,
-    )
+def _changed_ns(run: Run) -> int | None:
+    local = local_of(run.place)
+    status = status_of(local) if local else None
+    return status.st_mtime_ns if status else None
 
 
-def _devices(result: Result | None) -> list[Device]:
-    return result.devices if result else []
+def _now_ns() -> int:
+    return int(datetime.now(UTC).timestamp()) * 10**9

@@ -1,0 +1,137 @@
+"""`traceanalyzer history`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traceanalyzer.cli.command import Command
+from traceanalyzer.cli.common import (
+    Disabled,
+    Format,
+    FormatOption,
+    Jobs,
+    MaxSize,
+    Output,
+    RuleFolders,
+    Scheduler,
+    Thresholds,
+    begins_again,
+    configuration,
+    size_limit,
+    write,
+)
+from traceanalyzer.terminal import tell
+
+app = typer.Typer(
+    help="Follow a program over many captures: what changed, when, and whose doing that is.", no_args_is_help=True
+)
+EPILOG = "Exit codes: 0 done · 2 wrong usage or unreadable input."
+To = Annotated[
+    Path,
+    typer.Option(
+        "--to",
+        metavar="PLACE",
+        help="The history: a folder, or a URL such as s3://bucket/history. It is made.",
+        show_default=False,
+    ),
+]
+Place = Annotated[Path, typer.Argument(metavar="PLACE", help="A history: a folder or a URL.", show_default=False)]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="NAME=VALUE",
+        help="commit, branch, project, config, host, or one of your own; may be repeated. The first three and the host are taken from "
+        "the variables of a pipeline, commit and branch also from Git, where they are not given.",
+        show_default=False,
+    ),
+]
+
+
+@app.command("add", epilog=EPILOG)
+@begins_again
+def add(
+    captures: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="CAPTURE...",
+            help="Each a trace, a folder or archive with one file a rank, a store, a result (analyze --format json), or a baseline file.",
+            show_default=False,
+        ),
+    ],
+    to: To,
+    labels: Labels = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="When it was recorded, such as 2026-11-30T02:00Z.",
+            show_default="as the trace says, else when its file was last changed",
+        ),
+    ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LINK", help="Where its report is: a URL, or a path beside the history.", show_default="none"
+        ),
+    ] = None,
+    thresholds: Thresholds = None,
+    rules: RuleFolders = None,
+    disabled: Disabled = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    max_size: MaxSize = None,
+) -> None:
+    """Put captures into a history.
+
+    Of each a row of figures and a small document are kept, never its events. One that is there already is left as it is. Any number of
+    jobs may add to the same place at once.
+
+    Example: traceanalyzer history add run.json.gz --to perf/history
+
+    Example: traceanalyzer history add nightly/*.store --to s3://bucket/perf --label config=8gpu-bf16
+    """
+    from traceanalyzer.analysis.opening import How
+    from traceanalyzer.arrow import use_little_memory
+    from traceanalyzer.cli.captures import read_run
+    from traceanalyzer.history.adding import labelled, moment
+    from traceanalyzer.history.shelf import Shelf
+
+    config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
+    given = moment(time) if time else None
+    use_little_memory()
+    shelf = Shelf(to)
+    for place in captures:
+        run = read_run(place, config, how)
+        for entry, capture in labelled(run, labels or [], given, report):
+            added = shelf.add(entry, capture)
+            tell(f"{entry.name}: {'added' if added else 'was there already'}")
+    shelf.pack()
+
+
+@app.command("show", epilog=EPILOG)
+def show(place: Place, format_: FormatOption = Format.TEXT, output: Output = Path("-")) -> None:
+    """Say what changed in a history, when, and whose doing it is.
+
+    Each series of captures has levels, and changes between them that are more than noise: real ones are the program's, others are of the
+    way it was recorded (method) or of the hardware. A capture that is far off its neighbours is noise.
+
+    Example: traceanalyzer history show perf/history
+    """
+    from traceanalyzer.cli.outputs import Outputs
+    from traceanalyzer.history.shelf import Shelf
+    from traceanalyzer.render.trend_text import render_trend
+    from traceanalyzer.result.history.trend import trend_of
+
+    target = Outputs([place]).file(output)
+    contents = Shelf(place).read()
+    for one in contents.damaged:
+        tell(f"left out: {one.name}: {one.reason}")
+    trend = trend_of(contents.entries)
+    write(trend.to_json() if format_ is Format.JSON else render_trend(trend, contents.entries).encode(), target)
+
+
+COMMAND = Command("history", app, order=55)
