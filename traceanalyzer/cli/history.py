@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,9 @@ from traceanalyzer.cli.common import (
     write,
 )
 from traceanalyzer.terminal import tell
+
+if TYPE_CHECKING:
+    from traceanalyzer.result.history.entry import Entry
 
 app = typer.Typer(
     help="Follow a program over many captures: what changed, when, and whose doing that is.", no_args_is_help=True
@@ -122,16 +125,48 @@ def show(place: Place, format_: FormatOption = Format.TEXT, output: Output = Pat
     Example: traceanalyzer history show perf/history
     """
     from traceanalyzer.cli.outputs import Outputs
-    from traceanalyzer.history.shelf import Shelf
     from traceanalyzer.render.trend_text import render_trend
     from traceanalyzer.result.history.trend import trend_of
 
     target = Outputs([place]).file(output)
+    entries = _entries(place)
+    trend = trend_of(entries)
+    write(trend.to_json() if format_ is Format.JSON else render_trend(trend, entries).encode(), target)
+
+
+@app.command("report", epilog=EPILOG)
+def report(
+    place: Place,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write; - is stdout.", show_default=False)
+    ],
+    title: Annotated[str | None, typer.Option(help="Title of the page.", show_default="History")] = None,
+) -> None:
+    """Write a history as a page: step time, ledger lines, findings and kinds of kernels over all captures.
+
+    With levels, noise, changes and whose doing they are, and links to the captures' reports.
+
+    Example: traceanalyzer history report perf/history -o trend.html
+    """
+    from traceanalyzer.cli.outputs import Outputs
+    from traceanalyzer.report.trend_page import render_trend_html
+    from traceanalyzer.result.history.trend import trend_of
+
+    target = Outputs([place]).file(output)
+    entries = _entries(place)
+    trend = trend_of(entries)
+    write(render_trend_html(trend, entries, title=title), target)
+    if str(output) != "-":
+        tell(trend.headline)
+
+
+def _entries(place: Path) -> list[Entry]:
+    from traceanalyzer.history.shelf import Shelf
+
     contents = Shelf(place).read()
     for one in contents.damaged:
         tell(f"left out: {one.name}: {one.reason}")
-    trend = trend_of(contents.entries)
-    write(trend.to_json() if format_ is Format.JSON else render_trend(trend, contents.entries).encode(), target)
+    return contents.entries
 
 
 COMMAND = Command("history", app, order=55)
