@@ -21,6 +21,7 @@ from traceanalyzer.redaction.people import file_name
 from traceanalyzer.result.captures.baseline_file import is_baseline, read_baseline
 from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.document import Result
+from traceanalyzer.result.sections import Section
 from traceanalyzer.urls import Place, shown_place, url_of
 from traceanalyzer.workers import LOCAL
 
@@ -41,15 +42,19 @@ class Run:
 
 @dataclass(frozen=True)
 class OpenRun(Run):
-    """The same with its events: `parts` by ordinal, of which `tables` shows some; None for a baseline file, which has no events."""
+    """The same with its events: `parts` by ordinal, of which `tables` shows some; None for a baseline file, which has no events.
+    `sections` are what a report of it has besides."""
 
     parts: Sequence[Part] = ()
     tables: Callable[[Sequence[Part]], ReportTables] | None = None
+    sections: Sequence[Section] = ()
 
 
 @contextmanager
-def opened_run(place: Place, config: Config, how: How, counting: Counting | None = None) -> Iterator[OpenRun]:
-    """Read a place; its events are there until the end of the context.
+def opened_run(
+    place: Place, config: Config, how: How, counting: Counting | None = None, shown: bool = True
+) -> Iterator[OpenRun]:
+    """Read a place; its events are there until the end of the context. `shown` says that a page of them will be made.
 
     Raises InputError for what cannot be read, ConfigError for rules that do not fit.
     """
@@ -67,7 +72,7 @@ def opened_run(place: Place, config: Config, how: How, counting: Counting | None
         def count(what: str) -> Callable[[], None]:
             return counting(what, len(parts)) if counting else lambda: None
 
-        found = analyze_parts(parts, config, executor, count, WORK_TABLES)
+        found = analyze_parts(parts, config, executor, count, WORK_TABLES, shown=shown)
         yield OpenRun(
             place,
             [capture_of(_name(place, parts), found)],
@@ -75,6 +80,7 @@ def opened_run(place: Place, config: Config, how: How, counting: Counting | None
             _recorded_ns(parts[0].input, found.result),
             found.parts,
             lambda some: ReportTables(some, config, found.tables),
+            found.sections,
         )
 
 

@@ -160,6 +160,39 @@ def report(
         tell(trend.headline)
 
 
+@app.command("fleet", epilog=EPILOG)
+def fleet(
+    place: Place,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Only captures since then: 7d, 12h, or a time such as 2026-11-30.", show_default="all"
+        ),
+    ] = None,
+    format_: FormatOption = Format.TEXT,
+    output: Output = Path("-"),
+) -> None:
+    """Say which finding costs most GPU hours, by project and host, and which hosts are slower at the same work.
+
+    A capture stands for its job: label it with gpu_hours=N for what the job takes in all, else only what was recorded counts.
+
+    Example: traceanalyzer history fleet s3://bucket/history --since 7d
+    """
+    import msgspec
+
+    from traceanalyzer.cli.outputs import Outputs
+    from traceanalyzer.history.adding import since_ns
+    from traceanalyzer.render.fleet_text import render_fleet
+    from traceanalyzer.result.history.fleet import fleet_of
+    from traceanalyzer.result.history.trend import trend_of
+
+    target, begin = Outputs([place]).file(output), since_ns(since) if since else 0
+    entries = _entries(place)
+    found = fleet_of(trend_of(entries), entries, begin)
+    plain = msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"
+    write(plain if format_ is Format.JSON else render_fleet(found).encode(), target)
+
+
 def _entries(place: Path) -> list[Entry]:
     from traceanalyzer.history.shelf import Shelf
 

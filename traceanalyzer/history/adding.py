@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -52,15 +53,22 @@ def id_of(capture: Capture, result: Result | None) -> str:
     return sha256(content).hexdigest()[:32]
 
 
-def moment(text: str) -> int:
+def since_ns(text: str) -> int:
+    """A moment, or one so many days or hours before now, as ns since 1970. Raises InputError."""
+    if ago := re.fullmatch(r"(\d{1,5})([dh])", text):
+        return _now_ns() - int(ago[1]) * (86_400 if ago[2] == "d" else 3_600) * 10**9
+    return moment(text, "--since")
+
+
+def moment(text: str, option: str = "--time") -> int:
     """A time as ns since 1970; one without a zone is UTC. Raises InputError."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise InputError(f"--time {text}: write it as 2026-11-30T02:00Z ({error})") from error
+        raise InputError(f"{option} {text}: write it as 2026-11-30T02:00Z ({error})") from error
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
     if time < _EARLIEST:
-        raise InputError(f"--time {text}: no GPU was profiled then; write it as 2026-11-30T02:00Z")
+        raise InputError(f"{option} {text}: no GPU was profiled then; write it as 2026-11-30T02:00Z")
     return int(time.timestamp()) * 10**9 + time.microsecond * 1000
 
 

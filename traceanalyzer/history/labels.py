@@ -68,8 +68,13 @@ def labels_for(
         found["commit"] = f"{head.commit}-dirty" if head.changed else head.commit
         if head.branch:
             found.setdefault("branch", head.branch)
-    found.update(map(_label, given))
+    found.update(given_labels(given))
     return {name: value for name, value in sorted(found.items()) if value}
+
+
+def given_labels(texts: Iterable[str]) -> dict[str, str]:
+    """Labels that are written as NAME=VALUE. Raises InputError."""
+    return dict(map(_label, texts))
 
 
 def _label(text: str) -> tuple[str, str]:
