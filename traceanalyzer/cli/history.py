@@ -61,7 +61,7 @@ def add(
         list[Path],
         typer.Argument(
             metavar="CAPTURE...",
-            help="Each a trace, a folder or archive with one file a rank, a store, a result (analyze --format json), or a baseline file.",
+            help="Each a trace, a folder or archive with one file a rank, a store, a result (analyze --format json), or a baseline.",
             show_default=False,
         ),
     ],
@@ -119,8 +119,8 @@ def add(
 def show(place: Place, format_: FormatOption = Format.TEXT, output: Output = Path("-")) -> None:
     """Say what changed in a history, when, and whose doing it is.
 
-    Each series of captures has levels, and changes between them that are more than noise: real ones are the program's, others are of the
-    way it was recorded (method) or of the hardware. A capture that is far off its neighbours is noise.
+    Each series of captures has levels, and changes between them that are more than noise: real ones are the program's, others are
+    of the way it was recorded (method) or of the hardware. A capture that is far off its neighbours is noise.
 
     Example: traceanalyzer history show perf/history
     """

@@ -34,7 +34,8 @@ _VARIABLES = {
     ),
     "host": ("SLURMD_NODENAME", "NODE_NAME"),
 }
-"""Of GitHub, GitLab, Buildkite, CircleCI, Azure Pipelines and Jenkins, and of Slurm and Kubernetes' downward API: the first that is set."""
+"""Of GitHub, GitLab, Buildkite, CircleCI, Azure Pipelines and Jenkins, and of Slurm and Kubernetes' downward API: the first that is
+set."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _MOST = 256
 """Letters of a label."""

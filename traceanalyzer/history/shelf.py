@@ -151,7 +151,8 @@ class Shelf:
             raise InputError(f"{shown_place(self.place)}: {_WHAT} is not that of a history; name another folder")
         if said.get("version") != FORMAT_VERSION:
             raise InputError(
-                f"{shown_place(self.place)}: a history of version {said.get('version')}, this traceanalyzer reads {FORMAT_VERSION}; update it"
+                f"{shown_place(self.place)}: a history of version {said.get('version')}; this traceanalyzer reads version "
+                f"{FORMAT_VERSION}: update it"
             )
         return True
 

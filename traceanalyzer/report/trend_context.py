@@ -42,7 +42,8 @@ class TrendContext:
         return {entry.id: entry for entry in self.entries}
 
     def link(self, entry: Entry) -> str | None:
-        """Where the report of a capture is, if that is a page of the web or a file beside the history: a history may come from anybody."""
+        """Where the report of a capture is, if that is a page of the web or a file beside the history: a history may come from
+        anybody."""
         if entry.report is None or not _LINK.match(entry.report):
             return None
         return entry.report

@@ -13,6 +13,7 @@ from traceanalyzer.result.history.trend import Trend
 
 
 def render_trend_html(trend: Trend, entries: Sequence[Entry], *, title: str | None = None) -> bytes:
-    """The page as UTF-8 HTML; the same history gives the same bytes. Its size grows with the number of series and hardly with that of captures."""
+    """The page as UTF-8 HTML; the same history gives the same bytes. Its size grows with the number of series and hardly with that
+    of captures."""
     words = Words("history", f"trend schema {trend.schema_version}", GLOSSARY)
     return Walk(sections_of("trend"), words).page(TrendContext(trend, entries, title), 0).page

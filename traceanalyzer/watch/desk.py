@@ -1,5 +1,5 @@
-"""What a watcher remembers, beside the reports: which captures it is done with, and who is at one. It survives a restart, and two of them
-share it.
+"""What a watcher remembers, beside the reports: which captures it is done with, and who is at one. It survives a restart, and two of
+them share it.
 
     .watch/done/<key>       a capture that was taken: JSON, which says what became of it
     .watch/at/<key>         there as long as a watcher is at that capture
@@ -20,8 +20,8 @@ from traceanalyzer.locks import HeldError, hold_lock
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a capture: the `id` of its entry in the history, or the `error` for which it has none; `crashed` says that it took the
-    process with it, in each of its `tries`."""
+    """What became of a capture: the `id` of its entry in the history, or the `error` for which it has none; `crashed` says that it
+    took the process with it, in each of its `tries`."""
 
     name: str
     id: str | None = None

@@ -17,8 +17,8 @@ _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".unfinished", ".swp"
 
 @dataclass(frozen=True)
 class Landed:
-    """A capture: a file, or a folder with the files of a job's ranks or a store. `name` is that in the folder that is watched, `stamp` what
-    tells it from the same one with other content, and `changed_ns` when that last changed, where it is known."""
+    """A capture: a file, or a folder with the files of a job's ranks or a store. `name` is that in the folder that is watched,
+    `stamp` what tells it from the same one with other content, and `changed_ns` when that last changed, where it is known."""
 
     name: str
     place: Place
@@ -32,8 +32,8 @@ class Landed:
 
 
 def captures_in(watched: Place) -> list[Landed]:
-    """All that lies there, by name; hidden files and what is marked as unfinished are left out. Raises OSError, and InputError for what no
-    URL can be."""
+    """All that lies there, by name; hidden files and what is marked as unfinished are left out. Raises OSError, and InputError for
+    what no URL can be."""
     local = local_of(watched)
     return sorted(_local(local) if local is not None else _remote(url_of(watched) or ""), key=lambda one: one.name)
 

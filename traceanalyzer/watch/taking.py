@@ -1,5 +1,5 @@
-"""One capture: read, judged, its report written, and put into the history, in this order. So what is in the history has its report, and a
-watcher that is killed in between begins with the capture again and finds by its content what it had done."""
+"""One capture: read, judged, its report written, and put into the history, in this order. So what is in the history has its report,
+and a watcher that is killed in between begins with the capture again and finds by its content what it had done."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def take(place: Place, task: Task, damaged: bool) -> str:
             raise NotWholeError(damage)
         page = _page(run, task)
     for entry, capture in found:
+        name = f"{entry.id}.html"
         if page:
-            with replacing(task.reports / f"{entry.id}.html") as file:
+            with replacing(task.reports / name) as file:
                 file.write(page)
-            entry = replace(entry, report=f"{task.link}{entry.id}.html")
-        shelf.add(entry, capture)
+        shelf.add(replace(entry, report=f"{task.link}{name}" if page else None), capture)
     return found[-1][0].id
 
 

@@ -1,5 +1,5 @@
-"""The loop of a watcher. It only looks and waits: each capture is judged in a process of its own, so none can take the watcher with it, and
-what it takes does not add up over months."""
+"""The loop of a watcher. It only looks and waits: each capture is judged in a process of its own, so none can take the watcher with
+it, and what it takes does not add up over months."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class CrashedError(Exception):
 
 @dataclass(frozen=True)
 class Watch:
-    """What to watch. A capture is taken when it has been still for `settle_s` seconds, a damaged one when it has been for `give_up_s`. It
-    is looked every `every_s`."""
+    """What to watch. A capture is taken when it has been still for `settle_s` seconds, a damaged one when it has been for
+    `give_up_s`. It is looked every `every_s`."""
 
     place: Place
     task: Task

@@ -106,7 +106,7 @@ def _said(entries: Sequence[Entry], at: int) -> str:
 
 
 def _lines(group: Group) -> View | None:
-    series, entries = group
+    _, entries = group
     swatches = [one for one in SWATCHES if any(entry.lines.get(one.key) for entry in entries)]
     if not swatches:
         return None

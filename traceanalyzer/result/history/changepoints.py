@@ -9,8 +9,9 @@ detection to hunt for performance regressions, ICPE 2023). Three things make it 
   median before it is cut (Huber, Robust estimation of a location parameter, 1964).
 - The noise is what one capture differs from the next by, as a median (the MAD of first differences), which a change or two and a noisy
   night leave as it is.
-- Neighbours may be alike (a warm week, a busy cluster). Then fewer values than there are tell the level: the noise is taken as larger by
-  sqrt((1 + r) / (1 - r)), r being the correlation of one capture's rest with the next one's, where that is more than chance makes it.
+- Neighbours may be alike (a warm week, a busy cluster). Then fewer values than there are tell the level: the noise is taken as
+  larger by sqrt((1 + r) / (1 - r)), r being the correlation of one capture's rest with the next one's, where that is more than
+  chance makes it.
 """
 
 from __future__ import annotations
@@ -151,15 +152,16 @@ def _settled(values: Values, cuts: list[int], noise: float, needed: float) -> li
 
 
 def _placed(part: Values, cut: int, noise: float) -> int:
-    """The place near which a part is cut, where each value lies on the level of its side as nearly as possible. One that is far off both counts no more
-    than one that is `CLIPPED` times the noise off."""
+    """The place near which a part is cut, where each value lies on the level of its side as nearly as possible. One that is far off
+    both counts no more than one that is `CLIPPED` times the noise off."""
     loss = [np.minimum((part - np.median(side)) ** 2, (CLIPPED * noise) ** 2) for side in (part[:cut], part[cut:])]
     behind = np.cumsum(loss[0])[:-1] + loss[1].sum() - np.cumsum(loss[1])[:-1]
     return int(behind[SHORTEST - 1 : len(part) - SHORTEST].argmin()) + SHORTEST
 
 
 def _needed(count: int) -> float:
-    """How many standard errors a difference must have that chance makes in one of 1 / `CHANCE` series of so many values (Bonferroni)."""
+    """How many standard errors a difference must have that chance makes in one of 1 / `CHANCE` series of so many values
+    (Bonferroni)."""
     low, high = 0.0, 40.0
     while high - low > 1e-3:
         middle = (low + high) / 2

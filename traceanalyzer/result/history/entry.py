@@ -40,10 +40,10 @@ class Part:
 @dataclass(frozen=True)
 class Entry:
     """`id` stands for the content of the capture: the same one is in a history once. `time_ns` is when it was recorded, in ns since
-    1970 (UTC). `report` is the place of its report, relative to the history or a URL; null without one. `unit_ns` is the mean time of a unit of work and
-    `deviation_ns` how much that varies within the capture, null where one unit tells nothing; all null where nothing could be judged,
-    which `unjudged` says then. `gpu_ns` is the GPU time that was recorded: the windows of all GPUs together. `settings` are thresholds
-    that are not as shipped, in words. What else is here, is as in `Capture`.
+    1970 (UTC). `report` is the place of its report, relative to the history or a URL; null without one. `unit_ns` is the mean time
+    of a unit of work and `deviation_ns` how much that varies within the capture, null where one unit tells nothing; all null where
+    nothing could be judged, which `unjudged` says then. `gpu_ns` is the GPU time that was recorded: the windows of all GPUs
+    together. `settings` are thresholds that are not as shipped, in words. What else is here, is as in `Capture`.
     """
 
     id: str

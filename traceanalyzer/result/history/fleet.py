@@ -23,7 +23,8 @@ _HOUR_NS = 3_600 * 10**9
 
 @dataclass(frozen=True)
 class Cost:
-    """What the findings of one rule cost on one host for one project (null where not labelled), in GPU hours, over so many `captures`."""
+    """What the findings of one rule cost on one host for one project (null where not labelled), in GPU hours, over so many
+    `captures`."""
 
     rule: str
     title: str
@@ -35,7 +36,8 @@ class Cost:
 
 @dataclass(frozen=True)
 class SlowHost:
-    """A host on which a series takes `share` more time than on `others`, in nine of ten cases more than `low`; `captures` are those on it."""
+    """A host on which a series takes `share` more time than on `others`, in nine of ten cases more than `low`; `captures` are those
+    on it."""
 
     host: str
     series: str
@@ -47,8 +49,8 @@ class SlowHost:
 
 @dataclass(frozen=True)
 class Fleet:
-    """`gpu_hours` are those of all captures: of their jobs where `told_by_label` of them are labelled with that, else only what was recorded. `costs` begin
-    with the largest."""
+    """`gpu_hours` are those of all captures: of their jobs where `told_by_label` of them are labelled with that, else only what was
+    recorded. `costs` begin with the largest."""
 
     gpu_hours: float
     captures: int

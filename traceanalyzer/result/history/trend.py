@@ -30,9 +30,10 @@ _SIDES = 1.645
 
 @dataclass(frozen=True)
 class Shift:
-    """From capture `after` on (`before` is the last one before it; both are ids) a unit takes `after_ns` instead of `before_ns`: `share` more (less where
-    negative), in nine of ten cases between `low` and `high`. `captures` have been made since then, up to the next shift. `verdict` is one of VERDICTS,
-    `reason` and `also` as in `Verdict`. `commits` are those of both captures, null where not labelled."""
+    """From capture `after` on (`before` is the last one before it; both are ids) a unit takes `after_ns` instead of `before_ns`:
+    `share` more (less where negative), in nine of ten cases between `low` and `high`. `captures` have been made since then, up to
+    the next shift. `verdict` is one of VERDICTS, `reason` and `also` as in `Verdict`. `commits` are those of both captures, null
+    where not labelled."""
 
     before: str
     after: str
@@ -50,8 +51,8 @@ class Shift:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Captures on one level: positions `first` to `end` (behind the last) in `Series.captures`, the mean of their times and the limits within which nearly
-    all of them lie."""
+    """Captures on one level: positions `first` to `end` (behind the last) in `Series.captures`, the mean of their times and the
+    limits within which nearly all of them lie."""
 
     first: int
     end: int
@@ -70,10 +71,10 @@ class Left:
 
 @dataclass(frozen=True)
 class Series:
-    """Captures of one program: `labels` are those by which it is told from others. `captures` are ids in order of time, `unit_ns` their times. `noise` is
-    what one capture differs from the next by (a standard deviation, as a share of a unit); null for too few captures.
-    `noisy` are those that are far off the level of their neighbours. `left_out` could not be judged. `latest` says of the last capture what is known
-    of it, `state` is one of VERDICTS, `steady`, or `could_not_judge`."""
+    """Captures of one program: `labels` are those by which it is told from others. `captures` are ids in order of time, `unit_ns`
+    their times. `noise` is what one capture differs from the next by (a standard deviation, as a share of a unit); null for too few
+    captures. `noisy` are those that are far off the level of their neighbours. `left_out` could not be judged. `latest` says of the
+    last capture what is known of it, `state` is one of VERDICTS, `steady`, or `could_not_judge`."""
 
     labels: dict[str, str]
     captures: list[str]

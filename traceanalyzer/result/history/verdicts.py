@@ -1,9 +1,9 @@
 """Whose doing a change is: the program's, the way it was recorded, the hardware's, or nobody's.
 
 Each is told by a witness that is another one from the same night on: of the recording its format, its profiler and how its steps were
-told; of the hardware the GPUs, the driver, the machine, and the clocks that a log of the GPUs shows. Clocks and neighbours that nobody logged show in the
-kernels: the same ones, as often, all longer by one factor, while the host takes what it took. What has no such witness is the program's
-doing.
+told; of the hardware the GPUs, the driver, the machine, and the clocks that a log of the GPUs shows. Clocks and neighbours that
+nobody logged show in the kernels: the same ones, as often, all longer by one factor, while the host takes what it took. What has no
+such witness is the program's doing.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Verdict:
 def verdict_on(before: Side, after: Side) -> Verdict:
     """Whose doing it is that captures take another time from one night on; both sides in order of time, at least one capture each.
 
-    Only the `NEAR` captures on each side of that night are looked at. What varies on one side already explains nothing. With some noise it
-    may have been a night or two earlier or later: what has a witness there is told by that.
+    Only the `NEAR` captures on each side of that night are looked at. What varies on one side already explains nothing. With some
+    noise it may have been a night or two earlier or later: what has a witness there is told by that.
     """
     entries = [*before, *after]
     places = [len(before) + by for by in _BESIDE if 0 < len(before) + by < len(entries)]
@@ -216,7 +216,9 @@ def _of_program(before: Side, after: Side) -> str:
     most = max(moved, key=lambda name: moved[name] * grown, default=None)
     if most is None or moved[most] * grown <= 0:
         return "what it was made with and on is as it was"
-    said = f"{LINES[most].words if most in LINES else most}: {format_duration(was.get(most, 0.0))} before, {format_duration(now.get(most, 0.0))} now"
+    line = LINES[most].words if most in LINES else most
+    was_ns, now_ns = (format_duration(lines.get(most, 0.0)) for lines in (was, now))
+    said = f"{line}: {was_ns} before, {now_ns} now"
     return said if (found := _finding(before, after, grown)) is None else f"{said} ({found})"
 
 
