@@ -134,7 +134,8 @@ def watch(
     """Take captures as they land: judge each once, write its report, and follow them in a history.
 
     Only whole captures are taken. A broken one is told of and left out, and taken if it changes. The watcher can be stopped at any
-    time and started again, and several may share a place. It writes to the history, the reports and what you name, and never to the captures.
+    time and started again, and several may share a place. It writes to the history, the reports and what
+    you name, and never to the captures.
 
     Example: traceanalyzer watch /traces --history perf/history --reports /var/www/gpu --metrics /var/lib/node_exporter/gpu.prom
 
