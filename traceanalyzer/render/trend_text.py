@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.history.entry import Entry
+from traceanalyzer.result.history.parts import PartShift
 from traceanalyzer.result.history.trend import Series, Shift, Trend, name_of
 from traceanalyzer.result.history.verdicts import NOISE
 from traceanalyzer.units import format_duration, format_share
@@ -34,6 +35,8 @@ def _series(series: Series, entries: dict[str, Entry]) -> list[str]:
     lines += wrap(f"{series.state.replace('_', ' ')}: {series.latest}", "  now      ", "           ")
     for shift in series.shifts:
         lines += _shift(shift, entries)
+    for part in series.parts[:MOST]:
+        lines += _part(part, entries)
     for id in series.noisy:
         lines += wrap(f"{_day(entries[id])} {entries[id].name}: far off its neighbours", f"  {NOISE:<9}", "           ")
     for left in series.left_out[-MOST:]:
@@ -62,6 +65,12 @@ def _shift(shift: Shift, entries: dict[str, Entry]) -> Sequence[str]:
     lines = wrap(f"{_day(after)} {much}: {times}{commits}", f"  {shift.verdict:<9}", "           ")
     lines += wrap(shift.reason, "           ", "           ")
     return [*lines, *(line for one in shift.also for line in wrap(f"also: {one}", "           ", "           "))]
+
+
+def _part(part: PartShift, entries: dict[str, Entry]) -> list[str]:
+    times = f"{format_duration(part.before_ns)} to {format_duration(part.after_ns)} of a unit"
+    why = "" if part.with_unit else f"; {part.verdict}: {part.reason}"
+    return wrap(f"{_day(entries[part.after])} {part.words}: {times}{why}", "  part     ", "           ")
 
 
 def _signed(share: float) -> str:

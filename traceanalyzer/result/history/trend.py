@@ -12,6 +12,7 @@ import numpy as np
 
 from traceanalyzer.result.history.changepoints import FEWEST, Level, Levels, levels_of
 from traceanalyzer.result.history.entry import SERIES, Entry
+from traceanalyzer.result.history.parts import PartShift, part_shifts
 from traceanalyzer.result.history.verdicts import NOISE, REAL, Verdict, verdict_on
 from traceanalyzer.result.written import Written
 from traceanalyzer.units import format_duration, format_share
@@ -73,8 +74,9 @@ class Left:
 class Series:
     """Captures of one program: `labels` are those by which it is told from others. `captures` are ids in order of time, `unit_ns`
     their times. `noise` is what one capture differs from the next by (a standard deviation, as a share of a unit); null for too few
-    captures. `noisy` are those that are far off the level of their neighbours. `left_out` could not be judged. `latest` says of the
-    last capture what is known of it, `state` is one of VERDICTS, `steady`, or `could_not_judge`."""
+    captures. `parts` are changes of single lines and findings. `noisy` are those that are far off the level of their neighbours.
+    `left_out` could not be judged. `latest` says of the last capture what is known of it, `state` is one of VERDICTS, `steady`, or
+    `could_not_judge`."""
 
     labels: dict[str, str]
     captures: list[str]
@@ -82,6 +84,7 @@ class Series:
     noise: float | None
     stretches: list[Stretch]
     shifts: list[Shift]
+    parts: list[PartShift]
     noisy: list[str]
     left_out: list[Left]
     state: str
@@ -118,7 +121,9 @@ def series_of(entries: Sequence[Entry]) -> Series:
     labels = {name: entries[0].labels[name] for name in SERIES if name in entries[0].labels}
     times = [entry.unit_ns for entry in judged if entry.unit_ns]
     if not judged:
-        return Series(labels, [], [], None, [], [], [], left, UNKNOWN, f"no capture could be judged: {left[-1].reason}")
+        return Series(
+            labels, [], [], None, [], [], [], [], left, UNKNOWN, f"no capture could be judged: {left[-1].reason}"
+        )
     levels = levels_of(np.log(np.array(times, np.float64)), max(LEAST_NOISE, _within(judged)))
     told = len(judged) >= FEWEST
     shifts = list(_shifts(judged, levels))
@@ -131,6 +136,7 @@ def series_of(entries: Sequence[Entry]) -> Series:
         noise=round(exp(levels.noise) - 1, 6) if told else None,
         stretches=[_stretch(part, levels.noise) for part in levels.parts],
         shifts=shifts,
+        parts=part_shifts(judged, _cuts(judged, shifts)),
         noisy=noisy,
         left_out=left,
         state=state,
@@ -190,6 +196,11 @@ def _noisy(levels: Levels, number: int) -> Verdict | None:
                 NOISE, f"{_captures(parts[middle].count)} beside a level that is the same before and after", []
             )
     return None
+
+
+def _cuts(judged: Sequence[Entry], shifts: Sequence[Shift]) -> list[tuple[int, Verdict]]:
+    place = {entry.id: at for at, entry in enumerate(judged)}
+    return [(place[shift.after], Verdict(shift.verdict, shift.reason, shift.also)) for shift in shifts]
 
 
 def _captures(count: int) -> str:
