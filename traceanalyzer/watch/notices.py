@@ -38,6 +38,8 @@ class Notice:
     series: Series
     shift: Shift
     report: str | None
+    first: Entry | None = None
+    """The capture with which it began."""
 
     @property
     def key(self) -> str:
@@ -49,7 +51,7 @@ class Notice:
             "id": self.key,
             "series": self.series.labels,
             "verdict": self.shift.verdict,
-            "text": f"{name_of(self.series)}: {shift_words(self.shift)}",
+            "text": f"{name_of(self.series)}: {shift_words(self.shift, self.first)}.",
             "share": self.shift.share,
             "before_ns": self.shift.before_ns,
             "after_ns": self.shift.after_ns,
@@ -74,7 +76,7 @@ class Told:
             at = series.captures.index(shift.after)
             near = series.captures[max(at - _BESIDE, 0) : at + _BESIDE + 1]
             if not set(near) & set(self._of(series)):
-                yield Notice(series, shift, by_id[shift.after].report)
+                yield Notice(series, shift, by_id[shift.after].report, by_id[shift.after])
 
     def remember(self, notice: Notice) -> None:
         """That it was told. Raises OSError."""

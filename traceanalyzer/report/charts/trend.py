@@ -11,6 +11,7 @@ from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.sections.words import day, format_duration
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.result.history.trend import Series, name_of
+from traceanalyzer.units import format_count
 
 MOST_POINTS = 400
 """Of more captures, several in a row are one point: their mean."""
@@ -22,12 +23,16 @@ Group = tuple[Series, Sequence[Entry]]
 def trend_charts(groups: Sequence[Group]) -> list[Chart]:
     """Each with a choice of the series, where there are several."""
     made = [
-        _chart("level", "Time of a unit", groups, _level, "large"),
+        _chart("level", "Time of a step" if _are_steps(groups) else "Time of a unit of work", groups, _level, "large"),
         _chart("lines", "Where the time goes", groups, _lines, "large"),
-        _chart("findings", "Findings", groups, _findings, "medium"),
+        _chart("findings", "Findings: what they account for", groups, _findings, "medium"),
         _chart("families", "Kinds of kernels", groups, _families, "medium"),
     ]
     return [chart for chart in made if chart is not None]
+
+
+def _are_steps(groups: Sequence[Group]) -> bool:
+    return all(entry.unit == "step" for _, entries in groups for entry in entries)
 
 
 def _chart(
@@ -80,9 +85,17 @@ def _level(group: Group) -> View:
         data.append(
             _marks("noise", "series-2", where + 1, ns[where], unit, unit_name, [_said(entries, one) for one in where])
         )
-    return View(
-        f"{series.latest[:1].upper()}{series.latest[1:]}.", data, layout(_x(entries), axis(f"time, {unit_name}"))
-    )
+    return View(_level_words(series), data, layout(_x(entries), axis(f"time, {unit_name}")))
+
+
+def _level_words(series: Series) -> str:
+    count, levels, far = len(series.captures), len(series.stretches), len(series.noisy)
+    said = f"{format_count(count)} capture{'s' if count != 1 else ''}"
+    if series.noise is None:
+        return f"{said}: too few to tell a change from noise."
+    said += f" on {levels} levels" if levels > 1 else " on one level"
+    said += f", {far} of them far off" if far else ""
+    return f"{said}. Nearly all captures of a level lie between its dotted lines."
 
 
 def _marks(name: str, meta: str, x: np.ndarray, ns: np.ndarray, unit: float, unit_name: str, said: list[str]) -> Dict:
@@ -114,7 +127,7 @@ def _lines(group: Group) -> View | None:
     unit, unit_name = time_unit(float(np.sum(list(columns.values()), axis=0).max()))
     data = []
     for one in swatches:
-        at, means = _binned(columns[one.key])
+        at, means = _line(columns[one.key])
         data.append(
             {
                 "type": "scatter",
@@ -130,12 +143,13 @@ def _lines(group: Group) -> View | None:
         )
     moved = max(swatches, key=lambda one: abs(columns[one.key][-1] - columns[one.key][0]))
     change = columns[moved.key][-1] - columns[moved.key][0]
-    caption = (
-        f"From the first capture to the last, {moved.label.lower()} has {format_duration(abs(change))} "
-        f"{'more' if change > 0 else 'less'} of a unit."
-        if change
-        else "The same on all lines."
-    )
+    if len(entries) == 1:
+        caption = "The lines of the ledger, which add up to the time."
+    elif change:
+        much = f"{format_duration(abs(change))} {'more' if change > 0 else 'less'}"
+        caption = f"The line that changed most from the first capture to the last: {moved.label.lower()}, {much}."
+    else:
+        caption = "Each line is what it was in the first capture."
     return View(
         caption, data, layout(_x(entries), axis(f"time, {unit_name}", rangemode="tozero"), hovermode="x unified")
     )
@@ -172,7 +186,7 @@ def _named(
     unit, unit_name = time_unit(float(np.nanmax([np.nanmax(columns[name]) for name in kept])))
     data = []
     for number, name in enumerate(kept):
-        at, means = _binned(columns[name])
+        at, means = _line(columns[name])
         data.append(
             {
                 "type": "scatter",
@@ -186,12 +200,17 @@ def _named(
             }
         )
     first = kept[0]
-    caption = f"{words[first]}: {format_duration(np.nan_to_num(columns[first][-1]))} of a unit in the last capture"
+    caption = f"{words[first]}: {format_duration(np.nan_to_num(columns[first][-1]))} in the last capture"
     left = len(columns) - len(kept)
     caption += f"; {left} more with less time are not drawn." if left > 0 else "."
     return View(
         caption, data, layout(_x(entries), axis(f"time, {unit_name}", rangemode="tozero"), hovermode="x unified")
     )
+
+
+def _line(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The points of a line; of a single capture it is as wide as its place."""
+    return _binned(values) if len(values) > 1 else (np.array([-0.5, 0.5]), np.repeat(values, 2))
 
 
 def _binned(values: np.ndarray, rows: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -206,8 +225,9 @@ def _binned(values: np.ndarray, rows: Sequence[int] | None = None) -> tuple[np.n
 
 
 def _x(entries: Sequence[Entry]) -> Dict:
-    """An axis of captures by number, with the days of some of them."""
-    ticks = np.unique(np.linspace(0, len(entries) - 1, min(_TICKS, len(entries))).astype(np.int64)).tolist()
+    """An axis of captures by number, with the days of some of them, none of which is at its very ends."""
+    count = min(_TICKS, len(entries))
+    ticks = ((np.arange(count) + 0.5) * len(entries) / count).astype(np.int64).tolist()
     words = [day(entries[at].time_ns).partition(" ")[0] for at in ticks]
     return axis(
         "capture", tickvals=[at + 1 for at in ticks], ticktext=words, range=[0.5, len(entries) + 0.5], showgrid=False

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import pairwise
 from math import exp, log, sqrt
 from statistics import median
 
 import numpy as np
 
+from traceanalyzer.result.comparing.words import UNIT_WORDS
 from traceanalyzer.result.history.changepoints import FEWEST, Level, Levels, levels_of
 from traceanalyzer.result.history.entry import SERIES, Entry
 from traceanalyzer.result.history.parts import PartShift, part_shifts
-from traceanalyzer.result.history.verdicts import NOISE, REAL, Verdict, verdict_on
+from traceanalyzer.result.history.verdicts import HARDWARE, METHOD, NOISE, REAL, Verdict, verdict_on
 from traceanalyzer.result.written import Written
 from traceanalyzer.units import format_duration, format_share
 from traceanalyzer.version import VERSION
@@ -25,6 +27,8 @@ LEAST_SHIFT = 0.005
 """A smaller change of the level is none that anybody looks for."""
 _BACK = 2
 """So many captures beside the level before and after them are a noisy night or two."""
+_COMMIT = 12
+"""Letters of a commit."""
 _SIDES = 1.645
 """Standard errors within which nine of ten true changes lie."""
 
@@ -111,7 +115,8 @@ def trend_of(entries: Iterable[Entry]) -> Trend:
     for entry in sorted(entries, key=lambda one: (one.time_ns, one.id)):
         groups.setdefault(tuple(entry.labels.get(name, "") for name in SERIES), []).append(entry)
     series = [series_of(group) for _, group in sorted(groups.items())]
-    return Trend({"name": "traceanalyzer", "version": VERSION}, _headline(series), series)
+    by_id = {entry.id: entry for group in groups.values() for entry in group}
+    return Trend({"name": "traceanalyzer", "version": VERSION}, _headline(series, by_id), series)
 
 
 def series_of(entries: Sequence[Entry]) -> Series:
@@ -192,9 +197,7 @@ def _noisy(levels: Levels, number: int) -> Verdict | None:
         before, after = parts[middle - 1], parts[middle + 1]
         error = sqrt(before.error**2 + after.error**2)
         if abs(before.mean - after.mean) <= max(2 * _SIDES * error, LEAST_SHIFT):
-            return Verdict(
-                NOISE, f"{_captures(parts[middle].count)} beside a level that is the same before and after", []
-            )
+            return Verdict(NOISE, f"{_captures(parts[middle].count)} off a level that is the same before and after", [])
     return None
 
 
@@ -218,43 +221,73 @@ def _latest(
     """What is known of the last capture."""
     last = judged[-1]
     if entries[-1] is not last:
-        return UNKNOWN, f"{entries[-1].name}: {left[-1].reason}"
+        return UNKNOWN, f"the last capture, {entries[-1].name}, could not be judged: {left[-1].reason}"
     if len(judged) < FEWEST:
-        return UNKNOWN, f"{_captures(len(judged))}; what varies from one to the next is told from {FEWEST} on"
+        return UNKNOWN, f"{_captures(len(judged))} so far; changes are told from {FEWEST} on"
     assert last.unit_ns
     part = levels.parts[-1]
     if last.id in noisy:
-        off = exp(log(last.unit_ns) - part.mean) - 1
-        return NOISE, f"{_more(off)} than the {part.count - 1} before it, for now a noisy night: the next capture tells"
+        more = _more(exp(log(last.unit_ns) - part.mean) - 1)
+        return NOISE, (
+            f"the last capture takes {more} than the {part.count - 1} before it: a noisy night, or the first of a change; "
+            "the next capture tells"
+        )
     newest = next((shift for shift in shifts if shift.after == judged[part.first].id), None)
     if newest is None:
-        return STEADY, f"as the {part.count - 1} before it, within {format_share(2 * levels.noise)}"
-    return newest.verdict, shift_words(newest)
+        return STEADY, (
+            f"the last capture takes what the {part.count - 1} before it took, within {format_share(2 * levels.noise)}"
+        )
+    return newest.verdict, shift_words(newest, judged[part.first])
 
 
-def shift_words(shift: Shift) -> str:
-    """A change in one sentence."""
+_BECAUSE = {
+    REAL: ": ",
+    METHOD: ", because of how it is recorded: ",
+    HARDWARE: ", because of the hardware: ",
+    NOISE: ", which is noise: ",
+}
+
+
+def shift_words(shift: Shift, first: Entry | None = None) -> str:
+    """A change in one sentence, without its stop and with a small letter; `first` is its capture `after`, for the day and the unit."""
+    commits = [commit[:_COMMIT] for commit in shift.commits if commit]
+    since = f"since {day_words(first.time_ns)} " if first else ""
+    if shift.verdict == REAL and commits and shift.commits[0] != shift.commits[1]:
+        since += f"(commit {commits[-1]}) " if since else f"since commit {commits[-1]} "
+    unit = UNIT_WORDS.get(first.unit or "", "a unit of work") if first else "a unit of work"
     now, was = format_duration(shift.after_ns), format_duration(shift.before_ns)
-    commits = (
-        f" (after {shift.commits[0]}, with {shift.commits[1]})" if all(shift.commits) and shift.verdict == REAL else ""
-    )
-    return f"{_more(shift.share)}: {now} instead of {was} for {_captures(shift.captures)}{commits}; {shift.verdict}: {shift.reason}"
+    return f"{since}{unit} takes {_more(shift.share)}, {now} instead of {was}{_BECAUSE[shift.verdict]}{shift.reason}"
+
+
+def day_words(time_ns: int) -> str:
+    """The day (UTC) of a time in ns since 1970."""
+    return f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%d}"
 
 
 def _more(share: float) -> str:
     return f"{format_share(abs(share))} {'more' if share > 0 else 'less'} time"
 
 
-def _headline(series: Sequence[Series]) -> str:
+def _headline(series: Sequence[Series], by_id: Mapping[str, Entry]) -> str:
     if not series:
         return "The history is empty."
     if len(series) == 1:
         return f"{series[0].latest[:1].upper()}{series[0].latest[1:]}."
-    worse = [one for one in series if one.state == REAL and one.shifts[-1].share > 0]
+    worse = [
+        (one, shift) for one in series if (shift := _last_change(one)) and shift.verdict == REAL and shift.share > 0
+    ]
     if worse:
-        most = max(worse, key=lambda one: one.shifts[-1].share)
-        return f"{len(worse)} of {len(series)} series take more time; most {name_of(most)}: {shift_words(most.shifts[-1])}."
-    return f"None of {len(series)} series takes more time that is the program's doing."
+        most, shift = max(worse, key=lambda row: row[1].share)
+        count = f"{len(worse)} of {len(series)} series {'takes' if len(worse) == 1 else 'take'} more time"
+        most_of_all = "" if len(worse) == 1 else "most of all "
+        said = shift_words(shift, by_id[shift.after])
+        return f"{count}, {most_of_all}{name_of(most)}. {said[:1].upper()}{said[1:]}."
+    return f"None of {len(series)} series takes more time by the program's doing."
+
+
+def _last_change(series: Series) -> Shift | None:
+    """The last one that is not noise."""
+    return next((shift for shift in reversed(series.shifts) if shift.verdict != NOISE), None)
 
 
 def name_of(series: Series) -> str:

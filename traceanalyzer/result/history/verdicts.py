@@ -64,20 +64,22 @@ def verdict_on(before: Side, after: Side) -> Verdict:
 
 def _witnessed(before: Side, after: Side) -> Verdict | None:
     method = [*_apart(before, after, _RECORDED), *_marked_elsewhere(before, after)]
-    gpus = list(_apart(before, after, {"GPUs": _gpus}))
-    machine = [*_apart(before, after, {"driver": _driver, "host": _host}), *_clocks(before, after)]
+    gpus = list(_apart(before, after, {"other GPUs": _gpus}))
+    machine = [*_apart(before, after, {"another driver": _driver, "another host": _host}), *_clocks(before, after)]
     if method:
         return Verdict(METHOD, "; ".join(method), gpus + machine)
     if gpus or (machine and _is_same_program(before, after)):
         return Verdict(HARDWARE, "; ".join(gpus + machine), [])
-    return Verdict(REAL, f"{_of_program(before, after)}, with other kernels", machine) if machine else None
+    return Verdict(REAL, f"{_of_program(before, after)}; the kernels are others", machine) if machine else None
 
 
 def _unwitnessed(before: Side, after: Side) -> Verdict:
     if _is_same_program(before, after) and (factor := _one_factor(before, after)):
-        much = format_share(abs(exp(factor) - 1))
-        said = f"all kernels take {much} {'more' if factor > 0 else 'less'} time, the same ones as often, and the host does not"
-        return Verdict(HARDWARE, f"{said}: clocks, or a neighbour on the GPU", [])
+        much = f"{format_share(abs(exp(factor) - 1))} {'more' if factor > 0 else 'less'} time"
+        why = "lower clocks, or a neighbour on the GPU" if factor > 0 else "higher clocks, or a neighbour that has left"
+        return Verdict(
+            HARDWARE, f"all kernels, the same ones and as often, take {much}, and the host does not: {why}", []
+        )
     return Verdict(REAL, _of_program(before, after), [])
 
 
@@ -86,7 +88,7 @@ def _apart(before: Side, after: Side, witnesses: Mapping[str, Told]) -> Iterator
     for what, told in witnesses.items():
         was, now = ({told(entry) for entry in side} for side in (before, after))
         if None not in was | now and not was & now:
-            yield f"{what}: {_list(was)} before, {_list(now)} now"
+            yield f"{what} ({_list(now)} instead of {_list(was)})"
 
 
 def _list(names: set[str | None]) -> str:
@@ -110,10 +112,10 @@ def _gpus(entry: Entry) -> str | None:
 
 
 _RECORDED: Mapping[str, Told] = {
-    "format": lambda entry: entry.format,
-    "profiler": lambda entry: entry.versions.get("profiler"),
-    "unit of work": _unit,
-    "traceanalyzer": lambda entry: entry.tool,
+    "another format": lambda entry: entry.format,
+    "another profiler": lambda entry: entry.versions.get("profiler"),
+    "another unit of work": _unit,
+    "another traceanalyzer": lambda entry: entry.tool,
 }
 
 
@@ -127,21 +129,21 @@ def _marked_elsewhere(before: Side, after: Side) -> Iterator[str]:
     middle = median(factors) if factors else 0.0
     if abs(middle) > log(1.25) and all(abs(factor - middle) < _SAME_COUNT for factor in factors):
         more = f"{exp(abs(middle)):.3g} times as {'many' if middle > 0 else 'few'}"
-        yield f"a unit of work has {more} of each kernel now: steps are marked at other places, or hold another number of passes"
+        yield f"a unit of work has {more} of each kernel: steps are marked at other places, or hold another number of passes"
 
 
 def _clocks(before: Side, after: Side) -> Iterator[str]:
     """A log of the GPUs that explains the change."""
     was, now = _figure(before, CLOCK), _figure(after, CLOCK)
     if was and now and _explains(log(was / now), before, after):
-        yield f"SM clock under load: {was:.0f} MHz before, {now:.0f} MHz now"
+        yield f"{'lower' if now < was else 'higher'} SM clocks under load ({now:.0f} MHz instead of {was:.0f} MHz)"
     held, holds = _figure(before, HELD_DOWN), _figure(after, HELD_DOWN)
     if (
         held is not None
         and holds is not None
         and (holds - held) * _grown(before, after) > _HELD_MORE * abs(_grown(before, after))
     ):
-        yield f"held down by power or heat: {format_share(held)} of the time before, {format_share(holds)} now"
+        yield f"held down by power or heat for {format_share(holds)} of the time under load instead of {format_share(held)}"
 
 
 def _figure(side: Side, name: str) -> float | None:
@@ -215,10 +217,10 @@ def _of_program(before: Side, after: Side) -> str:
     moved = {name: now.get(name, 0.0) - was.get(name, 0.0) for name in sorted(was.keys() | now.keys())}
     most = max(moved, key=lambda name: moved[name] * grown, default=None)
     if most is None or moved[most] * grown <= 0:
-        return "what it was made with and on is as it was"
+        return "no line of the ledger shows why"
     line = LINES[most].words if most in LINES else most
     was_ns, now_ns = (format_duration(lines.get(most, 0.0)) for lines in (was, now))
-    said = f"{line}: {was_ns} before, {now_ns} now"
+    said = f"{now_ns} of {line} instead of {was_ns}"
     return said if (found := _finding(before, after, grown)) is None else f"{said} ({found})"
 
 
@@ -230,7 +232,7 @@ def _finding(before: Side, after: Side, grown: float) -> str | None:
     if most is None or moved[most] * grown < _EXPLAINED * grown * grown:
         return None
     titles = {one.rule: one.title for entry in (*before, *after) for one in entry.findings}
-    return f"{most}: {titles[most]}"
+    return f"{most} {titles[most]}"
 
 
 def _findings(side: Side) -> dict[str, float]:

@@ -26,6 +26,7 @@ def _view(page: TrendContext) -> dict[str, Any] | None:
         "links": {entry.id: page.link(entry) for entry in latest[:MOST]},
         "noisy": noisy,
         "several": len(page.trend.series) > 1,
+        "unit": "step" if {entry.unit for entry in latest} <= {None, "step"} else "unit",
     }
 
 

@@ -14,5 +14,12 @@ def _view(page: TrendContext) -> dict[str, Any] | None:
 
 
 SECTION = PageSection(
-    name="times", page="trend", title="Charts", order=30, view=_view, styles=("charts.css",), scripts=("charts.js",)
+    name="charts",
+    page="trend",
+    title="Over time",
+    order=30,
+    view=_view,
+    template="trend-charts.html.j2",
+    styles=("charts.css",),
+    scripts=("charts.js",),
 )
