@@ -219,7 +219,7 @@ def _of_program(before: Side, after: Side) -> str:
     if most is None or moved[most] * grown <= 0:
         return "no line of the ledger shows why"
     line = LINES[most].words if most in LINES else most
-    was_ns, now_ns = (format_duration(lines.get(most, 0.0)) for lines in (was, now))
+    was_ns, now_ns = (format_duration(ns) if (ns := lines.get(most, 0.0)) else "none" for lines in (was, now))
     said = f"{now_ns} of {line} instead of {was_ns}"
     return said if (found := _finding(before, after, grown)) is None else f"{said} ({found})"
 
