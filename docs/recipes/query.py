@@ -2,7 +2,7 @@
 
 import sys
 
-import pandas as pd
+import pandas as pd  # noqa: TID251
 import pyarrow.dataset as ds
 
 rows = ds.dataset(f"{sys.argv[1]}/rows", format="parquet").to_table().to_pandas(maps_as_pydicts="lossy")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
-from statistics import fmean, median
+from statistics import median
 
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.units import format_duration, format_share
@@ -163,10 +163,10 @@ def _explains(factor: float, before: Side, after: Side) -> bool:
 
 
 def _kernels(side: Side) -> dict[str, tuple[float, float]]:
-    """(number, ns) per unit by kernel, the mean of the captures, of those that all of them have."""
+    """(number, ns) per unit by kernel, the median of the captures, of those that all of them have."""
     found = [{one.name: one for one in entry.kernels} for entry in side]
     names = set.intersection(*(set(one) for one in found))
-    return {name: (fmean(one[name].count for one in found), fmean(one[name].ns for one in found)) for name in names}
+    return {name: (median(one[name].count for one in found), median(one[name].ns for one in found)) for name in names}
 
 
 def _is_same_program(before: Side, after: Side) -> bool:
@@ -205,9 +205,9 @@ def _explains_device(factor: float, before: Side, after: Side) -> bool:
 
 
 def _lines(side: Side) -> dict[str, float]:
-    """Mean ns per unit by ledger line."""
+    """Median ns per unit by ledger line: a noisy night beside a change is not part of it."""
     names = sorted({line for entry in side for line in entry.lines})
-    return {name: fmean(entry.lines.get(name, 0) for entry in side) for name in names}
+    return {name: median(entry.lines.get(name, 0) for entry in side) for name in names}
 
 
 def _of_program(before: Side, after: Side) -> str:
@@ -236,8 +236,8 @@ def _finding(before: Side, after: Side, grown: float) -> str | None:
 
 
 def _findings(side: Side) -> dict[str, float]:
-    """Mean ns per unit by rule."""
+    """Median ns per unit by rule."""
     rules = sorted({one.rule for entry in side for one in entry.findings})
     return {
-        rule: fmean(sum(one.ns or 0 for one in entry.findings if one.rule == rule) for entry in side) for rule in rules
+        rule: median(sum(one.ns or 0 for one in entry.findings if one.rule == rule) for entry in side) for rule in rules
     }
