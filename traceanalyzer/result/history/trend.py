@@ -15,10 +15,11 @@ from traceanalyzer.result.comparing.words import UNIT_WORDS
 from traceanalyzer.result.history.changepoints import FEWEST, Level, Levels, levels_of
 from traceanalyzer.result.history.entry import SERIES, Entry
 from traceanalyzer.result.history.parts import PartShift, part_shifts
-from traceanalyzer.result.history.verdicts import HARDWARE, METHOD, NOISE, REAL, Verdict, verdict_on
+from traceanalyzer.result.history.verdicts import HARDWARE, METHOD, NOISE, REAL, VERDICTS, Verdict, verdict_on
 from traceanalyzer.result.written import Written
 from traceanalyzer.units import format_duration, format_share
 from traceanalyzer.version import VERSION
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 
 SCHEMA_VERSION = "1.0"
 LEAST_NOISE = 0.001
@@ -95,8 +96,8 @@ class Series:
     latest: str
 
 
-STEADY, UNKNOWN = "steady", "could_not_judge"
-STATES = ("real", "method", "hardware", "noise", STEADY, UNKNOWN)
+STEADY, UNKNOWN = "steady", COULD_NOT_JUDGE
+STATES = (*VERDICTS, STEADY, UNKNOWN)
 
 
 @dataclass(frozen=True)
