@@ -181,7 +181,10 @@ def test_a_folder_with_other_things_is_refused(place: Place) -> None:
 def test_an_empty_folder_becomes_a_history(tmp_path: Path) -> None:
     filled(tmp_path, 1)
     assert names(tmp_path, "") == ["captures", "history.json", "rows"]
-    assert msgspec.json.decode((tmp_path / "history.json").read_bytes()) == {"format": FORMAT, "version": FORMAT_VERSION}
+    assert msgspec.json.decode((tmp_path / "history.json").read_bytes()) == {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+    }
 
 
 @pytest.mark.parametrize(
@@ -271,7 +274,9 @@ def test_a_writer_that_is_killed_has_added_what_it_has_added(tmp_path: Path, end
     assert all(msgspec.json.decode(shelf.capture_bytes(entry.id), type=Baseline).captures for entry in entries(4))
 
 
-def test_a_disk_that_is_full_is_an_error_and_leaves_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_is_an_error_and_leaves_nothing_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     filled(tmp_path, 1)
     before = {within: names(tmp_path, within) for within in ("rows", "captures")}
 

@@ -1,23 +1,25 @@
-"""`python -m tests.watch.killed FOLDER CAPTURES KILLS SEED`: captures land in a folder while a watcher of it is killed again and again, and
-one that nobody kills ends the work.
+"""`python -m tests.watch.killed FOLDER KILLS SEED`: captures land in a folder while a watcher of it is killed again and again, and one
+that nobody kills ends the work.
 
 Each watcher and all of its processes are a copy of this one, in which everything is imported already: so what is killed is work, hardly
-ever the start of Python. First a watcher takes the first capture in a folder beside it, which says how long that takes; the moments of
-the kills are spread over half as long again.
+ever the start of Python. A watcher that ends before it is killed does not count: the next ones are killed sooner, and each one that was
+killed gives the next one a little more time. So the moments lie all over what a watcher does, however fast the machine is.
 """
 
 from __future__ import annotations
 
 import os
+import pkgutil
 import random
 import signal
 import sys
 import time
+from contextlib import suppress
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
-import traceanalyzer.analysis.captures
-import traceanalyzer.watch.taking  # noqa: F401  imported once, for all copies
+import traceanalyzer
 from tests.watch.scene import Scene, trace
 from traceanalyzer.cli.app import main
 from traceanalyzer.watch import watching
@@ -62,24 +64,40 @@ def land(scene: Scene, number: int) -> None:
     scene.land(f"night{number:02d}.json", trace(number, 300 + number % 3))
 
 
-def work(folder: Path, captures: int, kills: int, seed: int) -> int:
-    """How many watchers were killed at work."""
-    (folder / "alone").mkdir()
-    alone, scene, random_ = Scene(folder / "alone"), Scene(folder), random.Random(seed)
-    land(alone, 0)
-    whole_s = took(alone)
-    met = 0
-    for number in range(kills):
-        if number % (kills // captures) == 0 and number // (kills // captures) < captures:
-            land(scene, number // (kills // captures))
-        met += killed(scene, random_.uniform(0, 1.5 * whole_s))
+def work(folder: Path, kills: int, seed: int) -> int:
+    """How many captures landed: one whenever all are taken, and some meanwhile."""
+    most_s = took(apart(folder / "first", 1))
+    scene, moments = apart(folder / "killed", 1), random.Random(seed)
+    met, captures = 0, 1
+    while met < kills:
+        at_work = killed(scene, moments.uniform(0, most_s))
+        met += at_work
+        most_s *= 1.1 if at_work else 0.6
+        if not at_work or met % 15 == 0:
+            land(scene, captures)
+            captures += 1
     took(scene)
-    for number in range(1, captures):
-        land(alone, number)
-    took(alone)
-    return met
+    took(apart(folder / "alone", captures))
+    return captures
+
+
+def apart(folder: Path, captures: int) -> Scene:
+    """A scene in which captures have landed."""
+    scene = Scene(folder)
+    for number in range(captures):
+        land(scene, number)
+    return scene
+
+
+def import_all() -> None:
+    """All modules, as far as what they need is there."""
+    for one in pkgutil.walk_packages(traceanalyzer.__path__, "traceanalyzer."):
+        if not one.name.endswith("__main__"):
+            with suppress(ImportError):
+                import_module(one.name)
 
 
 if __name__ == "__main__":
+    import_all()
     watching.get_context = lambda _: get_context("fork")  # type: ignore[assignment]
     print(work(Path(sys.argv[1]), *map(int, sys.argv[2:])))

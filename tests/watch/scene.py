@@ -67,7 +67,7 @@ class Scene:
 
     def land(self, name: str, content: KinetoTrace | bytes) -> Path:
         """A capture lies there at once, as a rename makes it."""
-        self.landing.mkdir(exist_ok=True)
+        self.landing.mkdir(parents=True, exist_ok=True)
         place, aside = self.landing / name, self.folder / "aside"
         aside.write_bytes(content if isinstance(content, bytes) else content.text().encode())
         return aside.rename(place)

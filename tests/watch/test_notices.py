@@ -109,9 +109,7 @@ def test_a_webhook_hears_of_a_verdict_once(scene: Scene, server: Heard) -> None:
     assert (told["verdict"], told["commits"]) == (REAL, ["c0011", "c0012"])
 
 
-def test_what_nobody_heard_is_told_again(
-    scene: Scene, server: Heard, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_nobody_heard_is_told_again(scene: Scene, server: Heard, capsys: pytest.CaptureFixture[str]) -> None:
     fill(scene, entries_of(CHANGED, 0))
     server.code = 503
     watcher = scene.watcher(notices=Notices([], server.url, [REAL]))

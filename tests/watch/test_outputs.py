@@ -34,7 +34,9 @@ def parsed(text: str) -> Samples:
         assert match, line
         name, labels, value = match.groups()
         assert told[-2:] == [("HELP", name), ("TYPE", name)]
-        pairs = [(pair.partition("=")[0], plain(pair.partition("=")[2][1:-1])) for pair in re.findall(LABEL, labels or "")]
+        pairs = [
+            (pair.partition("=")[0], plain(pair.partition("=")[2][1:-1])) for pair in re.findall(LABEL, labels or "")
+        ]
         assert tuple(pairs) not in found.setdefault(name, {})
         found[name][tuple(pairs)] = float(value)
     return found
@@ -69,7 +71,10 @@ def test_metrics_of_several_series_and_of_odd_names() -> None:
     trend = trend_of([*entries, *others])
     samples = parsed(render_trend_metrics(trend, [*entries, *others]))
     captures = next(values for name, values in samples.items() if name.endswith("history_captures"))
-    assert {dict(labels)["config"]: value for labels, value in captures.items()} == {"": 40.0, odd.replace("\n", "?"): 10.0}
+    assert {dict(labels)["config"]: value for labels, value in captures.items()} == {
+        "": 40.0,
+        odd.replace("\n", "?"): 10.0,
+    }
     changes = next(values for name, values in samples.items() if name.endswith("history_change_ratio"))
     assert changes[("project", ""), ("config", "")] == pytest.approx(0.08, abs=0.01)
 

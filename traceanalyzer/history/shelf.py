@@ -90,7 +90,9 @@ class Shelf:
     def read(self) -> Contents:
         """All entries. Raises HistoryError where there is no history."""
         if not self._check(make=False):
-            raise HistoryError(f"{shown_place(self.place)}: holds no history; begin one with `traceanalyzer history add`")
+            raise HistoryError(
+                f"{shown_place(self.place)}: holds no history; begin one with `traceanalyzer history add`"
+            )
         contents, _ = self._read()
         return contents
 
