@@ -97,6 +97,7 @@ def add(
 
     Example: traceanalyzer history add nightly/*.store --to s3://bucket/perf --label config=8gpu-bf16
     """
+    from traceanalyzer.analysis.documents import is_document, run_of_document
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.arrow import use_little_memory
     from traceanalyzer.cli.captures import read_run
@@ -108,7 +109,7 @@ def add(
     use_little_memory()
     shelf = Shelf(to)
     for place in captures:
-        run = read_run(place, config, how)
+        run = run_of_document(place) if is_document(place) else read_run(place, config, how)
         for entry, capture in labelled(run, labels or [], given, report):
             added = shelf.add(entry, capture)
             tell(f"{entry.name}: {'added' if added else 'was there already'}")

@@ -142,12 +142,14 @@ def watch(
     Example: traceanalyzer watch s3://bucket/traces --history s3://bucket/history --reports out --once
     """
     from traceanalyzer.analysis.opening import How
+    from traceanalyzer.history.labels import given_labels
     from traceanalyzer.watch.notices import Notices
     from traceanalyzer.watch.outputs import Kept
     from traceanalyzer.watch.taking import Task
     from traceanalyzer.watch.watching import Watch, Watcher
 
     config = configuration(thresholds, rules, disabled)
+    given_labels(labels or [])  # What is none is said before anything is taken.
     places = _places(place, history, reports, [metrics, log])
     task = Task(
         history=places.history,

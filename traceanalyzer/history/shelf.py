@@ -37,6 +37,10 @@ _AT_ONCE = 8
 T = TypeVar("T")
 
 
+class HistoryError(InputError):
+    """A history that cannot be read or written: for now, as on a disk that is full, or because the place holds something else."""
+
+
 @dataclass(frozen=True)
 class Damaged:
     """A file of a history that cannot be read, and why."""
@@ -54,11 +58,16 @@ class Contents:
 
 
 class Shelf:
-    """A history at a place, which is there or not yet. Raises InputError where the place holds something else."""
+    """A history at a place, which is there or not yet. All of it raises HistoryError."""
 
     def __init__(self, place: Place, folder: Folder | None = None) -> None:
         self.place = place
         self._folder = folder or folder_at(place)
+
+    def check(self) -> None:
+        """Raises HistoryError where the place holds something else, so that no capture can be added."""
+        if not self._check(make=False):
+            self._refuse_others()
 
     def holds(self, id: str) -> bool:
         """Whether a capture is in the history."""
@@ -69,7 +78,7 @@ class Shelf:
         return {name.removesuffix(".parquet") for name in self._names(_ROWS) if name.endswith(".parquet")}
 
     def add(self, entry: Entry, capture: Capture) -> bool:
-        """Put a capture into the history; whether it was not there before. Raises InputError where it cannot be written."""
+        """Put a capture into the history; whether it was not there before."""
         self._check()
         if self.holds(entry.id):
             return False
@@ -79,9 +88,11 @@ class Shelf:
         return True
 
     def read(self) -> Contents:
-        """All entries. Raises InputError where there is no history."""
+        """All entries. Raises HistoryError where there is no history."""
         if not self._check(make=False):
-            raise InputError(f"{shown_place(self.place)}: holds no history; begin one with `traceanalyzer history add`")
+            raise HistoryError(
+                f"{shown_place(self.place)}: holds no history; begin one with `traceanalyzer history add`"
+            )
         contents, _ = self._read()
         return contents
 
@@ -128,7 +139,7 @@ class Shelf:
         return f"{_CAPTURES}/{id}.json"
 
     def capture_bytes(self, id: str) -> bytes:
-        """The baseline file of a capture. Raises InputError."""
+        """The baseline file of a capture."""
         return self._asked(lambda: self._folder.read(self.capture_place(id)))
 
     def _check(self, make: bool = True) -> bool:
@@ -138,23 +149,26 @@ class Shelf:
         except FileNotFoundError:
             if not make:
                 return False
-            if others := set(self._names("")) - {_WHAT, _ROWS, _CAPTURES, _PACKS}:
-                raise InputError(
-                    f"{shown_place(self.place)}: holds other things ({', '.join(sorted(others)[:3])}) and no history; name a new "
-                    "folder, or one that is empty"
-                ) from None
+            self._refuse_others()
             self._write(_WHAT, msgspec.json.encode({"format": FORMAT, "version": FORMAT_VERSION}) + b"\n")
             return True
         except (OSError, msgspec.DecodeError) as error:
-            raise InputError(f"{shown_place(self.place)}: {_WHAT} cannot be read ({error})") from error
+            raise HistoryError(f"{shown_place(self.place)}: {_WHAT} cannot be read ({error})") from error
         if not isinstance(said, dict) or said.get("format") != FORMAT:
-            raise InputError(f"{shown_place(self.place)}: {_WHAT} is not that of a history; name another folder")
+            raise HistoryError(f"{shown_place(self.place)}: {_WHAT} is not that of a history; name another folder")
         if said.get("version") != FORMAT_VERSION:
-            raise InputError(
+            raise HistoryError(
                 f"{shown_place(self.place)}: a history of version {said.get('version')}; this traceanalyzer reads version "
                 f"{FORMAT_VERSION}: update it"
             )
         return True
+
+    def _refuse_others(self) -> None:
+        if others := set(self._names("")) - {_WHAT, _ROWS, _CAPTURES, _PACKS}:
+            raise HistoryError(
+                f"{shown_place(self.place)}: holds other things ({', '.join(sorted(others)[:3])}) and no history; name a new "
+                "folder, or one that is empty"
+            )
 
     def _names(self, within: str) -> list[str]:
         return self._asked(lambda: self._folder.names(within))
@@ -166,4 +180,4 @@ class Shelf:
         try:
             return what()
         except OSError as error:
-            raise InputError(f"{shown_place(self.place)}: {error.strerror or error}") from error
+            raise HistoryError(f"{shown_place(self.place)}: {error.strerror or error}") from error

@@ -21,7 +21,7 @@ from traceanalyzer.locks import HeldError, hold_lock
 @dataclass(frozen=True)
 class Done:
     """What became of a capture: the `id` of its entry in the history, or the `error` for which it has none; `crashed` says that it
-    took the process with it, in each of its `tries`."""
+    took the process with it, or met a fault of ours, in each of its `tries`."""
 
     name: str
     id: str | None = None

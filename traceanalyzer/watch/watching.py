@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from traceanalyzer.errors import InputError
-from traceanalyzer.history.shelf import Shelf
+from traceanalyzer.errors import InputError, TraceAnalyzerError
+from traceanalyzer.history.shelf import HistoryError, Shelf
 from traceanalyzer.result.history.trend import Trend, trend_of
 from traceanalyzer.terminal import tell
 from traceanalyzer.urls import Place, shown_place
@@ -58,8 +58,10 @@ class Watcher:
         """The captures that the outputs show, as far as this one knows."""
 
     def run(self, once: bool = False) -> None:
-        """Look until somebody stops it or, `once`, until nothing is left to take. Raises InputError where there is nothing to watch."""
+        """Look until somebody stops it or, `once`, until nothing is left to take. Raises InputError where there is nothing to watch, or
+        the history cannot be one."""
         given = self._given
+        in_own_process(check_history, given.task.history)
         while True:
             waits = self.look()
             if once and not waits:
@@ -106,21 +108,27 @@ class Watcher:
                 f"{one.name}: not whole yet ({error}); it is taken when it is, or in {given.give_up_s - still_s:.0f} s as it is"
             )
             return WAITS
+        except (OSError, HistoryError) as error:  # such as a full disk: nothing is noted, so it is tried again
+            tell(f"{one.name}: {getattr(error, 'strerror', None) or error}; again in {given.every_s:g} s")
+            return WAITS
         except InputError as error:
             tell(f"left out: {error}")
             self._note(one, Done(one.name, error=str(error)))
             return NEW
-        except CrashedError:
-            error_text = "a library ended the process that judged it, most likely because memory ran out"
-            tell(f"left out: {one.name}: {error_text} (try {tries + 1} of {_MOST_TRIES})")
-            self._note(one, Done(one.name, error=error_text, tries=tries + 1, crashed=True))
-            return WAITS if tries + 1 < _MOST_TRIES else NEW
-        except OSError as error:  # such as a full disk: nothing is noted, so it is tried again
-            tell(f"{one.name}: {error.strerror or error}; again in {given.every_s:g} s")
-            return WAITS
+        except TraceAnalyzerError:
+            raise
+        except (CrashedError, MemoryError):
+            return self._crashed(one, tries, "its process ended or was ended, most likely because memory ran out")
+        except Exception as error:  # a fault of ours must not stop what others wait for
+            return self._crashed(one, tries, f"{type(error).__name__}: {error}")
         self._note(one, Done(one.name, id=id))
         tell(f"{one.name}: taken")
         return NEW
+
+    def _crashed(self, one: Landed, tries: int, why: str) -> str:
+        tell(f"left out: {one.name}: {why} (try {tries + 1} of {_MOST_TRIES})")
+        self._note(one, Done(one.name, error=why, tries=tries + 1, crashed=True))
+        return WAITS if tries + 1 < _MOST_TRIES else NEW
 
     def _note(self, one: Landed, done: Done) -> None:
         try:
@@ -144,6 +152,11 @@ class Watcher:
             return False
         self._published = ids
         return True
+
+
+def check_history(history: Place) -> None:
+    """Raises HistoryError where the place cannot become a history."""
+    Shelf(history).check()
 
 
 def ids_in(history: Place) -> set[str]:
