@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -55,8 +56,11 @@ def test_a_change_is_told_with_its_night_and_commits() -> None:
     assert shift.share == pytest.approx(0.08, abs=0.01)
     assert shift.captures == 40 - at
     assert (shift.verdict, series.state) == (REAL, REAL)
-    assert series.latest.startswith("8")
-    assert f"(after {shift.commits[0]}, with {shift.commits[1]}); real: host work: " in series.latest
+    assert re.fullmatch(
+        rf"since 20\d\d-\d\d-\d\d \(commit {shift.commits[1]}\) a step takes 8(\.\d)?% more time, [\d.]+ ms instead of [\d.]+ ms: "
+        r"[\d.]+ ms of host work instead of [\d.]+ ms \(HST001 .*\)",
+        series.latest,
+    )
 
 
 def test_stretches_meet_and_hold_the_captures() -> None:
@@ -88,7 +92,7 @@ def test_a_last_night_that_is_far_off_waits_for_the_next() -> None:
     entries = entries_of(Case("noisy", NOISE, 0.15, change_at=39), 0)
     series = series_of(entries)
     assert series.state == NOISE
-    assert series.latest.endswith("for now a noisy night: the next capture tells")
+    assert series.latest.endswith("a noisy night, or the first of a change; the next capture tells")
 
 
 def test_a_change_below_what_anybody_looks_for_is_none() -> None:
@@ -121,7 +125,10 @@ def test_captures_that_could_not_be_judged_are_left_out_and_named() -> None:
 def test_a_last_capture_that_could_not_be_judged_is_the_state() -> None:
     entries = [*changed(), unjudged(changed()[-1], None)]
     series = series_of(entries)
-    assert (series.state, series.latest) == (UNKNOWN, "night-39: it holds no unit of work")
+    assert (series.state, series.latest) == (
+        UNKNOWN,
+        "the last capture, night-39, could not be judged: it holds no unit of work",
+    )
 
 
 def test_nothing_that_could_be_judged() -> None:
@@ -148,11 +155,11 @@ def test_series_are_told_apart_by_project_and_config() -> None:
 def test_headlines() -> None:
     steady = tuple(entries_of(Case("steady", None, 0.0), 1))
     assert trend_of([]).headline == "The history is empty."
-    assert trend_of(changed()).headline.startswith("8")
+    assert trend_of(changed()).headline.startswith("Since 2023-")
     one_worse = trend_of([*labelled(changed(), config="a"), *labelled(steady, config="b")])
-    assert one_worse.headline.startswith("1 of 2 series take more time; most a: 8")
+    assert one_worse.headline.startswith("1 of 2 series takes more time: a. Since 2023-")
     none = trend_of([*labelled(steady, config="a"), *labelled(steady, config="b")])
-    assert none.headline == "None of 2 series takes more time that is the program's doing."
+    assert none.headline == "None of 2 series takes more time by the program's doing."
 
 
 def test_the_document_can_be_read_back() -> None:

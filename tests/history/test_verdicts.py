@@ -52,17 +52,17 @@ def figures(after: bool, **given: float) -> Made:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda one: replace(longer(one), format="nsys"), "format: kineto before, nsys now"),
-        (versions(profiler="other"), "profiler: PyTorch profiler (Kineto, CUPTI 130001) before, other now"),
+        (lambda one: replace(longer(one), format="nsys"), "another format (nsys instead of kineto)"),
+        (versions(profiler="other"), "another profiler (other instead of PyTorch profiler (Kineto, CUPTI 130001))"),
         (
             lambda one: replace(longer(one), method="repetition"),
-            "unit of work: step by annotation before, step by repetition now",
+            "another unit of work (step by repetition instead of step by annotation)",
         ),
         (
             lambda one: replace(longer(one), unit="repetition", method=None),
-            "unit of work: step by annotation before, repetition now",
+            "another unit of work (repetition instead of step by annotation)",
         ),
-        (lambda one: replace(longer(one), tool="2.0"), "traceanalyzer: 1.0 before, 2.0 now"),
+        (lambda one: replace(longer(one), tool="2.0"), "another traceanalyzer (2.0 instead of 1.0)"),
     ],
 )
 def test_another_way_of_recording_is_the_method(change: Made, reason: str) -> None:
@@ -77,17 +77,17 @@ def test_twice_the_work_in_a_unit_is_the_method() -> None:
 
     found = verdict(same, doubled)
     assert found.kind == METHOD
-    assert found.reason.startswith("a unit of work has 2 times as many of each kernel now")
-    assert verdict(doubled, same).reason.startswith("a unit of work has 2 times as few of each kernel now")
+    assert found.reason.startswith("a unit of work has 2 times as many of each kernel")
+    assert verdict(doubled, same).reason.startswith("a unit of work has 2 times as few of each kernel")
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda one: replace(longer(one), gpus=["NVIDIA H200"]), "GPUs: 1 × NVIDIA H100 80GB HBM3 before, 1 × NVIDIA H200 now"),
-        (lambda one: replace(longer(one), gpu_count=2), "GPUs: 1 × NVIDIA H100 80GB HBM3 before, 2 × NVIDIA H100 80GB HBM3 now"),
-        (versions(CUDA_driver="13.1"), "driver: 13.0 before, 13.1 now"),
-        (lambda one: replace(longer(one), labels=one.labels | {"host": "node2"}), "host: node1 before, node2 now"),
+        (lambda one: replace(longer(one), gpus=["NVIDIA H200"]), "other GPUs (1 × NVIDIA H200 instead of 1 × NVIDIA H100 80GB HBM3)"),
+        (lambda one: replace(longer(one), gpu_count=2), "other GPUs (2 × NVIDIA H100 80GB HBM3 instead of 1 × NVIDIA H100 80GB HBM3)"),
+        (versions(CUDA_driver="13.1"), "another driver (13.1 instead of 13.0)"),
+        (lambda one: replace(longer(one), labels=one.labels | {"host": "node2"}), "another host (node2 instead of node1)"),
     ],
 )  # fmt: skip
 def test_another_machine_is_the_hardware(change: Made, reason: str) -> None:
@@ -96,12 +96,12 @@ def test_another_machine_is_the_hardware(change: Made, reason: str) -> None:
 
 def test_a_log_tells_lower_clocks() -> None:
     found = verdict(figures(False, clock=1980.0), figures(True, clock=1880.0))
-    assert found == Verdict(HARDWARE, "SM clock under load: 1980 MHz before, 1880 MHz now", [])
+    assert found == Verdict(HARDWARE, "lower SM clocks under load (1880 MHz instead of 1980 MHz)", [])
 
 
 def test_a_log_tells_what_held_the_gpu_down() -> None:
     found = verdict(figures(False, held_down=0.01), figures(True, held_down=0.4))
-    assert found == Verdict(HARDWARE, "held down by power or heat: 1.0% of the time before, 40% now", [])
+    assert found == Verdict(HARDWARE, "held down by power or heat for 40% of the time under load instead of 1.0%", [])
 
 
 def test_a_clock_that_explains_little_of_a_change_is_no_witness() -> None:
@@ -117,7 +117,9 @@ def test_a_clock_that_is_not_always_logged_is_no_witness() -> None:
 def test_kernels_that_all_take_longer_alike_are_the_hardware() -> None:
     found = verdict(same, lambda one: nights.slower_gpu(one, 0.05))
     assert found.kind == HARDWARE
-    assert found.reason.startswith("all kernels take 7.1% more time, the same ones as often, and the host does not")
+    assert found.reason.startswith(
+        "all kernels, the same ones and as often, take 7.1% more time, and the host does not"
+    )
 
 
 @pytest.mark.parametrize("share", [0.05, -0.05])
@@ -128,7 +130,7 @@ def test_what_has_no_witness_is_the_program(change: nights.Change, share: float)
 
 def test_the_line_and_the_finding_that_moved_are_named() -> None:
     found = verdict(same, longer)
-    assert found.reason == ("host work: 15 ms before, 17.5 ms now (HST001: The host works between launches)")
+    assert found.reason == ("17.5 ms of host work instead of 15 ms (HST001 The host works between launches)")
 
 
 def test_kernels_that_take_longer_with_the_host_are_the_program() -> None:
@@ -143,8 +145,8 @@ def test_the_method_comes_first_and_the_rest_stands_beside() -> None:
     found = verdict(same, other)
     assert found.kind == METHOD
     assert found.also == [
-        "GPUs: 1 × NVIDIA H100 80GB HBM3 before, 1 × NVIDIA H200 now",
-        "driver: 13.0 before, 13.1 now",
+        "other GPUs (1 × NVIDIA H200 instead of 1 × NVIDIA H100 80GB HBM3)",
+        "another driver (13.1 instead of 13.0)",
     ]
 
 
@@ -153,8 +155,8 @@ def test_another_driver_with_other_kernels_is_the_program() -> None:
         return replace(nights.more_kernels(entry, 0.1), versions=entry.versions | {"CUDA driver": "13.1"})
 
     found = verdict(same, other)
-    assert (found.kind, found.also) == (REAL, ["driver: 13.0 before, 13.1 now"])
-    assert found.reason.endswith("with other kernels")
+    assert (found.kind, found.also) == (REAL, ["another driver (13.1 instead of 13.0)"])
+    assert found.reason.endswith("the kernels are others")
 
 
 def test_what_varies_on_one_side_already_explains_nothing() -> None:
@@ -176,7 +178,7 @@ def test_captures_without_versions_or_kernels_are_judged_too() -> None:
         return replace(entry, versions={}, kernels=[], launched=None, labels={}, gpus=[], lines={"compute": 10})
 
     before, after = side(bare), side(lambda one: replace(bare(one), lines={"compute": 12}), 6)
-    assert verdict_on(before, after) == Verdict(REAL, "compute: 10 ns before, 12 ns now", [])
+    assert verdict_on(before, after) == Verdict(REAL, "12 ns of compute instead of 10 ns", [])
     assert verdict_on(before[:1], after[:1]).kind == REAL
 
 
