@@ -280,9 +280,9 @@ def _headline(series: Sequence[Series], by_id: Mapping[str, Entry]) -> str:
     if worse:
         most, shift = max(worse, key=lambda row: row[1].share)
         count = f"{len(worse)} of {len(series)} series {'takes' if len(worse) == 1 else 'take'} more time"
-        most_of_all = "" if len(worse) == 1 else "most of all "
+        which = ":" if len(worse) == 1 else ", most of all"
         said = shift_words(shift, by_id[shift.after])
-        return f"{count}, {most_of_all}{name_of(most)}. {said[:1].upper()}{said[1:]}."
+        return f"{count}{which} {name_of(most)}. {said[:1].upper()}{said[1:]}."
     return f"None of {len(series)} series takes more time by the program's doing."
 
 
