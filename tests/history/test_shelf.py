@@ -122,7 +122,7 @@ def test_what_is_packed_is_read_from_there(tmp_path: Path, small_packs: int) -> 
 
 def test_a_row_that_a_pack_lacks_is_read_from_the_rows(tmp_path: Path, small_packs: int) -> None:
     filled(tmp_path, 8).pack()
-    first, second = names(tmp_path, "packs")
+    first, _ = names(tmp_path, "packs")
     path = tmp_path / "packs" / first
     path.write_bytes(encoded(decoded(path.read_bytes())[1:]))
     assert Shelf(tmp_path).read().entries == entries(8)

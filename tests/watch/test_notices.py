@@ -39,7 +39,7 @@ class Heard:
 @pytest.fixture
 def server() -> Iterator[Heard]:
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802
+        def do_POST(self) -> None:
             heard.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             heard.keys.append(self.headers["Idempotency-Key"])
             self.send_response(heard.code)
