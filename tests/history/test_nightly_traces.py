@@ -93,7 +93,7 @@ def test_the_commit_and_the_driver_are_told_with_their_nights(series: Series) ->
     commit, driver = series.shifts
     assert commit.low < 0.08 < commit.high
     assert "host work" in commit.reason
-    assert driver.reason == "driver: 13.0 before, 13.1 now"
+    assert driver.reason == "another driver (13.1 instead of 13.0)"
     assert driver.share == pytest.approx(0.6 * (SLOWER - 1), abs=0.015)
     assert series.state == HARDWARE
 
@@ -103,7 +103,7 @@ def test_the_text_says_all_three(history: Path, capsysbinary) -> None:
     assert code == 0
     words = " ".join(out.split())
     assert "real 2026-" in words and "c05 to c06" in words
-    assert "hardware 2026-" in words and "driver: 13.0 before, 13.1 now" in words
+    assert "hardware 2026-" in words and "another driver (13.1 instead of 13.0)" in words
     assert f"night{NOISY:02d}.json: far off its neighbours" in words
 
 
