@@ -48,7 +48,7 @@ def _chart(
             views[at] = view
     if not views:
         return None
-    choices = [text(name_of(series)) for series, _ in groups]
+    choices = [name_of(series) for series, _ in groups]
     chart = Chart(id, title, views, wide=True, choose="Series", choices=choices)
     return replace(chart, size="large") if large else chart
 
