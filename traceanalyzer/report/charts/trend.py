@@ -40,7 +40,7 @@ def _chart(
             views[at] = view
     if not views:
         return None
-    choices = [text(name_of(series)) for series, _ in groups]
+    choices = [name_of(series) for series, _ in groups]
     return Chart(id, title, views, size=size, wide=True, choose="Series", choices=choices)  # type: ignore[arg-type]
 
 
