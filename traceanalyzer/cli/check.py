@@ -147,7 +147,7 @@ def check(
     how_taken = aggregate.value if aggregate else budgets.aggregate or Aggregate.MEDIAN.value
     held = assertions(budgets, [rule.id for rule in rules_for(config)], how_taken)
     use_little_memory()
-    compared = baseline_for(held, budgets.baseline)
+    compared = baseline_for(held, budgets.baseline, history is not None)
     if compared is not None and compared is history:
         saved = last_of_history(compared, labels, branch, last).captures
     else:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -39,6 +40,15 @@ T = TypeVar("T")
 
 class HistoryError(InputError):
     """A history that cannot be read or written: for now, as on a disk that is full, or because the place holds something else."""
+
+
+def is_history(folder: Path) -> bool:
+    """Whether a folder on this machine is a history."""
+    try:
+        said = msgspec.json.decode((folder / _WHAT).read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return False
+    return isinstance(said, dict) and said.get("format") == FORMAT
 
 
 @dataclass(frozen=True)

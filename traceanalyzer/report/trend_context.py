@@ -17,7 +17,8 @@ from traceanalyzer.report.timeline.timeline import Timeline
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.result.history.trend import Trend
 
-_LINK = re.compile(r"https?://|[^:/\\][^:\\]*$")
+_LINK = re.compile(r"https?://|[^:/\\\x00-\x20][^:\\]*$")
+"""Browsers leave out blanks and control characters before a link."""
 
 
 @dataclass
