@@ -1,5 +1,5 @@
-"""`make pictures`: the screenshots of docs/report.md and docs/compare.md, made from the fixtures. They are made again when a page
-changes."""
+"""`make pictures`: the screenshots of docs/report.md, docs/compare.md and docs/history.md, made from the fixtures and, for a history,
+from made-up nights. They are made again when a page changes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from benchmarks.nights import nights
 from benchmarks.page import CHROMIUM, FLAGS
 from benchmarks.ranks import JOB, renumber
 from traceanalyzer.cli.command import own_commands
 from traceanalyzer.cli.commands import program
+from traceanalyzer.report.trend_page import render_trend_html
+from traceanalyzer.result.history.trend import trend_of
 
 INPUT = Path("tests/fixtures/kineto/dataloader.slow.pt.trace.json.gz")
 LAUNCHES = Path("tests/fixtures/kineto/launch_storm.slow.pt.trace.json.gz")
 SLOW, FIXED = (Path(f"tests/fixtures/kineto/h2d_pageable.{state}.pt.trace.json.gz") for state in ("slow", "fixed"))
 RANKS = 8
-WIDE, NARROW = (1280, 800), (390, 844)
+WIDE, NARROW, HIGH = (1280, 800), (390, 844), (1280, 1010)
 DRAWN = "document.querySelectorAll('.js-plotly-plot .main-svg').length > 0"
 PIN = """() => {
     const timeline = window.traceanalyzer.timeline;
@@ -53,6 +56,7 @@ def main(folder: Path) -> None:
         tab.wait_for_timeout(1000)
         tab.screenshot(path=folder / "report-job.png")
         _pictures_of_a_comparison(browser, Path(scratch) / "comparison.html", folder)
+        _picture_of_a_history(browser, Path(scratch) / "trend.html", folder)
         browser.close()
 
 
@@ -63,6 +67,12 @@ def _pictures_of_a_comparison(browser: Browser, page: Path, folder: Path) -> Non
     tab = _open(browser, page)
     tab.screenshot(path=folder / "comparison.png")
     tab.locator("#timeline").screenshot(path=folder / "comparison-timelines.png")
+
+
+def _picture_of_a_history(browser: Browser, page: Path, folder: Path) -> None:
+    entries = nights()
+    page.write_bytes(render_trend_html(trend_of(entries), entries))
+    _open(browser, page, size=HIGH).screenshot(path=folder / "trend.png")
 
 
 def _report(source: Path, scratch: Path) -> Path:

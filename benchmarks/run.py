@@ -1,5 +1,6 @@
 """`make bench`: time, CPU and peak memory of each command on large tiled traces, beside other ways to read them, how both grow
-with the input dimension by dimension, and how fast a page of a million slices, and call stacks of 100,000 nodes, are in a browser.
+with the input dimension by dimension, what a history of 10,000 captures costs, and how fast a page of a million slices, and call
+stacks of 100,000 nodes, are in a browser.
 
 Prints figures and asserts nothing. BENCH_MB is the size of the main trace; BENCH_TMP a folder with room for eight times that;
 BENCH_STRAGGLERS a checkout or git directory of github.com/ByteDance-Seed/StragglerAnalysis, beside which the job replay is held then.
@@ -20,6 +21,7 @@ from benchmarks.cpu_profiles import cpu_profiles
 from benchmarks.deepspeed_logs import deepspeed_logs
 from benchmarks.gpu_logs import gpu_logs
 from benchmarks.growth import growth
+from benchmarks.history import history
 from benchmarks.job_replay import job_replay
 from benchmarks.judging import judging
 from benchmarks.measure import Cost, measure, ratio
@@ -101,6 +103,7 @@ def main() -> None:
         cpu_profiles(Path(folder))
         tables(Path(folder))
         growth(Path(folder))
+        history(Path(folder))
         page(Path(folder))
         stacks(Path(folder))
     if "BENCH_STRAGGLERS" in os.environ:

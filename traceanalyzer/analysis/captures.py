@@ -17,9 +17,11 @@ from traceanalyzer.analysis.parts import Part
 from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.stores.store import is_store
+from traceanalyzer.model.trace import EPOCH_NS, Input
 from traceanalyzer.redaction.people import file_name
 from traceanalyzer.result.captures.baseline_file import is_baseline, read_baseline
 from traceanalyzer.result.document import Result
+from traceanalyzer.result.sections import Section
 from traceanalyzer.urls import Place, shown_place, url_of
 from traceanalyzer.workers import LOCAL
 
@@ -32,24 +34,30 @@ Counting = Callable[[str, int], Callable[[], None]]
 
 @dataclass(frozen=True)
 class Run:
-    """What one place holds: a capture, or as many as a baseline file has. `result` is that of a capture, None for a baseline file."""
+    """What one place holds: a capture, or as many as a baseline file has. `result` is that of a capture, None for a baseline file.
+    `recorded_ns` is when its recording began, in ns since 1970, where the first of its files says that."""
 
     place: Place
     captures: list[Capture]
     result: Result | None = None
+    recorded_ns: int | None = None
 
 
 @dataclass(frozen=True)
 class OpenRun(Run):
-    """The same with its events: `parts` by ordinal, of which `tables` shows some; None for a baseline file, which has no events."""
+    """The same with its events: `parts` by ordinal, of which `tables` shows some; None for a baseline file, which has no events.
+    `sections` are what a report of it has besides."""
 
     parts: Sequence[Part] = ()
     tables: Callable[[Sequence[Part]], ReportTables] | None = None
+    sections: Sequence[Section] = ()
 
 
 @contextmanager
-def opened_run(place: Place, config: Config, how: How, counting: Counting | None = None) -> Iterator[OpenRun]:
-    """Read a place; its events are there until the end of the context.
+def opened_run(
+    place: Place, config: Config, how: How, counting: Counting | None = None, shown: bool = True
+) -> Iterator[OpenRun]:
+    """Read a place; its events are there until the end of the context. `shown` says that a page of them will be made.
 
     Raises InputError for what cannot be read, ConfigError for rules that do not fit.
     """
@@ -67,14 +75,23 @@ def opened_run(place: Place, config: Config, how: How, counting: Counting | None
         def count(what: str) -> Callable[[], None]:
             return counting(what, len(parts)) if counting else lambda: None
 
-        found = analyze_parts(parts, config, executor, count, WORK_TABLES)
+        found = analyze_parts(parts, config, executor, count, WORK_TABLES, shown=shown)
         yield OpenRun(
             place,
             [capture_of(_name(place, parts), found)],
             found.result,
+            _recorded_ns(parts[0].input, found.result),
             found.parts,
             lambda some: ReportTables(some, config, found.tables),
+            found.sections,
         )
+
+
+def _recorded_ns(first: Input, result: Result) -> int | None:
+    start = next((one.start_ns for one in result.recordings), None)
+    if start is None or (first.clock_base_ns is None and start < EPOCH_NS):
+        return None
+    return start + (first.clock_base_ns or 0)
 
 
 def _name(place: Place, parts: Sequence[Part]) -> str:

@@ -51,8 +51,8 @@ def capture_of(name: str, found: Analysis) -> Capture:
         gpus=[device.name for device in result.devices],
         world_size=max((one.world_size for one in result.inputs if one.world_size is not None), default=None),
         ranks=sorted({one.rank for one in result.inputs if one.rank is not None}),
-        versions=_versions(result),
-        damage=[f"{note.code}: {note.message}" for note in result.health if note.severity in (MEDIUM, HIGH)],
+        versions=versions_of(result),
+        damage=damage_of(result),
         unjudged=None if result.judged else result.verdict.headline,
         headline=result.verdict.headline,
         metrics={**metrics_of(result), **found.figures},
@@ -246,7 +246,12 @@ def _per_unit(rule: str, recoverable: int, unit_claims: pa.Table, gpus: list[_Gp
     return round(inside / len(gpus) * recoverable / claimed) if claimed and gpus else 0
 
 
-def _versions(result: Result) -> dict[str, str]:
+def damage_of(result: Result) -> list[str]:
+    """What hides part of the run."""
+    return [f"{note.code}: {note.message}" for note in result.health if note.severity in (MEDIUM, HIGH)]
+
+
+def versions_of(result: Result) -> dict[str, str]:
     """Of the profiler, the libraries and the drivers, where the traces say it."""
     found: dict[str, set[str]] = {}
     for one in result.inputs:

@@ -32,8 +32,8 @@ class Given:
     saved: bool
 
 
-def baseline_for(assertions: Sequence[Assertion], baseline: Path | None) -> Path | None:
-    """The baseline, if any assertion reads it. Raises ConfigError when one does and there is none."""
+def baseline_for(assertions: Sequence[Assertion], baseline: Path | None, is_history: bool = False) -> Path | None:
+    """The baseline, if any assertion reads it. Raises ConfigError when one does and there is none; a history says that itself."""
     needs = next((one for one in assertions if one.level != OFF and one.comparison.baseline), None)
     if needs is None:
         return None
@@ -42,7 +42,7 @@ def baseline_for(assertions: Sequence[Assertion], baseline: Path | None) -> Path
             f"{needs.place}: '{needs.text}': there is no baseline; name one with --baseline, or as `baseline` beside the budgets. "
             "`traceanalyzer baseline save TRACE -o baseline.json` makes one"
         )
-    if url_of(baseline) is None and not baseline.exists():
+    if not is_history and url_of(baseline) is None and not baseline.exists():
         raise ConfigError(
             f"{baseline}: there is no such baseline; `traceanalyzer baseline save TRACE -o {baseline}` makes one"
         )

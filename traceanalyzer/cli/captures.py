@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from traceanalyzer.cli.common import counting, reading
 
@@ -14,6 +16,30 @@ if TYPE_CHECKING:
     from traceanalyzer.analysis.captures import OpenRun, Run
     from traceanalyzer.analysis.opening import How
     from traceanalyzer.config import Config
+
+History = Annotated[
+    Path | None,
+    typer.Option(
+        "--history",
+        metavar="PLACE",
+        help="Compare with the last captures of a history (see `history add`) since its level last changed.",
+        show_default=False,
+    ),
+]
+Last = Annotated[int, typer.Option("--last", min=1, metavar="N", help="So many of the history's captures.")]
+Branch = Annotated[
+    str | None,
+    typer.Option("--branch", metavar="NAME", help="Of which branch.", show_default="main, master or trunk"),
+]
+OfSeries = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="NAME=VALUE",
+        help="Of which series, where the history holds several: config=NAME or project=NAME; may be repeated.",
+        show_default=False,
+    ),
+]
 
 
 @contextmanager
@@ -38,4 +64,13 @@ def read_run(place: Path, config: Config, how: How) -> Run:
     from traceanalyzer.analysis.captures import Run
 
     with run_of(place, config, how) as run:
-        return Run(run.place, run.captures, run.result)
+        return Run(run.place, run.captures, run.result, run.recorded_ns)
+
+
+def last_of_history(place: Path, labels: list[str] | None, branch: str | None, most: int) -> Run:
+    """The last captures of a history as one run."""
+    from traceanalyzer.analysis.captures import Run
+    from traceanalyzer.history.baseline import last_captures
+    from traceanalyzer.history.labels import given_labels
+
+    return Run(place, last_captures(place, given_labels(labels or []), branch, most))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traceanalyzer.cli.captures import read_run
+from traceanalyzer.cli.captures import Branch, History, Last, OfSeries, last_of_history, read_run
 from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import (
     Disabled,
@@ -27,6 +27,7 @@ from traceanalyzer.cli.common import (
     write,
 )
 from traceanalyzer.cli.outputs import Also, Outputs
+from traceanalyzer.errors import InputError
 from traceanalyzer.render.output import formats_help, output_names
 from traceanalyzer.terminal import tell
 
@@ -93,6 +94,10 @@ def check(
             show_default="as configured",
         ),
     ] = None,
+    history: History = None,
+    last: Last = 10,
+    branch: Branch = None,
+    labels: OfSeries = None,
     aggregate: Annotated[
         Aggregate | None,
         typer.Option(
@@ -134,14 +139,19 @@ def check(
     from traceanalyzer.budgets.judge import baseline_for, judge
 
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
-    budgets = _budgets(config, config_file, asserted or [], baseline)
+    if history is not None and baseline is not None:
+        raise InputError("--history and --baseline: both are what `baseline` in a budget means; name one of them")
+    budgets = _budgets(config, config_file, asserted or [], history or baseline)
     checked = Outputs(captures, config, [config_file, budgets.baseline])
     outputs = [(format_, checked.file(output)), *checked.also(also, output_names("check"))]
     how_taken = aggregate.value if aggregate else budgets.aggregate or Aggregate.MEDIAN.value
     held = assertions(budgets, [rule.id for rule in rules_for(config)], how_taken)
     use_little_memory()
-    compared = baseline_for(held, budgets.baseline)
-    saved = read_run(compared, config, how).captures if compared else []
+    compared = baseline_for(held, budgets.baseline, history is not None)
+    if compared is not None and compared is history:
+        saved = last_of_history(compared, labels, branch, last).captures
+    else:
+        saved = read_run(compared, config, how).captures if compared else []
     given = [one for capture in captures for one in _given(capture, config, how)]
     found = judge(given, held, saved, str(compared) if compared else None)
     for form, place in outputs:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traceanalyzer.cli.captures import read_run, run_of
+from traceanalyzer.cli.captures import Branch, History, Last, OfSeries, last_of_history, read_run, run_of
 from traceanalyzer.cli.command import Command
 from traceanalyzer.cli.common import (
     Disabled,
@@ -75,11 +75,14 @@ def compare(
         Path,
         typer.Argument(
             metavar="BASE",
-            help="What to compare with: a trace, a folder or archive with one file a rank, a store, or a baseline file.",
+            help="What to compare with: a trace, a folder or archive with one file a rank, a store, or a baseline file. Left out with "
+            "--history.",
             show_default=False,
         ),
     ],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="What it became: the same kinds.", show_default=False)],
+    new: Annotated[
+        Path | None, typer.Argument(metavar="NEW", help="What it became: the same kinds.", show_default=False)
+    ] = None,
     more_base: Annotated[
         list[Path] | None,
         typer.Option(
@@ -94,6 +97,10 @@ def compare(
             metavar="CAPTURE", help="One more run of the same program as NEW; may be repeated.", show_default=False
         ),
     ] = None,
+    history: History = None,
+    last: Last = 10,
+    branch: Branch = None,
+    labels: OfSeries = None,
     format_: Annotated[
         CompareFormat,
         typer.Option(
@@ -142,6 +149,8 @@ def compare(
 
     Example: traceanalyzer compare before.json.gz after.json.gz
 
+    Example: traceanalyzer compare run.json.gz --history perf/history --last 10
+
     Example: traceanalyzer compare baseline.json run.json.gz --format markdown -o comment.md --fail-over 3% --fail-on-new high
     """
     from traceanalyzer.analysis.captures import check_different
@@ -153,14 +162,22 @@ def compare(
 
     allowed = _share(fail_over)
     config, how = configuration(thresholds, rules, disabled), How(jobs, scheduler, None, size_limit(max_size))
-    checked = Outputs([base, new, *(more_base or []), *(more_new or [])], config)
+    sides = _sides(base, new, history)
+    checked = Outputs([*sides, *(more_base or []), *(more_new or [])], config)
     outputs = [(format_, checked.file(output)), *checked.also(also, FORMATS)]
     read = partial(read_run, config=config, how=how)
     use_little_memory()
     with ExitStack() as events:
         # Only the page needs the events of both sides at once.
         page = any(form == HTML for form, _ in outputs)
-        first = [events.enter_context(run_of(one, config, how)) if page else read(one) for one in (base, new)]
+        first = [
+            last_of_history(one, labels, branch, last)
+            if one is history
+            else events.enter_context(run_of(one, config, how))
+            if page
+            else read(one)
+            for one in sides
+        ]
         before, after = (
             [*run.captures, *(capture for place in more or [] for capture in read(place).captures)]
             for run, more in zip(first, (more_base, more_new), strict=True)
@@ -177,6 +194,17 @@ def compare(
     for reason in passed.reasons:
         tell(f"{'failed' if passed.exit_code == FAILED else 'not judged'}: {reason}")
     raise typer.Exit(passed.exit_code)
+
+
+def _sides(base: Path, new: Path | None, history: Path | None) -> tuple[Path, Path]:
+    """What to compare with, and what it became: with a history only that is named. Raises InputError."""
+    if history is None:
+        if new is None:
+            raise InputError("name two runs, BASE and NEW; or one, and with --history what to compare it with")
+        return base, new
+    if new is not None:
+        raise InputError("--history is what is compared with: name one run besides")
+    return history, base
 
 
 def _share(text: str) -> float:

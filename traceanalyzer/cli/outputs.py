@@ -142,6 +142,8 @@ def _check_not_read(output: Path, place: Path, one: Path) -> None:
         return
     if is_folder(given) and _lies_in_store(place, given):
         raise InputError(f"{output}: lies in the store {given}, which is an input; choose another output")
+    if is_folder(given) and _lies_in_history(place, given):
+        raise InputError(f"{output}: lies in the history {given}, which only ever grows; choose another output")
     if _is_part_of(place, given):
         raise InputError(refusal)
     for side in _SQLITE_SIDES:
@@ -175,6 +177,13 @@ def _lies_in_store(place: Path, given: Path) -> bool:
     folder = resolve_place(given)
     inside = within(place, folder) or within(place, shelf_of(folder))
     return inside or any(_same(path, place) for path in folder.rglob("*"))
+
+
+def _lies_in_history(place: Path, given: Path) -> bool:
+    from traceanalyzer.history.shelf import is_history
+    from traceanalyzer.model.stores.placing import within
+
+    return within(place, resolve_place(given)) and is_history(given)
 
 
 def _same(path: Path, place: Path) -> bool:

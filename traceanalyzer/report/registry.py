@@ -13,6 +13,7 @@ GROUP = "traceanalyzer.sections"
 FOLDERS: dict[Page, str] = {
     "report": "traceanalyzer.report.sections.trace",
     "comparison": "traceanalyzer.report.sections.comparison",
+    "trend": "traceanalyzer.report.sections.trend",
 }
 
 

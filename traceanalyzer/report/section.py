@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from typing import Any, Generic, Literal, TypeVar
 
 C = TypeVar("C")
-Page = Literal["report", "comparison"]
+Page = Literal["report", "comparison", "trend"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,9 +17,9 @@ class PageSection(Generic[C]):
 
     `name` is its anchor, and unique on its page; `title` is what the navigation calls it, and without one it is not in there. Sections
     stand in the order of `order`, then of `name`. `view` makes the plain values that `template` shows, from all that is known of the
-    page (a `ReportContext` or `ComparisonContext`); None where there is nothing to show. `styles` and `scripts` travel with every page
-    that shows it, behind those of the sections that it `needs`. These files lie in `files`, the page's own templates unless
-    a package brings its own.
+    page (a `ReportContext`, `ComparisonContext` or `TrendContext`); None where there is nothing to show. `styles` and `scripts`
+    travel with every page that shows it, behind those of the sections that it `needs`. These files lie in `files`, the page's own
+    templates unless a package brings its own.
 
     Scripts share one scope: one from elsewhere keeps its names within a block. `by_slices`: the values change with how many slices the
     timeline has, so they are made again where the page has room for more.

@@ -64,6 +64,8 @@ def _environment(files: Traversable | None) -> jinja2.Environment:
         ranks=rank_list,
         ms=_milliseconds,
         signed_ms=_signed_milliseconds,
+        signed_share=_signed_share,
+        day=words.day,
     )
     return made
 
@@ -77,6 +79,11 @@ def _signed_milliseconds(ns: int) -> str:
     """The same of a difference, with its sign."""
     amount = _milliseconds(abs(ns))
     return amount if float(amount.replace(",", "")) == 0 else f"{'+' if ns > 0 else '−'}{amount}"
+
+
+def _signed_share(share: float) -> str:
+    """A difference as a share, with its sign."""
+    return f"{'+' if share > 0 else '−'}{format_share(abs(share))}"
 
 
 def _tenths(share: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 from traceanalyzer.result.sections import Unit
 from traceanalyzer.units import format_bytes, format_count, format_share
@@ -36,3 +37,8 @@ def amount_words(value: float | None, unit: Unit) -> str:
     if unit == "ns":
         return format_duration(value)
     return format_share(value) if unit == "share" else format_count(int(value))
+
+
+def day(time_ns: int) -> str:
+    """A moment, in ns since 1970, as a day and minute of UTC."""
+    return f"{datetime.fromtimestamp(time_ns // 10**9, UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,1 @@
+"""The sections of the page of a history, a module each."""

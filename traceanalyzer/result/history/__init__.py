@@ -1,0 +1,1 @@
+"""Many captures of one program over time: what changed, when, and whether that is the program's doing."""
