@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,16 +23,16 @@ Group = tuple[Series, Sequence[Entry]]
 def trend_charts(groups: Sequence[Group]) -> list[Chart]:
     """Each with a choice of the series, where there are several."""
     made = [
-        _chart("level", "Time of a unit", groups, _level, "large"),
-        _chart("lines", "Where the time goes", groups, _lines, "large"),
-        _chart("findings", "Findings", groups, _findings, "medium"),
-        _chart("families", "Kinds of kernels", groups, _families, "medium"),
+        _chart("level", "Time of a unit", groups, _level, large=True),
+        _chart("lines", "Where the time goes", groups, _lines, large=True),
+        _chart("findings", "Findings", groups, _findings),
+        _chart("families", "Kinds of kernels", groups, _families),
     ]
     return [chart for chart in made if chart is not None]
 
 
 def _chart(
-    id: str, title: str, groups: Sequence[Group], make: Callable[[Group], View | None], size: str
+    id: str, title: str, groups: Sequence[Group], make: Callable[[Group], View | None], large: bool = False
 ) -> Chart | None:
     views: dict[int | None, View] = {}
     for at, group in enumerate(groups):
@@ -41,7 +42,8 @@ def _chart(
     if not views:
         return None
     choices = [name_of(series) for series, _ in groups]
-    return Chart(id, title, views, size=size, wide=True, choose="Series", choices=choices)  # type: ignore[arg-type]
+    chart = Chart(id, title, views, wide=True, choose="Series", choices=choices)
+    return replace(chart, size="large") if large else chart
 
 
 def _level(group: Group) -> View:

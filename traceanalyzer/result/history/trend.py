@@ -17,6 +17,7 @@ from traceanalyzer.result.history.verdicts import NOISE, REAL, Verdict, verdict_
 from traceanalyzer.result.written import Written
 from traceanalyzer.units import format_duration, format_share
 from traceanalyzer.version import VERSION
+from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 
 SCHEMA_VERSION = "1.0"
 LEAST_NOISE = 0.001
@@ -91,7 +92,7 @@ class Series:
     latest: str
 
 
-STEADY, UNKNOWN = "steady", "could_not_judge"
+STEADY, UNKNOWN = "steady", COULD_NOT_JUDGE
 STATES = ("real", "method", "hardware", "noise", STEADY, UNKNOWN)
 
 
