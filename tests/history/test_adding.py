@@ -15,9 +15,9 @@ from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
 from tests.support.results import result_of
 from traceanalyzer.analysis.captures import Run
-from traceanalyzer.analysis.documents import OF_DOCUMENT, is_document, run_of_document
 from traceanalyzer.errors import InputError
 from traceanalyzer.history.adding import id_of, labelled, moment, since_ns
+from traceanalyzer.history.documents import OF_DOCUMENT, is_document, run_of_document
 from traceanalyzer.result.document import EvidenceInfo, Result
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.result.history.verdicts import METHOD, verdict_on
