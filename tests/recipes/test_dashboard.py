@@ -25,7 +25,7 @@ import pytest
 
 from tests.history.nights import host_longer, night
 from tests.support.action import ROOT
-from traceanalyzer.render.trend_prometheus import render_trend_metrics
+from traceanalyzer.render.history.trend_prometheus import render_trend_metrics
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.result.history.trend import STATES, trend_of
 

@@ -12,7 +12,7 @@ import numpy as np
 from tests.history.nights import CASES, entries_of, night
 from tests.support.action import ROOT
 from traceanalyzer.history.rows import SCHEMA
-from traceanalyzer.render.trend_prometheus import render_trend_metrics
+from traceanalyzer.render.history.trend_prometheus import render_trend_metrics
 from traceanalyzer.result.history.entry import LABELS
 from traceanalyzer.result.history.fleet import HOURS
 from traceanalyzer.result.history.trend import STATES, trend_of

@@ -22,7 +22,8 @@ from typer.main import get_command
 from tests.history.nights import CASES, entries_of
 from tests.support.action import ROOT, TOOLS, check_valid
 from tests.support.captures import capture
-from traceanalyzer.cli.commands import app
+from traceanalyzer.cli.command import own_commands
+from traceanalyzer.cli.commands import program
 from traceanalyzer.history.shelf import Shelf
 from traceanalyzer.watch.landing import captures_in
 
@@ -219,7 +220,7 @@ def test_a_job_of_torch_is_seen_when_its_last_rank_has_written(torch, tmp_path):
 
 def parsed(words: Sequence[str]) -> None:
     """Parse a command line as ours are, without running it. Raises what says so for one that is wrong."""
-    command: Any = get_command(app)
+    command: Any = get_command(program(own_commands()))
     rest = list(words)
     while hasattr(command, "commands"):
         command = command.commands[rest.pop(0)]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.history.nights import Case, entries_of, host_longer
 from tests.watch.scene import DAY_NS, FIRST_NS, Scene, trace
-from traceanalyzer.render.trend_prometheus import render_trend_metrics
+from traceanalyzer.render.history.trend_prometheus import render_trend_metrics
 from traceanalyzer.result.history.trend import STATES, trend_of
 from traceanalyzer.result.history.verdicts import REAL
 

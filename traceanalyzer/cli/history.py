@@ -23,13 +23,16 @@ from traceanalyzer.cli.common import (
     size_limit,
     write,
 )
+from traceanalyzer.cli.values import QuickCommand, QuickGroup
 from traceanalyzer.terminal import tell
 
 if TYPE_CHECKING:
     from traceanalyzer.result.history.entry import Entry
 
 app = typer.Typer(
-    help="Follow a program over many captures: what changed, when, and whose doing that is.", no_args_is_help=True
+    cls=QuickGroup,
+    help="Follow a program over many captures: what changed, when, and whose doing that is.",
+    no_args_is_help=True,
 )
 EPILOG = "Exit codes: 0 done · 2 wrong usage or unreadable input."
 To = Annotated[
@@ -54,7 +57,7 @@ Labels = Annotated[
 ]
 
 
-@app.command("add", epilog=EPILOG)
+@app.command("add", cls=QuickCommand, epilog=EPILOG)
 @begins_again
 def add(
     captures: Annotated[
@@ -116,7 +119,7 @@ def add(
     shelf.pack()
 
 
-@app.command("show", epilog=EPILOG)
+@app.command("show", cls=QuickCommand, epilog=EPILOG)
 def show(place: Place, format_: FormatOption = Format.TEXT, output: Output = Path("-")) -> None:
     """Say what changed in a history, when, and whose doing it is.
 
@@ -126,7 +129,7 @@ def show(place: Place, format_: FormatOption = Format.TEXT, output: Output = Pat
     Example: traceanalyzer history show perf/history
     """
     from traceanalyzer.cli.outputs import Outputs
-    from traceanalyzer.render.trend_text import render_trend
+    from traceanalyzer.render.history.trend_text import render_trend
     from traceanalyzer.result.history.trend import trend_of
 
     target = Outputs([place]).file(output)
@@ -135,7 +138,7 @@ def show(place: Place, format_: FormatOption = Format.TEXT, output: Output = Pat
     write(trend.to_json() if format_ is Format.JSON else render_trend(trend, entries).encode(), target)
 
 
-@app.command("report", epilog=EPILOG)
+@app.command("report", cls=QuickCommand, epilog=EPILOG)
 def report(
     place: Place,
     output: Annotated[
@@ -161,7 +164,7 @@ def report(
         tell(trend.headline)
 
 
-@app.command("fleet", epilog=EPILOG)
+@app.command("fleet", cls=QuickCommand, epilog=EPILOG)
 def fleet(
     place: Place,
     since: Annotated[
@@ -183,7 +186,7 @@ def fleet(
 
     from traceanalyzer.cli.outputs import Outputs
     from traceanalyzer.history.adding import since_ns
-    from traceanalyzer.render.fleet_text import render_fleet
+    from traceanalyzer.render.history.fleet_text import render_fleet
     from traceanalyzer.result.history.fleet import fleet_of
     from traceanalyzer.result.history.trend import trend_of
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from traceanalyzer.files import replacing
-from traceanalyzer.render.trend_prometheus import render_trend_metrics
+from traceanalyzer.render.history.trend_prometheus import render_trend_metrics
 from traceanalyzer.report.trend_page import render_trend_html
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.result.history.trend import Series, Trend, name_of

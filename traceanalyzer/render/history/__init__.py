@@ -1,0 +1,1 @@
+"""Histories for people and machines."""
