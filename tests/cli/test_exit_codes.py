@@ -78,6 +78,18 @@ CASES = [
     Case("ingest CLEAN -o OUT", 0),
     Case("ingest EMPTY -o OUT", 2, False, "is empty"),
     Case("ingest EMPTY_FOLDER -o OUT", 2, False, "holds no trace files"),
+    Case("history add CLEAN --to OUT", 0),
+    Case("history add CUT --to OUT", 0),
+    Case("history add EMPTY --to OUT", 2, False, "is empty"),
+    Case("history add CLEAN --label nonsense --to OUT", 2, False, "NAME=VALUE"),
+    Case("history show HISTORY -o OUT", 0),
+    Case("history show MISSING -o OUT", 2, False, "holds no history"),
+    Case("history report HISTORY -o OUT", 0),
+    Case("history report MISSING -o OUT", 2, False, "holds no history"),
+    Case("history fleet HISTORY -o OUT", 0),
+    Case("history fleet HISTORY --since soon -o OUT", 2, False, "--since soon"),
+    Case("watch EMPTY_FOLDER --once --settle 0 --history HISTORY --reports OUT", 0),
+    Case("watch MISSING --once --history HISTORY --reports OUT", 2, False, "no such folder"),
 ]
 
 GATES = [
@@ -141,6 +153,7 @@ def inputs(tmp_path_factory) -> dict[str, Path]:
         "TIGHT": file("tight.yaml", BUDGETS.replace("99%", "0.1%")),
         "WRONG": file("wrong.yaml", BUDGETS.replace("idle_share", "idel_share")),
         "BASELINE": folder / "baseline.json",
+        "HISTORY": folder / "history",
     }
 
 
@@ -149,6 +162,8 @@ def called(capsysbinary, inputs) -> Callable[..., tuple[int, str, str]]:
     def call(command: str, out: Path) -> tuple[int, str, str]:
         if "BASELINE" in command and not inputs["BASELINE"].exists():
             assert run(capsysbinary, "baseline", "save", CLEAN, "-o", inputs["BASELINE"])[0] == 0
+        if "HISTORY" in command and not inputs["HISTORY"].exists():
+            assert run(capsysbinary, "history", "add", CLEAN, "--to", inputs["HISTORY"])[0] == 0
         places = {**inputs, "OUT": out}
         return run(capsysbinary, *(places.get(word, word) for word in command.split()))
 
@@ -180,7 +195,7 @@ def table() -> dict[str, dict[int, str]]:
 
 
 def verb(case: Case) -> str:
-    return re.match(r"(?:baseline )?\w+", case.command)[0]
+    return re.match(r"(?:baseline |history )?\w+", case.command)[0]
 
 
 @pytest.mark.parametrize("command", table())
