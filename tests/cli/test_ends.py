@@ -288,7 +288,7 @@ def test_processes_that_cannot_be_started(monkeypatch):
 
 
 def test_without_a_second_process_the_first_does_the_work(monkeypatch):
-    from traceanalyzer.cli import supervision
+    from traceanalyzer.cli.process import supervision
 
     def none() -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")

@@ -10,6 +10,7 @@ from tests.engine.test_whatif import analysed, measured_step, saving
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.derive.replay.replay import NOTHING, Change, Timeline
+from traceanalyzer.derive.replay.timelines import timeline
 from traceanalyzer.intervals import Spans
 from traceanalyzer.render.findings import gain as text_gain
 from traceanalyzer.result.document import Finding, PlaceSaving, Result, Saving
@@ -68,7 +69,7 @@ def test_a_window_may_begin_and_end_with_the_host(tmp_path) -> None:
     made = catalog(trace, tmp_path)
     ops, launches, host = made.table("ledger_ops"), made.table("launches"), made.value("host")
     zero = int(ops["start_ns"][0].as_py()) - 105_000
-    line = Timeline.of(ops, launches, host, (zero, zero + 186_000))
+    line = timeline(ops, launches, host, (zero, zero + 186_000))
     assert length(line) == line.length / 1000 == 186
 
     def without(**change: Spans) -> float:
@@ -79,7 +80,7 @@ def test_a_window_may_begin_and_end_with_the_host(tmp_path) -> None:
     assert without(host=spans(160, 186)) == pytest.approx(160, abs=1)
     # The host needs 10 us to its wait, which is then no wait.
     assert without(work=spans(105, 155)) == 141
-    within = Timeline.of(ops, launches, host, (zero + 105_000, zero + 155_000))
+    within = timeline(ops, launches, host, (zero + 105_000, zero + 155_000))
     assert length(within) == within.length / 1000 == 50
 
 
