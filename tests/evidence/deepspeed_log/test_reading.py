@@ -147,6 +147,9 @@ def test_times_of_day_are_read_as_they_stand() -> None:
     assert logged_at("2023-06-21T07:39:09.5Z stdout F x") == 1687333149500000000
     assert logged_at("[2023-02-31 07:39:09,443]") is None
     assert logged_at("no time") is None
+    assert logged_at("[8245-06-21 07:39:09,443]") is None
+    assert logged_at("[2262-04-11 23:59:59,999]") is None
+    assert 0 < logged_at("[2262-04-10 23:59:59,999]") < 1 << 63
 
 
 def test_what_lies_between_steps_is_said(tmp_path: Path) -> None:

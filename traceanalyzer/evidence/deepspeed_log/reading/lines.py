@@ -58,14 +58,17 @@ def logged_at(line: str) -> int | None:
     return whole * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
 
 
+_DAYS = (1 << 63) // (86_400 * 10**9)
+
+
 @lru_cache(maxsize=1024)
 def _day(text: str) -> int | None:
-    """The seconds from 1970 to a day; None for one before, or that no calendar has."""
+    """The seconds from 1970 to a day; None for one before, or after what 64 bits of ns hold, or that no calendar has."""
     try:
         days = date.fromisoformat(text) - date(1970, 1, 1)
     except ValueError:
         return None
-    return days.days * 86_400 if days.days >= 0 else None
+    return days.days * 86_400 if 0 <= days.days < _DAYS else None
 
 
 class Prefix:
