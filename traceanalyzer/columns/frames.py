@@ -365,31 +365,6 @@ def among(values: Array, others: Array) -> Flags:
     return found
 
 
-def commonest(values: Array) -> int:
-    """The value that occurs most often, of equals the smallest; there is at least one."""
-    distinct, counts = np.unique(values, return_counts=True)
-    return int(distinct[np.argmax(counts)])
-
-
-def agreed(family: Array, value: Array, known: Flags) -> Array:
-    """For each row the one value that all known rows of its family have, `NULL` where they have several or none is known.
-
-    `family` counts from 0, as `dense` gives it.
-    """
-    count = int(family.max(initial=-1)) + 1
-    low, high = np.full(count, np.iinfo(np.int64).max), np.full(count, NULL)
-    np.minimum.at(low, family[known], value[known])
-    np.maximum.at(high, family[known], value[known])
-    return np.where(low == high, low, NULL)[family]
-
-
-def top_name(table: pa.Table, name: str, weight: Array) -> str | None:
-    """The value of a dictionary column with the largest total weight, None without any; of equals the first in the dictionary."""
-    code, values = codes(table, name)
-    total = np.bincount(code, weight, len(values))[:-1]
-    return values[int(total.argmax())] if total.max(initial=0) > 0 else None
-
-
 def streams(ops: pa.Table) -> Array:
     """A number for each operation that tells apart the streams of all GPUs; not to be written to."""
     return told_apart(ops, "rank", "device", "process", "context", "stream")

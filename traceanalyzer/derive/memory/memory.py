@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import frames, most
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
@@ -117,7 +117,7 @@ def _peak(events: _Events) -> dict[str, int | None]:
 
 def _steps_of(events: _Events, host_steps: pa.Table) -> pa.Table:
     """The steps of the process that allocates most often on the device."""
-    owner = frames.commonest(frames.ints(events.table, "process"))
+    owner = most.commonest(frames.ints(events.table, "process"))
     mine = (frames.ints(host_steps, "rank") == events.key[0]) & (frames.ints(host_steps, "process") == owner)
     return host_steps.filter(pa.array(mine)).sort_by("start_ns")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import frames, most
 from traceanalyzer.derive.operators.operators import GpuWork
 from traceanalyzer.derive.operators.tables import OPERATOR_STATS, SYNC_STATS
 from traceanalyzer.intervals import Array, coverage, innermost, latest, near, union
@@ -122,7 +122,7 @@ def sync_stats(api_calls: pa.Table, waits: frames.Flags, gaps: pa.Table) -> pa.T
     for row in rows:
         parts = blamed.take(pa.array(idle.get((row["rank"], row["name"]), np.empty(0, np.int64))))
         lost = frames.duration(parts)
-        row |= {"idle": lost.sum(), "gap_count": len(lost), "place": frames.top_name(parts, "place", lost)}
+        row |= {"idle": lost.sum(), "gap_count": len(lost), "place": most.top_name(parts, "place", lost)}
     rows.sort(key=lambda row: (row["rank"], -row["idle"], -row["total"], row["name"]))
     plain = pa.Table.from_pylist(rows, pa.schema([(c.name, _plain(c.type)) for c in SYNC_STATS.columns]))
     return plain.cast(SYNC_STATS.schema)

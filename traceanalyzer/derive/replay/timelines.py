@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import frames, most
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.in_blocks import in_blocks
 from traceanalyzer.columns.spill import Growing, forget
@@ -162,7 +162,7 @@ def led(launches: pa.Table) -> tuple[pa.Table, list[frames.ThreadKey]]:
         return own, []
     process = frames.ints(own, "process")
     if (process != process[0]).any():
-        own = own.filter(pa.array(process == frames.commonest(process)))
+        own = own.filter(pa.array(process == most.commonest(process)))
     keys = [frames.ints(own, c) for c in ("rank", "process", "thread")]
     changed = np.zeros(own.num_rows, bool)
     changed[0] = True

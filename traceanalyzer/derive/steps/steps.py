@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import ascending, distinct, frames
+from traceanalyzer.columns import ascending, distinct, frames, most
 from traceanalyzer.columns.in_blocks import in_blocks
 from traceanalyzer.columns.lean import repeated
 from traceanalyzer.derive.launches.launch_calls import first_unfinished
@@ -59,7 +59,7 @@ def host_steps(steps: pa.Table, step_calls: pa.Table, ledger_ops: pa.Table) -> p
     row = frames.ints(ledger_ops, "row")
     for (rank, process), launched in frames.split(calls, "rank", "process"):
         device = frames.ints(launched, "device")
-        own = launched.filter(pa.array(device == frames.commonest(device)))
+        own = launched.filter(pa.array(device == most.commonest(device)))
         ops = ledger_ops.take(pa.array(np.searchsorted(row, frames.ints(own, "op"))))
         # Results that are read back are what differs between steps: a metric here, a checkpoint there.
         kept = pa.array(~frames.equals(ops, "copy_kind", "dtoh"))

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import frames, most
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.grouped import Floats, Groups, Names, text_codes
 from traceanalyzer.derive.host.callers import Callers
@@ -223,12 +223,12 @@ def _add_relatives(told: Told, kernels: pa.Table) -> None:
     family = frames.dense(*who, name)
     for column in ("kind", "group", "group_ranks"):
         code, values = text_codes(told.texts[column])
-        shared = frames.agreed(family, code, code >= 0)
+        shared = most.agreed(family, code, code >= 0)
         # A code of -1 is the None at the end.
         told.texts[column] = np.array([*values, None], object)[np.where((code < 0) & (shared != NULL), shared, code)]
     for column in ("group_size", "peer"):
         number = told.numbers[column]
-        told.numbers[column] = np.where(number == NULL, frames.agreed(family, number, number != NULL), number)
+        told.numbers[column] = np.where(number == NULL, most.agreed(family, number, number != NULL), number)
     by_name = np.array([kind_of(n) if n else None for n in names], object)[name]
     told.texts["kind"] = np.where(told.has_kind, told.texts["kind"], by_name)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import frames, most
 from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.derive.host.callers import Callers
@@ -217,4 +217,4 @@ class _Evidence:
 
     def _agreed(self, family: Array, counts: Flags | bool) -> Array:
         """For each kernel the label of its family, where all labels of its members that count are the same."""
-        return frames.agreed(family, self._label, (self._label != NULL) & counts)
+        return most.agreed(family, self._label, (self._label != NULL) & counts)

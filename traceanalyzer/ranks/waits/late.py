@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import frames, most
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.host.ranges import heaviest
 from traceanalyzer.derive.ledger.busy import by_line
@@ -86,7 +86,7 @@ def _longest_lines(tiles: pa.Table, start: Array, end: Array) -> list[str | None
 
 
 def _busiest(ops: pa.Table, spans: Spans) -> str | None:
-    return frames.top_name(ops, "name", coverage(frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns"), spans))
+    return most.top_name(ops, "name", coverage(frames.ints(ops, "start_ns"), frames.ints(ops, "end_ns"), spans))
 
 
 def _idlest(gaps: pa.Table, spans: Spans) -> str | None:
@@ -94,4 +94,4 @@ def _idlest(gaps: pa.Table, spans: Spans) -> str | None:
     time = coverage(frames.ints(gaps, "start_ns"), frames.ints(gaps, "end_ns"), spans)
     loading = frames.equals(gaps, "cause", INPUT.cause)
     column = "range_name" if time[loading].sum() >= time[~loading].sum() else "place"
-    return frames.top_name(gaps, column, time)
+    return most.top_name(gaps, column, time)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import frames, most
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.groups.peers import BOTH, RECEIVE
@@ -43,7 +43,7 @@ def pipeline(communication: pa.Table) -> Pipeline:
         return Pipeline(rank, NULL, NULL)
     size = frames.ints(communication, "group_size")[own]
     receives = frames.equals(communication, "kind", RECEIVE, BOTH)[own] & (step != NULL) & (peer != NULL)
-    stages = frames.commonest(size[size != NULL]) if (size != NULL).any() else NULL
+    stages = most.commonest(size[size != NULL]) if (size != NULL).any() else NULL
     code, texts = frames.codes(communication, "group_ranks")
     several = interleaved(rank, peer, [texts[at] for at in code[own].tolist()])
     micro_batches = _micro_batches(rank[receives], step[receives], peer[receives])
@@ -55,7 +55,7 @@ def _micro_batches(rank: Array, step: Array, peer: Array) -> int:
     if not len(rank):
         return NULL
     counts = np.unique(np.stack((rank, step, peer)), axis=1, return_counts=True)[1]
-    return frames.commonest(counts)
+    return most.commonest(counts)
 
 
 def bubbles(communication: pa.Table, late_line: pa.Array, found: Pipeline) -> frames.Flags:
