@@ -15,6 +15,7 @@ from traceanalyzer.analysis.captures import Run
 from traceanalyzer.errors import InputError
 from traceanalyzer.files import status_of
 from traceanalyzer.history.labels import head_of, labels_for
+from traceanalyzer.history.paces import paces_of
 from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.history.entry import Entry, entry_of
@@ -31,6 +32,7 @@ def labelled(
     file was last changed. Raises InputError for labels that are none."""
     when = time_ns or run.recorded_ns or _changed_ns(run) or _now_ns()
     labels = labels_for(given, when, os.environ, head_of(Path()))
+    paces = paces_of(run.kernel_times, run.result.job if run.result else None)
     for capture in run.captures:
         yield (
             entry_of(
@@ -41,6 +43,7 @@ def labelled(
                 tool=run.result.tool["version"] if run.result else VERSION,
                 gpu_ns=sum(device.window_ns for device in run.result.devices) if run.result else 0,
                 report=report,
+                paces=paces,
             ),
             capture,
         )
