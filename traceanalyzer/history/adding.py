@@ -26,12 +26,17 @@ _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def labelled(
-    run: Run, given: Sequence[str], time_ns: int | None = None, report: str | None = None
+    run: Run,
+    given: Sequence[str],
+    time_ns: int | None = None,
+    report: str | None = None,
+    surroundings: bool = True,
 ) -> Iterator[tuple[Entry, Capture]]:
     """The captures of a run with their entries. They were recorded at `time_ns` or, without it, when the trace says, else when the
-    file was last changed. Raises InputError for labels that are none."""
+    file was last changed. With `surroundings`, what the pipeline's variables and Git say labels them too. Raises InputError for labels
+    that are none."""
     when = time_ns or run.recorded_ns or _changed_ns(run) or _now_ns()
-    labels = labels_for(given, when, os.environ, head_of(Path()))
+    labels = labels_for(given, when, *((os.environ, head_of(Path())) if surroundings else ({}, None)))
     paces = paces_of(run.kernel_times, run.result.job if run.result else None)
     for capture in run.captures:
         yield (
