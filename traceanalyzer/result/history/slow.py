@@ -54,6 +54,8 @@ class SlowGpu:
 
 @dataclass(frozen=True)
 class _Slower:
+    """By how much one machine stands out, of so many `own` measurements and those of others."""
+
     share: float
     low: float
     own: int
@@ -95,8 +97,15 @@ def slow_gpus(series: Series, by_id: Mapping[str, Entry]) -> Iterator[SlowGpu]:
     for off in (beside, apart):
         for gpu, slow in _standing_out(off):
             yield SlowGpu(
-                *(gpu[0], _only(numbers[gpu]), _only(hosts[gpu]), name_of(series), slow.share, slow.low),
-                *(slow.own, slow.others, off is beside),
+                uuid=gpu[0],
+                device=_only(numbers[gpu]),
+                host=_only(hosts[gpu]),
+                series=name_of(series),
+                share=slow.share,
+                low=slow.low,
+                captures=slow.own,
+                others=slow.others,
+                beside=off is beside,
             )
 
 
