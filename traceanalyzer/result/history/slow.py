@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import erfc, exp, log, sqrt
-from statistics import median
 from typing import TypeVar
+
+import numpy as np
 
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.result.history.trend import Series, name_of
@@ -121,21 +122,25 @@ def _off_level(series: Series, by_id: Mapping[str, Entry]) -> Iterator[tuple[Ent
                 yield by_id[series.captures[at]], log(series.unit_ns[at] / stretch.mean_ns)
 
 
-def _standing_out(off: Mapping[Machine, list[float]]) -> Iterable[tuple[Machine, _Slower]]:
+def _standing_out(off: Mapping[Machine, list[float]]) -> Iterator[tuple[Machine, _Slower]]:
     """Those machines that take more time than all others, by more than chance; the logarithms of their times are given."""
-    told = {machine: values for machine, values in off.items() if len(values) >= FEWEST}
+    told = sorted(
+        ((machine, off[machine]) for machine in off if len(off[machine]) >= FEWEST), key=lambda one: repr(one[0])
+    )
     if len(told) < 2:
         return
-    middles = {machine: median(values) for machine, values in told.items()}
-    noise = _TO_DEVIATION * median(
-        abs(value - middles[machine]) for machine, values in told.items() for value in values
-    )
-    for machine, values in sorted(told.items(), key=lambda one: repr(one[0])):
-        others = [value for other, rest in told.items() if other != machine for value in rest]
-        slower = middles[machine] - median(others)
+    counts = [len(values) for _, values in told]
+    owner, every = np.repeat(np.arange(len(told)), counts), np.concatenate([values for _, values in told])
+    middles = np.array([np.median(values) for _, values in told])
+    noise = _TO_DEVIATION * float(np.median(np.abs(every - middles[owner])))
+    for at in np.flatnonzero(middles > np.median(every)).tolist():
+        own, others = counts[at], len(every) - counts[at]
+        slower = float(middles[at] - np.median(every[owner != at]))
         # A median is a quarter less sure than a mean.
-        error = 1.25 * noise * sqrt(1 / len(values) + 1 / len(others))
+        error = 1.25 * noise * sqrt(1 / own + 1 / others)
         chance = len(told) * erfc(slower / error / sqrt(2)) / 2 if error else 0.0
         if exp(slower) - 1 >= LEAST_SLOWER and chance <= _CHANCE:
-            low = round(exp(slower - 1.645 * error) - 1, 6)
-            yield machine, _Slower(round(exp(slower) - 1, 6), low, len(values), len(others))
+            yield (
+                told[at][0],
+                _Slower(round(exp(slower) - 1, 6), round(exp(slower - 1.645 * error) - 1, 6), own, others),
+            )
