@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,8 @@ class Claimed:
     def on(self, lines: Container[str]) -> Spans:
         """What is claimed of some lines."""
         wanted = tuple(line for line in self.lines if line in lines)
+        if not wanted:
+            return EMPTY
         if wanted not in self._known:
             self._known[wanted] = _touching((start, end) for start, end, _ in self._blocks(wanted))
         return self._known[wanted]
@@ -45,7 +48,7 @@ class Claimed:
         """What is claimed of all lines."""
         return self.on(self.lines)
 
-    @property
+    @cached_property
     def ns(self) -> int:
         """How much that is."""
         return total(self.whole)
@@ -63,10 +66,11 @@ class Claimed:
         """The start, end and line of the stretches of some lines, in order of time; no block is empty."""
         wanted = np.array([line in lines for line in self.lines], bool)
         for at in range(0, len(self._rows), _BLOCK):
-            rows, line = self._rows[at : at + _BLOCK].astype(np.intp), self._line[at : at + _BLOCK]
+            rows, line = self._rows[at : at + _BLOCK], self._line[at : at + _BLOCK]
             if not wanted.all():
                 some = np.flatnonzero(wanted.take(line))
                 rows, line = rows.take(some), line.take(some)
+            rows = rows.astype(np.intp)
             if len(rows):
                 yield self._start.take(rows), self._end.take(rows), line
 
