@@ -8,13 +8,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.columns.spill import Growing
+from traceanalyzer.columns.spill import Growing, forget
 from traceanalyzer.intervals import EMPTY, Array, Spans, near, overlaps, total
 
 Rows = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.int8]
 _BLOCK = 1 << 15
 """So many stretches are looked at at once."""
+_OFTEN = 8
+"""Before each so many blocks what was read is let go."""
 
 
 class Claimed:
@@ -65,7 +67,9 @@ class Claimed:
     def _blocks(self, lines: Container[str]) -> Iterator[tuple[Array, Array, Codes]]:
         """The start, end and line of the stretches of some lines, in order of time; no block is empty."""
         wanted = np.array([line in lines for line in self.lines], bool)
-        for at in range(0, len(self._rows), _BLOCK):
+        for number, at in enumerate(range(0, len(self._rows), _BLOCK)):
+            if number % _OFTEN == 0:
+                forget()
             rows, line = self._rows[at : at + _BLOCK], self._line[at : at + _BLOCK]
             if not wanted.all():
                 some = np.flatnonzero(wanted.take(line))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceanalyzer.columns.spill import Growing
+from traceanalyzer.columns.spill import Growing, forget
 from traceanalyzer.intervals import EMPTY, Array, Spans, join, union
 
 BLOCK = 1 << 15
@@ -51,12 +51,20 @@ class Without:
 
     def __init__(self, hosts: Sequence[HostTime], spans: Spans) -> None:
         self._stops, count = spans[0], len(spans[0])
-        self._clocks = [(host.shown, np.empty(count, np.int64), np.zeros(count + 1, np.int64)) for host in hosts]
-        for host, (_, stopped, lost) in zip(hosts, self._clocks, strict=True):
+        self._clocks = list[tuple[Array, Array, Array]]()
+        for host in hosts:
+            stopped, lost, sum_ = Growing(), Growing(), 0
+            stopped.add(EMPTY[0])
+            lost.add(np.zeros(1, np.int64))
             for rows in blocks(count):
-                begin = stopped[rows] = host.shows(spans[0][rows])
+                begin = host.shows(spans[0][rows])
                 sums = np.cumsum(host.shows(spans[1][rows]) - begin)
-                lost[rows.start + 1 : rows.stop + 1] = sums + lost[rows.start]
+                sums += sum_
+                sum_ = int(sums[-1])
+                stopped.add(begin)
+                lost.add(sums)
+                forget()
+            self._clocks.append((host.shown, stopped.array(), lost.array()))
 
     def shown(self, rows: slice, times: Array) -> list[Array]:
         """What each of them shows at these times, which are some of those that it was asked at: the `rows` of them."""

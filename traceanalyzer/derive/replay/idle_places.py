@@ -40,6 +40,8 @@ NOT_THE_HOSTS = (TURNAROUND.cause, DEPENDENCY.cause, QUEUED.cause, UNATTRIBUTED.
 NONE = -1
 _BLOCK = 1 << 15
 """So many pieces are looked at at once."""
+_OFTEN = 8
+"""After each so many blocks what was read is let go."""
 _Codes = npt.NDArray[np.int32]
 
 
@@ -246,7 +248,10 @@ class _Texts:
 
 
 def _blocks(count: int) -> Iterator[slice]:
-    return (slice(at, min(at + _BLOCK, count)) for at in range(0, count, _BLOCK))
+    for number, at in enumerate(range(0, count, _BLOCK)):
+        yield slice(at, min(at + _BLOCK, count))
+        if number % _OFTEN == 0:
+            forget()
 
 
 def _covered(start: Array, end: Array, spans: Spans) -> Array:
