@@ -63,7 +63,7 @@ class ClaimBook:
         """`ledger_intervals`: columns rank, device, line, start_ns and end_ns; the rows of a GPU do not overlap."""
         self.claims: dict[Gpu, list[Claim]] = {}
         self._tiles = {gpu: Tiles(*columns) for gpu, columns in _ledgers(ledger_intervals)}
-        self._found: tuple[Columns, Rows | None] | None = None
+        self._found: tuple[pa.Table, Rows | None] | None = None
 
     def unclaimed(self, rank: int, device: int, asked: Iterable[Asked], lines: Collection[str]) -> int:
         """How many ns of the intervals on these lines nobody has claimed yet."""
@@ -148,8 +148,8 @@ class ClaimBook:
 
     def idle_tiles(self, source: Columns) -> Rows | None:
         """For each row the idle tile that it is, where these are just the rows: so it is with gaps, if nothing else cut them."""
-        if self._found is None or self._found[0] is not source:
-            self._found = (source, self._idle_tiles(source))
+        if self._found is None or self._found[0] is not source.table:
+            self._found = (source.table, self._idle_tiles(source))
         return self._found[1]
 
     def _idle_tiles(self, source: Columns) -> Rows | None:

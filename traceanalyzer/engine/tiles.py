@@ -6,6 +6,7 @@ Most claims take tiles whole, and then one number says whose each is. Others cut
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,12 +65,13 @@ class Tiles:
     def unclaimed(self, asked: Asked, lines: Iterable[str]) -> Array:
         """For each interval, how many ns of it on these lines are free. Here they may overlap, and come in any order."""
         wanted = self._of(lines)
-        if asked.tiles is None and self._is_much(asked):
+        reach = None if asked.tiles is not None else self._reach(asked)
+        if reach is not None and self._is_much(asked, reach[1]):
             free = wanted.take(self.line) & (self.holder == FREE)
             whole = union(self.start[free], self.end[free])
             return coverage(asked.starts, asked.ends, join(whole, self._pieces(lines)))
         left = np.zeros(len(asked.starts), np.int64)
-        for row, tile, low, high in self._overlaps(asked):
+        for row, tile, low, high in self._overlaps(asked, reach):
             here, state = wanted.take(self.line.take(tile)), self.holder.take(tile)
             free = here & (state == FREE)
             if row is None:
@@ -153,8 +155,10 @@ class Tiles:
         """The number of what holds each time, -1 for none; `taken` is all that was, `tile` where each is if that is known."""
         if tile is None:
             tile = np.searchsorted(self.start, times, side="right") - 1
-        within = (tile >= 0) & (times < self.end[tile])
-        found = np.where(within, self.holder[tile], FREE)
+            within = (tile >= 0) & (times < self.end[tile])
+            found = np.where(within, self.holder[tile], FREE)
+        else:
+            found = self.holder.take(tile)
         cut = np.flatnonzero(found == CUT)
         if len(cut):
             number = np.concatenate(
@@ -169,9 +173,9 @@ class Tiles:
     def idle_tiles(self, count: int, intervals: Iterable[Spans]) -> Rows | None:
         """The idle tiles, if these intervals, so many in some blocks, are just those, one for one."""
         idle = np.array([line is not None and is_idle(line) for line in self.lines])
-        tiles = np.flatnonzero(idle.take(self.line)).astype(np.int32)
-        if len(tiles) != count:
+        if self._counts[idle].sum() != count:
             return None
+        tiles = np.flatnonzero(idle.take(self.line)).astype(np.int32)
         done = 0
         for starts, ends in intervals:
             here = tiles[done : done + len(starts)]
@@ -179,6 +183,14 @@ class Tiles:
                 return None
             done += len(starts)
         return tiles
+
+    @cached_property
+    def _counts(self) -> Array:
+        """How many tiles are of each line."""
+        counts = np.zeros(len(self.lines), np.int64)
+        for first in range(0, len(self.line), _MANY):
+            counts += np.bincount(self.line[first : first + _MANY], minlength=len(counts))
+        return counts
 
     def mark(self) -> Callable[[], None]:
         """A function that takes back all that is claimed from now on."""
@@ -220,9 +232,10 @@ class Tiles:
             if name is not None:
                 self._free[name] = join(self._free.get(name, EMPTY), (self.start[own], self.end[own]))
 
-    def _is_much(self, asked: Asked) -> bool:
-        """Whether the intervals overlap so much, or are so odd, that cutting each by itself would take time without end."""
-        much = self._reach(asked)[1].sum() > 2 * (len(self.start) + len(asked.starts))
+    def _is_much(self, asked: Asked, count: Rows) -> bool:
+        """Whether the intervals overlap so much, or are so odd, that cutting each by itself would take time without end; `count` is how
+        many tiles each has parts of."""
+        much = count.sum() > 2 * (len(self.start) + len(asked.starts))
         return bool(much or (asked.ends < asked.starts).any())
 
     def _reach(self, asked: Asked) -> tuple[Rows, Rows]:
@@ -236,13 +249,13 @@ class Tiles:
             for parts in self._overlaps(some):
                 yield some.tiles is not None, parts
 
-    def _overlaps(self, asked: Asked) -> Iterator[_Overlaps]:
-        """The parts of some intervals after those of others, as many as are worked on at once."""
+    def _overlaps(self, asked: Asked, reach: tuple[Rows, Rows] | None = None) -> Iterator[_Overlaps]:
+        """The parts of some intervals after those of others, as many as are worked on at once; `reach` is theirs, if that is known."""
         starts, ends, tiles = asked
         if tiles is not None:
             yield _Overlaps(None, tiles, starts, ends)
             return
-        first, count = self._reach(asked)
+        first, count = reach or self._reach(asked)
         if (count == 1).all():
             low, high = np.maximum(starts, self.start.take(first)), np.minimum(ends, self.end.take(first))
             yield _Overlaps(None, first, low, high)
