@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,6 @@ import pyarrow as pa
 
 from traceanalyzer.columns import integers, wide
 from traceanalyzer.columns.frames import together
-from traceanalyzer.columns.spill import stored
 from traceanalyzer.engine.columns import Columns
 from traceanalyzer.engine.tiles import Asked, Intervals, Rows, Taken, Tiles, Whole
 from traceanalyzer.intervals import Spans, union
@@ -64,7 +64,7 @@ class ClaimBook:
         """`ledger_intervals`: columns rank, device, line, start_ns and end_ns; the rows of a GPU do not overlap."""
         self.claims: dict[Gpu, list[Claim]] = {}
         self._tiles = {gpu: Tiles(*columns) for gpu, columns in _ledgers(ledger_intervals)}
-        self._found: tuple[Columns, Whole | None] | None = None
+        self._found: WeakKeyDictionary[Columns, Whole | None] = WeakKeyDictionary()
 
     def unclaimed(self, rank: int, device: int, asked: Iterable[Asked], lines: Collection[str]) -> int:
         """How many ns of the intervals on these lines nobody has claimed yet."""
@@ -149,9 +149,9 @@ class ClaimBook:
 
     def idle_tiles(self, source: Columns) -> Whole | None:
         """For each row the idle tile that it is, where these are just the rows: so it is with gaps, if nothing else cut them."""
-        if self._found is None or self._found[0] is not source:
-            self._found = (source, self._idle_tiles(source))
-        return self._found[1]
+        if source not in self._found:
+            self._found[source] = self._idle_tiles(source)
+        return self._found[source]
 
     def _idle_tiles(self, source: Columns) -> Whole | None:
         found: dict[int, Whole] = {}
@@ -161,10 +161,10 @@ class ClaimBook:
             if own is None:
                 return None
             found[run.start] = own
-        if not found:
-            return None
+        if len(found) < 2:
+            return next(iter(found.values()), None)
         tile, ns = (np.concatenate(column) for column in zip(*(found[at] for at in sorted(found)), strict=True))
-        return Whole(stored(tile), stored(ns))
+        return Whole(tile, ns)
 
     def table(self) -> pa.Table:
         """All claims in CLAIMS_SCHEMA, one row a stretch, by GPU and in the order they were made."""

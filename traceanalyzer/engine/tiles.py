@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.columns import ascending
+from traceanalyzer.columns.in_blocks import in_blocks
 from traceanalyzer.columns.spill import Growing
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, intersect, join, latest, subtract, total, union
 from traceanalyzer.model.claimed import Claimed
@@ -117,10 +118,10 @@ class Tiles:
             whole = free
             if spans is not None:
                 whole = free & (spans[0] == self.start.take(tile)) & (spans[1] == self.end.take(tile))
-            got = np.flatnonzero(whole)
-            line = mine.take(got)
-            self.holder[tile.take(got)] = first + line
-            np.add.at(ns, line, length.take(got).astype(np.int64, copy=False))
+            got = slice(None) if whole.all() else np.flatnonzero(whole)
+            line = mine[got]
+            self.holder[tile[got]] = first + line
+            np.add.at(ns, line, length[got].astype(np.int64, copy=False))
             part = np.flatnonzero((free & ~whole) | ((mine >= 0) & (state == CUT)))
             if len(part):
                 self._cut_up(ascending(tile[free & ~whole]))
@@ -191,17 +192,23 @@ class Tiles:
     def idle_tiles(self, count: int, intervals: Iterable[Spans]) -> Whole | None:
         """The idle tiles, if these intervals, so many in some blocks, are just those, one for one."""
         idle = np.array([line is not None and is_idle(line) for line in self.lines])
-        tiles = np.flatnonzero(idle.take(self.line)).astype(np.int32)
+        found = [np.empty(0, np.int32)]
+        for rows in in_blocks(len(self.line)):
+            found.append((np.flatnonzero(idle.take(self.line[rows])) + rows.start).astype(np.int32))
+        tiles = np.concatenate(found)
         if len(tiles) != count:
             return None
-        done, length = 0, [np.empty(0, np.int32)]
+        done, length = 0, np.empty(count, np.int32)
         for starts, ends in intervals:
-            here = tiles[done : done + len(starts)]
+            some = slice(done, done + len(starts))
+            here = tiles[some]
             if not (np.array_equal(self.start.take(here), starts) and np.array_equal(self.end.take(here), ends)):
                 return None
-            length.append(narrow(ends - starts))
+            ns = narrow(ends - starts)
+            length = length.astype(np.promote_types(length.dtype, ns.dtype), copy=False)
+            length[some] = ns
             done += len(starts)
-        return Whole(tiles, np.concatenate(length))
+        return Whole(tiles, length)
 
     def mark(self) -> Callable[[], None]:
         """A function that takes back all that is claimed from now on."""
