@@ -111,7 +111,7 @@ def _taken(column: pa.ChunkedArray, rows: Places) -> pa.ChunkedArray:
         return pa.chunked_array([_at(column.chunk(0), rows)])
     found, start = [], 0
     for chunk in column.chunks:
-        low, high = np.searchsorted(rows, (start, start + len(chunk)))
+        low, high = np.searchsorted(rows, np.array((start, start + len(chunk)), rows.dtype))
         if low < high:
             found.append(_at(chunk, rows[low:high] - start))
         start += len(chunk)

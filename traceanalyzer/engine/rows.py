@@ -215,7 +215,8 @@ class TableRows:
     def _within(self, run: range) -> TableRows:
         if isinstance(self._at, range):
             return self._taken(range(max(run.start, self._at.start), min(run.stop, self._at.stop)))
-        low, high = np.searchsorted(self._at, (run.start, run.stop))
+        # Of the same type, else all positions are copied into another one.
+        low, high = np.searchsorted(self._at, np.array((run.start, run.stop), self._at.dtype))
         return self._taken(self._at[low:high])
 
     def _places(self, rows: Ints) -> npt.NDArray[np.integer]:
