@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.columns import integers
+from traceanalyzer.columns import integers, short_encoded
 from traceanalyzer.columns.frames import equals, row_groups
 from traceanalyzer.intervals import EMPTY, Spans, intersect, subtract
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, EXPOSED_TRANSFER, EXPOSED_WAIT
@@ -29,35 +29,38 @@ def parted(intervals: pa.Table, waits: pa.Table | None, parts: pa.Table | None) 
         return intervals
     communicates = equals(intervals, "line", EXPOSED_COMMUNICATION.name)
     waited = {} if waits is None else _spans(waits)
+    code, lines = short_encoded(intervals, "line")
+    lines = list(lines)
     start, end = integers(intervals, "start_ns"), integers(intervals, "end_ns")
-    tables = []
-    for key, rows in row_groups(intervals, ("rank", "device")):
+    every = [(start[:0], end[:0], code[:0])]
+    found = list(row_groups(intervals, ("rank", "device")))
+    for key, rows in found:
         mine = rows[communicates[rows]]
         if key not in told or not len(mine):
-            tables.append(intervals.take(pa.array(rows)))
+            every.append((start[rows], end[rows], code[rows]))
             continue
-        spans = start[mine], end[mine]
-        cut = [intervals.take(pa.array(rows[~communicates[rows]]))]
+        others = rows[~communicates[rows]]
+        cut = [(start[others], end[others], code[others])]
         for one, how in ((EXPOSED_WAIT, intersect), (EXPOSED_TRANSFER, subtract)):
-            low, high = how(spans, waited.get(key, EMPTY))
-            cut.append(_tiles(intervals.schema, key, one.name, (low, high)))
-        whole = pa.concat_tables(cut)
-        tables.append(whole.take(pa.array(np.argsort(integers(whole, "start_ns"), kind="stable"))))
-    return pa.concat_tables(tables)
+            low, high = how((start[mine], end[mine]), waited.get(key, EMPTY))
+            if len(low) and one.name not in lines:
+                lines.append(one.name)
+            cut.append((low, high, np.full(len(low), lines.index(one.name) if len(low) else 0, np.int32)))
+        whole = [np.concatenate(column) for column in zip(*cut, strict=True)]
+        order = np.argsort(whole[0], kind="stable")
+        every.append((whole[0].take(order), whole[1].take(order), whole[2].take(order)))
+    counts = [len(low) for low, _, _ in every[1:]]
+    low, high, line = (np.concatenate(column) for column in zip(*every, strict=True))
+    columns = {
+        **{name: np.repeat([key[at] for key, _ in found], counts) for at, name in enumerate(("rank", "device"))},
+        "line": pa.DictionaryArray.from_arrays(pa.array(line, mask=line < 0), pa.array(lines, pa.string())),
+        "start_ns": low,
+        "end_ns": high,
+    }
+    arrays = [pa.array(columns[field.name]).cast(field.type) for field in intervals.schema]
+    return pa.Table.from_arrays(arrays, schema=intervals.schema)
 
 
 def _spans(waits: pa.Table) -> dict[tuple[int, int], Spans]:
     start, end = integers(waits, "start_ns"), integers(waits, "end_ns")
     return {(key[0], key[1]): (start[rows], end[rows]) for key, rows in row_groups(waits, ("rank", "device"))}
-
-
-def _tiles(schema: pa.Schema, key: tuple[int, ...], line: str, spans: Spans) -> pa.Table:
-    count = len(spans[0])
-    columns = {
-        "rank": np.full(count, key[0]),
-        "device": np.full(count, key[1]),
-        "line": [line] * count,
-        "start_ns": spans[0],
-        "end_ns": spans[1],
-    }
-    return pa.table([pa.array(columns[field.name]).cast(field.type) for field in schema], schema=schema)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import MISSING, Flags, encoded, integers
+from traceanalyzer.columns import MISSING, Flags, encoded, integers, short_encoded
 from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.columns.uniques import unique
 from traceanalyzer.model.launch_links import Numbers
@@ -15,7 +15,7 @@ from traceanalyzer.report.palette import BY_KEY, CODES, GPU_OP_KEYS
 from traceanalyzer.report.parted import TABLES as PARTED
 from traceanalyzer.report.parted import parted
 from traceanalyzer.report.timeline.lanes import Key, Lane, Source, slices_of
-from traceanalyzer.report.timeline.name_table import Names, lookup
+from traceanalyzer.report.timeline.name_table import Names, looked_up, lookup
 from traceanalyzer.report.timeline.slices import pack
 from traceanalyzer.vocabulary.lines import COMPUTE, IDLE_PREFIX, UNATTRIBUTED
 
@@ -31,12 +31,12 @@ def ledger_lanes(source: Source) -> dict[Key, Lane]:
     if table is None:
         return {}
     table = parted(table, *(source.table(name) for name in PARTED))
-    index, lines = encoded(table, "line")
-    colour = lookup(lines, CODES, CODES[UNATTRIBUTED.name])[index]
+    index, lines = short_encoded(table, "line")
+    colour = looked_up(lookup(lines, CODES, CODES[UNATTRIBUTED.name]), index)
     labels = [BY_KEY[line].label if line in BY_KEY else line for line in lines]
-    name = np.array([*(source.names.id(label) for label in labels), 0], dtype=np.uint32)[index]
-    is_idle = np.array([*(line.startswith(IDLE_PREFIX) for line in lines), False])[index]
-    name = _name_gaps(table, source.table("gaps"), name, is_idle, source.names)
+    name = looked_up(np.array([*(source.names.id(label) for label in labels), 0], dtype=np.uint32), index)
+    idle = np.array([*(line.startswith(IDLE_PREFIX) for line in lines), False])
+    name = _name_gaps(table, source.table("gaps"), name, looked_up(idle, index), source.names)
     return {
         key: Lane("where time went", pack(slices_of(table, rows, name, colour), 1)[0], kind="ledger")
         for key, rows in row_groups(table, ("rank", "device"))
@@ -121,10 +121,11 @@ def stream_lanes(source: Source, link: Numbers) -> dict[Key, list[Lane]]:
 
 
 def _op_colours(table: pa.Table) -> NDArray[np.uint8]:
-    kind, kinds = encoded(table, "kind")
-    work, works = encoded(table, "class")
-    colour: NDArray[np.uint8] = lookup(
-        kinds, {key: CODES[line] for key, line in GPU_OP_KEYS.items()}, CODES[COMPUTE.name]
-    )[kind]
-    colour[lookup(works, {"communication": 1}, 0)[work] == 1] = CODES["communication"]
+    kind, kinds = short_encoded(table, "kind")
+    work, works = short_encoded(table, "class")
+    by_kind = lookup(kinds, {key: CODES[line] for key, line in GPU_OP_KEYS.items()}, CODES[COMPUTE.name])
+    colour = looked_up(by_kind, kind)
+    if "communication" in works:
+        communicates = work == works.index("communication")
+        colour = np.where(communicates, np.uint8(CODES["communication"]), colour)
     return colour

@@ -132,4 +132,4 @@ def rank_spans(groups: list[Group]) -> dict[int, Span]:
 def _bounds(row: Slices | Points) -> Span:
     if isinstance(row, Points):
         return int(row.time[0]), int(row.time[-1])
-    return int(row.start[0]), int(row.end.max())
+    return int(row.start[0]), row.last
