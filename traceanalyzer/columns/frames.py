@@ -137,20 +137,20 @@ def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:
 
 def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, slice]]:
     """The (first, second) groups of a table and their rows; rows of one group are contiguous."""
-    left, right = _as_it_lies(table[first]), _as_it_lies(table[second])
+    left, right = as_it_lies(table[first]), as_it_lies(table[second])
     for rows in _runs(left, right):
         yield (int(left[rows.start]), int(right[rows.start])), rows
 
 
 def threads(table: pa.Table) -> Iterator[tuple[ThreadKey, slice]]:
     """Each (rank, process, thread) and its rows, which the table keeps contiguous."""
-    rank, process, thread = (_as_it_lies(table[c]) for c in ("rank", "process", "thread"))
+    rank, process, thread = (as_it_lies(table[c]) for c in ("rank", "process", "thread"))
     for rows in _runs(rank, process, thread):
         at = rows.start
         yield (int(rank[at]), int(process[at]), int(thread[at])), rows
 
 
-def _as_it_lies(column: pa.ChunkedArray, null: int = NULL) -> Array:
+def as_it_lies(column: pa.ChunkedArray, null: int = NULL) -> Array:
     """As `wide`; one without nulls in as many bits as it has."""
     short = column.num_chunks == 1 and not column.null_count and pa.types.is_integer(column.type)
     return column.chunk(0).to_numpy() if short else wide(column, null)
@@ -187,14 +187,19 @@ def _few_runs(columns: Sequence[Array]) -> list[slice] | None:
 
 def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
     """The combinations of values in some columns, in the order in which they first occur, and the rows of each, ascending."""
+    for key, rows in _together(columns):
+        yield key, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+
+def _together(columns: Sequence[Array]) -> Iterator[tuple[tuple[int, ...], Array | slice]]:
+    """The same, with a slice of rows that are found to stand in a row."""
     stretches = _few_runs(columns)
     if stretches is not None:  # as most tables are
-        found: dict[tuple[int, ...], list[Array]] = {}
+        found: dict[tuple[int, ...], list[slice]] = {}
         for one in stretches:
-            key = tuple(int(column[one.start]) for column in columns)
-            found.setdefault(key, []).append(np.arange(one.start, one.stop))
+            found.setdefault(tuple(int(column[one.start]) for column in columns), []).append(one)
         for key, parts in found.items():
-            yield key, parts[0] if len(parts) == 1 else np.concatenate(parts)
+            yield key, parts[0] if len(parts) == 1 else np.concatenate([np.arange(p.start, p.stop) for p in parts])
         return
     code = _numbered(*_packed(columns))
     counts = np.bincount(code)
@@ -224,7 +229,13 @@ def counts(*columns: Array) -> list[tuple[tuple[int, ...], int]]:
 
 def row_groups(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[tuple[int, ...], Array]]:
     """The distinct keys over integer columns in ascending order, nulls (`MISSING`) first, each with its row numbers in table order."""
-    found = together(*(_as_it_lies(table[column], MISSING) for column in columns)) if table.num_rows else ()
+    for key, rows in row_parts(table, columns):
+        yield key, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+
+def row_parts(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[tuple[int, ...], Array | slice]]:
+    """The same, with a slice of rows that stand in a row."""
+    found = _together([as_it_lies(table[column], MISSING) for column in columns]) if table.num_rows else ()
     yield from sorted(found, key=lambda one: one[0])
 
 
@@ -269,7 +280,7 @@ def by_device(table: pa.Table) -> dict[Key, pa.Table]:
 
 def by_rank(table: pa.Table) -> dict[int, pa.Table]:
     """As `by_device`, for each rank."""
-    rank = _as_it_lies(table["rank"])
+    rank = as_it_lies(table["rank"])
     parts = ((int(rank[r.start]), table.slice(r.start, r.stop - r.start)) for r in _runs(rank))
     return _Parts(parts, table.slice(0, 0))
 

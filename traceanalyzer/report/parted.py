@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from traceanalyzer.columns import integers, short_encoded
-from traceanalyzer.columns.frames import equals, row_groups
+from traceanalyzer.columns import Ints, integers, short_encoded
+from traceanalyzer.columns.frames import row_groups, row_parts
 from traceanalyzer.intervals import EMPTY, Spans, intersect, subtract
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, EXPOSED_TRANSFER, EXPOSED_WAIT
 
@@ -22,43 +26,52 @@ def told_gpus(parts: pa.Table | None) -> set[tuple[int, int]]:
     return {(rank, device) for rank, device, parted in zip(*columns, strict=True) if parted}
 
 
-def parted(intervals: pa.Table, waits: pa.Table | None, parts: pa.Table | None) -> pa.Table:
-    """`ledger_intervals`, those of each GPU in order of time; `waits` are rows of `exposed_waits`."""
+@dataclass(frozen=True)
+class Tiles:
+    """The tiles of one GPU: start, end, and which of `lines` each is on, -1 for none."""
+
+    start: Ints
+    end: Ints
+    line: NDArray[np.int32]
+    lines: list[str]
+
+
+def tiles_by_gpu(
+    intervals: pa.Table, waits: pa.Table | None, parts: pa.Table | None
+) -> Iterator[tuple[tuple[int, ...], Tiles]]:
+    """The tiles of each (rank, device), where it is told in order of time. `intervals` are rows of `ledger_intervals`, `waits` those of
+    `exposed_waits`."""
     told = told_gpus(parts)
-    if not told:
-        return intervals
-    communicates = equals(intervals, "line", EXPOSED_COMMUNICATION.name)
-    waited = {} if waits is None else _spans(waits)
-    code, lines = short_encoded(intervals, "line")
-    lines = list(lines)
+    waited = {} if waits is None or not told else _spans(waits)
     start, end = integers(intervals, "start_ns"), integers(intervals, "end_ns")
-    every = [(start[:0], end[:0], code[:0])]
-    found = list(row_groups(intervals, ("rank", "device")))
-    for key, rows in found:
-        mine = rows[communicates[rows]]
-        if key not in told or not len(mine):
-            every.append((start[rows], end[rows], code[rows]))
-            continue
-        others = rows[~communicates[rows]]
-        cut = [(start[others], end[others], code[others])]
-        for one, how in ((EXPOSED_WAIT, intersect), (EXPOSED_TRANSFER, subtract)):
-            low, high = how((start[mine], end[mine]), waited.get(key, EMPTY))
-            if len(low) and one.name not in lines:
-                lines.append(one.name)
-            cut.append((low, high, np.full(len(low), lines.index(one.name) if len(low) else 0, np.int32)))
-        whole = [np.concatenate(column) for column in zip(*cut, strict=True)]
-        order = np.argsort(whole[0], kind="stable")
-        every.append((whole[0].take(order), whole[1].take(order), whole[2].take(order)))
-    counts = [len(low) for low, _, _ in every[1:]]
-    low, high, line = (np.concatenate(column) for column in zip(*every, strict=True))
-    columns = {
-        **{name: np.repeat([key[at] for key, _ in found], counts) for at, name in enumerate(("rank", "device"))},
-        "line": pa.DictionaryArray.from_arrays(pa.array(line, mask=line < 0), pa.array(lines, pa.string())),
-        "start_ns": low,
-        "end_ns": high,
-    }
-    arrays = [pa.array(columns[field.name]).cast(field.type) for field in intervals.schema]
-    return pa.Table.from_arrays(arrays, schema=intervals.schema)
+    line, lines = short_encoded(intervals, "line")
+    for key, rows in row_parts(intervals, ("rank", "device")):
+        tiles = Tiles(start[rows], end[rows], line[rows], lines)
+        yield key, _cut(tiles, waited.get((key[0], key[1]), EMPTY)) if key in told else tiles
+
+
+def _cut(tiles: Tiles, waited: Spans) -> Tiles:
+    """The tiles with those of exposed communication cut into waiting and transfer."""
+    communicates = tiles.line == _place(EXPOSED_COMMUNICATION.name, tiles.lines)
+    if not communicates.any():
+        return tiles
+    lines = list(tiles.lines)
+    spans = tiles.start[communicates], tiles.end[communicates]
+    others = ~communicates
+    cut = [(tiles.start[others], tiles.end[others], tiles.line[others])]
+    for one, how in ((EXPOSED_WAIT, intersect), (EXPOSED_TRANSFER, subtract)):
+        low, high = how(spans, waited)
+        if len(low) and one.name not in lines:
+            lines.append(one.name)
+        cut.append((low, high, np.full(len(low), _place(one.name, lines), np.int32)))
+    start, end, line = (np.concatenate(column) for column in zip(*cut, strict=True))
+    order = np.argsort(start, kind="stable")
+    return Tiles(start.take(order), end.take(order), line.take(order), lines)
+
+
+def _place(line: str, lines: list[str]) -> int:
+    """The position of a line, one that no tile has where it is none of them."""
+    return lines.index(line) if line in lines else len(lines)
 
 
 def _spans(waits: pa.Table) -> dict[tuple[int, int], Spans]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import Ints, ascending, integers, short_encoded
+from traceanalyzer.columns import Ints, ascending
 from traceanalyzer.columns.in_blocks import in_blocks
 from traceanalyzer.report.charts.figure import (
     Chart,
@@ -25,7 +24,7 @@ from traceanalyzer.report.charts.figure import (
 from traceanalyzer.report.charts.gpus import Gpus
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.parted import TABLES as PARTED
-from traceanalyzer.report.parted import parted
+from traceanalyzer.report.parted import Tiles, tiles_by_gpu
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.units import format_share
@@ -35,9 +34,12 @@ BINS = 200
 
 
 def use_chart(gpus: Gpus) -> Chart | None:
-    tables = [table_or_none(gpus.tables, name) for name in PARTED]
+    intervals = table_or_none(gpus.tables, "ledger_intervals")
+    if intervals is None:
+        return None
+    found = tiles_by_gpu(intervals, *(table_or_none(gpus.tables, name) for name in PARTED))
     views: dict[int | None, View] = {
-        number: _view(gpus, number, parted(intervals, *tables)) for number, intervals in gpus.rows("ledger_intervals")
+        number: _view(gpus, number, tiles) for key, tiles in found if (number := gpus.number(key)) is not None
     }
     return Chart("use", "What the GPU did over time", views, wide=True, legend=swatches_in(views)) if views else None
 
@@ -72,20 +74,19 @@ def _passed(length: Ints, some: Ints, row: Ints) -> Ints:
     return found
 
 
-def _view(gpus: Gpus, number: int, intervals: pa.Table) -> View:
-    start = integers(intervals, "start_ns")
+def _view(gpus: Gpus, number: int, tiles: Tiles) -> View:
+    start, end, line = tiles.start, tiles.end, tiles.line
     if (start[1:] < start[:-1]).any():
-        intervals = intervals.sort_by("start_ns")
-        start = integers(intervals, "start_ns")
-    length = integers(intervals, "end_ns") - start
-    first, last = int(start[0]), int(integers(intervals, "end_ns").max())
+        order = np.argsort(start, kind="stable")
+        start, end, line = start[order], end[order], line[order]
+    length = end - start
+    first, last = int(start[0]), int(end.max())
     window = max(last - first, 1)
     edges = np.linspace(0, window, min(BINS, window) + 1)
-    index, lines = short_encoded(intervals, "line")
     amounts: list[tuple[Swatch, NDArray[np.float64]]] = []
     for swatch in SWATCHES:
-        if swatch.key in lines:
-            mine = np.flatnonzero(index == lines.index(swatch.key))
+        if swatch.key in tiles.lines:
+            mine = np.flatnonzero(line == tiles.lines.index(swatch.key))
             amounts.append((swatch, bin_coverage(start, length, edges, mine, first)))
     place = gpus.place(number, first, last)
     shift = 0 if place is None else place.start

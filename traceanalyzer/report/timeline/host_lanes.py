@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import integers, short_encoded
-from traceanalyzer.columns.frames import counts, row_groups
+from traceanalyzer.columns.frames import counts, row_groups, row_parts
 from traceanalyzer.model.launch_links import Numbers
 from traceanalyzer.report.palette import API_CLASS_KEYS, CODES, RANGE_KEYS
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, extent, slices_of
@@ -125,7 +125,7 @@ def _call_lanes(source: Source, threads: Container[Key], link: Numbers) -> Itera
     colour = looked_up(by_class, index)
     name = source.names.column(table, "name")
     deep = 0
-    for key, rows in row_groups(table, _THREAD):
+    for key, rows in row_parts(table, _THREAD):
         if key in threads:
             packed, left = pack(slices_of(table, rows, name, colour, link), CALL_ROWS)
             deep += left
