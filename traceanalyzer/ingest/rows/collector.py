@@ -70,8 +70,10 @@ class Collector:
 
     def add(self, table: str, batch: pa.Table | pa.RecordBatch) -> None:
         rows = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
-        size = rows.nbytes
-        if size > _USUAL_ROW_BYTES * rows.num_rows + SMALL_BYTES:
+        usual = _USUAL_ROW_BYTES * rows.num_rows + SMALL_BYTES
+        # With all of what slices lie in: told at once, and mostly little enough.
+        size = rows.get_total_buffer_size()
+        if size > usual and (size := rows.nbytes) > usual:
             # The dictionaries of an importer may cover the whole file.
             rows = compacted(rows, SMALL_BYTES)
             size = rows.nbytes

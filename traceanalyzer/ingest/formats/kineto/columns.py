@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.ingest.formats.kineto.text.decode import Args, Event, Number, Times, plain
+from traceanalyzer.model.schema import NAME
 
 NO_ARGS = Args()
 INT32, INT64 = pa.int32(), pa.int64()
@@ -55,16 +56,27 @@ class Integers:
         instead: Callable[[], Iterable[Number]] | None = None,
     ) -> pa.Array:
         """The column; where a value is None, the one that is given `instead`."""
+        # Arguments are often absent from all events of a kind.
+        if instead is None and values and values[0] is None and values.count(None) == len(values):
+            return pa.nulls(len(values), type_)
         return self._column(values, type_, _whole, instead)
 
     def nonzero(self, values: Sequence[Number], type_: pa.DataType = INT64) -> pa.Array:
         """As `column`, where 0 says that there is none."""
         column = self.column(values, type_)
-        return pc.if_else(pc.equal(column, 0), pa.scalar(None, type_), column)
+        if column.null_count == len(column):
+            return column
+        if column.null_count:
+            return pc.if_else(pc.equal(column, 0), pa.scalar(None, type_), column)
+        numbers = column.to_numpy()
+        none = numbers == 0
+        return pa.array(numbers, type_, mask=none) if none.any() else column
 
     def streams(self, values: Sequence[Number], instead: Callable[[], Iterable[Number]] | None = None) -> pa.Array:
         """Stream ids, from numbers or names such as "stream 7". 2^32 - 1 is an unsigned -1."""
         column = self._column(values, INT64, _stream, instead)
+        if not column.null_count and not (column.to_numpy() == UNSIGNED_MINUS_ONE).any():
+            return column
         return pc.if_else(pc.equal(column, UNSIGNED_MINUS_ONE), -1, column)
 
     def identities(self, values: Sequence[Number]) -> pa.Array:
@@ -161,7 +173,7 @@ class Vocabulary:
     def _learn(self, new: list[str]) -> None:
         for column, meaning in self._meanings.items():
             known = self._value_codes[column]
-            values, _ = self._values[column].take(map(meaning, new))
+            values, _ = self._values[column].take([*map(meaning, new)])
             self._value_codes[column] = np.concatenate((known[:-1], values, known[-1:]))
 
 
@@ -172,7 +184,7 @@ class _Texts:
         self._codes = Codes()
         self.texts = pa.array([], pa.string())
 
-    def take(self, names: Iterable[str | None]) -> tuple[Numbers, list[str]]:
+    def take(self, names: Sequence[str | None]) -> tuple[Numbers, list[str]]:
         """The number of each text, and those that are new."""
         codes = self._codes.of(names)
         if new := self._codes.names(len(self.texts)):
@@ -190,8 +202,8 @@ class Codes(dict[str | None, int]):
         code = self[name] = len(self) - 1
         return code
 
-    def of(self, names: Iterable[str | None]) -> Numbers:
-        return np.fromiter(map(self.__getitem__, names), np.int32)
+    def of(self, names: Sequence[str | None]) -> Numbers:
+        return np.fromiter(map(self.__getitem__, names), np.int32, len(names))
 
     def names(self, first: int = 0) -> list[str]:
         """The names from the number `first` on."""
@@ -201,12 +213,15 @@ class Codes(dict[str | None, int]):
 def encode_names(codes: Numbers, texts: pa.Array) -> pa.DictionaryArray:
     """A dictionary column; negative codes are null."""
     nulls = codes < 0
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=nulls if nulls.any() else None), texts)
+    if nulls.any():
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=nulls), texts)
+    # Without another look at each code.
+    return pa.DictionaryArray.from_buffers(NAME, len(codes), [None, pa.py_buffer(codes)], texts, null_count=0)
 
 
 def constant(text: str, rows: int) -> pa.DictionaryArray:
     """A dictionary column of one text."""
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text]))
+    return encode_names(np.zeros(rows, np.int32), pa.array([text]))
 
 
 def texts(values: Iterable[str | None]) -> pa.DictionaryArray:
@@ -241,14 +256,17 @@ def operator_arguments(told: pa.BooleanArray, args: Sequence[Args]) -> pa.Dictio
     """Of convolutions and attention (`told`) the values of inputs that are no tensors, as recorded; of kernels that TorchInductor made
     with `kernel_flop` and `kernel_num_gb` these. Null for others, and for what is not as long as such lists are."""
     # Few have any.
-    found = {
-        row: _from_compiler(a) for row, a in enumerate(args) if a.kernel_flop is not None or a.kernel_num_gb is not None
-    }
+    found: dict[int, str] = {}
+    for numbers in ([a.kernel_flop for a in args], [a.kernel_num_gb for a in args]):
+        if numbers.count(None) < len(numbers):
+            found |= {row: _from_compiler(args[row]) for row, number in enumerate(numbers) if number is not None}
     for row in np.flatnonzero(told).tolist():
         concrete = args[row].concrete_inputs
         if 0 < len(concrete) <= _MOST_ARGUMENTS:
             found[row] = bytes(concrete).decode("utf-8", "replace")
-    return texts(map(found.get, range(len(args))))
+    codes, names, rows = np.full(len(args), -1, np.int32), Codes(), sorted(found)
+    codes[rows] = names.of([found[row] for row in rows])
+    return encode_names(codes, pa.array(names.names(), pa.string()))
 
 
 def _from_compiler(a: Args) -> str:
@@ -294,7 +312,10 @@ def shares(percents: Sequence[Number]) -> pa.Array:
         numbers = pa.array(percents, pa.float64())
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         numbers = pa.array([_number(v) for v in percents], pa.float64())
-    return pc.if_else(pc.is_finite(numbers), pc.divide(numbers, 100.0), None).cast(pa.float32())
+    found = numbers.to_numpy(zero_copy_only=False)  # NaN for null
+    finite = np.isfinite(found)
+    with np.errstate(all="ignore"):
+        return pa.array((found / 100.0).astype(np.float32), mask=None if finite.all() else ~finite)
 
 
 def _number(value: Number) -> float | None:

@@ -42,10 +42,11 @@ class GpuTracks:
 
     def see(self, events: Sequence[Event], device: pa.Array, stream: pa.Array) -> None:
         """Known operations and where they ran."""
-        tracks = list(zip([e.pid for e in events], [e.tid for e in events], strict=True))
         # Arrow itself makes a Python object of each number in several steps.
         places = (one.to_pylist() if one.null_count else one.to_numpy().tolist() for one in (device, stream))
-        for track, *where in dict.fromkeys(zip(tracks, *places, strict=True)):
+        tracks = [e.pid for e in events], [e.tid for e in events]
+        for process, thread, *where in dict.fromkeys(zip(*tracks, *places, strict=True)):
+            track = process, thread
             if track in self._seen or len(self._seen) < MOST_TRACKS:
                 here = Stream(*where)
                 self._seen[track] = here.merged(self._seen.get(track, here))

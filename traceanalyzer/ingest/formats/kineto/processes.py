@@ -56,14 +56,14 @@ class Processes:
     def call(self, process: pa.Array, told: bool = True) -> None:
         """Note the processes of API calls, one value a call; `told` says that their category tells it."""
         self.calls += len(process)
-        for found in pc.value_counts(process.drop_null()).to_pylist():
-            self._calls[found["values"]] += found["counts"]
+        for found, count in _counted(process):
+            self._calls[found] += count
             if told:
-                self.hosts.add(found["values"])
+                self.hosts.add(found)
 
     def work(self, process: pa.Array, told: bool = True) -> None:
         """Note the processes of host ranges; `told` says that their category tells it."""
-        found = pc.unique(process).drop_null().to_pylist()
+        found = [one for one, _ in _counted(process)]
         self._ranges.update(found)
         if told:
             self.hosts.update(found)
@@ -86,3 +86,10 @@ class Processes:
                 ),
             )
         return min(self._calls, key=lambda p: (-self._calls[p], p)) if self._calls else None
+
+
+def _counted(process: pa.Array) -> list[tuple[int, int]]:
+    """The distinct ids and how often each occurs; mostly there is one."""
+    if len(process) and not process.null_count and ((ids := process.to_numpy()) == ids[0]).all():
+        return [(int(ids[0]), len(ids))]
+    return [(found["values"], found["counts"]) for found in pc.value_counts(process.drop_null()).to_pylist()]

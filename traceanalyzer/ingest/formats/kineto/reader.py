@@ -82,10 +82,11 @@ class Reader:
         complete: defaultdict[str | None, list[int]] = defaultdict(list)
         others: defaultdict[str, list[int]] = defaultdict(list)
         for row, event in enumerate(events.events):
-            if event.ph == "X":
+            phase = event.ph
+            if phase == "X":
                 complete[event.cat].append(row)
-            elif event.ph not in FLOWS:
-                others["B" if event.ph in BeginEnd.PHASES else event.ph].append(row)
+            elif phase not in FLOWS:
+                others["B" if phase in BeginEnd.PHASES else phase].append(row)
         for category, rows in complete.items():
             self._complete(category, events, rows)
         for phase, rows in others.items():
@@ -96,10 +97,11 @@ class Reader:
         rows = [] if usual(category) in NO_WORK and category != SPAN else self._timed(events, rows)
         if not rows:
             return
-        found = [events.events[row] for row in rows]
+        found = list(map(events.events.__getitem__, rows))
         at = np.array(rows)
-        times = col.span(events.start[at], events.duration[at])
-        self._notes.no_duration += sum(found[row].dur is None for row in np.flatnonzero(events.duration[at] == 0))
+        duration = events.duration[at]
+        times = col.span(events.start[at], duration)
+        self._notes.no_duration += sum(found[row].dur is None for row in np.flatnonzero(duration == 0).tolist())
         self._spans(category, found, times, extras(events, rows) if category is None else None)
 
     def _spans(
@@ -155,8 +157,7 @@ class Reader:
 
     def _timed(self, events: Events, rows: list[int]) -> list[int]:
         """Those of the events that have a time."""
-        timed = events.timed[rows]
-        if timed.all():
+        if events.timed.all() or events.timed[rows].all():
             return rows
         self._notes.untimed([events.events[row] for row in rows if not events.timed[row]])
         return [row for row in rows if events.timed[row]]

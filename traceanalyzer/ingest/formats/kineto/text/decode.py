@@ -176,7 +176,7 @@ class Events:
 
 def _numbers(values: list[float | None]) -> tuple[Microseconds, npt.NDArray[np.bool_]]:
     """The numbers, 0 for None, and which of them are there."""
-    found = np.array(values, np.float64)
+    found = np.fromiter(values, np.float64, len(values))  # None gives NaN
     if not np.isnan(found).any():
         return found, np.ones(len(values), bool)
     known = np.array([value is not None for value in values], bool)
