@@ -78,7 +78,7 @@ def culprits(
         {"rank": gpu[0], "device": gpu[1], **found}
         for gpu, run in source.gpus or ()
         for mine in [gaps.slice(run.start, len(run))]
-        for own in [None if tiles is None else tiles[run.start : run.stop]]
+        for own in [None if tiles is None else tiles.tiles[run.start : run.stop]]
         for found in (*_Gpu(gpu, mine, own, claims, around).culprits(), *_lock(waits[gpu], claims.claims.get(gpu, [])))
     ]
     return pa.Table.from_pylist(rows, CULPRITS)
@@ -242,7 +242,7 @@ class _Gpu:
         found = np.empty(len(self.gaps.table), np.int8)
         for rows, start, _ in self._blocks():
             causes = self._column("cause", rows)
-            by = of.take(self.claims.idle_holders(*self.gpu, start, None if tiles is None else tiles.tiles[rows]))
+            by = of.take(self.claims.idle_holders(*self.gpu, start, None if tiles is None else tiles[rows]))
             copies = self._equals("next_op_kind", "memcpy", rows)
             key = (wide(causes.indices, NULL) * (len(categories) + 1) + by + 1) * 2 + copies
             places = np.zeros(2 * (len(causes.dictionary) + 1) * (len(categories) + 1), np.int8)
