@@ -11,6 +11,8 @@ from traceanalyzer.derive.kernels.tables import KERNEL_TIMES
 
 MOST = 50
 """Kernels kept of each GPU, those with most time."""
+_OF_DEVICE = (("uuid", "uuid"), ("gpu", "name"))
+"""Columns, and what they are called in the table of devices."""
 
 
 def kernel_times(kernels: pa.Table, devices: pa.Table) -> pa.Table:
@@ -34,6 +36,3 @@ def kernel_times(kernels: pa.Table, devices: pa.Table) -> pa.Table:
         columns |= {name: pa.repeat(pa.scalar(device.get(of), pa.string()), len(most)) for name, of in _OF_DEVICE}
         tables.append(frames.build(KERNEL_TIMES, columns | {"count": count[most], "time": time[most]}))
     return frames.stack(KERNEL_TIMES, tables)
-
-
-_OF_DEVICE = (("uuid", "uuid"), ("gpu", "name"))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import Ints, integers
+from traceanalyzer.columns.in_blocks import in_a_row
 from traceanalyzer.columns.spill import forget
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.timeline.name_table import Names
@@ -108,9 +109,8 @@ def slices_of(
 ) -> Slices:
     """The slices of some rows of a table; `name`, `colour` and `link` are of all of its rows."""
     start, end = integers(table, "start_ns"), integers(table, "end_ns")
-    # Most stand together, and then nothing has to be copied.
-    if not isinstance(rows, slice) and len(rows) and rows[-1] - rows[0] + 1 == len(rows):
-        rows = slice(int(rows[0]), int(rows[-1]) + 1)
+    if not isinstance(rows, slice):  # most stand together, and then nothing has to be copied
+        rows = in_a_row(rows)
     return make_slices(start[rows], end[rows], name[rows], colour[rows], None if link is None else link[rows])
 
 
