@@ -17,6 +17,10 @@ class InputError(TraceAnalyzerError):
     """An input that cannot be read as a trace: missing, empty, not a trace, or not yet exported."""
 
 
+class UnreachableError(InputError):
+    """An input that a disk or network does not give now, whatever it holds."""
+
+
 class ChangedError(InputError):
     """A store that is another one than when reading it began; who begins again reads the new one. `happened` is all but what to do."""
 

@@ -6,6 +6,7 @@ files and nothing else are opened, never a chain of them (`zip://…::http://…
 
 from __future__ import annotations
 
+import errno
 import posixpath
 import re
 from collections.abc import Iterator
@@ -64,6 +65,29 @@ def without_credentials(text: str) -> str:
 
 class ElsewhereError(OSError):
     """A server answers with another place than the one that was asked for."""
+
+
+class RemoteError(OSError):
+    """Who speaks to a server gave up, in words of its own: no such bucket, no credentials, too much to do."""
+
+
+_PASSING = frozenset(
+    (
+        *(errno.EIO, errno.ESTALE, errno.EAGAIN, errno.EBUSY, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE),
+        *(errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH),
+    )
+)
+
+
+def may_pass(error: BaseException | None) -> bool:
+    """Whether a disk or network is to blame for an error, not the file that could not be read."""
+    while error is not None:
+        if isinstance(error, ConnectionError | TimeoutError | RemoteError):
+            return True
+        if isinstance(error, OSError) and error.errno in _PASSING:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 @dataclass(frozen=True)
@@ -183,7 +207,7 @@ class RemoteFolder:
                 raise elsewhere from error
             if isinstance(error, OSError):
                 raise
-            raise OSError(without_credentials(f"{type(error).__name__}: {error}")) from error
+            raise RemoteError(without_credentials(f"{type(error).__name__}: {error}")) from error
 
 
 def _elsewhere(error: BaseException | None) -> ElsewhereError | None:

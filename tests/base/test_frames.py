@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import encoded, frames, short_encoded
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.lean import WORTH, repeated, repeats
+from traceanalyzer.report.timeline.name_table import looked_up
 
 numbers = st.sampled_from([NULL, -(2**62), -1, 0, 1, 2, 3, 40, 2**62])
 rows = st.lists(st.tuples(numbers, numbers, numbers), min_size=1, max_size=12)
@@ -65,3 +67,29 @@ def test_some_rows(which):
     found = frames.filtered(table, flags)
     assert found.equals(table.filter(pa.array(flags)))
     assert found["place"].num_chunks == 1 and repeats(found["same"])
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 1), st.integers(1, 30)), max_size=40), st.integers(0, 50))
+def test_rows_of_one_key_are_found_in_stretches_and_anywhere(runs: list[tuple[int, int, int]], most: int) -> None:
+    columns = [np.array([run[at] for run in runs for _ in range(run[2])], np.int64) for at in (0, 1)]
+    expected: dict[tuple[int, ...], list[int]] = {}
+    for row, key in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        expected.setdefault(key, []).append(row)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frames, "_FEW_RUNS", most)
+        patch.setattr(frames, "_AT_ONCE", 7)
+        found = [(key, rows.tolist()) for key, rows in frames.together(*columns)]
+    assert found == list(expected.items())
+
+
+@settings(max_examples=20)
+@given(st.lists(st.sampled_from(["a", "b", None]), max_size=30), st.booleans())
+def test_names_in_32_bits_are_those_in_64(names: list[str | None], alike: bool) -> None:
+    column = pa.array(names[:1] if alike else names, pa.string()).dictionary_encode()
+    table = pa.table({"name": repeated(column, WORTH) if alike and len(column) else column})
+    index, texts = short_encoded(table, "name")
+    told = np.array([*(f"<{text}>" for text in texts), "none"])
+    seen = ["none" if name is None else f"<{name}>" for name in table["name"].to_pylist()]
+    assert index.dtype == np.int32
+    assert looked_up(told, index).tolist() == seen
+    assert encoded(table, "name")[0].tolist() == index.tolist()

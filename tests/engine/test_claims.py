@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
 from traceanalyzer.engine.claims import CLAIMS_SCHEMA, ClaimBook, spans_by_gpu
-from traceanalyzer.engine.tiles import Asked
+from traceanalyzer.engine.tiles import Asked, Intervals
 from traceanalyzer.intervals import Spans, coverage, intersect, join, subtract, total, union
 
 LINES = ("compute", "exposed_memcpy", "idle.input", "idle.host_work")
@@ -21,7 +21,7 @@ def spans(*pairs: tuple[int, int]) -> Spans:
 def asked(*pairs: tuple[int, int]) -> list[Asked]:
     """The intervals in two blocks."""
     starts, ends = spans(*pairs)
-    return [Asked(starts[some], ends[some]) for some in (slice(None, 2), slice(2, None))]
+    return [Intervals(starts[some], ends[some]) for some in (slice(None, 2), slice(2, None))]
 
 
 def book(rows: list[tuple[int, int, str, int, int]]) -> ClaimBook:
@@ -103,7 +103,7 @@ def test_claims_of_tiles_are_those_of_time(
         wish, of = spans(*((a, b) for a, b in pairs)), sorted(wanted)
         starts, ends = np.array(pairs, np.int64).reshape(-1, 2).T
         left = join(*(free[line] for line in of))
-        assert claims.unclaimed_of(0, 0, Asked(starts, ends), of).tolist() == coverage(starts, ends, left).tolist()
+        assert claims.unclaimed_of(0, 0, Intervals(starts, ends), of).tolist() == coverage(starts, ends, left).tolist()
         restore = claims.snapshot()
         got = claims.claim(f"R{number}", "host", 0, 0, asked(*((a, b) for a, b in pairs)), of)
         own = [(f"R{number}", line, intersect(free[line], wish)) for line in of]

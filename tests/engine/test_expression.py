@@ -506,9 +506,33 @@ def test_blocks_of_rows_say_what_all_rows_say(chunk: int, data: list[tuple[Any, 
                     found.sum_up(one for expression in asked for one in expression.aggregates)
                     shown = evidence("nothing", found, None, 3)
                     result.append((key, [expression(found).as_py() for expression in asked], shown))
+                    found.add_column("unclaimed", pa.array([at % 3 for at in found.column("start_ns").to_pylist()]))
+                    result.append(evidence("nothing", found, None, 3))
         return result
 
     expected = said(whole)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Columns, "block", 4)
         assert repr(said(chunked)) == repr(expected)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3), st.integers(1, 2)), max_size=30), st.integers(1, 6))
+def test_what_is_shown_of_rows_in_turn(data: list[tuple[int, int, int]], limit: int) -> None:
+    rows, end = [], 0
+    for device, left, length in sorted(data, key=lambda one: one[0]):
+        rows.append({"rank": 0, "device": device, "start_ns": end, "end_ns": end + length, "left": left})
+        end += length
+    columns = ("rank", "device", "start_ns", "end_ns", "left")
+    table = pa.Table.from_pylist(rows, pa.schema([(name, pa.int64()) for name in columns]))
+
+    def shown() -> list[Any]:
+        found = []
+        for _, group in TableRows(table, windows(), values()).groups(GPU_KEYS):
+            group.add_column("unclaimed", group.column("left"))
+            found.append(evidence("nothing", group, None, limit))
+        return found
+
+    expected = shown()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Columns, "block", 3)
+        assert shown() == expected

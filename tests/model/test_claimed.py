@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyzer.engine.tiles import Asked, Tiles
+from traceanalyzer.engine.tiles import Intervals, Tiles
 from traceanalyzer.intervals import Spans, intersect, join, total, union
 from traceanalyzer.model import claimed as module
 from traceanalyzer.model.claimed import Claimed
@@ -40,7 +40,7 @@ def test_what_is_claimed_is_the_union_of_its_tiles(
     start = end - [length for _, length, _ in drawn]
     line = np.array([at for _, _, at in drawn], np.int8)
     tiles = Tiles(start, end, line, LINES)
-    taken = [one for pairs in (first, second) for one in tiles.claim([Asked(*spans(pairs))], LINES)]
+    taken = [one for pairs in (first, second) for one in tiles.claim([Intervals(*spans(pairs))], LINES)]
     asked = spans(first + second)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_BLOCK", 3)

@@ -231,8 +231,13 @@ def test_equal_names_stay_apart_on_an_axis() -> None:
 
 def test_time_is_binned_exactly() -> None:
     start, end = np.array([0, 10, 35]), np.array([5, 30, 40])
-    assert bin_coverage(start, end, np.array([0.0, 10, 20, 30, 40]), np.arange(len(start))).tolist() == [5, 10, 10, 5]
-    assert bin_coverage(start[:0], end[:0], np.array([0.0, 1]), np.arange(0)).tolist() == [0]
+    assert bin_coverage(start, end - start, np.array([0.0, 10, 20, 30, 40]), np.arange(len(start))).tolist() == [
+        5,
+        10,
+        10,
+        5,
+    ]
+    assert bin_coverage(start[:0], start[:0], np.array([0.0, 1]), np.arange(0)).tolist() == [0]
 
 
 def test_folding_keeps_the_highest_and_the_count() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from traceanalyzer.report.timeline import slices as module
 from traceanalyzer.report.timeline.points import make_points, thin, thinned_size, within
-from traceanalyzer.report.timeline.slices import Merging, Slices, joined, make_slices, merge, pack
+from traceanalyzer.report.timeline.slices import Merging, Slices, joined, make_slices, pack
 
 SPANS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 60), st.integers(0, 2)), min_size=1, max_size=60)
 
@@ -24,7 +24,7 @@ def build(spans: list[tuple[int, int, int]]) -> Slices:
 
 
 def merged_row(row: Slices, quantum: int, keep: np.ndarray) -> Slices:
-    return joined([fewer for _, fewer, _ in merge(row, quantum, keep)])
+    return joined([fewer for _, fewer, _ in Merging(row, keep).merged(quantum)])
 
 
 @given(SPANS)

@@ -87,8 +87,8 @@ class Scene:
         kept = Kept(self.reports, self.metrics, self.log, keep)
         return Watcher(Watch(self.landing, task, kept, notices, settle_s, give_up_s, 0.1))
 
-    def look(self, **options: Any) -> bool:
-        """One look of a watcher that was just started: whether something is left."""
+    def look(self, **options: Any) -> str:
+        """One look of a watcher that was just started, and what is left."""
         return self.watcher(**options).look()
 
     def entries(self) -> list[Entry]:

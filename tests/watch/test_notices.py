@@ -20,6 +20,7 @@ from traceanalyzer.history.shelf import Shelf
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.result.history.verdicts import HARDWARE, REAL
 from traceanalyzer.watch.notices import Notices
+from traceanalyzer.watch.watching import BLOCKED, KNOWN
 
 CHANGED = Case("host", REAL, 0.08, host_longer, nights=20, change_at=12)
 MOVED = Case("other GPU", HARDWARE, 0.2, other_gpu, nights=20, change_at=12)
@@ -80,7 +81,7 @@ def test_a_command_hears_of_a_verdict_once(scene: Scene) -> None:
     assert heard(scene.folder) == []
     for end in range(9, 21):
         fill(scene, entries[:end])
-        assert scene.look(notices=notices) is False
+        assert scene.look(notices=notices) == KNOWN
     (told,) = heard(scene.folder)
     assert told["verdict"] == REAL
     assert told["commits"] == ["c0011", "c0012"]
@@ -102,8 +103,8 @@ def test_a_webhook_hears_of_a_verdict_once(scene: Scene, server: Heard) -> None:
     notices = Notices([], server.url, [REAL])
     watcher = scene.watcher(notices=notices)
     for _ in range(2):
-        assert watcher.look() is False
-    assert scene.look(notices=notices) is False
+        assert watcher.look() == KNOWN
+    assert scene.look(notices=notices) == KNOWN
     (told,) = server.bodies
     assert server.keys == [told["id"]]
     assert (told["verdict"], told["commits"]) == (REAL, ["c0011", "c0012"])
@@ -113,20 +114,20 @@ def test_what_nobody_heard_is_told_again(scene: Scene, server: Heard, capsys: py
     fill(scene, entries_of(CHANGED, 0))
     server.code = 503
     watcher = scene.watcher(notices=Notices([], server.url, [REAL]))
-    assert watcher.look() is True
+    assert watcher.look() == BLOCKED
     assert "503" in capsys.readouterr().err
     assert len(scene.lines()) == 20  # What does not depend on it is up to date.
     server.code = 200
-    assert watcher.look() is False
-    assert watcher.look() is False
+    assert watcher.look() == KNOWN
+    assert watcher.look() == KNOWN
     assert len(server.bodies) == 2
     assert server.keys[0] == server.keys[1]
 
 
 def test_a_command_that_fails_is_run_again(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     fill(scene, entries_of(CHANGED, 0))
-    assert scene.look(notices=Notices([sys.executable, "-c", "raise SystemExit(3)"], None, [REAL])) is True
+    assert scene.look(notices=Notices([sys.executable, "-c", "raise SystemExit(3)"], None, [REAL])) == BLOCKED
     assert "exit code 3" in capsys.readouterr().err
-    assert scene.look(notices=Notices(["/no/such/command"], None, [REAL])) is True
-    assert scene.look(notices=command(scene)) is False
+    assert scene.look(notices=Notices(["/no/such/command"], None, [REAL])) == BLOCKED
+    assert scene.look(notices=command(scene)) == KNOWN
     assert len(heard(scene.folder)) == 1

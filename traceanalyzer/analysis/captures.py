@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from traceanalyzer.analysis import ReportTables, analyze_parts
 from traceanalyzer.analysis.capturing import WORK_TABLES, capture_of
 from traceanalyzer.analysis.examine import rules_for
@@ -35,12 +37,14 @@ Counting = Callable[[str, int], Callable[[], None]]
 @dataclass(frozen=True)
 class Run:
     """What one place holds: a capture, or as many as a baseline file has. `result` is that of a capture, None for a baseline file.
-    `recorded_ns` is when its recording began, in ns since 1970, where the first of its files says that."""
+    `recorded_ns` is when its recording began, in ns since 1970, where the first of its files says that; `kernel_times` what kernels
+    take on each GPU, where there are events."""
 
     place: Place
     captures: list[Capture]
     result: Result | None = None
     recorded_ns: int | None = None
+    kernel_times: pa.Table | None = None
 
 
 @dataclass(frozen=True)
@@ -75,12 +79,13 @@ def opened_run(
         def count(what: str) -> Callable[[], None]:
             return counting(what, len(parts)) if counting else lambda: None
 
-        found = analyze_parts(parts, config, executor, count, WORK_TABLES, shown=shown)
+        found = analyze_parts(parts, config, executor, count, (*WORK_TABLES, "kernel_times"), shown=shown)
         yield OpenRun(
             place,
             [capture_of(_name(place, parts), found)],
             found.result,
             _recorded_ns(parts[0].input, found.result),
+            found.tables.table("kernel_times"),
             found.parts,
             lambda some: ReportTables(some, config, found.tables),
             found.sections,

@@ -64,7 +64,7 @@ def read_run(place: Path, config: Config, how: How) -> Run:
     from traceanalyzer.analysis.captures import Run
 
     with run_of(place, config, how) as run:
-        return Run(run.place, run.captures, run.result, run.recorded_ns)
+        return Run(run.place, run.captures, run.result, run.recorded_ns, run.kernel_times)
 
 
 def last_of_history(place: Path, labels: list[str] | None, branch: str | None, most: int) -> Run:

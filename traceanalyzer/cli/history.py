@@ -176,7 +176,7 @@ def fleet(
     format_: FormatOption = Format.TEXT,
     output: Output = Path("-"),
 ) -> None:
-    """Say which finding costs most GPU hours, by project and host, and which hosts are slower at the same work.
+    """Say which finding costs most GPU hours, by project and host, and which hosts and GPUs are slower at the same work.
 
     A capture stands for its job: label it with gpu_hours=N for what the job takes in all, else only what was recorded counts.
 

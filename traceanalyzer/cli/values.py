@@ -62,6 +62,8 @@ def _plain(kind: Any, value: Any) -> Any:
         if issubclass(kind, Enum):
             return kind(value) if value in [one.value for one in kind] else None
         value = Path(value) if kind is Path else value
+    if kind is float and isinstance(value, int):  # a default that reads better so
+        return float(value)
     if isinstance(value, Path) and not os.access(value, os.R_OK) and os.path.lexists(value):
         return None
     return value if isinstance(kind, type) and isinstance(value, kind) else None

@@ -28,7 +28,10 @@ from traceanalyzer.cli.history import Labels
 from traceanalyzer.errors import InputError
 from traceanalyzer.urls import Place
 
-EPILOG = "Exit codes: 0 done (--once) · 2 wrong usage, or nothing to watch · 128 + n stopped by signal n."
+EPILOG = (
+    "Exit codes: 0 done (--once) · 2 wrong usage, nothing to watch, or not all could be done (--once) · "
+    "128 + n stopped by signal n."
+)
 On = choice("On", ("real", "method", "hardware", "noise"))
 
 

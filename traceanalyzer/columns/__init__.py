@@ -48,14 +48,22 @@ def wide(column: pa.Array | pa.ChunkedArray, null: int) -> Ints:
 
 def encoded(table: pa.Table, column: str) -> tuple[Ints, list[str]]:
     """A name column as (index of each row, the distinct names); the index of a null is MISSING."""
+    index, names = short_encoded(table, column)
+    return index.astype(np.int64), names
+
+
+def short_encoded(table: pa.Table, column: str) -> tuple[NDArray[np.int32], list[str]]:
+    """The same in 32 bits: where none is null, as they lie in the column. Not to be written to."""
     values = table[column]
     if not pa.types.is_dictionary(values.type):
         values = pc.dictionary_encode(values)
-    whole = in_one(values.unify_dictionaries())
+    whole = values.chunk(0)[:1] if repeats(values) else in_one(values.unify_dictionaries())
     if isinstance(whole, pa.ChunkedArray):  # an empty column stays chunked in some releases of Arrow
         whole = whole.chunk(0) if whole.num_chunks else pa.array([], values.type)
-    index: Ints = pc.fill_null(whole.indices.cast(pa.int64()), MISSING).to_numpy(zero_copy_only=False)
-    return index, ["" if name is None else str(name) for name in whole.dictionary.to_pylist()]
+    indices = whole.indices.fill_null(MISSING) if whole.indices.null_count else whole.indices
+    index = indices.to_numpy().astype(np.int32, copy=False)
+    names = ["" if name is None else str(name) for name in whole.dictionary.to_pylist()]
+    return np.broadcast_to(index, len(values)) if len(index) < len(values) else index, names
 
 
 def compact(names: pa.DictionaryArray) -> pa.DictionaryArray:

@@ -11,13 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns import MISSING, compact, distinct, wide
 from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables ask here for it.
-from traceanalyzer.columns import compact, distinct, integers, wide
 from traceanalyzer.columns import ints as ints  # noqa: PLC0414
 from traceanalyzer.columns.lean import WORTH, in_one, lean, pieced, repeated, repeats
 
 _LARGEST = 1 << 62
 _FEW = 3
+_FEW_RUNS, _ROWS_A_RUN = 16, 1 << 10
+_AT_ONCE = 1 << 16
 
 K = TypeVar("K")
 Array = npt.NDArray[np.int64]
@@ -135,23 +137,23 @@ def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:
 
 def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, slice]]:
     """The (first, second) groups of a table and their rows; rows of one group are contiguous."""
-    left, right = _as_it_lies(table[first]), _as_it_lies(table[second])
+    left, right = as_it_lies(table[first]), as_it_lies(table[second])
     for rows in _runs(left, right):
         yield (int(left[rows.start]), int(right[rows.start])), rows
 
 
 def threads(table: pa.Table) -> Iterator[tuple[ThreadKey, slice]]:
     """Each (rank, process, thread) and its rows, which the table keeps contiguous."""
-    rank, process, thread = (_as_it_lies(table[c]) for c in ("rank", "process", "thread"))
+    rank, process, thread = (as_it_lies(table[c]) for c in ("rank", "process", "thread"))
     for rows in _runs(rank, process, thread):
         at = rows.start
         yield (int(rank[at]), int(process[at]), int(thread[at])), rows
 
 
-def _as_it_lies(column: pa.ChunkedArray) -> Array:
-    """As `ints`; one without nulls in as many bits as it has."""
+def as_it_lies(column: pa.ChunkedArray, null: int = NULL) -> Array:
+    """As `wide`; one without nulls in as many bits as it has."""
     short = column.num_chunks == 1 and not column.null_count and pa.types.is_integer(column.type)
-    return column.chunk(0).to_numpy() if short else wide(column, NULL)
+    return column.chunk(0).to_numpy() if short else wide(column, null)
 
 
 def _runs(*columns: Array) -> Iterator[slice]:
@@ -167,13 +169,39 @@ def _runs(*columns: Array) -> Iterator[slice]:
             yield slice(start, stop)
 
 
+def _few_runs(columns: Sequence[Array]) -> list[slice] | None:
+    """As `_runs`; None where there are so many that looking at each takes longer than sorting."""
+    count = len(columns[0])
+    bounds, most = [0], _FEW_RUNS + count // _ROWS_A_RUN
+    unlike = [column for column in columns if column.strides != (0,)]
+    for first in range(1, count if unlike else 0, _AT_ONCE):
+        stop = min(first + _AT_ONCE, count)
+        changed = np.zeros(stop - first, bool)
+        for column in unlike:
+            changed |= column[first:stop] != column[first - 1 : stop - 1]
+        if len(bounds) + np.count_nonzero(changed) > most:
+            return None
+        bounds += (np.flatnonzero(changed) + first).tolist()
+    return [slice(*bound) for bound in pairwise([*bounds, count])] if count else []
+
+
 def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
     """The combinations of values in some columns, in the order in which they first occur, and the rows of each, ascending."""
-    code, size = _packed(columns)
-    if size == 1 and len(code):
-        yield tuple(int(column[0]) for column in columns), np.arange(len(code))
+    for key, rows in _together(columns):
+        yield key, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+
+def _together(columns: Sequence[Array]) -> Iterator[tuple[tuple[int, ...], Array | slice]]:
+    """The same, with a slice of rows that are found to stand in a row."""
+    stretches = _few_runs(columns)
+    if stretches is not None:  # as most tables are
+        found: dict[tuple[int, ...], list[slice]] = {}
+        for one in stretches:
+            found.setdefault(tuple(int(column[one.start]) for column in columns), []).append(one)
+        for key, parts in found.items():
+            yield key, parts[0] if len(parts) == 1 else np.concatenate([np.arange(p.start, p.stop) for p in parts])
         return
-    code = _numbered(code, size)
+    code = _numbered(*_packed(columns))
     counts = np.bincount(code)
     # As narrow as they are, they are put in order digit by digit.
     order = np.argsort(code.astype(np.min_scalar_type(len(counts))), kind="stable")
@@ -201,7 +229,13 @@ def counts(*columns: Array) -> list[tuple[tuple[int, ...], int]]:
 
 def row_groups(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[tuple[int, ...], Array]]:
     """The distinct keys over integer columns in ascending order, nulls (`MISSING`) first, each with its row numbers in table order."""
-    found = together(*(integers(table, column) for column in columns)) if table.num_rows else ()
+    for key, rows in row_parts(table, columns):
+        yield key, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+
+def row_parts(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[tuple[int, ...], Array | slice]]:
+    """The same, with a slice of rows that stand in a row."""
+    found = _together([as_it_lies(table[column], MISSING) for column in columns]) if table.num_rows else ()
     yield from sorted(found, key=lambda one: one[0])
 
 
@@ -246,7 +280,7 @@ def by_device(table: pa.Table) -> dict[Key, pa.Table]:
 
 def by_rank(table: pa.Table) -> dict[int, pa.Table]:
     """As `by_device`, for each rank."""
-    rank = _as_it_lies(table["rank"])
+    rank = as_it_lies(table["rank"])
     parts = ((int(rank[r.start]), table.slice(r.start, r.stop - r.start)) for r in _runs(rank))
     return _Parts(parts, table.slice(0, 0))
 

@@ -42,9 +42,19 @@ def says_nothing(values: npt.NDArray[np.int64]) -> bool:
     return are_alike(values) and len(values) > 0 and bool(values[0] == NULL)
 
 
+def in_a_row(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | slice:
+    """Rows that ascend, as a slice if they follow one another."""
+    return slice(int(rows[0]), int(rows[-1]) + 1) if len(rows) and rows[-1] - rows[0] == len(rows) - 1 else rows
+
+
 def taken(values: Values[T], rows: npt.NDArray[np.int64]) -> Values[T]:
     """The values at some rows."""
     return np.broadcast_to(values[0], len(rows)) if len(values) and are_alike(values) else values.take(rows)
+
+
+def each(values: Values[T], times: Times) -> Values[T]:
+    """Each value so many times."""
+    return np.broadcast_to(values[0], int(times.sum())) if len(values) and are_alike(values) else values.repeat(times)
 
 
 def joined(blocks: Sequence[Values[T]]) -> Values[T]:
@@ -74,13 +84,12 @@ class InBlocks:
         """All rows of a column, which is held here no longer."""
         return self._columns.pop(name).rows()
 
-    def numbers(self, name: str, kind: pa.DataType, times: Times | None = None) -> pa.Array | pa.ChunkedArray:
-        """As `take`, in Arrow, null where they are `NULL`; each row so many `times`."""
+    def numbers(self, name: str, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+        """As `take`, in Arrow, null where they are `NULL`."""
         column = self._columns.pop(name)
         rows = column.rows()
         if are_alike(rows):
-            return repeated(pa.array([None if rows[0] == NULL else rows[0]], kind), _length(rows, times))
-        rows = rows if times is None else _grown(cut(rows), times)
+            return repeated(pa.array([None if rows[0] == NULL else rows[0]], kind), len(rows))
         return pa.array(rows, mask=rows == NULL if column.lowest == NULL else None)
 
     def names(
@@ -90,14 +99,16 @@ class InBlocks:
         read: Callable[[str], str] | None = None,
         times: Times | None = None,
     ) -> pa.Array | pa.ChunkedArray:
-        """As `numbers`, of a column of positions in `values`, -1 for null: the names there, as `read` tells them."""
+        """As `numbers`, of a column of positions in `values`, -1 for null: the names there, as `read` tells them; each row so many
+        `times`."""
         rows = self.take(name)
-        count = _length(rows, times)
+        count = len(rows) if times is None else int(times.sum())
         some = rows[:1] if are_alike(rows) else rows
         # One more at the end, for what is null.
         used = np.zeros(len(values) + 1, bool)
         for block in cut(some):
-            used[block.astype(np.int64)] = True
+            if not used.take(block).all():  # most say nothing new
+                used[block.astype(np.int64)] = True
         position: dict[str, int] = {}
         kept = np.full(len(used), -1, np.int32)
         for at in np.flatnonzero(used[:-1]).tolist():
@@ -109,7 +120,7 @@ class InBlocks:
         times = times if some is rows else None
         code = some if as_they_are and times is None else _grown(map(kept.take, cut(some)), times)
         index = pa.array(code, mask=code < 0 if (kept[used] < 0).any() else None)
-        found = pa.DictionaryArray.from_arrays(index, pa.array(list(position), pa.string()))
+        found = pa.DictionaryArray.from_arrays(index, pa.array(list(position), pa.string()), safe=False)
         return found if some is rows else repeated(found, count)
 
 
@@ -142,15 +153,11 @@ class _Column:
         self._unlike.add(values)
 
 
-def _length(rows: npt.NDArray[Any], times: Times | None) -> int:
-    return len(rows) if times is None else int(times.sum())
-
-
 def _grown(blocks: Iterable[Values[T]], times: Times | None) -> Values[T]:
     """The rows of some blocks, each so many times."""
     made, at = Growing(), 0
     for block in blocks:
-        made.add(block if times is None else block.repeat(times[at : at + len(block)]))
+        made.add(block if times is None else each(block, times[at : at + len(block)]))
         at += len(block)
     forget()
     return made.array()

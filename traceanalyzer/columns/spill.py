@@ -27,6 +27,7 @@ from traceanalyzer.columns.lean import pieced, repeats
 LARGE_BYTES = 1 << 20
 """What a column takes in memory from which on it is worth a file."""
 _AT_ONCE = 1 << 16
+_ASKED_AFTER = 16 << 20
 _MAPS: WeakKeyDictionary[mmap.mmap, range] = WeakKeyDictionary()
 """What lies in files, and at which addresses."""
 _CAN = hasattr(mmap, "MADV_DONTNEED")
@@ -73,7 +74,7 @@ class Growing:
         self._held: list[npt.NDArray[Any]] = []
         self._bytes = self._written = 0
         self._file: IO[bytes] | None = None
-        self._may_write = True
+        self._may_write, self._room = True, 0
 
     def add(self, values: npt.NDArray[Any]) -> None:
         """More of the same kind."""
@@ -97,8 +98,11 @@ class Growing:
         if not self._may_write:
             return
         try:
-            if not _has_room(self._bytes):
-                raise OSError
+            if self._bytes > self._room:
+                # It is asked seldom: that costs as much as writing a little.
+                self._room = self._bytes + _ASKED_AFTER
+                if not _has_room(self._room):
+                    raise OSError
             self._file = self._file or tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
             while self._held:
                 left = self._held[0].data.cast("B")

@@ -6,34 +6,36 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.engine.claims import ClaimBook, Gpu, spans_by_gpu
 from traceanalyzer.engine.rows import TableRows
-from traceanalyzer.engine.tiles import Asked, Rows
-from traceanalyzer.intervals import Array, total
+from traceanalyzer.engine.tiles import Asked, Intervals, Whole, narrow
+from traceanalyzer.intervals import total
 
 
 @dataclass(frozen=True)
 class _Many:
-    """Rows of one GPU that follow one another, a block at a time; `tiles` has for each row of their table the tile that it is."""
+    """Rows of one GPU that follow one another, a block at a time; `tiles` are those that the rows of their table are, if they
+    are tiles."""
 
     rows: TableRows
-    tiles: Rows | None
+    tiles: Whole | None
 
     def __iter__(self) -> Iterator[Asked]:
         for block in self.rows.blocks():
-            starts, ends = (block.column(name).to_numpy() for name in ("start_ns", "end_ns"))
-            yield Asked(starts, ends, None if self.tiles is None else self.tiles[block.at])
+            if self.tiles is not None:
+                yield self.tiles.some(block.at)
+            else:
+                yield Intervals(*(block.column(name).to_numpy() for name in ("start_ns", "end_ns")))
 
 
 def asked(rows: TableRows, book: ClaimBook, gpu: Gpu | None) -> dict[Gpu, Iterable[Asked]]:
     """The intervals of the rows by GPU; `gpu` is that of all of them, None where they tell."""
     if gpu is not None and min(gpu) >= 0 and rows.many and rows.source.apart:
         return {gpu: _Many(rows, book.idle_tiles(rows.source))}
-    return {one: [Asked(*spans)] for one, spans in spans_by_gpu(rows.spans()).items()}
+    return {one: [Intervals(*spans)] for one, spans in spans_by_gpu(rows.spans()).items()}
 
 
 def unclaimed(
@@ -42,18 +44,13 @@ def unclaimed(
     """For each row how many ns of it on these lines nobody has claimed yet, and of all of them; `intervals` as `asked` tells."""
     for gpu, one in intervals.items():
         if isinstance(one, _Many):
-            # Most are shorter than two seconds, and there are many.
-            left = [_narrow(book.unclaimed_of(*gpu, some, lines)) for some in one]
+            left = [narrow(book.unclaimed_of(*gpu, some, lines)) for some in one]
             return pa.array(np.concatenate(left)), sum(int(some.sum()) for some in left)
     table = rows.spans()
     each = book.unclaimed_rows(table, lines)
     length = pc.subtract(table["end_ns"], table["start_ns"])
-    covered = sum(total(some[:2]) for one in intervals.values() for some in one)
+    covered = sum(total(some) for one in intervals.values() for some in one if isinstance(some, Intervals))
     if pc.sum(length).as_py() == covered and pc.min(length).as_py() >= 0:
         # No two of the rows overlap.
         return each, pc.sum(each).as_py()
     return each, sum(book.unclaimed(*gpu, one, lines) for gpu, one in intervals.items())
-
-
-def _narrow(values: Array) -> Array | npt.NDArray[np.int32]:
-    return values.astype(np.int32) if values.max() < 1 << 31 else values

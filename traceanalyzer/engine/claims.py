@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import pyarrow as pa
 from traceanalyzer.columns import integers, wide
 from traceanalyzer.columns.frames import together
 from traceanalyzer.engine.columns import Columns
-from traceanalyzer.engine.tiles import Asked, Rows, Taken, Tiles
+from traceanalyzer.engine.tiles import Asked, Intervals, Rows, Taken, Tiles, Whole
 from traceanalyzer.intervals import Spans, union
 from traceanalyzer.model.claimed import Claimed
 from traceanalyzer.vocabulary.lines import is_idle
@@ -63,23 +64,23 @@ class ClaimBook:
         """`ledger_intervals`: columns rank, device, line, start_ns and end_ns; the rows of a GPU do not overlap."""
         self.claims: dict[Gpu, list[Claim]] = {}
         self._tiles = {gpu: Tiles(*columns) for gpu, columns in _ledgers(ledger_intervals)}
-        self._found: tuple[Columns, Rows | None] | None = None
+        self._found: WeakKeyDictionary[Columns, Whole | None] = WeakKeyDictionary()
 
     def unclaimed(self, rank: int, device: int, asked: Iterable[Asked], lines: Collection[str]) -> int:
         """How many ns of the intervals on these lines nobody has claimed yet."""
         return sum(int(self.unclaimed_of(rank, device, some, lines).sum()) for some in asked)
 
-    def unclaimed_of(self, rank: int, device: int, asked: Asked, lines: Collection[str]) -> Ints:
+    def unclaimed_of(self, rank: int, device: int, asked: Asked, lines: Collection[str]) -> Rows:
         """As `unclaimed`, for each of the intervals, which may overlap and come in any order."""
         tiles = self._tiles.get((rank, device))
-        return np.zeros(len(asked.starts), np.int64) if tiles is None else tiles.unclaimed(asked, lines)
+        return np.zeros(len(asked[0]), np.int64) if tiles is None else tiles.unclaimed(asked, lines)
 
     def unclaimed_rows(self, rows: pa.Table, lines: Collection[str]) -> pa.Array:
         """For each row (rank, device, start_ns, end_ns), how many ns of it on these lines nobody has claimed yet."""
         rank, device, start, end = (integers(rows, name) for name in ("rank", "device", "start_ns", "end_ns"))
         left = np.zeros(len(rank), np.int64)
         for (one, other), here in together(rank, device):
-            left[here] = self.unclaimed_of(one, other, Asked(start[here], end[here]), lines)
+            left[here] = self.unclaimed_of(one, other, Intervals(start[here], end[here]), lines)
         return pa.array(left)
 
     def claim(
@@ -146,21 +147,24 @@ class ClaimBook:
             place[claim.taken.number] = at if is_idle(claim.line) else -1
         return place[self._tiles[rank, device].holders(times, [claim.taken for claim in claims], tiles)]
 
-    def idle_tiles(self, source: Columns) -> Rows | None:
+    def idle_tiles(self, source: Columns) -> Whole | None:
         """For each row the idle tile that it is, where these are just the rows: so it is with gaps, if nothing else cut them."""
-        if self._found is None or self._found[0] is not source:
-            self._found = (source, self._idle_tiles(source))
-        return self._found[1]
+        if source not in self._found:
+            self._found[source] = self._idle_tiles(source)
+        return self._found[source]
 
-    def _idle_tiles(self, source: Columns) -> Rows | None:
-        found = np.empty(len(source.table), np.int32)
+    def _idle_tiles(self, source: Columns) -> Whole | None:
+        found: dict[int, Whole] = {}
         for gpu, run in source.gpus or ():
             tiles = self._tiles.get(gpu)
             own = None if tiles is None else tiles.idle_tiles(len(run), source.times(run))
             if own is None:
                 return None
-            found[run.start : run.stop] = own
-        return found if source.gpus else None
+            found[run.start] = own
+        if len(found) < 2:
+            return next(iter(found.values()), None)
+        tile, ns = (np.concatenate(column) for column in zip(*(found[at] for at in sorted(found)), strict=True))
+        return Whole(tile, ns)
 
     def table(self) -> pa.Table:
         """All claims in CLAIMS_SCHEMA, one row a stretch, by GPU and in the order they were made."""

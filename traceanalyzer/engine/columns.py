@@ -111,7 +111,7 @@ def _taken(column: pa.ChunkedArray, rows: Places) -> pa.ChunkedArray:
         return pa.chunked_array([_at(column.chunk(0), rows)])
     found, start = [], 0
     for chunk in column.chunks:
-        low, high = np.searchsorted(rows, (start, start + len(chunk)))
+        low, high = np.searchsorted(rows, np.array((start, start + len(chunk)), rows.dtype))
         if low < high:
             found.append(_at(chunk, rows[low:high] - start))
         start += len(chunk)
@@ -119,7 +119,24 @@ def _taken(column: pa.ChunkedArray, rows: Places) -> pa.ChunkedArray:
 
 
 def _at(column: pa.Array, rows: npt.NDArray[np.integer]) -> pa.Array:
-    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:  # one after the other, as where a condition leaves nearly all
-        return column.slice(int(rows[0]), len(rows))
+    if not len(rows):
+        return column.slice(0, 0)
+    first = int(rows[0])
+    near = column.slice(first, int(rows[-1]) - first + 1)
+    if len(near) == len(rows):  # one after the other, as where a condition leaves nearly all
+        return near
+    if column.null_count and not near.null_count and (plain := _without_nulls(column)) is not None:
+        column = plain
     # They are rows of the column, and to check that takes as long as to take them.
     return pc.take(column, pa.array(rows), boundscheck=False)
+
+
+def _without_nulls(column: pa.Array) -> pa.Array | None:
+    """The same numbers, none of which is marked as null: of such ones Arrow takes some seven times as fast. None for what has more
+    than numbers."""
+    if pa.types.is_dictionary(column.type):
+        codes = _without_nulls(column.indices)
+        return pa.DictionaryArray.from_arrays(codes, column.dictionary, safe=False)
+    if not pa.types.is_primitive(column.type):
+        return None
+    return pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], 0, column.offset)

@@ -11,12 +11,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from traceanalyzer.columns import NULL, Flags, frames, wide
 from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
 from traceanalyzer.engine.claims import Claim, ClaimBook, Gpu
 from traceanalyzer.engine.columns import Columns
+from traceanalyzer.engine.tiles import Rows
 from traceanalyzer.intervals import Array, union
 from traceanalyzer.names import readable_name
 from traceanalyzer.places import frame_parts, frame_text, place_parts
@@ -72,12 +72,14 @@ def culprits(
 ) -> pa.Table:
     """As CULPRITS."""
     around = _Around(host_ranges, launches)
-    waits = frames.by_device(other_threads)
+    waits, source = frames.by_device(other_threads), Columns(gaps)
+    tiles = claims.idle_tiles(source)
     rows = [
         {"rank": gpu[0], "device": gpu[1], **found}
-        for gpu, run in Columns(gaps).gpus or ()
+        for gpu, run in source.gpus or ()
         for mine in [gaps.slice(run.start, len(run))]
-        for found in (*_Gpu(gpu, mine, claims, around).culprits(), *_lock(waits[gpu], claims.claims.get(gpu, [])))
+        for own in [None if tiles is None else tiles.tiles[run.start : run.stop]]
+        for found in (*_Gpu(gpu, mine, own, claims, around).culprits(), *_lock(waits[gpu], claims.claims.get(gpu, [])))
     ]
     return pa.Table.from_pylist(rows, CULPRITS)
 
@@ -142,10 +144,11 @@ class _Around:
 class _Gpu:
     """The gaps of one GPU, read in blocks: there may be millions."""
 
-    def __init__(self, gpu: Gpu, gaps: pa.Table, claims: ClaimBook, around: _Around) -> None:
+    def __init__(self, gpu: Gpu, gaps: pa.Table, tiles: Rows | None, claims: ClaimBook, around: _Around) -> None:
+        """`tiles` are those that the gaps are, if that is known."""
         self.gaps, self.around, self.gpu, self.claims = Columns(gaps), around, gpu, claims
         self.causes: list[str] = []
-        self.cause = self._causes()
+        self.cause = self._causes(tiles)
         """For each part of a gap its cause in the verdict, as a place in `causes`."""
         self.length = np.zeros(len(self.causes), np.int64)
         for rows, start, end in self._blocks():
@@ -231,12 +234,11 @@ class _Gpu:
         best = int(total[:-1].argmax())
         return (names.dictionary[best].as_py(), int(total[best]), every) if total[best] > 0 else (None, 0, every)
 
-    def _causes(self) -> npt.NDArray[np.int8]:
+    def _causes(self, tiles: Rows | None) -> npt.NDArray[np.int8]:
         """By the category that claimed each part, else its own."""
         claims = self.claims.claims.get(self.gpu, [])
         categories = sorted({claim.category for claim in claims})
         of = np.array([categories.index(claim.category) for claim in claims] + [-1])
-        tiles = self.claims.idle_tiles(self.gaps)
         found = np.empty(len(self.gaps.table), np.int8)
         for rows, start, _ in self._blocks():
             causes = self._column("cause", rows)
@@ -268,8 +270,9 @@ class _Gpu:
         return self.gaps.column(name, range(rows.start, rows.stop))
 
     def _equals(self, column: str, wanted: str, rows: slice) -> Flags:
-        equal: Flags = pc.fill_null(pc.equal(self._column(column, rows), wanted), False).to_numpy(zero_copy_only=False)
-        return equal
+        names = self._column(column, rows)
+        at = names.dictionary.index(wanted).as_py()
+        return wide(names.indices, NULL) == at if at >= 0 else np.zeros(len(names), bool)
 
 
 def _names(table: pa.Table, column: str) -> set[str | None]:

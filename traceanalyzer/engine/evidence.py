@@ -29,11 +29,15 @@ def evidence(table: str, rows: TableRows, order_by: Expression | None, limit: in
     if not (rows.has_column("start_ns") and rows.has_column("end_ns") and rows.count):
         return []
     left = rows.has_column("unclaimed") and pc.max(rows.column("unclaimed")).as_py() > 0
-    near, first = [], 0
+    best, first = None, 0
+    # Of rows that weigh the same the earliest is shown.
+    in_turn = bool(left and rows.many and rows.in_turn)
     for block in rows.blocks():
-        near.append(_heaviest(block, _weight(block, order_by, left), limit, first))
+        if best is None or order_by or len(best) < limit or _may_outweigh(block, left, best["weight"][-1], in_turn):
+            heaviest = _heaviest(block, _weight(block, order_by, left), limit, first)
+            best = heaviest if best is None else _in_order(pa.concat_tables([best, heaviest]))[:limit]
         first += block.count
-    best = near[0] if len(near) == 1 else _in_order(pa.concat_tables(near))[:limit]
+    assert best is not None
     label = label_of(table)
     found: list[Evidence] = []
     for row in rows.records(best["row"].to_numpy()):
@@ -56,6 +60,15 @@ def _weight(rows: TableRows, order_by: Expression | None, left: bool) -> pa.Arra
         unclaimed = rows.column("unclaimed")
         weight = pc.if_else(pc.greater(unclaimed, 0), weight if order_by else unclaimed, None)
     return compute.to_float(weight)
+
+
+def _may_outweigh(rows: TableRows, left: bool, least: pa.Scalar, in_turn: bool) -> bool:
+    """Whether any of these rows may be shown, in the default order, rather than an earlier one of the `least` weight."""
+    most = pc.max(rows.column("unclaimed" if left else "duration"))
+    if not most.is_valid:
+        return False
+    most = compute.to_float(most)
+    return bool(most.as_py() > least.as_py() or (most == least and not in_turn))
 
 
 def _heaviest(rows: TableRows, weight: pa.Array, limit: int, first: int) -> pa.Table:

@@ -92,6 +92,7 @@ class TableRows:
         self._columns: dict[str, pa.Array] = {}
         self._added: set[str] = set()
         self._summed: dict[Aggregate, compute.Value] = {}
+        self._once: dict[Hashable, compute.Value] = {}
 
     @property
     def count(self) -> int:
@@ -101,6 +102,13 @@ class TableRows:
     def many(self) -> bool:
         """Whether they are read in blocks."""
         return self.count > self.source.block
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether they are rows of one GPU whose times follow one another."""
+        if not self.count or not self.source.apart:
+            return False
+        return any(run.start <= self._at[0] and self._at[-1] < run.stop for _, run in self.source.gpus or ())
 
     @property
     def at(self) -> slice | npt.NDArray[np.integer]:
@@ -116,6 +124,7 @@ class TableRows:
         """Give the rows one more column; it does not travel with `filter` or `groups`."""
         self._columns[name] = values
         self._added.add(name)
+        self._once.clear()
 
     def has_column(self, name: str) -> bool:
         return name in self._columns or name in self.source
@@ -152,6 +161,11 @@ class TableRows:
             yield block
             if done % AT_ONCE == 0:
                 forget()
+
+    def once(self, key: Hashable, run: Callable[[], compute.Value]) -> compute.Value:
+        if key not in self._once:
+            self._once[key] = run()
+        return self._once[key]
 
     def summed(self, aggregate: Aggregate) -> compute.Value:
         if aggregate not in self._summed:
@@ -201,7 +215,8 @@ class TableRows:
     def _within(self, run: range) -> TableRows:
         if isinstance(self._at, range):
             return self._taken(range(max(run.start, self._at.start), min(run.stop, self._at.stop)))
-        low, high = np.searchsorted(self._at, (run.start, run.stop))
+        # Of the same type, else all positions are copied into another one.
+        low, high = np.searchsorted(self._at, np.array((run.start, run.stop), self._at.dtype))
         return self._taken(self._at[low:high])
 
     def _places(self, rows: Ints) -> npt.NDArray[np.integer]:

@@ -6,12 +6,15 @@ Most claims take tiles whole, and then one number says whose each is. Others cut
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.columns import ascending
+from traceanalyzer.columns.in_blocks import in_blocks
 from traceanalyzer.columns.spill import Growing
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, intersect, join, latest, subtract, total, union
 from traceanalyzer.model.claimed import Claimed
@@ -24,12 +27,27 @@ Rows = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
 
 
-class Asked(NamedTuple):
-    """Intervals, sorted and disjoint; where each of them is a tile, which one."""
+class Intervals(NamedTuple):
+    """Intervals that are asked for, sorted and disjoint."""
 
     starts: Array
     ends: Array
-    tiles: Rows | None = None
+
+
+class Whole(NamedTuple):
+    """Tiles that are asked for, each of them whole, and how long each is in ns."""
+
+    tiles: Rows
+    ns: Rows
+
+    def some(self, rows: Rows | slice) -> Whole:
+        """Those at these positions."""
+        if isinstance(rows, slice):
+            return Whole(self.tiles[rows], self.ns[rows])
+        return Whole(self.tiles.take(rows), self.ns.take(rows))
+
+
+Asked = Intervals | Whole
 
 
 class Taken(NamedTuple):
@@ -42,12 +60,18 @@ class Taken(NamedTuple):
 
 
 class _Overlaps(NamedTuple):
-    """The parts that intervals and tiles have in common. `row` is the position of the interval, None where each has one part."""
+    """The parts that intervals and tiles have in common, and how long they are in ns. `row` is the position of the interval, None where
+    each has one part; `spans` are their starts and ends, None where each is all of its tile."""
 
     row: Rows | None
     tile: Rows
-    low: Array
-    high: Array
+    ns: Rows
+    spans: tuple[Array, Array] | None
+
+
+def narrow(ns: Rows) -> Rows:
+    """Times in 32 bits where that does: most are shorter than two seconds, and there are many."""
+    return ns.astype(np.int32, copy=False) if ns.max(initial=0) < 1 << 31 else ns
 
 
 class Tiles:
@@ -61,25 +85,25 @@ class Tiles:
         self._numbers = 0
         self._cut: list[Rows] = []
 
-    def unclaimed(self, asked: Asked, lines: Iterable[str]) -> Array:
+    def unclaimed(self, asked: Asked, lines: Iterable[str]) -> Rows:
         """For each interval, how many ns of it on these lines are free. Here they may overlap, and come in any order."""
         wanted = self._of(lines)
-        if asked.tiles is None and self._is_much(asked):
+        if isinstance(asked, Intervals) and self._is_much(asked):
             free = wanted.take(self.line) & (self.holder == FREE)
             whole = union(self.start[free], self.end[free])
             return coverage(asked.starts, asked.ends, join(whole, self._pieces(lines)))
-        left = np.zeros(len(asked.starts), np.int64)
-        for row, tile, low, high in self._overlaps(asked):
+        left: Rows = np.zeros(len(asked[0]), np.int64)
+        for row, tile, ns, _ in self._overlaps(asked):
             here, state = wanted.take(self.line.take(tile)), self.holder.take(tile)
             free = here & (state == FREE)
             if row is None:
-                left = (high - low) * free
+                left = ns * free
             else:
-                np.add.at(left, row, (high - low) * free)
+                np.add.at(left, row, ns * free)
             cut = np.flatnonzero(here & (state == CUT))
             if len(cut):
                 rows = cut if row is None else ascending(row[cut])
-                left[rows] += coverage(asked.starts[rows], asked.ends[rows], self._pieces(lines))
+                left[rows] += coverage(*self._times(asked, rows), self._pieces(lines))
         return left
 
     def claim(self, asked: Iterable[Asked], lines: Iterable[str]) -> list[Taken]:
@@ -89,20 +113,20 @@ class Tiles:
         number = np.array([names.index(line) if line in names else -1 for line in self.lines], np.int32)
         ns = np.zeros(len(names), np.int64)
         cut: list[tuple[Rows, Array, Array]] = []
-        for exact, (_, tile, low, high) in self._all_overlaps(asked):
+        for _, tile, length, spans in chain.from_iterable(map(self._overlaps, asked)):
             mine, state = number.take(self.line.take(tile)), self.holder.take(tile)
             free = (mine >= 0) & (state == FREE)
             whole = free
-            if not exact:
-                whole = free & (low == self.start.take(tile)) & (high == self.end.take(tile))
-            got = np.flatnonzero(whole)
-            line = mine.take(got)
-            self.holder[tile.take(got)] = first + line
-            np.add.at(ns, line, (high - low).take(got))
+            if spans is not None:
+                whole = free & (spans[0] == self.start.take(tile)) & (spans[1] == self.end.take(tile))
+            got = slice(None) if whole.all() else np.flatnonzero(whole)
+            line = mine[got]
+            self.holder[tile[got]] = first + line
+            np.add.at(ns, line, length[got].astype(np.int64, copy=False))
             part = np.flatnonzero((free & ~whole) | ((mine >= 0) & (state == CUT)))
             if len(part):
                 self._cut_up(ascending(tile[free & ~whole]))
-                cut.append((mine[part], low[part], high[part]))
+                cut.append((mine[part], *(self._spans(tile[part]) if spans is None else (one[part] for one in spans))))
         pieces = [EMPTY] * len(names)
         if cut:
             line, low, high = (np.concatenate(column) for column in zip(*cut, strict=True))
@@ -117,17 +141,17 @@ class Tiles:
         wanted, ns = self._of(names), np.zeros(self._numbers, np.int64)
         cut = [one for one in taken if one.line in names and len(one.pieces[0])]
         for some in asked:
-            for _, tile, low, high in self._overlaps(some):
+            for _, tile, length, _ in self._overlaps(some):
                 mine = np.flatnonzero(wanted.take(self.line.take(tile)) & (self.holder.take(tile) >= 0))
-                np.add.at(ns, self.holder.take(tile.take(mine)), (high - low).take(mine))
+                np.add.at(ns, self.holder.take(tile.take(mine)), length.take(mine).astype(np.int64, copy=False))
             for one in cut:
-                ns[one.number] += total(intersect(one.pieces, union(some.starts, some.ends)))
+                ns[one.number] += total(intersect(one.pieces, union(*self._times(some))))
         return [int(ns[one.number]) for one in taken]
 
     def spans(self, one: Taken) -> Spans:
         """All that was taken."""
         tiles = np.flatnonzero(self.holder == one.number)
-        return join((self.start.take(tiles), self.end.take(tiles)), one.pieces)
+        return join(self._spans(tiles), one.pieces)
 
     def claimed(self, taken: Sequence[Taken]) -> Claimed:
         """All that was taken by these together."""
@@ -153,8 +177,10 @@ class Tiles:
         """The number of what holds each time, -1 for none; `taken` is all that was, `tile` where each is if that is known."""
         if tile is None:
             tile = np.searchsorted(self.start, times, side="right") - 1
-        within = (tile >= 0) & (times < self.end[tile])
-        found = np.where(within, self.holder[tile], FREE)
+            within = (tile >= 0) & (times < self.end[tile])
+            found = np.where(within, self.holder[tile], FREE)
+        else:
+            found = self.holder.take(tile)
         cut = np.flatnonzero(found == CUT)
         if len(cut):
             number = np.concatenate(
@@ -166,19 +192,34 @@ class Tiles:
             found[cut] = np.append(number[order], FREE)[at]
         return found
 
-    def idle_tiles(self, count: int, intervals: Iterable[Spans]) -> Rows | None:
+    def idle_tiles(self, count: int, intervals: Iterable[Spans]) -> Whole | None:
         """The idle tiles, if these intervals, so many in some blocks, are just those, one for one."""
         idle = np.array([line is not None and is_idle(line) for line in self.lines])
-        tiles = np.flatnonzero(idle.take(self.line)).astype(np.int32)
-        if len(tiles) != count:
+        if self._counts[idle].sum() != count:
             return None
-        done = 0
+        found = [np.empty(0, np.int32)]
+        for rows in in_blocks(len(self.line)):
+            found.append((np.flatnonzero(idle.take(self.line[rows])) + rows.start).astype(np.int32))
+        tiles = np.concatenate(found)
+        done, length = 0, np.empty(count, np.int32)
         for starts, ends in intervals:
-            here = tiles[done : done + len(starts)]
+            some = slice(done, done + len(starts))
+            here = tiles[some]
             if not (np.array_equal(self.start.take(here), starts) and np.array_equal(self.end.take(here), ends)):
                 return None
+            ns = narrow(ends - starts)
+            length = length.astype(np.promote_types(length.dtype, ns.dtype), copy=False)
+            length[some] = ns
             done += len(starts)
-        return tiles
+        return Whole(tiles, length)
+
+    @cached_property
+    def _counts(self) -> Array:
+        """How many tiles are of each line."""
+        counts = np.zeros(len(self.lines), np.int64)
+        for first in range(0, len(self.line), _MANY):
+            counts += np.bincount(self.line[first : first + _MANY], minlength=len(counts))
+        return counts
 
     def mark(self) -> Callable[[], None]:
         """A function that takes back all that is claimed from now on."""
@@ -218,34 +259,35 @@ class Tiles:
         for at in ascending(line).tolist():
             name, own = self.lines[at], tiles[line == at]
             if name is not None:
-                self._free[name] = join(self._free.get(name, EMPTY), (self.start[own], self.end[own]))
+                self._free[name] = join(self._free.get(name, EMPTY), self._spans(own))
 
-    def _is_much(self, asked: Asked) -> bool:
+    def _spans(self, tiles: Rows) -> Spans:
+        return self.start.take(tiles), self.end.take(tiles)
+
+    def _times(self, asked: Asked, rows: Rows | slice = slice(None)) -> tuple[Array, Array]:
+        """The starts and ends of some of what is asked for."""
+        return self._spans(asked.tiles[rows]) if isinstance(asked, Whole) else (asked.starts[rows], asked.ends[rows])
+
+    def _is_much(self, asked: Intervals) -> bool:
         """Whether the intervals overlap so much, or are so odd, that cutting each by itself would take time without end."""
         much = self._reach(asked)[1].sum() > 2 * (len(self.start) + len(asked.starts))
         return bool(much or (asked.ends < asked.starts).any())
 
-    def _reach(self, asked: Asked) -> tuple[Rows, Rows]:
+    def _reach(self, asked: Intervals) -> tuple[Rows, Rows]:
         """For each interval the first tile that it has a part of, and how many."""
         first = np.searchsorted(self.end, asked.starts, side="right")
         return first, np.maximum(np.searchsorted(self.start, asked.ends, side="left") - first, 0)
 
-    def _all_overlaps(self, asked: Iterable[Asked]) -> Iterator[tuple[bool, _Overlaps]]:
-        """Those of all of them, and whether each interval is known to be a tile."""
-        for some in asked:
-            for parts in self._overlaps(some):
-                yield some.tiles is not None, parts
-
     def _overlaps(self, asked: Asked) -> Iterator[_Overlaps]:
         """The parts of some intervals after those of others, as many as are worked on at once."""
-        starts, ends, tiles = asked
-        if tiles is not None:
-            yield _Overlaps(None, tiles, starts, ends)
+        if isinstance(asked, Whole):
+            yield _Overlaps(None, *asked, None)
             return
+        starts, ends = asked
         first, count = self._reach(asked)
         if (count == 1).all():
             low, high = np.maximum(starts, self.start.take(first)), np.minimum(ends, self.end.take(first))
-            yield _Overlaps(None, first, low, high)
+            yield _Overlaps(None, first, high - low, (low, high))
             return
         step = max(len(starts) * _MANY // max(int(count.sum()), 1), 1)
         for at in range(0, len(starts), step):
@@ -254,5 +296,6 @@ class Tiles:
             # Of each interval the first, and those that follow.
             before = np.cumsum(count[some]) - count[some]
             tile = np.arange(len(row)) + (first[some] - before).take(row - at)
-            low, high = self.start.take(tile), self.end.take(tile)
-            yield _Overlaps(row, tile, np.maximum(starts.take(row), low), np.minimum(ends.take(row), high))
+            low, high = self._spans(tile)
+            low, high = np.maximum(starts.take(row), low), np.minimum(ends.take(row), high)
+            yield _Overlaps(row, tile, high - low, (low, high))

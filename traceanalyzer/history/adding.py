@@ -15,6 +15,7 @@ from traceanalyzer.analysis.captures import Run
 from traceanalyzer.errors import InputError
 from traceanalyzer.files import status_of
 from traceanalyzer.history.labels import head_of, labels_for
+from traceanalyzer.history.paces import paces_of
 from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.history.entry import Entry, entry_of
@@ -25,12 +26,18 @@ _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def labelled(
-    run: Run, given: Sequence[str], time_ns: int | None = None, report: str | None = None
+    run: Run,
+    given: Sequence[str],
+    time_ns: int | None = None,
+    report: str | None = None,
+    surroundings: bool = True,
 ) -> Iterator[tuple[Entry, Capture]]:
     """The captures of a run with their entries. They were recorded at `time_ns` or, without it, when the trace says, else when the
-    file was last changed. Raises InputError for labels that are none."""
+    file was last changed. With `surroundings`, what the pipeline's variables and Git say labels them too. Raises InputError for labels
+    that are none."""
     when = time_ns or run.recorded_ns or _changed_ns(run) or _now_ns()
-    labels = labels_for(given, when, os.environ, head_of(Path()))
+    labels = labels_for(given, when, *((os.environ, head_of(Path())) if surroundings else ({}, None)))
+    paces = paces_of(run.kernel_times, run.result.job if run.result else None)
     for capture in run.captures:
         yield (
             entry_of(
@@ -41,6 +48,7 @@ def labelled(
                 tool=run.result.tool["version"] if run.result else VERSION,
                 gpu_ns=sum(device.window_ns for device in run.result.devices) if run.result else 0,
                 report=report,
+                paces=paces,
             ),
             capture,
         )

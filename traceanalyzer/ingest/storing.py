@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from traceanalyzer.errors import InputError, WorkerError
+from traceanalyzer.errors import InputError, UnreachableError, WorkerError
 from traceanalyzer.ingest.bytes.remote import RemoteFile, remote_files
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts, Marks
@@ -26,7 +26,7 @@ from traceanalyzer.ingest.rows.ranks import identify_all, input_of
 from traceanalyzer.model.stores.parts import Part, digest, key_of, write_tables
 from traceanalyzer.model.stores.store import Manifest
 from traceanalyzer.model.stores.store_writer import StoreError, StoreWriter, writer_for
-from traceanalyzer.urls import Place, shown_place, url_of
+from traceanalyzer.urls import Place, may_pass, shown_place, url_of
 from traceanalyzer.workers import map_parts
 
 _MOST_NAMED = 3
@@ -92,7 +92,8 @@ def write_store(
         outcomes = _outcomes(inputs, shelf, tool_version, progress, executor, done)
         made = [one for outcome in outcomes for one in outcome.made]
         if failures := [outcome.failure for outcome in outcomes if outcome.failure]:
-            raise InputError(_said_of(failures, len(made)))
+            kind = UnreachableError if any(outcome.may_pass for outcome in outcomes) else InputError
+            raise kind(_said_of(failures, len(made)))
         if not made:
             raise InputError(f"{', '.join(_name(one) for one in inputs[:_MOST_NAMED])}: none of the files is a trace")
         names = [one.part.format for one in made]
@@ -137,10 +138,11 @@ class _Made:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What became of a task: parts, or why there are none."""
+    """What became of a task: parts, or why there are none, and whether a disk or network is to blame for that."""
 
     made: tuple[_Made, ...] = ()
     failure: str = ""
+    may_pass: bool = False
 
 
 def _outcomes(
@@ -199,7 +201,7 @@ def _make(task: _Task, progress: ProgressFactory | None = None) -> _Outcome:
     except StoreError:
         raise
     except InputError as error:
-        return _Outcome(failure=str(error))
+        return _Outcome(failure=str(error), may_pass=may_pass(error))
 
 
 def _part_of(source: Source, task: _Task, progress: ProgressFactory | None) -> _Made:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from traceanalyzer.columns.spill import Growing
+from traceanalyzer.columns.spill import Growing, forget
 from traceanalyzer.intervals import EMPTY, Array, Spans, near, overlaps, total
 
 Rows = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.int8]
 _BLOCK = 1 << 15
 """So many stretches are looked at at once."""
+_OFTEN = 8
+"""Before each so many blocks what was read is let go."""
 
 
 class Claimed:
@@ -36,6 +39,8 @@ class Claimed:
     def on(self, lines: Container[str]) -> Spans:
         """What is claimed of some lines."""
         wanted = tuple(line for line in self.lines if line in lines)
+        if not wanted:
+            return EMPTY
         if wanted not in self._known:
             self._known[wanted] = _touching((start, end) for start, end, _ in self._blocks(wanted))
         return self._known[wanted]
@@ -45,7 +50,7 @@ class Claimed:
         """What is claimed of all lines."""
         return self.on(self.lines)
 
-    @property
+    @cached_property
     def ns(self) -> int:
         """How much that is."""
         return total(self.whole)
@@ -62,11 +67,14 @@ class Claimed:
     def _blocks(self, lines: Container[str]) -> Iterator[tuple[Array, Array, Codes]]:
         """The start, end and line of the stretches of some lines, in order of time; no block is empty."""
         wanted = np.array([line in lines for line in self.lines], bool)
-        for at in range(0, len(self._rows), _BLOCK):
-            rows, line = self._rows[at : at + _BLOCK].astype(np.intp), self._line[at : at + _BLOCK]
+        for number, at in enumerate(range(0, len(self._rows), _BLOCK)):
+            if number % _OFTEN == 0:
+                forget()
+            rows, line = self._rows[at : at + _BLOCK], self._line[at : at + _BLOCK]
             if not wanted.all():
                 some = np.flatnonzero(wanted.take(line))
                 rows, line = rows.take(some), line.take(some)
+            rows = rows.astype(np.intp)
             if len(rows):
                 yield self._start.take(rows), self._end.take(rows), line
 

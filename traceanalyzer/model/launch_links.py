@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import MISSING, Ints, encoded, frames, integers
+from traceanalyzer.columns import MISSING, Ints, frames, integers, short_encoded
 
 Numbers = NDArray[np.uint32]
 BLOCK = 1 << 16
@@ -62,12 +63,12 @@ def _op_rows(launches: pa.Table, gpu_ops: pa.Table) -> Ints:
 def _call_rows(launches: pa.Table, api_calls: pa.Table) -> Ints:
     """For each launch the row of its call: the one of that name and span on that thread; MISSING where there is none."""
     numbers = ("rank", "process", "thread", "start_ns", "end_ns")
-    name, names = encoded(launches, "api_name")
-    its, its_names = encoded(api_calls, "name")
+    name, names = short_encoded(launches, "api_name")
+    its, its_names = short_encoded(api_calls, "name")
     known = {text: code for code, text in enumerate(its_names)}
-    same = np.array([*(known.get(text, len(its_names)) for text in names), MISSING], dtype=np.int64)[name]
-    wanted = [*(integers(launches, column) for column in numbers), same]
-    among = [*(integers(api_calls, column) for column in numbers), its]
+    same = np.array([*(known.get(text, len(its_names)) for text in names), MISSING], dtype=np.int32)[name]
+    wanted: list[Any] = [*(frames.as_it_lies(launches[column], MISSING) for column in numbers), same]
+    among: list[Any] = [*(frames.as_it_lies(api_calls[column], MISSING) for column in numbers), its]
     found = _in_order(wanted[3:], among[3:], frames.together(*wanted[:3]), dict(_threads(among[:3])))
     rest = np.flatnonzero(found == MISSING)
     if len(rest):

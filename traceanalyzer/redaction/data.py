@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -217,6 +217,8 @@ def _walked(value: T, change: Change) -> T:
     made: Any = value
     if isinstance(value, str):
         made = change(value)
+    elif value is None or isinstance(value, int | float):  # as most are
+        pass
     elif isinstance(value, list):
         made = [_walked(item, change) for item in value]
     elif isinstance(value, tuple):
@@ -224,9 +226,15 @@ def _walked(value: T, change: Change) -> T:
     elif isinstance(value, dict):
         made = {_walked(key, change): _walked(item, change) for key, item in value.items()}
     elif is_dataclass(value) and not isinstance(value, type):
-        own: dict[str, Any] = {field.name: getattr(value, field.name) for field in fields(value)}
-        made = replace(
-            value, **{name: item if name in AUTHORED else _walked(item, change) for name, item in own.items()}
-        )
+        own: dict[str, Any] = {name: getattr(value, name) for name in _walked_fields(type(value))}
+        after = {name: _walked(item, change) for name, item in own.items()}
+        changed = {name: item for name, item in after.items() if item is not own[name]}
+        made = replace(value, **changed) if changed else value
     found: T = made
     return found
+
+
+@cache
+def _walked_fields(kind: type[Any]) -> list[str]:
+    """The names of a dataclass' fields that hold more than what is AUTHORED."""
+    return [field.name for field in fields(kind) if field.name not in AUTHORED]

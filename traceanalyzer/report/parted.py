@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from traceanalyzer.columns import integers
-from traceanalyzer.columns.frames import equals, row_groups
+from traceanalyzer.columns import Ints, integers, short_encoded
+from traceanalyzer.columns.frames import row_groups, row_parts
 from traceanalyzer.intervals import EMPTY, Spans, intersect, subtract
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, EXPOSED_TRANSFER, EXPOSED_WAIT
 
@@ -22,42 +26,54 @@ def told_gpus(parts: pa.Table | None) -> set[tuple[int, int]]:
     return {(rank, device) for rank, device, parted in zip(*columns, strict=True) if parted}
 
 
-def parted(intervals: pa.Table, waits: pa.Table | None, parts: pa.Table | None) -> pa.Table:
-    """`ledger_intervals`, those of each GPU in order of time; `waits` are rows of `exposed_waits`."""
+@dataclass(frozen=True)
+class Tiles:
+    """The tiles of one GPU: start, end, and which of `lines` each is on, -1 for none."""
+
+    start: Ints
+    end: Ints
+    line: NDArray[np.int32]
+    lines: list[str]
+
+
+def tiles_by_gpu(
+    intervals: pa.Table, waits: pa.Table | None, parts: pa.Table | None
+) -> Iterator[tuple[tuple[int, ...], Tiles]]:
+    """The tiles of each (rank, device), where it is told in order of time. `intervals` are rows of `ledger_intervals`, `waits` those of
+    `exposed_waits`."""
     told = told_gpus(parts)
-    if not told:
-        return intervals
-    communicates = equals(intervals, "line", EXPOSED_COMMUNICATION.name)
-    waited = {} if waits is None else _spans(waits)
+    waited = {} if waits is None or not told else _spans(waits)
     start, end = integers(intervals, "start_ns"), integers(intervals, "end_ns")
-    tables = []
-    for key, rows in row_groups(intervals, ("rank", "device")):
-        mine = rows[communicates[rows]]
-        if key not in told or not len(mine):
-            tables.append(intervals.take(pa.array(rows)))
-            continue
-        spans = start[mine], end[mine]
-        cut = [intervals.take(pa.array(rows[~communicates[rows]]))]
-        for one, how in ((EXPOSED_WAIT, intersect), (EXPOSED_TRANSFER, subtract)):
-            low, high = how(spans, waited.get(key, EMPTY))
-            cut.append(_tiles(intervals.schema, key, one.name, (low, high)))
-        whole = pa.concat_tables(cut)
-        tables.append(whole.take(pa.array(np.argsort(integers(whole, "start_ns"), kind="stable"))))
-    return pa.concat_tables(tables)
+    line, lines = short_encoded(intervals, "line")
+    for key, rows in row_parts(intervals, ("rank", "device")):
+        tiles = Tiles(start[rows], end[rows], line[rows], lines)
+        yield key, _cut(tiles, waited.get((key[0], key[1]), EMPTY)) if key in told else tiles
+
+
+def _cut(tiles: Tiles, waited: Spans) -> Tiles:
+    """The tiles with those of exposed communication cut into waiting and transfer."""
+    communicates = tiles.line == _place(EXPOSED_COMMUNICATION.name, tiles.lines)
+    if not communicates.any():
+        return tiles
+    lines = list(tiles.lines)
+    spans = tiles.start[communicates], tiles.end[communicates]
+    others = ~communicates
+    cut = [(tiles.start[others], tiles.end[others], tiles.line[others])]
+    for one, how in ((EXPOSED_WAIT, intersect), (EXPOSED_TRANSFER, subtract)):
+        low, high = how(spans, waited)
+        if len(low) and one.name not in lines:
+            lines.append(one.name)
+        cut.append((low, high, np.full(len(low), _place(one.name, lines), np.int32)))
+    start, end, line = (np.concatenate(column) for column in zip(*cut, strict=True))
+    order = np.argsort(start, kind="stable")
+    return Tiles(start.take(order), end.take(order), line.take(order), lines)
+
+
+def _place(line: str, lines: list[str]) -> int:
+    """The position of a line, one that no tile has where it is none of them."""
+    return lines.index(line) if line in lines else len(lines)
 
 
 def _spans(waits: pa.Table) -> dict[tuple[int, int], Spans]:
     start, end = integers(waits, "start_ns"), integers(waits, "end_ns")
     return {(key[0], key[1]): (start[rows], end[rows]) for key, rows in row_groups(waits, ("rank", "device"))}
-
-
-def _tiles(schema: pa.Schema, key: tuple[int, ...], line: str, spans: Spans) -> pa.Table:
-    count = len(spans[0])
-    columns = {
-        "rank": np.full(count, key[0]),
-        "device": np.full(count, key[1]),
-        "line": [line] * count,
-        "start_ns": spans[0],
-        "end_ns": spans[1],
-    }
-    return pa.table([pa.array(columns[field.name]).cast(field.type) for field in schema], schema=schema)

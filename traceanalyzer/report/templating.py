@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from functools import cache, partial
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 import jinja2
+import jinja2.bccache
+import jinja2.compiler
 
 from traceanalyzer.report.section import PageSection
 from traceanalyzer.report.sections import words
 from traceanalyzer.resources import data_folder
 from traceanalyzer.result.ranks import rank_list
 from traceanalyzer.units import format_bytes, format_count, format_share
+
+_COMPILED_AS: dict[str, Any] = {
+    "autoescape": True,
+    "trim_blocks": True,
+    "lstrip_blocks": True,
+    "optimized": False,  # most are rendered once: to work out constants beforehand takes longer than it spares
+}
 
 
 def template_text(name: str) -> str:
@@ -45,12 +57,10 @@ def _ours() -> jinja2.Environment:
 def _environment(files: Traversable | None) -> jinja2.Environment:
     made = jinja2.Environment(
         loader=jinja2.FunctionLoader(partial(_text, files)),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
         auto_reload=False,
-        optimized=False,  # most are rendered once: to work out constants beforehand takes longer than it spares
+        bytecode_cache=_compiled() if files is None else None,
+        **_COMPILED_AS,
     )
     made.filters.update(
         duration=words.format_duration,
@@ -68,6 +78,29 @@ def _environment(files: Traversable | None) -> jinja2.Environment:
         day=words.day,
     )
     return made
+
+
+def _compiled() -> jinja2.BytecodeCache | None:
+    """Where compiled templates are kept; nowhere, where templates are no files."""
+    folder = data_folder("templates")
+    return _Compiled(str(folder / "__pycache__")) if isinstance(folder, Path) else None
+
+
+class _Compiled(jinja2.FileSystemBytecodeCache):
+    """Compiled templates, beside them and on the same terms as Python keeps compiled modules: compiling them takes longer than
+    filling them."""
+
+    def get_source_checksum(self, source: str) -> str:
+        """Of all that compiling depends on."""
+        compiler = Path(jinja2.compiler.__file__).stat()
+        return super().get_source_checksum(f"{source} {_COMPILED_AS} {compiler.st_mtime_ns} {compiler.st_size}")
+
+    def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+        """Written whole or not at all."""
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):  # whoever must not write there compiles each time
+                Path(self.directory).mkdir(exist_ok=True)
+                super().dump_bytecode(bucket)
 
 
 def _milliseconds(ns: int) -> str:

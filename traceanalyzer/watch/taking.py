@@ -11,14 +11,14 @@ from traceanalyzer.analysis.captures import OpenRun, opened_run
 from traceanalyzer.analysis.opening import How
 from traceanalyzer.arrow import use_little_memory
 from traceanalyzer.config import Config
-from traceanalyzer.errors import InputError
+from traceanalyzer.errors import InputError, UnreachableError
 from traceanalyzer.files import replacing
 from traceanalyzer.history.adding import labelled
 from traceanalyzer.history.shelf import Shelf
 from traceanalyzer.report.html import render_html
 from traceanalyzer.report.page_size import MEGABYTE
 from traceanalyzer.report.timeline.selection import ranks_to_show
-from traceanalyzer.urls import Place
+from traceanalyzer.urls import Place, may_pass
 
 RANKS_SHOWN = 8
 
@@ -43,11 +43,20 @@ class NotWholeError(InputError):
 
 def take(place: Place, task: Task, damaged: bool) -> str:
     """Judge a capture; the id of its entry in the history. Raises NotWholeError for one that is damaged unless such are taken too,
-    InputError for what cannot be read, and OSError."""
+    InputError for what cannot be read, of which UnreachableError says that this may pass, and OSError."""
     use_little_memory()
+    try:
+        return _take(place, task, damaged)
+    except InputError as error:
+        if not isinstance(error, NotWholeError) and may_pass(error):
+            raise UnreachableError(str(error)) from error
+        raise
+
+
+def _take(place: Place, task: Task, damaged: bool) -> str:
     shelf = Shelf(task.history)
     with opened_run(place, task.config, task.how, shown=True) as run:
-        found = list(labelled(run, task.labels))
+        found = list(labelled(run, task.labels, surroundings=False))
         if damage := next((text for _, one in found for text in one.damage), None) if not damaged else None:
             raise NotWholeError(damage)
         page = _page(run, task)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
-from traceanalyzer.errors import InputError, TraceAnalyzerError
+from traceanalyzer.errors import InputError, TraceAnalyzerError, UnreachableError
 from traceanalyzer.history.shelf import HistoryError, Shelf
 from traceanalyzer.result.history.trend import Trend, trend_of
 from traceanalyzer.terminal import tell
-from traceanalyzer.urls import Place, shown_place
+from traceanalyzer.urls import Place, local_of, shown_place
 from traceanalyzer.watch.desk import Desk, Done
 from traceanalyzer.watch.landing import Landed, Settling, captures_in
 from traceanalyzer.watch.notices import Notices, Told, send
@@ -26,7 +26,9 @@ T = TypeVar("T")
 _MOST_TRIES = 3
 """A capture that ended so many processes is left alone until it changes."""
 _PUBLISHING = "outputs"
-NEW, KNOWN, WAITS = "new", "known", "waits"
+NEW, KNOWN, WAITS, BLOCKED = "new", "known", "waits", "blocked"
+"""What becomes of a capture in a look: it is taken or left out, it was before, it is not whole or somebody else is at it, or a disk
+or network fails."""
 
 
 class CrashedError(Exception):
@@ -58,18 +60,25 @@ class Watcher:
         """The captures that the outputs show, as far as this one knows."""
 
     def run(self, once: bool = False) -> None:
-        """Look until somebody stops it or, `once`, until nothing is left to take. Raises InputError where there is nothing to watch, or
-        the history cannot be one."""
+        """Look until somebody stops it or, `once`, until nothing is left to take. Raises InputError where there is nothing to watch,
+        the history cannot be one or, `once`, a disk or network goes on failing."""
         given = self._given
         in_own_process(check_history, given.task.history)
+        blocked = 0
         while True:
-            waits = self.look()
-            if once and not waits:
+            left = self.look()
+            blocked = blocked + 1 if left == BLOCKED else 0
+            if once and left == KNOWN:
                 return
+            if once and blocked == _MOST_TRIES:
+                raise InputError(
+                    f"{shown_place(given.place)}: not all could be done, as said; the next run goes on there"
+                )
             time.sleep(min(given.every_s, max(given.settle_s, 0.1)) if once else given.every_s)
 
-    def look(self) -> bool:
-        """Take what has landed and bring all outputs up to date; whether something is left that will have to be looked at again."""
+    def look(self) -> str:
+        """Take what has landed and bring all outputs up to date; KNOWN where nothing is left, else WAITS or, where only that stands in
+        the way, BLOCKED."""
         try:
             found = captures_in(self._given.place)
         except FileNotFoundError as error:
@@ -78,11 +87,13 @@ class Watcher:
             ) from error
         except OSError as error:  # a disk or a network that may come back
             tell(f"{shown_place(self._given.place)}: cannot be looked at ({error}); again in {self._given.every_s:g} s")
-            return True
+            return BLOCKED
         settled = self._settling.settled(found, time.monotonic(), time.time_ns())
         states = [self._taken(one) for one in settled]
-        behind = not self._publish(NEW in states)
-        return behind or WAITS in states or len(settled) < len(found)
+        states.append(self._publish(NEW in states))
+        if WAITS in states or len(settled) < len(found):
+            return WAITS
+        return BLOCKED if BLOCKED in states else KNOWN
 
     def _taken(self, one: Landed) -> str:
         """What becomes of a capture now."""
@@ -108,9 +119,9 @@ class Watcher:
                 f"{one.name}: not whole yet ({error}); it is taken when it is, or in {given.give_up_s - still_s:.0f} s as it is"
             )
             return WAITS
-        except (OSError, HistoryError) as error:  # such as a full disk: nothing is noted, so it is tried again
+        except (OSError, HistoryError, UnreachableError) as error:  # nothing is noted, so it is tried again
             tell(f"{one.name}: {getattr(error, 'strerror', None) or error}; again in {given.every_s:g} s")
-            return WAITS
+            return BLOCKED
         except InputError as error:
             tell(f"left out: {error}")
             self._note(one, Done(one.name, error=str(error)))
@@ -136,22 +147,27 @@ class Watcher:
         except OSError as error:
             tell(f"{one.name}: cannot be noted as done ({error.strerror or error}); it will be looked at again")
 
-    def _publish(self, new: bool) -> bool:
-        """Bring the outputs up to date, where something is new, here or by another watcher; whether they are."""
+    def _publish(self, new: bool) -> str:
+        """Bring the outputs up to date, where something is new, here or by another watcher; KNOWN where they are."""
         given = self._given
         try:
-            ids = in_own_process(ids_in, given.task.history)
+            ids = self._ids()
             if not new and ids == self._published:
-                return True
+                return KNOWN
             with self._desk.at(_PUBLISHING) as alone:
                 if not alone:
-                    return False
+                    return WAITS
                 in_own_process(publish, given.task.history, given.kept, given.notices)
         except (OSError, InputError, CrashedError) as error:
             tell(f"the outputs are not up to date ({error or 'a process ended'}); again in {given.every_s:g} s")
-            return False
+            return BLOCKED
         self._published = ids
-        return True
+        return KNOWN
+
+    def _ids(self) -> set[str]:
+        """The captures of the history. What speaks to a bucket is kept out of this process."""
+        history = self._given.task.history
+        return ids_in(history) if local_of(history) is not None else in_own_process(ids_in, history)
 
 
 def check_history(history: Place) -> None:

@@ -63,6 +63,9 @@ class PlacesInBlocks:
 
         return place
 
+    def __len__(self) -> int:
+        return len(self._keys)
+
     @property
     def threads(self) -> list[tuple[int, ...]]:
         """Those that were asked for, in that order."""

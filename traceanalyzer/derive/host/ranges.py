@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from traceanalyzer.columns.frames import NULL, Codes
-from traceanalyzer.columns.in_blocks import alike, says_nothing
+from traceanalyzer.columns.in_blocks import alike, in_a_row, says_nothing
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, innermost, overlaps, union
 
 # From so many ranges a time on it is quicker to pick those around the times than to flatten all.
@@ -55,6 +55,8 @@ class Ranges:
 
     def outside(self, spans: Spans) -> Ranges:
         """Those that do not lie in `spans`."""
+        if not len(self.start):
+            return self
         whole = coverage(self.start, self.end, spans) >= self.end - self.start
         return Ranges(self.start[~whole], self.end[~whole], self.name[~whole])
 
@@ -69,7 +71,10 @@ class Ranges:
     def during(self, start: int, end: int) -> Ranges:
         """Those that reach into [start, end)."""
         rows = self._reaching.rows(start, end) if len(self.start) else self.start
-        return self if len(rows) == len(self.start) else Ranges(self.start[rows], self.end[rows], self.name[rows])
+        if len(rows) == len(self.start):
+            return self
+        some = in_a_row(rows)  # as calls mostly are, of which none is in another
+        return Ranges(self.start[some], self.end[some], self.name[some])
 
     def name_at(self, time: Array) -> Array:
         """For each time the name of the innermost range around it, `NULL` where there is none."""
@@ -106,7 +111,8 @@ def heaviest(row: Array, name: Array, weight: Array, count: int) -> tuple[Array,
     named = name != NULL
     if not named.all():
         row, name, weight = row[named], name[named], weight[named]
-    if not len(row):
+    if (row[1:] > row[:-1]).all():  # one name each, at most
+        names[row], weights[row] = name, weight
         return names, weights
     first = np.flatnonzero(np.concatenate(([True], np.diff(row) != 0)))
     # Most rows have one name only, and need no sorting.

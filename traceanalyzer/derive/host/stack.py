@@ -54,9 +54,12 @@ class Stack:
         self._start, self._end, self._name, self._kind = start, end, name, kind
         self._reaching = Reaching(start, end)
 
+    def __len__(self) -> int:
+        return len(self._start)
+
     def within(self, start: Array, end: Array) -> Stretches:
         """The stack during these intervals, which may overlap and come in any order. Ranges outside cost nothing more."""
-        low, high = union(start, end) if len(self._start) else EMPTY
+        low, high = union(start, end) if len(self) else EMPTY
         rows = self._reaching.rows(int(low[0]), int(high[-1])) if len(low) else EMPTY[0]
         first = np.searchsorted(high, self._start[rows], side="right")
         touched = rows[first < np.searchsorted(low, self._end[rows], side="left")]

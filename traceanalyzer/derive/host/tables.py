@@ -49,6 +49,7 @@ DERIVED = (
             *("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
             *("cpu_samples", "thread_runs"),
         ),
+        kept=True,
     ),
     Derived("callers", "traceanalyzer.derive.host.callers:Callers", ("host_ranges",)),
     Derived(

@@ -50,15 +50,21 @@ def _clocks(counters: pa.Table) -> list[tuple[frames.Key, pa.Table]]:
     return [((key[0], key[1]), table.take(pa.array(rows))) for key, rows in frames.together(*keys)]
 
 
-def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[str, object] | None:
+def alone(kernels: pa.Table) -> frames.Flags:
+    """Of each kernel whether no other ran beside most of it."""
     length, own = frames.duration(kernels), frames.ints(kernels, "alone")
-    alone = np.empty(len(length), bool)
+    found = np.empty(len(length), bool)
     for rows in in_blocks(len(length)):
-        alone[rows] = (own[rows] >= ALONE * length[rows]) & (length[rows] > 0)
-    if np.count_nonzero(alone) < 2 * RUNS:
+        found[rows] = (own[rows] >= ALONE * length[rows]) & (length[rows] > 0)
+    return found
+
+
+def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[str, object] | None:
+    by_itself = alone(kernels)
+    if np.count_nonzero(by_itself) < 2 * RUNS:
         return None
-    kernels = frames.filtered(kernels.select(["name", "start_ns", "end_ns", "blocks", "threads"]), alone)
-    length, start = length if alone.all() else length[alone], frames.ints(kernels, "start_ns")
+    kernels = frames.filtered(kernels.select(["name", "start_ns", "end_ns", "blocks", "threads"]), by_itself)
+    length, start = frames.duration(kernels), frames.ints(kernels, "start_ns")
     name = frames.codes(kernels, "name")[0]
     same = frames.dense(name, *(frames.ints(kernels, column) for column in ("blocks", "threads")))
     low, high = int(start.min()), int(frames.ints(kernels, "end_ns").max())

@@ -111,6 +111,23 @@ KERNEL_PACE = TableSpec(
     ),
 )
 
+KERNEL_TIMES = TableSpec(
+    "kernel_times",
+    "compute kernels of one name, grid and block that ran alone on a GPU",
+    (
+        RANK,
+        DEVICE,
+        Column("uuid", pa.string(), None, "unique id of the GPU; null when not recorded"),
+        Column("gpu", NAME, None, "its model; null when not recorded"),
+        Column("name", NAME, None, "kernel name"),
+        count("blocks", "blocks of its grid; null when not recorded"),
+        count("threads", "threads of a block; null when not recorded"),
+        count("count", "how often it ran"),
+        ns("time", "sum of its durations"),
+        ns("computing", "sum of the durations of all compute kernels of the GPU"),
+    ),
+)
+
 KERNEL_CHAINS = TableSpec(
     "kernel_chains",
     "neighbouring kernels on one stream, within a step, that only read and write memory and that no compiler has fused",
@@ -169,6 +186,13 @@ DERIVED = (
         NO_KERNELS,
         label="{duration} in which the same kernels take {ratio} times as long",
         empty_without="kernels",
+    ),
+    Derived(
+        "kernel_times",
+        "traceanalyzer.derive.kernels.kernel_times:kernel_times",
+        ("kernels", "devices"),
+        KERNEL_TIMES,
+        internal=True,
     ),
     Derived(
         "kernel_chains",

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.in_blocks import in_blocks
 from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.intervals import Array
 from traceanalyzer.units import format_share
@@ -25,13 +26,18 @@ def may_follow_earlier_work(ops: pa.Table, launches: pa.Table, api_calls: pa.Tab
     On a stream of which no launch at all was recorded nothing is known.
     """
     stream, launched = frames.streams(ops), call_of(frames.ints(ops, "row"), launches) >= 0
-    # The first of each stream that was launched, as far as any was.
+    # The first of each stream that was launched, as far as any was: soon after the start all are found.
     first = np.full(stream.max(initial=-1) + 1, -1)
-    seen = np.flatnonzero(launched)[::-1]
-    first[stream[seen]] = seen
-    may: frames.Flags = np.arange(len(stream)) <= first.take(stream)
-    may &= frames.ints(ops, "stream") != NULL
-    rows = np.flatnonzero(may)
+    for block in in_blocks(len(stream)):
+        own = stream[block]
+        seen = np.flatnonzero(launched[block] & (first.take(own) < 0))[::-1]
+        first[own[seen]] = seen + block.start
+        if (first >= 0).all():
+            break
+    rows = np.arange(first.max(initial=-1) + 1)
+    rows = rows[rows <= first.take(stream[: len(rows)])]
+    rows = rows[frames.ints(ops, "stream")[rows] != NULL]
+    may = np.zeros(len(stream), bool)
     may[rows] = ~_recorded_from_the_start(ops, rows, api_calls)
     return may
 

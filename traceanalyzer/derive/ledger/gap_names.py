@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.in_blocks import says_nothing
 from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.ranges import Ranges, mostly
 from traceanalyzer.derive.host.stack import QUESTIONS, PlaceOf
-from traceanalyzer.intervals import Array
+from traceanalyzer.intervals import EMPTY, Array
 
 NAMES = ("range_name", "operator", "annotation", "frame", "source", "phase", "place", "call_name")
 """The columns of `gaps` that hold names of the host's list."""
@@ -34,16 +35,15 @@ def part_names(
     says which parts are the time of certain ranges, whose names say more than those of what they happen to run.
     """
     low, high = np.where(asked == NULL, start, asked), np.where(asked == NULL, end, asked + 1)
-    stack = thread.stack.within(np.concatenate((low, launched)), np.concatenate((high, launched + 1)))
+    around = (np.concatenate((low, launched)), np.concatenate((high, launched + 1))) if len(thread.stack) else EMPTY
+    stack = thread.stack.within(*around)
     found = stack.names(low, high, place_of)
     call_name, in_call = thread.calls.main_name(low, high)
     # An API call says something where no range does.
-    bare = found.place == NULL
-    range_name, place, length = (
-        found.range,
-        np.where(bare, call_name, found.place),
-        np.where(bare, in_call, found.place_length),
-    )
+    range_name, place, length = found.range, call_name, in_call
+    if not says_nothing(found.place):
+        bare = found.place == NULL
+        place, length = np.where(bare, call_name, found.place), np.where(bare, in_call, found.place_length)
     every = np.arange(len(low))
     for question, (some, ranges) in enumerate(by_range, QUESTIONS):
         if not len(ranges.start):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.in_blocks import InBlocks, Times, alike, are_alike, joined, taken
+from traceanalyzer.columns.in_blocks import InBlocks, alike, are_alike, each, joined, taken
 from traceanalyzer.derive.host import activity_times
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.earlier_work import may_follow_earlier_work
@@ -42,7 +42,7 @@ from traceanalyzer.vocabulary.lines import HOST_UNTRACED, IDLE_CAUSES, OS, QUEUE
 
 V = TypeVar("V", bound=np.generic)
 Columns = dict[str, npt.NDArray[Any]]
-BLOCK = 1 << 15
+BLOCK = 1 << 16
 """So many gaps at a time: what is held of them stays in the processor's caches."""
 _LOOKED_UP = 1 << 18
 _OF_HOST = (*NAMES, "wait_name", "launching_operator")
@@ -71,21 +71,22 @@ def gaps(
     making = _Making(ledger_ops, launches, api_calls, stream_events, host, host_steps)
     made, of_gap = InBlocks(), InBlocks()
     for first in range(0, len(idle), BLOCK):
-        parts, gaps = making.columns(idle.block(slice(first, min(first + BLOCK, len(idle)))))
-        made.add(parts)
-        of_gap.add(gaps)
+        parts, gaps, names = making.columns(idle.block(slice(first, min(first + BLOCK, len(idle)))))
+        times = gaps.pop("parts")
+        made.add(parts | {name: each(values, times) for name, values in gaps.items()})
+        of_gap.add(names | {"parts": times})
     times = of_gap.take("parts")
-    making.finish(made, of_gap, times)
+    making.finish(made)
     lists = {"cause": IDLE_CAUSES, "activity": activity_times.NAMES, "sampled": SAMPLED, **making.lists}
 
     def column(name: str) -> pa.Array | pa.ChunkedArray:
-        # What is of a whole gap is held once until here.
+        # Names of a whole gap are held once until here, where it is known which of them are used.
         where, often = (of_gap, times) if name in of_gap else (made, None)
         if name in _OF_HOST:
             return where.names(name, host.names, frame_text if name == "source" else None, often)
         if name in lists:
             return where.names(name, lists[name], times=often)
-        return where.numbers(name, GAPS.schema.field(name).type, often)
+        return made.numbers(name, GAPS.schema.field(name).type)
 
     return frames.build(GAPS, {name: column(name) for name in GAPS.schema.names})
 
@@ -119,9 +120,9 @@ class _Making:
     def _partners(self) -> Partners:
         return Partners(self._ops)
 
-    def columns(self, idle: Idle) -> tuple[Columns, Columns]:
-        """Of some gaps all columns of `gaps`, those of a part and those of a gap, and how many `parts` each gap has; names as positions
-        in a list, -1 for none, and numbers with `NULL`."""
+    def columns(self, idle: Idle) -> tuple[Columns, Columns, Columns]:
+        """Of some gaps all columns of `gaps`: those of a part, of a gap, with how many `parts` it has, and the names of a gap. Names
+        are positions in a list, -1 for none, and numbers have `NULL`."""
         parts, names, operator = self._parts(idle)
         length = idle.end - idle.start
         # By gap and start: the parts of a gap tile it.
@@ -143,12 +144,14 @@ class _Making:
             "gap_duration": length,
             "draining": drained,
             "launch_ns": _at(self._launch, idle.call, no_call),
+            "next_op_duration": np.where(tail, NULL, self._end.take(idle.op) - self._start.take(idle.op)),
+        }
+        names_of_gap: Columns = {
             "api_name": _at(self._api, idle.call, no_call, -1),
             "launching_operator": _code(operator if are_alike(operator) else np.where(tail, NULL, operator)),
             "previous_op_name": _at(self._name, idle.before, idle.before == NULL, -1),
             "next_op_name": _at(self._name, idle.op, tail, -1),
             "next_op_kind": _at(self._kind, idle.op, tail, -1),
-            "next_op_duration": np.where(tail, NULL, self._end.take(idle.op) - self._start.take(idle.op)),
         }
         of_part: Columns = {
             "start_ns": parts.start,
@@ -160,7 +163,7 @@ class _Making:
             "wait_name": _code(parts.wait),
             **{c: taken(values if c in NUMBERS else _code(values), order) for c, values in names.items()},
         }
-        return of_part, of_gap
+        return of_part, of_gap, names_of_gap
 
     def _parts(self, idle: Idle) -> tuple[Parts, dict[str, Array], Array]:
         """The parts of some gaps, in no particular order, their names, and for each gap the operator that launched what ends it."""
@@ -183,23 +186,23 @@ class _Making:
             parts.append(own)
         return Parts.joined(parts), {c: joined([names[c] for names in found]) for c in found[0]}, operator
 
-    def finish(self, made: InBlocks, of_gap: InBlocks, times: Times) -> None:
+    def finish(self, made: InBlocks) -> None:
         """What can only be told when all blocks are made: the names of places, and what samples tell of all parts of each thread."""
         lanes = {who: self._host.thread(*who) for who in self._places.threads}
         sampled = [who for who, lane in lanes.items() if lane.samples.tells]
         if not sampled:
             for who in lanes:
                 self._places.settle(who)
-            place = made.take("place")
-            for first in range(0, len(place), _LOOKED_UP):
-                made.add({"place": self._places.final(place[first : first + _LOOKED_UP])})
+            if self._places:
+                place = made.take("place")
+                for first in range(0, len(place), _LOOKED_UP):
+                    made.add({"place": self._places.final(place[first : first + _LOOKED_UP])})
             return
         columns = {c: np.array(made.take(c)) for c in _OF_SAMPLES}
         some = np.flatnonzero(np.isin(columns["cause"], [CAUSE[one.cause] for one in (HOST_UNTRACED, OS)]))
-        gap = np.repeat(np.arange(len(times)), times)[some]
-        who_did = {c: of_gap.take(c) for c in ("rank", "process", "thread")}
-        rows = {who: some[mine] for who, mine in frames.together(*(taken(one, gap) for one in who_did.values()))}
-        of_gap.add(who_did)
+        who_did = {c: made.take(c) for c in ("rank", "process", "thread")}
+        rows = {who: some[mine] for who, mine in frames.together(*(taken(one, some) for one in who_did.values()))}
+        made.add(who_did)
         told = []
         for who, lane in lanes.items():
             self._places.settle(who)

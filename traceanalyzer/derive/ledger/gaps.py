@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.in_blocks import alike, are_alike, joined, taken
+from traceanalyzer.columns.in_blocks import alike, are_alike, in_a_row, joined, taken
 from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.samples import OTHERS, THREAD
 from traceanalyzer.derive.host.stack import PlaceOf
@@ -87,8 +87,9 @@ class Parts:
     def joined(cls, parts: list[Parts]) -> Parts:
         return cls(*(joined([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
-    def take(self, rows: Array) -> Parts:
-        return Parts(*(taken(getattr(self, field.name), rows) for field in fields(self)))
+    def take(self, rows: Array | slice) -> Parts:
+        columns = (getattr(self, field.name) for field in fields(self))
+        return Parts(*(one[rows] if isinstance(rows, slice) else taken(one, rows) for one in columns))
 
     def is_cause(self, *causes: str) -> frames.Flags:
         found: frames.Flags = np.logical_or.reduce([self.cause == CAUSE[cause] for cause in causes])
@@ -121,9 +122,10 @@ def gap_parts(idle: Idle, known: frames.Flags, partner: PartnerOf) -> tuple[list
 
 
 def host_and_launch(gap: Array, start: Array, host_end: Array, launch_end: Array, lane: Thread) -> Parts:
-    """The parts of gaps that one thread launched too late for: up to its call, and from there on."""
+    """The parts of gaps that one thread launched too late for: up to its call, and from there on. What needs no names comes last."""
     launch = _some(gap, host_end, launch_end, LAUNCH_LATENCY.cause, host_end)
-    return Parts.joined([host_parts(gap, start, host_end, lane), launch])
+    profiler, *named, untraced = _host_parts(gap, start, host_end, lane)
+    return Parts.joined([*named, launch, profiler, untraced])
 
 
 def no_names(count: int) -> dict[str, Array]:
@@ -157,13 +159,13 @@ def traced_names(
     Only samples may tell what is untraced, and what the profiler did is its own.
     """
     found = no_names(len(own.gap))
-    some = np.flatnonzero(~own.is_cause(HOST_UNTRACED.cause, PROFILER.cause))
+    some = in_a_row(np.flatnonzero(~own.is_cause(HOST_UNTRACED.cause, PROFILER.cause)))
     one = own.take(some)
     told = {INPUT.cause: lane.input, MPI.cause: lane.mpi, OS.cause: lane.os}
     by_range = [(one.is_cause(cause), ranges) for cause, ranges in told.items()]
     names, operators = part_names(one.start, one.end, one.asked, by_range, launched, lane, places(_TURN[one.cause]))
     for column, values in names.items():
-        if len(some) and (not are_alike(values) or values[0] != found[column][0]):
+        if len(values) and (not are_alike(values) or values[0] != found[column][0]):
             found[column] = np.array(found[column])
             found[column][some] = values
     if lane.sampled is not None:
@@ -183,10 +185,15 @@ def host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> Par
 
     Gaps of several GPUs may overlap.
     """
+    return Parts.joined(_host_parts(gap, start, host_end, thread))
+
+
+def _host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> list[Parts]:
+    """As `host_parts`, cause by cause: that of the profiler first, what is untraced last."""
     low, high = start.take(gap), host_end.take(gap)
     gap, low, high = _between(gap, low, high)
     if not len(gap):
-        return Parts.of(gap, low, high, HOST_UNTRACED.cause)
+        return [Parts.of(gap, low, high, cause) for cause in (PROFILER.cause, HOST_UNTRACED.cause)]
     first, last = int(low.min()), int(high.max())
     wait = thread.waits.around(low)
     waited = wait >= 0
@@ -200,11 +207,10 @@ def host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> Par
     def take(cause: str, *spans: Spans) -> None:
         nonlocal left
         here = [some for some in (near(one, first, last) for one in spans) if len(some[0])]
-        if here:
-            row, begin, until = left
-            inside, outside = parted(begin, until, here[0] if len(here) == 1 else join(*here))
-            found.append(Parts.of(gap.take(row.take(inside[0])), *inside[1:], cause))
-            left = row.take(outside[0]), *outside[1:]
+        row, begin, until = left
+        inside, outside = parted(begin, until, here[0] if len(here) == 1 else join(*here))
+        found.append(Parts.of(gap.take(row.take(inside[0])), *inside[1:], cause))
+        left = (row.take(outside[0]), *outside[1:]) if here else left
 
     take(PROFILER.cause, thread.profiler)
     take(INPUT.cause, thread.input.cover)
@@ -220,13 +226,17 @@ def host_parts(gap: Array, start: Array, host_end: Array, thread: Thread) -> Par
     take(OS.cause, thread.os.cover)
     take(HOST_WORK.cause, thread.work.cover, thread.calls.cover)
     row, begin, until = left
-    return Parts.joined([*found, Parts.of(gap.take(row), begin, until, HOST_UNTRACED.cause)])
+    return [*found, Parts.of(gap.take(row), begin, until, HOST_UNTRACED.cause)]
 
 
 def by_activity(parts: Parts, thread: Thread) -> Parts:
     """Cut the parts so that each has one activity, or none."""
     low, high, activity = thread.activities
     if not len(low) or not len(parts.gap):
+        return parts
+    rows = slice(np.searchsorted(high, parts.start.min(), side="right"), np.searchsorted(low, parts.end.max()))
+    low, high, activity = low[rows], high[rows], activity[rows]
+    if not len(low):
         return parts
     # What lies between the activities is a tile as well.
     bounds = np.unique(np.concatenate((low, high, [parts.start.min(), parts.end.max()])))

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.in_blocks import InBlocks, alike, cut
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.derive.ledger.shared import Portion
 from traceanalyzer.derive.ledger.tables import LEDGER, LEDGER_INTERVALS
@@ -124,11 +125,16 @@ def _row(
     times = [cut(frames.ints(tiles, column)) for column in ("start_ns", "end_ns")]
     for codes, low, high in zip(cut(line), *times, strict=True):
         np.add.at(sums, codes, high - low)
+        forget()
     by_line = {n: int(v) for n, v in zip(lines, sums, strict=True) if n is not None}
     ran = busy.everything
-    # Before, between and after what ran.
-    gaps = portion.idle if portion else (np.append(start, ran[1]), np.append(ran[0], end))
-    length = gaps[1] - gaps[0]
+    if portion:
+        length = portion.idle[1] - portion.idle[0]
+    else:
+        # Before, between and after what ran.
+        length = np.append(ran[0], end)
+        length[0] -= start
+        length[1:] -= ran[1]
     hidden = idle_parts.select(["start_ns", "end_ns"]).filter(idle_parts["earlier_work"])
     kernels = int(frames.equals(ops, "kind", "kernel").sum())
     calls = int(launches["first"].to_numpy().sum())

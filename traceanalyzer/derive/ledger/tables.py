@@ -170,7 +170,7 @@ GAP_SAMPLE = Sample(
 
 DERIVED = (
     Derived("ledger_ops", "traceanalyzer.derive.ledger.busy:ledger_ops", ("gpu_ops",), LEDGER_OPS, internal=True),
-    Derived("busy", "traceanalyzer.derive.ledger.busy:busy", ("ledger_ops",)),
+    Derived("busy", "traceanalyzer.derive.ledger.busy:busy", ("ledger_ops",), kept=True),
     Derived(
         "communication_ops",
         "traceanalyzer.derive.ledger.busy:communication_ops",

@@ -28,9 +28,13 @@ class GpuWork:
         call, device, start, end = (
             frames.ints(launches, c) for c in ("start_ns", "device", "op_start_ns", "op_end_ns")
         )
-        order = np.argsort(call, kind="stable")
-        sums = (np.concatenate(([0], np.cumsum(values[order]))) for values in (end - start, inbound.astype(np.int64)))
-        return cls(call[order], device[order], *sums)
+        time = end - start
+        if (call[1:] < call[:-1]).any():
+            order = np.argsort(call, kind="stable")
+            call, device, time, inbound = call[order], device[order], time[order], inbound[order]
+        return cls(
+            call, device, *(np.concatenate(([0], np.cumsum(values, dtype=np.int64))) for values in (time, inbound))
+        )
 
     def count(self, start: Array, end: Array) -> Array:
         """How many operations were launched in each interval."""

@@ -181,8 +181,7 @@ def _times(timeline: Timeline, changes: Sequence[Change], marks: Array) -> list[
     (states,) = timeline.states(NOTHING, asked, [host])
     begun = AT_START
     if count:
-        latest = int(timeline.call[:count].max())
-        begun = Begun(count, states[np.searchsorted(asked, count - 1)], latest)
+        begun = Begun(count, states[np.searchsorted(asked, count - 1)])
     was = states[np.searchsorted(asked, marks), 2]
     found = [was]
     for change in changes:

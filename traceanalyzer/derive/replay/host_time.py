@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceanalyzer.columns.spill import Growing
+from traceanalyzer.columns.spill import Growing, forget
 from traceanalyzer.intervals import EMPTY, Array, Spans, join, union
 
 BLOCK = 1 << 15
@@ -36,14 +36,14 @@ class HostTime:
         shown = Growing()
         shown.add(EMPTY[0])
         for block in times:
-            shown.add(_slower(block, places(gone[0], block), gone[0], lost) - origin)
+            shown.add(_slower(block, *_found(gone[0], block), gone[0], lost) - origin)
         return cls(origin, gone[0], lost, shown.array())
 
     def shows(self, times: Array) -> Array:
         """What it shows at other times."""
         if not len(self.stops):
             return times - self.origin
-        return _slower(times, places(self.stops, times), self.stops, self.lost) - self.origin
+        return _slower(times, *_found(self.stops, times), self.stops, self.lost) - self.origin
 
 
 class Without:
@@ -51,19 +51,27 @@ class Without:
 
     def __init__(self, hosts: Sequence[HostTime], spans: Spans) -> None:
         self._stops, count = spans[0], len(spans[0])
-        self._clocks = [(host.shown, np.empty(count, np.int64), np.zeros(count + 1, np.int64)) for host in hosts]
-        for host, (_, stopped, lost) in zip(hosts, self._clocks, strict=True):
+        self._clocks = list[tuple[Array, Array, Array]]()
+        for host in hosts:
+            stopped, lost, sum_ = Growing(), Growing(), 0
+            stopped.add(EMPTY[0])
+            lost.add(np.zeros(1, np.int64))
             for rows in blocks(count):
-                begin = stopped[rows] = host.shows(spans[0][rows])
+                begin = host.shows(spans[0][rows])
                 sums = np.cumsum(host.shows(spans[1][rows]) - begin)
-                lost[rows.start + 1 : rows.stop + 1] = sums + lost[rows.start]
+                sums += sum_
+                sum_ = int(sums[-1])
+                stopped.add(begin)
+                lost.add(sums)
+                forget()
+            self._clocks.append((host.shown, stopped.array(), lost.array()))
 
     def shown(self, rows: slice, times: Array) -> list[Array]:
         """What each of them shows at these times, which are some of those that it was asked at: the `rows` of them."""
         if not len(self._stops):
             return [shown[rows] for shown, _, _ in self._clocks]
-        place = places(self._stops, times)
-        return [_slower(shown[rows], place, stopped, lost) for shown, stopped, lost in self._clocks]
+        found = _found(self._stops, times)
+        return [_slower(shown[rows], *found, stopped, lost) for shown, stopped, lost in self._clocks]
 
 
 def blocks(stop: int, first: int = 0) -> Iterator[slice]:
@@ -71,25 +79,25 @@ def blocks(stop: int, first: int = 0) -> Iterator[slice]:
     return (slice(at, min(at + BLOCK, stop)) for at in range(first, stop, BLOCK))
 
 
-def places(stops: Array, times: Array) -> Array:
-    """As `np.searchsorted(stops, times, side="right")`, of times that lie close together: only what is around them is looked at."""
+def _found(stops: Array, times: Array) -> tuple[slice, Array]:
+    """Those of the stops that lie around some times, which are close together, and how many of these are not after each time."""
     if not len(times):
-        return np.empty(0, np.int64)
-    low, high = np.searchsorted(stops, (times.min(), times.max()), side="right")
-    place: Array = np.searchsorted(stops[low:high], times, side="right")
-    place += low
-    return place
+        return slice(0, 0), EMPTY[0]
+    here = slice(*np.searchsorted(stops, (times.min(), times.max()), side="right").tolist())
+    return here, np.searchsorted(stops[here], times, side="right")
 
 
-def _slower(shown: Array, place: Array, stopped: Array, lost: Array) -> Array:
+def _slower(shown: Array, here: slice, place: Array, stopped: Array, lost: Array) -> Array:
     """What a clock that shows `shown` at some times would show if it stopped when it shows `stopped`, and lost `lost` until each of
-    these stops and in all; `place` is how many of them lie before each time."""
-    slower = shown - lost.take(place)
-    some = np.flatnonzero(place)
-    rows = slice(None) if len(some) == len(place) else some
+    these stops and in all; `here` and `place` are as `_found` tells them."""
+    first, stop = here.start, here.stop
+    sums = lost[first : stop + 1]
     # It shows no less than at the last stop.
-    last = place[rows] - 1
-    slower[rows] = np.maximum(slower[rows], stopped.take(last) - lost.take(last))
+    least = np.empty(len(sums), np.int64)
+    np.subtract(stopped[here], sums[:-1], out=least[1:])
+    least[0] = stopped[first - 1] - lost[first - 1] if first else np.iinfo(np.int64).min
+    slower = shown - sums.take(place)
+    np.maximum(slower, least.take(place), out=slower)
     return slower
 
 

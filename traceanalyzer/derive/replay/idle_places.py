@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from traceanalyzer.columns import frames, wide
+from traceanalyzer.columns import frames
 from traceanalyzer.columns.spill import forget
 from traceanalyzer.intervals import Array, Spans, coverage, near, union
 from traceanalyzer.model.claimed import Claimed
@@ -40,6 +40,8 @@ NOT_THE_HOSTS = (TURNAROUND.cause, DEPENDENCY.cause, QUEUED.cause, UNATTRIBUTED.
 NONE = -1
 _BLOCK = 1 << 15
 """So many pieces are looked at at once."""
+_OFTEN = 8
+"""After each so many blocks what was read is let go."""
 _Codes = npt.NDArray[np.int32]
 
 
@@ -105,9 +107,9 @@ class _Pieces:
     start: Array
     end: Array
     length: Array
-    cause: Array
+    cause: _Codes
     nearest: _Codes
-    place: Array
+    place: _Codes
 
     def certain(self) -> frames.Flags:
         """Which of them mostly lie in a place that is known."""
@@ -229,12 +231,13 @@ class _Texts:
         self.is_empty = column.null_count == len(column)
         self.texts: list[str | None] = [*([] if self.is_empty else self._column.chunk(0).dictionary.to_pylist()), None]
 
-    def codes(self, rows: slice) -> Array:
+    def codes(self, rows: slice) -> _Codes:
         """The place of each row in `texts`."""
         if self.is_empty:
-            return np.zeros(rows.stop - rows.start, np.int64)
-        part = self._column[rows]
-        return wide(pa.chunked_array([chunk.indices for chunk in part.chunks]), len(self.texts) - 1)
+            return np.zeros(rows.stop - rows.start, np.int32)
+        part = pa.chunked_array([chunk.indices for chunk in self._column[rows].chunks])
+        codes: _Codes = (part.fill_null(len(self.texts) - 1) if part.null_count else part).to_numpy()
+        return codes.astype(np.int32, copy=False)
 
     def numbered(self, number: dict[str, int]) -> _Codes:
         """The number of each text; those that have none get the next."""
@@ -246,7 +249,10 @@ class _Texts:
 
 
 def _blocks(count: int) -> Iterator[slice]:
-    return (slice(at, min(at + _BLOCK, count)) for at in range(0, count, _BLOCK))
+    for number, at in enumerate(range(0, count, _BLOCK)):
+        yield slice(at, min(at + _BLOCK, count))
+        if number % _OFTEN == 0:
+            forget()
 
 
 def _covered(start: Array, end: Array, spans: Spans) -> Array:

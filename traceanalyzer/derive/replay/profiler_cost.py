@@ -55,6 +55,8 @@ Prices = npt.NDArray[np.float64]
 _OPERATOR, _FRAME, _RANGE, _CALL, _LAUNCH = range(5)
 _KINDS = 5
 _BLOCK = 1 << 16
+_OFTEN = 8
+"""What is so rare that one of so many has it is dealt with by itself."""
 Block = tuple[Array, list[Array]]
 """Times in ascending order, the first of which is the last of the block before; and for each extent how much is taken from each on, at
 most until the next."""
@@ -164,15 +166,16 @@ class _Lane:
             last = time[-1:], kind[-1:]
             yield time, kind
 
-    def apart(self, opens: bool) -> Array:
-        """The times between two neighbours that both begin, or both end, an operator."""
-        wanted, found = (_KINDS if opens else 0) + _OPERATOR, [np.empty(0, np.int64)]
+    def apart(self) -> tuple[Array, Array]:
+        """The times between two neighbours that both begin an operator, and between two that both end one."""
+        found = [EMPTY]
         if any((part.kind == _OPERATOR).any() for part in self.parts):
             for time, kind in self.blocks():
-                fits = kind == wanted
-                at = np.flatnonzero(fits[:-1] & fits[1:])
-                found.append(time[at + 1] - time[at])
-        return np.concatenate(found)
+                same = np.flatnonzero(kind[:-1] == kind[1:])
+                of, length = kind.take(same), time.take(same + 1) - time.take(same)
+                found.append((length[of == _KINDS + _OPERATOR], length[of == _OPERATOR]))
+        begun, ended = zip(*found, strict=True)
+        return np.concatenate(begun), np.concatenate(ended)
 
     def taken(self, prices: Prices, extents: Sequence[float]) -> Iterator[Block]:
         """The time that recording took, for each extent; `prices` by kind, of an end and of a begin."""
@@ -207,14 +210,14 @@ def _side_by_side(lanes: Sequence[Iterator[Block]]) -> Iterator[Block]:
     while left:
         # Up to a time that all have come to; what is taken of the last before it may go on behind it.
         cut = min(int(time[-1]) for _, time, _ in left)
-        starts, ends, further = list[Array](), list[list[Array]](), []
+        starts, takens, further = list[Array](), list[list[Array]](), []
         for lane, time, taken in left:
             stop = int(np.searchsorted(time[:-1], cut))
             starts.append(time[:stop])
-            ends.append([time[:stop] + one[:stop] for one in taken])
+            takens.append([one[:stop] for one in taken])
             if time[-1] > cut:
-                over = [np.maximum(end[-1:] - cut, 0).sum() for end in ends[-1]]
-                rest = [np.append(more, one[stop:]) for more, one in zip(over, taken, strict=True)]
+                last = slice(max(stop - 1, 0), stop)
+                rest = [np.append(np.maximum(time[last] + one[last] - cut, 0).sum(), one[stop:]) for one in taken]
                 further.append((lane, np.append(cut, time[stop:]), rest))
             elif block := next(lane, None):
                 further.append((lane, *block))
@@ -222,21 +225,37 @@ def _side_by_side(lanes: Sequence[Iterator[Block]]) -> Iterator[Block]:
         every = np.concatenate(starts)
         order = np.argsort(every, kind="stable")
         time = np.append(every.take(order), cut)
-        reach = (np.maximum.accumulate(np.concatenate(one).take(order)) for one in zip(*ends, strict=True))
-        # From each start on until the next.
-        yield time, [np.minimum(one, time[1:]) - time[:-1] for one in reach]
+        yield time, [_until_next(time, np.concatenate(one).take(order)) for one in zip(*takens, strict=True)]
+
+
+def _until_next(time: Array, taken: Array) -> Array:
+    """Of what is taken from each of these times on, by several threads, how much is before the next time; what goes on behind that is
+    taken from there on. The last time is only an end."""
+    over = np.flatnonzero(taken > np.diff(time))
+    if not len(over):
+        return taken
+    reach = time[:-1] + taken
+    if _OFTEN * len(over) > len(taken):
+        np.maximum.accumulate(reach, out=reach)
+        over = over[:0]
+    # Mostly little goes on behind the next time, and not far.
+    while len(over):
+        following = over[over + 1 < len(reach)] + 1
+        following = following[reach[following - 1] > reach[following]]
+        reach[following] = reach[following - 1]
+        over = following[reach[following] > time[following + 1]]
+    until: Array = np.minimum(reach, time[1:]) - time[:-1]
+    return until
 
 
 def _prices(lanes: Sequence[_Lane]) -> Prices:
     """ns by kind, of an end and of a begin."""
-    begin, end = (
-        _usual([lane.apart(opens) for lane in lanes], usual)
-        for opens, usual in zip((True, False), OPERATOR_NS, strict=True)
-    )
+    apart = zip(*(lane.apart() for lane in lanes), strict=True)
+    begin, end = (_usual(times, usual) for times, usual in zip(apart, OPERATOR_NS, strict=True))
     halves = [(ns // 2, ns // 2) for ns in (FRAME_NS, RANGE_NS, CALL_NS, LAUNCH_NS)]
     return np.array([(end, begin), *halves], np.float64)
 
 
-def _usual(parts: list[Array], otherwise: int) -> int:
+def _usual(parts: Sequence[Array], otherwise: int) -> int:
     times = np.concatenate(parts)
     return int(np.quantile(times, QUARTILE)) if len(times) >= FEW else otherwise

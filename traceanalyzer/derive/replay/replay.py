@@ -21,7 +21,7 @@ import numpy as np
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.spill import forget
+from traceanalyzer.columns.spill import Growing, forget
 from traceanalyzer.derive.replay.host_time import HostTime, Without, blocks, with_few, within
 from traceanalyzer.derive.replay.stretches import CUT, FELT, MET, NEVER, Stretches
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, near, overlaps, union
@@ -57,15 +57,13 @@ NOTHING = Change()
 
 @dataclass(frozen=True)
 class Begun:
-    """A timeline that is played up to some operations, `count` of them: the `state` then, as `Stretches` has it, and when the latest of
-    them was `called`."""
+    """A timeline that is played up to some operations, `count` of them: the `state` then, as `Stretches` has it."""
 
     count: int
     state: Array
-    called: int
 
 
-AT_START = Begun(0, np.zeros(3, np.int64), NULL)
+AT_START = Begun(0, np.zeros(3, np.int64))
 
 
 @dataclass(frozen=True)
@@ -128,19 +126,44 @@ class Timeline:
     def states(self, change: Change, marks: Array, hosts: Sequence[HostTime], begun: Begun = AT_START) -> list[Array]:
         """As `replays`, all of the state then, (n, 3). What is `begun` is not played again: nothing of it is taken out."""
         play = _Play(self, change, hosts)
-        events = _Events(self, play.op, marks, begun)
-        sums = [Stretches(events.place, events.kind) for _ in hosts]
-        for own, lead, arrivals in play.blocks(begun.count, int(marks[-1]) + 1):
-            added = own + lead
-            for one, arrival in zip(sums, arrivals, strict=True):
-                one.add(added, arrival - lead)
+        events = _Events(self, play, marks, begun)
+        sums = Stretches(events.place, events.kind, len(hosts))
+        for done, since, ahead in play.sums(begun.count, int(marks[-1]) + 1):
+            sums.add(done, since, ahead)
         played = []
-        for one, wait_time in zip(sums, play.wait_times(), strict=True):
+        for number, wait_time in enumerate(play.wait_times()):
             states = [begun.state]
-            for stretch in one.matrices(np.append(wait_time, 0)[events.wait]):
+            for stretch in sums.matrices(np.append(wait_time, 0)[events.wait], number):
                 states.append(np.maximum((stretch + states[-1]).max(axis=1), NEVER))
             played.append(np.array(states[1:], np.int64))
         return played
+
+    @cached_property
+    def plain(self) -> tuple[Array, Array]:
+        """With nothing taken out, of each operation: what it and all before it add, with the pauses before them; and how much later it
+        arrives than what was added before it, beside the host's time at its call (anything without one)."""
+        sums, aheads, since = Growing(), Growing(), 0
+        for rows in blocks(len(self.start)):
+            done, ahead = _summed(*_changed(self, rows, NOTHING, EMPTY), since)
+            sums.add(done)
+            aheads.add(ahead)
+            since = int(done[-1])
+            forget()
+        return sums.array(), aheads.array()
+
+    @cached_property
+    def knows_calls(self) -> bool:
+        """Whether each operation has a launch call."""
+        return all(bool((self.call[rows] != NULL).all()) for rows in blocks(len(self.call)))
+
+    @cached_property
+    def first_called(self) -> Array:
+        """For each wait the first operation that was called when what it was for was done."""
+        over = self.reach[self.wait_op]
+        order = np.argsort(over, kind="stable")
+        first = np.empty(len(over), np.int64)
+        first[order] = _first_reaching(self.call, over[order])
+        return first
 
     def ran_in(self, spans: Spans) -> Iterator[tuple[slice, Array]]:
         """The operations in blocks, and how much of the spans each adds to the GPU's busy time; none of a block that adds nothing."""
@@ -194,65 +217,102 @@ class Timeline:
 
 
 class _Play:
-    """A timeline as it is played with a change taken out, by each of several hosts. `op` is what the waits that are left are for."""
+    """A timeline as it is played with a change taken out, by each of several hosts. `op` is what the waits that are `left` are for."""
 
     def __init__(self, timeline: Timeline, change: Change, hosts: Sequence[HostTime]) -> None:
         forget()  # What was read before is not needed beside this.
         self._timeline, self._change = timeline, change
-        self._left = coverage(timeline.wait_start, timeline.wait_end, change.waits) == 0
-        self._dropped = union(timeline.wait_start[~self._left], timeline.wait_end[~self._left])
-        self.op = timeline.wait_op[self._left]
+        self.left = coverage(timeline.wait_start, timeline.wait_end, change.waits) == 0
+        self._dropped = union(timeline.wait_start[~self.left], timeline.wait_end[~self.left])
+        self.op = timeline.wait_op[self.left]
         self._clocks = timeline.without(hosts, with_few(change.host, self._dropped))
 
     def wait_times(self) -> list[Array]:
         """The time of each host at the end of what each wait was for."""
         count, op = len(self._timeline.call), self._timeline.wait_op
         shown = self._clocks.shown(slice(count, count + len(op)), self._timeline.reach[op])
-        return [one[self._left] for one in shown]
+        return [one[self.left] for one in shown]
 
     def blocks(self, first: int, stop: int) -> Iterator[tuple[Array, Array, list[Array]]]:
         """Of some operations what each adds, the pause before it, and when its launch makes it arrive by each of the hosts."""
         for rows in blocks(stop, first):
-            call = self._timeline.call[rows]
-            unknown = call == NULL
-            some = bool(unknown.any())
-            own, lead, latency = self._changed(rows)
-            arrivals = self._clocks.shown(rows, np.where(unknown, call.max(), call) if some else call)
-            arrivals = [shown + latency for shown in arrivals]
-            yield own, lead, [np.where(unknown, NEVER, one) for one in arrivals] if some else arrivals
+            own, lead, latency = _changed(self._timeline, rows, self._change, self._dropped)
+            yield own, lead, self._after(rows, latency, NEVER)
             forget()
 
-    def _changed(self, rows: slice) -> tuple[Array, Array, Array]:
-        """What each operation adds, the pause before it, and its latency."""
-        line, change, dropped = self._timeline, self._change, self._dropped
-        before, reach, latency, late = line.before[rows], line.reach[rows], line.latency[rows], line.late[rows]
-        begin = np.maximum(line.start[rows], before)
-        own = reach - begin
-        work = near(change.work, int(begin[0]), int(reach[-1]))
-        if len(work[0]):
-            removed = covered_rows(begin, reach, work)
-            own -= removed
-            own += np.round(removed * change.keep).astype(np.int64)
-        gap = begin - before
-        # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
-        made, short, blocked = late, np.minimum(gap, HANDOVER_NS), line.blocked[rows]
-        if len(dropped[0]) and blocked.any():
-            call = line.call[rows]
-            made = late | (blocked & (coverage(call, call + 1, dropped) > 0))
-        pauses = near(change.pauses, int(before[0]), int(begin[-1]))
-        if len(pauses[0]):
-            pause = covered_rows(before, begin, pauses)
-            gap -= pause
-            latency = np.where(late, latency - pause, latency)
-        return own, np.where(made, short, gap), np.where(late, np.maximum(latency, 0), latency)
+    def sums(self, first: int, stop: int) -> Iterator[tuple[Array, int, list[Array]]]:
+        """Of some operations what `Stretches.add` is told of them."""
+        for rows in blocks(stop, first):
+            if self._touches(rows):
+                since, (done, ahead) = 0, _summed(*_changed(self._timeline, rows, self._change, self._dropped), 0)
+            else:
+                plain = self._timeline.plain
+                since = int(plain[0][rows.start - 1]) if rows.start else 0
+                done, ahead = (column[rows] for column in plain)
+            yield done, since, self._after(rows, ahead, 2 * NEVER)
+            forget()
+
+    def _after(self, rows: slice, late: Array, otherwise: int) -> list[Array]:
+        """By each of the hosts, so much later than the calls of some operations; something else for those without one."""
+        call = self._timeline.call[rows]
+        if self._timeline.knows_calls:
+            return [shown + late for shown in self._clocks.shown(rows, call)]
+        unknown = call == NULL
+        shown = self._clocks.shown(rows, np.where(unknown, call.max(), call))
+        return [np.where(unknown, otherwise, one + late) for one in shown]
+
+    def _touches(self, rows: slice) -> bool:
+        """Whether anything is taken out of the GPU's time with these operations."""
+        line = self._timeline
+        low, high = int(line.before[rows.start]), int(line.reach[rows.stop - 1])
+        some = (self._change.work, self._change.pauses)
+        return any(len(near(spans, low, high)[0]) for spans in some) or bool(
+            len(self._dropped[0]) and line.blocked[rows].any()
+        )
+
+
+def _changed(line: Timeline, rows: slice, change: Change, dropped: Spans) -> tuple[Array, Array, Array]:
+    """What each of some operations adds, the pause before it, and its latency, with the change and the waits in `dropped` taken out."""
+    before, reach, latency, late = line.before[rows], line.reach[rows], line.latency[rows], line.late[rows]
+    begin = np.maximum(line.start[rows], before)
+    own = reach - begin
+    work = near(change.work, int(begin[0]), int(reach[-1]))
+    if len(work[0]):
+        removed = covered_rows(begin, reach, work)
+        own -= removed
+        own += np.round(removed * change.keep).astype(np.int64)
+    gap = begin - before
+    # A pause that the host made ends with the launch, or with the wait in its call; any other stays, but for what is taken out.
+    made, short, blocked = late, np.minimum(gap, HANDOVER_NS), line.blocked[rows]
+    if len(dropped[0]) and blocked.any():
+        call = line.call[rows]
+        made = late | (blocked & (coverage(call, call + 1, dropped) > 0))
+    pauses = near(change.pauses, int(before[0]), int(begin[-1]))
+    if len(pauses[0]):
+        pause = covered_rows(before, begin, pauses)
+        gap -= pause
+        latency = np.where(late, latency - pause, latency)
+    return own, np.where(made, short, gap), np.where(late, np.maximum(latency, 0), latency)
+
+
+def _summed(own: Array, lead: Array, latency: Array, since: int) -> tuple[Array, Array]:
+    """As `Timeline.plain`, of some operations before which so much was added."""
+    done = own + lead
+    np.cumsum(done, out=done)
+    done += since
+    ahead = latency + own
+    ahead -= done
+    return done, ahead
 
 
 class _Events:
     """What happens between the operations, in its order: `place` tells how many of them lie before, `kind` is as in `Stretches`, and
     `wait` the wait that is met, -1 for all else. It ends with the last of the marks."""
 
-    def __init__(self, timeline: Timeline, op: Array, marks: Array, begun: Begun) -> None:
-        felt = _felt(timeline.call, np.sort(timeline.reach[op]), begun)
+    def __init__(self, timeline: Timeline, play: _Play, marks: Array, begun: Begun) -> None:
+        # Of waits over at once, one is enough; after the last call nobody feels any.
+        op, felt = play.op, np.unique(timeline.first_called[play.left])
+        felt = felt[felt < len(timeline.call)]
         place = np.concatenate((op + 1, felt, marks + 1)) - begun.count
         kind = np.repeat((MET, FELT, CUT), (len(op), len(felt), len(marks)))
         order = np.argsort(place, kind="stable")
@@ -263,32 +323,31 @@ class _Events:
         self.wait = np.where(self.kind == MET, order, -1)
 
 
-def _felt(call: Array, over: Array, begun: Begun) -> Array:
-    """The first operations that were called when one more wait was over, ascending; `over` is when waits were. Of waits felt in what is
-    `begun` any of it."""
-    latest = begun.called
-    first, done = np.full(len(over), len(call)), int(np.searchsorted(over, latest, side="right"))
-    first[:done] = 0
-    for rows in blocks(len(call), begun.count):
-        if done == len(over):
+def _first_reaching(values: Array, bounds: Array) -> Array:
+    """The first of the values that reaches each of these bounds, which ascend; how many there are where none does."""
+    latest, done = NULL, 0
+    first = np.full(len(bounds), len(values))
+    for rows in blocks(len(values)):
+        if done == len(bounds):
             break
-        called = np.maximum(np.maximum.accumulate(call[rows]), latest)
-        latest = int(called[-1])
-        stop = int(np.searchsorted(over, latest, side="right"))
-        first[done:stop] = rows.start + np.searchsorted(called, over[done:stop])
+        reached = np.maximum(np.maximum.accumulate(values[rows]), latest)
+        latest = int(reached[-1])
+        stop = int(np.searchsorted(bounds, latest, side="right"))
+        first[done:stop] = rows.start + np.searchsorted(reached, bounds[done:stop])
         done = stop
-    # Of waits over at once, one is enough; after the last call nobody feels any.
-    last = np.append(first[1:] != first[:-1], True)[: len(first)]
-    felt: Array = first[last & (first < len(call))]
-    return felt
+    return first
 
 
 def covered_rows(starts: Array, ends: Array, spans: Spans) -> Array:
     """As `coverage`, of stretches that do not overlap, in order."""
-    if 2 * len(spans[0]) >= len(starts):
+    if len(spans[0]) > 2 * len(starts) or not len(starts):
         return coverage(starts, ends, spans)
     covered = np.zeros(len(starts), np.int64)
     # So few spans are sooner found among the stretches than the other way round.
-    _, row, low, high = overlaps(*spans, (starts, ends))
-    np.add.at(covered, row, high - low)
+    spans = within(spans, int(starts[0]), int(ends[-1]))
+    row = np.searchsorted(ends, spans[0], side="right")
+    low, high = np.maximum(spans[0], starts.take(row)), spans[1]
+    if (high > ends.take(row)).any():
+        _, row, low, high = overlaps(*spans, (starts, ends))
+    np.add.at(covered, row, np.maximum(high - low, 0))
     return covered

@@ -5,6 +5,8 @@ Operations are added in blocks, in their order: of all of them nothing is kept b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from traceanalyzer.intervals import Array
@@ -17,41 +19,39 @@ were met; a stretch ends."""
 
 
 class Stretches:
-    """What the operations between two events come to.
+    """What the operations between two events come to, as each of several hosts launches them.
 
     Of events in their order `place` says how many operations lie before, and `kind` what happens. A wait is met behind the operation
     that it waits for, and felt by the operations called after it.
     """
 
-    def __init__(self, place: Array, kind: Array) -> None:
+    def __init__(self, place: Array, kind: Array, hosts: int = 1) -> None:
         self._place, self._kind = place, kind
         since = np.concatenate(([0], place[:-1]))
         self._some = place > since
         self._first = since[self._some]
-        # Of each stretch of operations the latest of (arrival - all that comes before).
-        self._latest = np.full(len(self._first), NEVER)
+        # Of each stretch of operations the latest of (arrival - all that comes before), of each host.
+        self._latest = np.full((hosts, len(self._first)), NEVER)
         self._done = np.zeros(len(place), np.int64)
         self._count = self._sum = 0
 
-    def add(self, added: Array, arrival: Array) -> None:
-        """The next operations, at least one: what each adds, and when it arrives. What comes after the last event is of no stretch."""
-        begin, stop = self._count, self._count + len(added)
-        done = np.cumsum(added)
-        done += self._sum
-        lead = arrival - done
-        lead += added
+    def add(self, done: Array, since: int, ahead: Sequence[Array]) -> None:
+        """The next operations, at least one: what each and all before it have added, which was `since` before the first of them; and of
+        each host by how much it arrives later than what was added before. What comes after the last event is of no stretch."""
+        begin, stop, shift = self._count, self._count + len(done), self._sum - since
         first, last = np.searchsorted(self._first, (begin, stop))
         cuts = self._first[first:last] - begin
         if first and not (len(cuts) and cuts[0] == 0):
             # The stretch that began before goes on.
             first, cuts = first - 1, np.concatenate(([0], cuts))
-        latest = self._latest[first:last]
-        np.maximum(latest, np.maximum.reduceat(lead, cuts) if len(cuts) else latest, out=latest)
+        if len(cuts):
+            for latest, one in zip(self._latest[:, first:last], ahead, strict=True):
+                np.maximum(latest, np.maximum.reduceat(one, cuts) - shift, out=latest)
         here = slice(*np.searchsorted(self._place, (begin, stop), side="right"))
-        self._done[here] = done[self._place[here] - begin - 1]
-        self._count, self._sum = stop, int(done[-1])
+        self._done[here] = done[self._place[here] - begin - 1] + shift
+        self._count, self._sum = stop, int(done[-1]) + shift
 
-    def matrices(self, offset: Array) -> Array:
+    def matrices(self, offset: Array, host: int = 0) -> Array:
         """The matrices, (n, 3, 3), of the stretches that the events of kind `CUT` end, each applied to the state at the cut before.
 
         The state is (the host's delay, its delay behind the waits met so far, the GPU's reach). `offset` is of events: for a wait the
@@ -60,7 +60,7 @@ class Stretches:
         place, kind, done = self._place, self._kind, self._done
         # The end of a stretch of operations if only its own arrivals counted: the latest of (arrival + all that follows).
         end = np.full(len(place), NEVER)
-        end[self._some] = np.maximum(self._latest + done[self._some], NEVER)
+        end[self._some] = np.maximum(self._latest[host] + done[self._some], NEVER)
         between = np.diff(done, prepend=0)
 
         steps = np.full((len(place), 3, 3), NEVER)
@@ -78,7 +78,8 @@ def stretches(added: Array, arrival: Array, place: Array, kind: Array, offset: A
     """`Stretches.matrices` of operations that are all there."""
     made, stop = Stretches(place, kind), int(place[-1]) if len(place) else 0
     if stop:
-        made.add(added[:stop], arrival[:stop])
+        done = np.cumsum(added[:stop])
+        made.add(done, 0, [arrival[:stop] - done + added[:stop]])
     return made.matrices(offset)
 
 

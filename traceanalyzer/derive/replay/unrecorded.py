@@ -66,32 +66,46 @@ class _Clocks:
             low = np.clip(start, self._origin, self._end)
             taken = [np.clip(start + one, self._origin, self._end) - low for one in taken]
             start = low
+        sums = [self._losing(number, start, one, waited) for number, one in enumerate(taken)]
         if self._keeps:
-            self._keep(start, taken[0], clip(waited, since, until))
-        clocks = [self._losing(number, start, one, waited) for number, one in enumerate(taken)]
+            self._keep(start, taken[0], clip(waited, since, until), sums[0])
         for asked in self._asked:
             rows, times = asked.before(until)
-            # What is taken from that time on is not lost until then.
+            if not len(times):
+                continue
+            # What is taken from that time on is not lost until then; all of what is taken before a record is, and most are asked there.
             place = np.searchsorted(start, times)
-            without = times - (covered_before(times, waited) + (self._origin + self._waited_sum[first]))
-            for (over, lost), shown in zip(clocks, self._shown, strict=True):
-                gone, left = lost.take(place), over.take(place) - times
-                some = np.flatnonzero(left > 0)
-                gone[some] -= left[some] - coverage(times[some], times[some] + left[some], waited)
+            inside = np.flatnonzero(start.take(place, mode="clip") != times) if len(start) else EMPTY[0]
+            inside = inside.compress(place.take(inside) > 0)
+            without = times - (self._origin + self._waited_sum[first])
+            if len(waited[0]):
+                without -= covered_before(times, waited)
+            at, last = times.take(inside), place.take(inside) - 1
+            for one, lost, shown in zip(taken, sums, self._shown, strict=True):
+                gone = lost.take(place)
+                if len(last):
+                    over = np.maximum(start.take(last) + one.take(last), at)
+                    gone[inside] -= over - at - coverage(at, over, waited)
                 shown[rows] = without - gone
 
-    def _losing(self, number: int, start: Array, taken: Array, waited: Spans) -> tuple[Array, Array]:
-        """Of a clock, after none, one, ... of what is taken: when that is over, and what is lost until then besides the waits."""
-        over, lost = np.empty(len(start) + 1, np.int64), np.empty(len(start) + 1, np.int64)
-        over[0], lost[0], lost[1:] = -_FAR, self._lost[number], taken
-        np.add(start, taken, out=over[1:])
-        _, row, low, high = overlaps(*waited, (start, over[1:]))
-        np.subtract.at(lost, row + 1, high - low)
+    def _losing(self, number: int, start: Array, taken: Array, waited: Spans) -> Array:
+        """What a clock has lost besides the waits after none, one, ... of what is taken."""
+        lost = np.empty(len(start) + 1, np.int64)
+        lost[0], lost[1:] = self._lost[number], taken
+        if len(waited[0]):
+            _, row, low, high = overlaps(*waited, (start, start + taken))
+            np.subtract.at(lost, row + 1, high - low)
         np.cumsum(lost, out=lost)
         self._lost[number] = int(lost[-1])
-        return over, lost
+        return lost
 
-    def _keep(self, start: Array, taken: Array, waited: Spans) -> None:
+    def _keep(self, start: Array, taken: Array, waited: Spans, lost: Array) -> None:
+        if not len(waited[0]):
+            # Where nothing else stops the clock, what it loses is known already.
+            self._stops.add(start)
+            self._sums.add(lost[:-1] + (self._sum - int(lost[0])))
+            self._sum += int(lost[-1] - lost[0])
+            return
         some = np.flatnonzero(taken)
         low = start.take(some)
         spans = within(with_few((low, low + taken.take(some)), waited), self._origin, self._end)

@@ -199,8 +199,9 @@ class WhatIf:
             start, end, activity = lane.activities
             for names, parts in ((PAUSES, host), (DETOURS, detours)):
                 of_kind = np.isin(activity, names)
-                work = claimed.on((HOST_WORK.name, HOST_UNTRACED.name))
-                parts.append(_whole((start[of_kind], end[of_kind]), work))
+                if of_kind.any():
+                    work = claimed.on((HOST_WORK.name, HOST_UNTRACED.name))
+                    parts.append(_whole((start[of_kind], end[of_kind]), work))
         # Detours go with all that they ran on the GPU. Operators that asked for a wait leave their copies, which are still needed, and
         # the time in which those hold up the host.
         asked = join(EMPTY, *asking)

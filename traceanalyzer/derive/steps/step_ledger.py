@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.steps.tables import STEP_LEDGER
 from traceanalyzer.intervals import Array
 from traceanalyzer.vocabulary.lines import LEDGER_LINES, cause_of_line, column, step_words
@@ -20,6 +21,8 @@ FLOOR = 0.01
 """The least spread, as a share of the median: steps of a steady loop differ by that much on their own."""
 BLOCK = 1 << 16
 """So many tiles at a time are added up."""
+OFTEN = 8
+"""After each so many blocks what was read is let go."""
 SLOWER = 1.3
 """An outlier matters from so many times the median on."""
 
@@ -94,6 +97,8 @@ def line_times(start: Array, end: Array, tiles: pa.Table) -> Array:
         )
         key += number.take(code[tile][: len(key)])
         np.add.at(done, key, (high[tile] - low[tile])[: len(key)])
+        if first % (OFTEN * BLOCK) == 0:
+            forget()
     done = np.cumsum(done.reshape(len(times), width), axis=0)
     # The tile that began last may not be over.
     some = np.flatnonzero(begun)
@@ -135,16 +140,19 @@ def _places(start: Array, end: Array, lines: list[str], gaps: pa.Table) -> list[
     found: list[str | None] = [None] * len(lines)
     if not lines:
         return found
-    cause, causes = frames.codes(gaps, "cause")
+    cause, causes = frames.short_codes(gaps, "cause")
     wanted = np.array(
         [causes.index(name) if (name := cause_of_line(line)) in causes else -1 for line in lines], np.int64
     )
     begin = frames.ints(gaps, "start_ns")
-    first, count = np.searchsorted(begin, start), np.searchsorted(begin, end) - np.searchsorted(begin, start)
-    step = np.repeat(np.arange(len(start)), count)
-    row = np.arange(len(step)) + np.repeat(first - np.cumsum(count) + count, count)
-    mine = cause[row] == wanted[step]
-    step, part = step[mine], gaps.select(["place", "start_ns", "end_ns"]).take(pa.array(row[mine]))
+    first, stop = np.searchsorted(begin, start), np.searchsorted(begin, end)
+    rows = [
+        low + np.flatnonzero(cause[low:high] == code)
+        for low, high, code in zip(first.tolist(), stop.tolist(), wanted.tolist(), strict=True)
+    ]
+    step = np.repeat(np.arange(len(start)), [len(some) for some in rows])
+    forget()
+    part = gaps.select(["place", "start_ns", "end_ns"]).take(pa.array(np.concatenate(rows)))
     place, places = frames.codes(part, "place")
     known = place < len(places) - 1
     pair, of = np.unique(step[known] * len(places) + place[known], return_inverse=True)

@@ -12,6 +12,7 @@ import ast
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -280,7 +281,10 @@ class _Compiler:
 
         texts = [self.source.written(child) for child in (*node.args, *(keyword.value for keyword in node.keywords))]
         one = _Aggregate(
-            function, tuple(runs), condition, (function.fold.part if function.fold else name, len(node.args), *texts)
+            function,
+            tuple(zip([*texts[: len(node.args)], ""], runs, strict=False)),
+            (texts[-1], condition) if condition else None,
+            (function.fold.part if function.fold else name, len(node.args), *texts),
         )
         self.aggregates.append(one)
         return kind, lambda rows: rows.summed(one)
@@ -341,27 +345,42 @@ def _fraction(node: ast.expr) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Aggregate:
-    """A function over the rows for which a condition holds. Those that are `alike` have the same parts."""
+    """A function over the rows for which a condition holds. Those that are `alike` have the same parts.
+
+    What several ask for, as they are written, is worked out once.
+    """
 
     function: Function
-    runs: tuple[Run, ...]
-    condition: Run | None
+    runs: tuple[tuple[str, Run], ...]
+    condition: tuple[str, Run] | None
     alike: Hashable
 
     def part(self, rows: Rows) -> Any:
-        values = [run(rows) for run in self.runs]
-        condition = self.condition
-        mask = compute.as_array(compute.truth(condition(rows)), rows.count) if condition else None
-        for at, value in enumerate(values):
-            if at == self.function.literal:
-                continue
-            column = compute.as_array(value, rows.count)
-            column = compute.truth(column) if pa.types.is_boolean(column.type) else column
-            values[at] = column if mask is None else column.filter(mask)
+        values = [rows.once(text, partial(run, rows)) for text, run in self.runs]
+        which = rows.once(("where", self.condition[0]), lambda: self._which(rows)) if self.condition else None
+        for at, (text, _) in enumerate(self.runs):
+            if at != self.function.literal:
+                key = text, self.condition and self.condition[0]
+                values[at] = rows.once(key, partial(_column, values[at], which, rows.count))
         return self.function.part(*values)
+
+    def _which(self, rows: Rows) -> pa.Array | None:
+        """The rows for which the condition holds, None for all."""
+        assert self.condition
+        mask = compute.as_array(compute.truth(self.condition[1](rows)), rows.count)
+        return None if mask.true_count == rows.count else pc.indices_nonzero(mask)
 
     def whole(self, parts: list[Any]) -> Value:
         return self.function.whole(parts)
+
+
+def _column(value: Value, which: pa.Array | None, count: int) -> pa.Array:
+    """One value a row, of so many rows or of those that count."""
+    if which is not None and isinstance(value, pa.Scalar):
+        count, which = len(which), None
+    column = compute.as_array(value, count)
+    column = compute.truth(column) if pa.types.is_boolean(column.type) else column
+    return column if which is None else pc.take(column, which, boundscheck=False)
 
 
 def _joined(operation: Callable[[Value, Value], Value], a: Run, b: Run, skip: bool) -> Run:

@@ -163,6 +163,8 @@ def _heaviest(given: list[Kind]) -> Kind:
 
 def _weight_by_name(names: pa.Array, weights: pa.Array) -> tuple[pa.Array, pa.Array]:
     """The distinct names that are not null, and the sum of each one's weights."""
+    if names.null_count == len(names) and pa.types.is_integer(weights.type):
+        return compute.plain(names[:0]), pa.array([], weights.type)  # no part of what should go
     codes = names.dictionary_encode()
     # numpy, because Arrow takes longer to plan a grouping than this takes for a thousand rows.
     code = _filled(codes.indices, len(codes.dictionary)).to_numpy()

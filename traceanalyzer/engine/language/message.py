@@ -8,7 +8,7 @@ without one, the unit decides. `{{` and `}}` are braces.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +93,9 @@ class _BriefRows:
 
     def summed(self, aggregate: Aggregate) -> Value:
         return self._rows.summed(aggregate)
+
+    def once(self, key: Hashable, run: Callable[[], Value]) -> Value:
+        return self._rows.once(key, run)
 
 
 def _brief(value: pa.Scalar, written: Callable[[str], str]) -> pa.Scalar:

@@ -52,6 +52,10 @@ class Rows(Protocol):
         """What an aggregate comes to over all rows."""
         ...
 
+    def once(self, key: Hashable, run: Callable[[], Value]) -> Value:
+        """What `run` gives, which is asked once of these rows for all that is asked by the same key."""
+        ...
+
 
 class Aggregate(Protocol):
     """What turns rows into one value, a block of them at a time."""
@@ -105,3 +109,6 @@ class NoRows:
 
     def summed(self, aggregate: Aggregate) -> Value:
         raise KeyError(aggregate)
+
+    def once(self, key: Hashable, run: Callable[[], Value]) -> Value:
+        return run()

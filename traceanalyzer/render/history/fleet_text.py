@@ -1,16 +1,17 @@
-"""A fleet as plain text: what costs most GPU hours, and which hosts are slow."""
+"""A fleet as plain text: what costs most GPU hours, and which hosts and GPUs are slow."""
 
 from __future__ import annotations
 
 from traceanalyzer.render.lines import page, wrap
 from traceanalyzer.result.history.fleet import Cost, Fleet
+from traceanalyzer.result.history.slow import SlowGpu
 from traceanalyzer.units import format_count, format_share
 
 MOST = 20
 
 
 def render_fleet(fleet: Fleet) -> str:
-    """The costs, the largest first, and the slow hosts."""
+    """The costs, the largest first, then the slow hosts and GPUs."""
     lines = wrap(headline(fleet), "", "")
     if fleet.costs:
         lines += ["", f"  {'GPU hours':>10}  {'share':>6}  {'captures':>8}  {'project':<20}{'host':<16}finding"]
@@ -24,7 +25,21 @@ def render_fleet(fleet: Fleet) -> str:
             f"hosts do ({slow.others})"
         )
         lines += wrap(said, "  ", "    ")
+    lines += ["", "SLOW GPUS" if fleet.slow_gpus else "SLOW GPUS: none stands out"]
+    for gpu in fleet.slow_gpus:
+        lines += wrap(_slow_gpu(gpu), "  ", "    ")
     return page(lines)
+
+
+def _slow_gpu(slow: SlowGpu) -> str:
+    number = "" if slow.device is None else f" {slow.device}"
+    called = f"GPU{number} of {slow.host}" if slow.host else f"GPU{number}"
+    named = f"{called} ({slow.uuid})" if slow.uuid else called
+    more = f"{named} takes {format_share(slow.share)} more time for"
+    captures = f"({format_count(slow.captures)} captures)"
+    if slow.beside:
+        return f"{more} the same kernels of {slow.series} {captures} than the GPUs beside it"
+    return f"{more} {slow.series} {captures} than other GPUs do ({format_count(slow.others)})"
 
 
 def headline(fleet: Fleet) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from traceanalyzer.columns import Ints
-from traceanalyzer.columns.frames import row_groups
+from traceanalyzer.columns.frames import row_parts
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts.figure import Jump
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none
@@ -44,11 +44,13 @@ class Gpus:
         if table is None:
             return
         at = {(gpu.rank, gpu.device): number for number, gpu in enumerate(self.every)}
-        for key, rows in row_groups(table, ("rank", "device")):
+        for key, rows in row_parts(table, ("rank", "device")):
             if key in at:
-                first, last = int(rows[0]), int(rows[-1])
-                together = last - first + 1 == len(rows)
-                yield at[key[0], key[1]], table[first : last + 1] if together else table.take(pa.array(rows))
+                yield at[key[0], key[1]], table[rows] if isinstance(rows, slice) else table.take(pa.array(rows))
+
+    def number(self, key: tuple[int, ...]) -> int | None:
+        """That of a (rank, device) in the list."""
+        return next((at for at, gpu in enumerate(self.every) if (gpu.rank, gpu.device) == key), None)
 
     def place(self, number: int, start: int, end: int) -> Place | None:
         """Where a stretch of that GPU's time, in the file's own ns, lies on the timeline."""
@@ -64,6 +66,6 @@ class Gpus:
 def gpus_of(tables: Tables, rank_name: RankName, placing: Placing) -> Gpus:
     """Those that the timeline shows; without its tables, the first that any table about steps or kernels knows."""
     found = next((table for name in SOURCES if (table := table_or_none(tables, name)) is not None), None)
-    keys = [] if found is None else [key for key, _ in row_groups(found, ("rank", "device"))]
+    keys = [] if found is None else [key for key, _ in row_parts(found, ("rank", "device"))]
     every = [Gpu(rank, device, gpu_of(rank_name(rank), device)) for rank, device in keys[:MOST]]
     return Gpus(every, tables, placing)

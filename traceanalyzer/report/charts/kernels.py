@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from traceanalyzer.columns import Ints, encoded, integers
+from traceanalyzer.columns import Ints, encoded, integers, short_encoded
+from traceanalyzer.columns.frames import equals, flags
 from traceanalyzer.names import readable_name
 from traceanalyzer.report.charts.bars import Bar, bars
 from traceanalyzer.report.charts.figure import Chart, View, text, time_unit, wrap_name
@@ -50,10 +54,8 @@ def _families(stats: pa.Table) -> list[Amount]:
 
 
 def _other_work(ops: pa.Table) -> list[Amount]:
-    index, kinds = encoded(ops, "kind")
-    kept = np.array([*(kind in OTHER_WORK for kind in kinds), False])[index]
-    kept &= ~ops["quarantined"].fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
-    rows = np.flatnonzero(kept)
+    index, kinds = short_encoded(ops, "kind")
+    rows = np.flatnonzero(equals(ops, "kind", *OTHER_WORK) & ~flags(ops, "quarantined"))
     duration = integers(ops, "end_ns")[rows] - integers(ops, "start_ns")[rows]
     total, count = (_sums(values, index[rows], len(kinds)) for values in (duration, np.ones_like(duration)))
     return [
@@ -63,7 +65,7 @@ def _other_work(ops: pa.Table) -> list[Amount]:
     ]
 
 
-def _sums(values: Ints, index: Ints, count: int) -> Ints:
+def _sums(values: Ints, index: NDArray[np.integer[Any]], count: int) -> Ints:
     """Sums by index; one more at the end for nulls (index -1)."""
     sums = np.zeros(count + 1, dtype=np.int64)
     np.add.at(sums, index, values)

@@ -9,6 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import Ints, encoded, integers
+from traceanalyzer.columns.frames import equals, flags
+from traceanalyzer.columns.uniques import unique
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.charts.figure import MOST_MARKS, SERIES, Chart, Dict, View, layout, log_axis, size_axis, text
 from traceanalyzer.report.timeline.lanes import table_or_none
@@ -36,9 +38,7 @@ def copies_chart(tables: Tables, shown_ranks: str | None = None) -> Chart | None
     table = table_or_none(tables, "gpu_ops")
     if table is None:
         return None
-    index, kinds = encoded(table, "kind")
-    wanted = np.array([kind == "memcpy" for kind in kinds] + [False])[index]
-    wanted &= ~table["quarantined"].fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
+    wanted = equals(table, "kind", "memcpy") & ~flags(table, "quarantined")
     table = table.select(["copy_kind", "start_ns", "end_ns", "bytes"]).filter(pa.array(wanted))
     index, kinds = encoded(table, "copy_kind")
     duration = integers(table, "end_ns") - integers(table, "start_ns")
@@ -98,14 +98,17 @@ def cells(points: Points, most: int = MOST_MARKS) -> list[tuple[int, float, floa
     x, y = np.log2(points.size), np.log2(points.bandwidth)
     fine = float(FINEST)
     while True:
-        key = np.column_stack((points.kind, np.floor(x * fine), np.floor(y * fine)))
-        found, inverse, count = np.unique(key, axis=0, return_inverse=True, return_counts=True)
+        across, up = (np.floor(values * fine).astype(np.int64) for values in (x, y))
+        across -= across.min()
+        up -= up.min()
+        width, height = int(across.max()) + 1, int(up.max()) + 1
+        found, inverse = unique((points.kind * width + across) * height + up)
         if len(found) <= most or fine < 1e-3:
             break
         fine /= 2
-    inverse = inverse.ravel()
+    count = np.bincount(inverse)
     sizes, bandwidths = (2 ** (np.bincount(inverse, values) / count) for values in (x, y))
-    kinds = found[:, 0].astype(int)
+    kinds = found // (width * height)
     return list(zip(kinds.tolist(), sizes.tolist(), bandwidths.tolist(), count.tolist(), strict=True))
 
 

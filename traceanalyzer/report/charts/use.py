@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import Ints, ascending, encoded, integers
+from traceanalyzer.columns import Ints, ascending
+from traceanalyzer.columns.in_blocks import in_blocks
 from traceanalyzer.report.charts.figure import (
     Chart,
     Dict,
@@ -24,7 +24,7 @@ from traceanalyzer.report.charts.figure import (
 from traceanalyzer.report.charts.gpus import Gpus
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.parted import TABLES as PARTED
-from traceanalyzer.report.parted import parted
+from traceanalyzer.report.parted import Tiles, tiles_by_gpu
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.units import format_share
@@ -34,15 +34,18 @@ BINS = 200
 
 
 def use_chart(gpus: Gpus) -> Chart | None:
-    tables = [table_or_none(gpus.tables, name) for name in PARTED]
+    intervals = table_or_none(gpus.tables, "ledger_intervals")
+    if intervals is None:
+        return None
+    found = tiles_by_gpu(intervals, *(table_or_none(gpus.tables, name) for name in PARTED))
     views: dict[int | None, View] = {
-        number: _view(gpus, number, parted(intervals, *tables)) for number, intervals in gpus.rows("ledger_intervals")
+        number: _view(gpus, number, tiles) for key, tiles in found if (number := gpus.number(key)) is not None
     }
     return Chart("use", "What the GPU did over time", views, wide=True, legend=swatches_in(views)) if views else None
 
 
 def bin_coverage(
-    start: Ints, end: Ints, edges: NDArray[np.float64], some: Ints, origin: int = 0
+    start: Ints, length: Ints, edges: NDArray[np.float64], some: Ints, origin: int = 0
 ) -> NDArray[np.float64]:
     """How much of each bin some of the intervals, given by their positions, cover, in ns. All of them are sorted and do not overlap;
     edges count from `origin`."""
@@ -50,31 +53,41 @@ def bin_coverage(
         return np.zeros(len(edges) - 1)
     # Starts and ends in turn are the times between which it is linear: of these only the ones around an edge are needed.
     whole = np.floor(edges).astype(np.int64) + origin
-    before = sum(np.searchsorted(some, np.searchsorted(times, whole, side="right")) for times in (start, end)) - 1
+    begun = np.searchsorted(start, whole, side="right")
+    last = np.maximum(begun - 1, 0)
+    over = begun - ((begun > 0) & (start[last] + length[last] > whole))
+    before = np.searchsorted(some, begun) + np.searchsorted(some, over) - 1
     row, is_end = np.divmod(ascending(np.clip(np.append(before, before + 1), 0, 2 * len(some) - 1)), 2)
     at = some[row]
-    times = np.where(is_end, end[at], start[at]) - origin
-    every = len(some) == len(start)
-    length = end - start if every else end.take(some) - start.take(some)
-    passed = np.cumsum(length)[row] - np.where(is_end, 0, length[row])
-    return np.diff(np.interp(edges, times, passed))
+    times = start[at] + length[at] * is_end - origin
+    return np.diff(np.interp(edges, times, _passed(length, some, row) - length[at] * (1 - is_end)))
 
 
-def _view(gpus: Gpus, number: int, intervals: pa.Table) -> View:
-    start = integers(intervals, "start_ns")
+def _passed(length: Ints, some: Ints, row: Ints) -> Ints:
+    """The length of some intervals, given by positions, up to and with each of these; `row` numbers them and ascends."""
+    found, sum_before = np.empty(len(row), np.int64), 0
+    for rows in in_blocks(len(some)):
+        sums = np.cumsum(length.take(some[rows]))
+        asked = slice(*np.searchsorted(row, (rows.start, rows.stop)))
+        found[asked] = sums[row[asked] - rows.start] + sum_before
+        sum_before += int(sums[-1])
+    return found
+
+
+def _view(gpus: Gpus, number: int, tiles: Tiles) -> View:
+    start, end, line = tiles.start, tiles.end, tiles.line
     if (start[1:] < start[:-1]).any():
-        intervals = intervals.sort_by("start_ns")
-        start = integers(intervals, "start_ns")
-    end = integers(intervals, "end_ns")
+        order = np.argsort(start, kind="stable")
+        start, end, line = start[order], end[order], line[order]
+    length = end - start
     first, last = int(start[0]), int(end.max())
     window = max(last - first, 1)
     edges = np.linspace(0, window, min(BINS, window) + 1)
-    index, lines = encoded(intervals, "line")
     amounts: list[tuple[Swatch, NDArray[np.float64]]] = []
     for swatch in SWATCHES:
-        if swatch.key in lines:
-            mine = np.flatnonzero(index == lines.index(swatch.key))
-            amounts.append((swatch, bin_coverage(start, end, edges, mine, first)))
+        if swatch.key in tiles.lines:
+            mine = np.flatnonzero(line == tiles.lines.index(swatch.key))
+            amounts.append((swatch, bin_coverage(start, length, edges, mine, first)))
     place = gpus.place(number, first, last)
     shift = 0 if place is None else place.start
     unit, unit_name = time_unit(float(shift + window))

@@ -95,9 +95,8 @@ def _at(times: Floats | Ints, shown: Span) -> Floats:
 def _shares(row: Slices, shown: Span) -> tuple[list[int], Floats]:
     """The colours of a row, and of each which share of the columns it has."""
     edges = np.linspace(shown[0], shown[1], int((WIDTH - GUTTER) / COLUMN) + 1)
-    colours = np.flatnonzero(np.bincount(row.colour)).tolist()
-    ends = row.end
-    amounts = [bin_coverage(row.start, ends, edges, np.flatnonzero(row.colour == colour)) for colour in colours]
+    colours = row.colours.tolist()
+    amounts = [bin_coverage(row.start, row.duration, edges, np.flatnonzero(row.colour == colour)) for colour in colours]
     return colours, np.array(amounts) / max(edges[1] - edges[0], 1e-9)
 
 

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import Ints, encoded, integers
 from traceanalyzer.columns.frames import together
+from traceanalyzer.columns.in_blocks import taken
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.report.palette import BY_KEY
 from traceanalyzer.report.tables.table import Column, DataTable, left_out, names
@@ -28,13 +29,14 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
     start, end = integers(table, "start_ns"), integers(table, "end_ns")
     first, group = _stretches(table, start, end, groups)
     last = np.append(first[1:], len(start)) - 1
-    length = end[last] - start[first]
-    ranked = np.flatnonzero(group >= 0)
+    length = end.take(last) - start.take(first)
+    on_timeline = group >= 0
+    ranked = length if on_timeline.all() else length[on_timeline]
     if not len(ranked):
         return None
     # Only what is as long as the last of these can be among them.
-    least = np.partition(length[ranked], -most)[-most] if most < len(ranked) else 0
-    at = ranked[length[ranked] >= least]
+    least = np.partition(ranked, -most)[-most] if most < len(ranked) else 0
+    at = np.flatnonzero(on_timeline & (length >= least))
     at = at[np.lexsort((start[first[at]], -length[at]))][:most]
     origin = np.array([timeline.origins[timeline.groups[g].rank] for g in group[at].tolist()], np.int64)
     begin, until = (start[first[at]] - origin).tolist(), (end[last[at]] - origin).tolist()
@@ -43,7 +45,7 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
     begins = np.cumsum(parts_each) - parts_each
     inside = np.arange(int(parts_each.sum())) + np.repeat(first[at] - begins, parts_each)
     main, ascribed = _main_parts(
-        begins, encoded(table.select(["cause"]).take(inside), "cause")[0], (end - start)[inside]
+        begins, encoded(table.select(["cause"]).take(inside), "cause")[0], end[inside] - start[inside]
     )
     parts = table.select(_SHOWN).take(pa.array(inside[main]))
     causes = [BY_KEY.get(idle_line(cause), BY_KEY[UNATTRIBUTED.name]) for cause in _texts(parts, "cause")]
@@ -71,7 +73,7 @@ def gaps(tables: Tables, timeline: Layout, shown: str, most: int) -> DataTable |
     return DataTable(
         id="gaps",
         title="Idle stretches",
-        note=left_out("longest", len(at), len(ranked), int(length[ranked].sum() - length[at].sum())) + shown,
+        note=left_out("longest", len(at), len(ranked), int(ranked.sum() - length[at].sum())) + shown,
         count=len(ranked),
         columns=columns,
         order=2 if several else 1,
@@ -91,7 +93,7 @@ def _stretches(table: pa.Table, start: Ints, end: Ints, groups: dict[tuple[int, 
             new[1:] |= values[1:] != values[:-1]
     first = np.flatnonzero(new)
     group = np.full(len(first), -1, np.int64)
-    for (rank, device), rows in together(*(integers(table, column)[first] for column in ("rank", "device"))):
+    for (rank, device), rows in together(*(taken(integers(table, column), first) for column in ("rank", "device"))):
         group[rows] = groups.get((rank, device), -1)
     return first, group
 

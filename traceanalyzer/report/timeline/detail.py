@@ -14,7 +14,7 @@ from traceanalyzer.report.timeline.lanes import Group, extent
 from traceanalyzer.report.timeline.name_index import Hidden, hidden_names
 from traceanalyzer.report.timeline.places import Place
 from traceanalyzer.report.timeline.points import Points, thin, thinned_size
-from traceanalyzer.report.timeline.slices import Merging, Slices, joined, merge
+from traceanalyzer.report.timeline.slices import Merging, Slices, joined
 
 PROTECTED_SHARE = 4
 """What lies in or next to the evidence stays as it is, unless that alone would fill one part in so many of what is allowed."""
@@ -53,6 +53,7 @@ class Levels:
         self._points = [row for group in groups for row in group.points]
         self._places = places
         self._sizes: dict[bool, dict[int, int]] = {}
+        self._rows: dict[bool, list[Merging]] = {}
 
     def limit(self, most: int) -> Detail:
         """The groups with small slices merged and counters thinned until at most `most` slices and points are left, or nothing
@@ -61,14 +62,14 @@ class Levels:
             return Detail(self._groups, [Hidden(np.empty(0, np.int64), np.empty(0, np.int64)) for _ in self._slices])
         protects = self._protected <= most // PROTECTED_SHARE
         quantum = self._quantum(protects, most)
-        unused = iter(self._keeps(protects))
+        unused = iter(self._merging(protects))
         hidden: list[Hidden] = []
 
         def shown(row: Slices | Points) -> Slices | Points:
             if isinstance(row, Points):
                 return thin(row, quantum)
             merged, names, count = [], [], 0
-            for here, fewer, holder in merge(row, quantum, next(unused)):
+            for here, fewer, holder in next(unused).merged(quantum):
                 names.append(hidden_names(here, fewer, holder, self._names).behind(count))
                 merged.append(fewer)
                 count += len(fewer)
@@ -91,9 +92,12 @@ class Levels:
     def _protected(self) -> int:
         return sum(int(np.count_nonzero(near)) for near in self._beside)
 
-    def _keeps(self, protects: bool) -> list[Flags]:
-        """What stays as it is of each row."""
-        return self._beside if protects else [np.zeros(len(row), np.bool_) for row in self._slices]
+    def _merging(self, protects: bool) -> list[Merging]:
+        """What can be merged of each row."""
+        if protects not in self._rows:
+            keeps = self._beside if protects else [np.zeros(len(row), np.bool_) for row in self._slices]
+            self._rows[protects] = [Merging(row, keep) for row, keep in zip(self._slices, keeps, strict=True)]
+        return self._rows[protects]
 
     def _quantum(self, protects: bool, most: int) -> int:
         """The finest of the quanta, `STEPS` of them from one to its double, that leaves at most `most`.
@@ -104,9 +108,7 @@ class Levels:
         length = last - min(first, 0)
         finest = max(length >> FINEST, STEPS)
         sizes = self._sizes.setdefault(protects, {})
-        rows = sorted(
-            (Merging(row, keep) for row, keep in zip(self._slices, self._keeps(protects), strict=True)), key=len
-        )
+        rows = sorted(self._merging(protects), key=len)
 
         def quantum(step: int) -> int:
             octave, part = divmod(step, STEPS)

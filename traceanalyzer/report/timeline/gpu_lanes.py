@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import MISSING, Flags, encoded, integers
-from traceanalyzer.columns.frames import row_groups
+from traceanalyzer.columns import MISSING, integers, short_encoded
+from traceanalyzer.columns.frames import row_groups, row_parts
 from traceanalyzer.columns.uniques import unique
 from traceanalyzer.model.launch_links import Numbers
 from traceanalyzer.report.palette import BY_KEY, CODES, GPU_OP_KEYS
 from traceanalyzer.report.parted import TABLES as PARTED
-from traceanalyzer.report.parted import parted
+from traceanalyzer.report.parted import Tiles, tiles_by_gpu
 from traceanalyzer.report.timeline.lanes import Key, Lane, Source, slices_of
-from traceanalyzer.report.timeline.name_table import Names, lookup
-from traceanalyzer.report.timeline.slices import pack
+from traceanalyzer.report.timeline.name_table import Names, looked_up, lookup
+from traceanalyzer.report.timeline.slices import make_slices, pack
 from traceanalyzer.vocabulary.lines import COMPUTE, IDLE_PREFIX, UNATTRIBUTED
 
 TABLES = ("ledger_intervals", "gaps", "step_stats", "gpu_ops", *PARTED)
@@ -30,46 +32,55 @@ def ledger_lanes(source: Source) -> dict[Key, Lane]:
     table = source.table("ledger_intervals")
     if table is None:
         return {}
-    table = parted(table, *(source.table(name) for name in PARTED))
-    index, lines = encoded(table, "line")
-    colour = lookup(lines, CODES, CODES[UNATTRIBUTED.name])[index]
-    labels = [BY_KEY[line].label if line in BY_KEY else line for line in lines]
-    name = np.array([*(source.names.id(label) for label in labels), 0], dtype=np.uint32)[index]
-    is_idle = np.array([*(line.startswith(IDLE_PREFIX) for line in lines), False])[index]
-    name = _name_gaps(table, source.table("gaps"), name, is_idle, source.names)
-    return {
-        key: Lane("where time went", pack(slices_of(table, rows, name, colour), 1)[0], kind="ledger")
-        for key, rows in row_groups(table, ("rank", "device"))
+    tiles = dict(tiles_by_gpu(table, *(source.table(name) for name in PARTED)))
+    lines = dict.fromkeys(line for one in tiles.values() for line in one.lines)
+    number = {line: source.names.id(BY_KEY[line].label if line in BY_KEY else line) for line in lines}
+    names = {
+        key: looked_up(np.array([*(number[line] for line in one.lines), 0], np.uint32), one.line)
+        for key, one in tiles.items()
     }
+    _name_gaps(tiles, source.table("gaps"), names, source.names)
+    lanes = {}
+    for key, one in tiles.items():
+        colour = looked_up(lookup(one.lines, CODES, CODES[UNATTRIBUTED.name]), one.line)
+        slices = make_slices(one.start, one.end, names[key], colour)
+        lanes[key] = Lane("where time went", pack(slices, 1)[0], kind="ledger")
+    return lanes
 
 
 def _name_gaps(
-    intervals: pa.Table, gaps: pa.Table | None, name: NDArray[np.uint32], is_idle: Flags, names: Names
-) -> NDArray[np.uint32]:
-    """Idle intervals that begin with a gap row of a known range say what the host was doing."""
+    tiles: Mapping[Key, Tiles], gaps: pa.Table | None, shown: dict[Key, NDArray[np.uint32]], names: Names
+) -> None:
+    """Let idle tiles that begin with a gap row of a known range say what the host was doing; `shown` are the names of all."""
     if gaps is None:
-        return name
+        return
     gaps = gaps.select(["rank", "device", "start_ns", "range_name"]).filter(pc.is_valid(gaps["range_name"]))
-    index, ranges = encoded(gaps, "range_name")
-    ids = np.array([*(names.id(text) for text in ranges), 0], dtype=np.uint32)[index]
-    by_device = dict(row_groups(gaps, ("rank", "device")))
-    starts, gap_starts = integers(intervals, "start_ns"), integers(gaps, "start_ns")
-    shown = name.copy()
-    matched, spans = [np.empty(0, np.int64)], [ids[:0]]
-    for key, rows in row_groups(intervals, ("rank", "device")):
-        found = by_device.get(key)
-        if found is None:
-            continue
-        idle = rows[is_idle[rows]]
-        ordered = found[np.argsort(gap_starts[found], kind="stable")]
-        position = np.searchsorted(gap_starts[ordered], starts[idle])
-        hit = ordered[np.minimum(position, len(ordered) - 1)]
-        match = gap_starts[hit] == starts[idle]
-        matched.append(idle[match])
-        spans.append(ids[hit[match]])
-    rows, span = np.concatenate(matched), np.concatenate(spans)
-    shown[rows] = _joined(name[rows], span, names)
-    return shown
+    index, ranges = short_encoded(gaps, "range_name")
+    ids = np.array([*(names.id(text) for text in ranges), 0], dtype=np.uint32)
+    starts = integers(gaps, "start_ns")
+    matched = []
+    for key, rows in row_parts(gaps, ("rank", "device")):
+        begins, span = starts[rows], index[rows]
+        if (begins[1:] < begins[:-1]).any():
+            order = np.argsort(begins, kind="stable")
+            begins, span = begins[order], span[order]
+        if key in tiles:
+            one = tiles[key]
+            is_idle = np.array([*(line.startswith(IDLE_PREFIX) for line in one.lines), False])
+            idle = np.flatnonzero(looked_up(is_idle, one.line))
+            at = np.minimum(np.searchsorted(begins, one.start[idle]), len(begins) - 1)
+            match = begins[at] == one.start[idle]
+            matched.append((key, idle[match], ids[span[at[match]]]))
+    if matched:
+        joined = _joined(
+            np.concatenate([shown[key][rows] for key, rows, _ in matched]),
+            np.concatenate([span for _, _, span in matched]),
+            names,
+        )
+        ends = np.cumsum([len(rows) for _, rows, _ in matched])
+        for (key, rows, _), told in zip(matched, np.split(joined, ends[:-1]), strict=True):
+            shown[key] = np.array(shown[key])
+            shown[key][rows] = told
 
 
 def _joined(name: NDArray[np.uint32], span: NDArray[np.uint32], names: Names) -> NDArray[np.uint32]:
@@ -105,7 +116,7 @@ def stream_lanes(source: Source, link: Numbers) -> dict[Key, list[Lane]]:
         good = pc.invert(bad)
         table, link = table.filter(good), link[good.to_numpy()]
     name, colour = source.names.column(table, "name"), _op_colours(table)
-    keys = list(row_groups(table, ("rank", "device", "process", "context", "stream")))
+    keys = list(row_parts(table, ("rank", "device", "process", "context", "stream")))
     ambiguous = len({(k[0], k[1], k[4]) for k, _ in keys}) < len(keys)  # one stream number in two contexts
     lanes: dict[Key, list[Lane]] = {}
     crowded = 0
@@ -121,10 +132,11 @@ def stream_lanes(source: Source, link: Numbers) -> dict[Key, list[Lane]]:
 
 
 def _op_colours(table: pa.Table) -> NDArray[np.uint8]:
-    kind, kinds = encoded(table, "kind")
-    work, works = encoded(table, "class")
-    colour: NDArray[np.uint8] = lookup(
-        kinds, {key: CODES[line] for key, line in GPU_OP_KEYS.items()}, CODES[COMPUTE.name]
-    )[kind]
-    colour[lookup(works, {"communication": 1}, 0)[work] == 1] = CODES["communication"]
+    kind, kinds = short_encoded(table, "kind")
+    work, works = short_encoded(table, "class")
+    by_kind = lookup(kinds, {key: CODES[line] for key, line in GPU_OP_KEYS.items()}, CODES[COMPUTE.name])
+    colour = looked_up(by_kind, kind)
+    if "communication" in works:
+        communicates = work == works.index("communication")
+        colour = np.where(communicates, np.uint8(CODES["communication"]), colour)
     return colour

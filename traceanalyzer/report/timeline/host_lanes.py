@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import encoded, integers
-from traceanalyzer.columns.frames import counts, row_groups
+from traceanalyzer.columns import integers, short_encoded
+from traceanalyzer.columns.frames import counts, row_groups, row_parts
 from traceanalyzer.model.launch_links import Numbers
 from traceanalyzer.report.palette import API_CLASS_KEYS, CODES, RANGE_KEYS
 from traceanalyzer.report.timeline.lanes import Group, Key, Lane, Source, extent, slices_of
-from traceanalyzer.report.timeline.name_table import lookup
+from traceanalyzer.report.timeline.name_table import looked_up, lookup
 from traceanalyzer.report.timeline.slices import pack
 from traceanalyzer.result.words.gpu_names import part_of
 
@@ -79,10 +79,10 @@ def _rows_by_thread(table: pa.Table | None) -> dict[Key, int]:
 
 
 def _is_telling(ranges: pa.Table) -> NDArray[np.bool_]:
-    category, categories = encoded(ranges, "category")
-    name, names = encoded(ranges, "name")
-    told = lookup(names, {text: 1 for text in names if _TELLING.search(text)}, 0)[name]
-    marked = lookup(categories, {"annotation": 1, "nvtx": 1}, 0)[category]
+    category, categories = short_encoded(ranges, "category")
+    name, names = short_encoded(ranges, "name")
+    told = looked_up(lookup(names, {text: 1 for text in names if _TELLING.search(text)}, 0), name)
+    marked = looked_up(lookup(categories, {"annotation": 1, "nvtx": 1}, 0), category)
     telling: NDArray[np.bool_] = (told | marked) == 1
     return telling
 
@@ -101,8 +101,9 @@ def _range_lanes(source: Source, threads: Container[Key]) -> Iterator[tuple[Key,
     table = source.table("host_ranges")
     if table is None:
         return
-    index, categories = encoded(table, "category")
-    colour = lookup(categories, {key: CODES[kind] for key, kind in RANGE_KEYS.items()}, CODES["operator"])[index]
+    index, categories = short_encoded(table, "category")
+    by_category = lookup(categories, {key: CODES[kind] for key, kind in RANGE_KEYS.items()}, CODES["operator"])
+    colour = looked_up(by_category, index)
     name = source.names.column(table, "name")
     deep = 0
     for key, rows in row_groups(table, _THREAD):
@@ -119,11 +120,12 @@ def _call_lanes(source: Source, threads: Container[Key], link: Numbers) -> Itera
     table = source.table("api_calls")
     if table is None:
         return
-    index, classes = encoded(table, "class")
-    colour = lookup(classes, {key: CODES[kind] for key, kind in API_CLASS_KEYS.items()}, CODES["api"])[index]
+    index, classes = short_encoded(table, "class")
+    by_class = lookup(classes, {key: CODES[kind] for key, kind in API_CLASS_KEYS.items()}, CODES["api"])
+    colour = looked_up(by_class, index)
     name = source.names.column(table, "name")
     deep = 0
-    for key, rows in row_groups(table, _THREAD):
+    for key, rows in row_parts(table, _THREAD):
         if key in threads:
             packed, left = pack(slices_of(table, rows, name, colour, link), CALL_ROWS)
             deep += left

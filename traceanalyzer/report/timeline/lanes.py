@@ -101,7 +101,7 @@ def table_or_none(tables: Tables, name: str) -> pa.Table | None:
 
 def slices_of(
     table: pa.Table,
-    rows: Ints,
+    rows: Ints | slice,
     name: NDArray[np.uint32],
     colour: NDArray[np.uint8],
     link: NDArray[np.uint32] | None = None,
@@ -109,9 +109,9 @@ def slices_of(
     """The slices of some rows of a table; `name`, `colour` and `link` are of all of its rows."""
     start, end = integers(table, "start_ns"), integers(table, "end_ns")
     # Most stand together, and then nothing has to be copied.
-    together = len(rows) and rows[-1] - rows[0] + 1 == len(rows)
-    some = slice(int(rows[0]), int(rows[-1]) + 1) if together else rows
-    return make_slices(start[some], end[some], name[some], colour[some], None if link is None else link[some])
+    if not isinstance(rows, slice) and len(rows) and rows[-1] - rows[0] + 1 == len(rows):
+        rows = slice(int(rows[0]), int(rows[-1]) + 1)
+    return make_slices(start[rows], end[rows], name[rows], colour[rows], None if link is None else link[rows])
 
 
 def extent(lanes: list[Lane]) -> Span:
@@ -132,4 +132,4 @@ def rank_spans(groups: list[Group]) -> dict[int, Span]:
 def _bounds(row: Slices | Points) -> Span:
     if isinstance(row, Points):
         return int(row.time[0]), int(row.time[-1])
-    return int(row.start[0]), int(row.end.max())
+    return int(row.start[0]), row.last

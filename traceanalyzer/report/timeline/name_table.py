@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from traceanalyzer.columns import encoded
+from traceanalyzer.columns import short_encoded
+from traceanalyzer.columns.in_blocks import in_blocks
 
+T = TypeVar("T", bound=np.generic)
 NAME_LIMIT = 8_000
 """Longer names are cut on the timeline: each stays a name of its own, but only so much of it is shown and found."""
+
+
+def looked_up(told: NDArray[T], index: NDArray[np.integer[Any]]) -> NDArray[T]:
+    """What is told of each row, from what is of each distinct name and, at the end, of nulls; `index` as of `short_encoded`. Not to be
+    written to."""
+    if len(index) and index.strides == (0,):
+        return np.broadcast_to(told[index[0]], len(index))
+    found = np.empty(len(index), told.dtype)
+    for rows in in_blocks(len(index)):
+        found[rows] = told.take(index[rows])
+    return found
 
 
 def lookup(names: list[str], keys: Mapping[str, int], default: int) -> NDArray[np.uint8]:
@@ -37,10 +51,8 @@ class Names:
 
     def column(self, table: pa.Table, column: str) -> NDArray[np.uint32]:
         """The number of every row's name; a null is "(unnamed)"."""
-        index, names = encoded(table, column)
-        ids = np.array([*(self.id(name) for name in names), self.id("(unnamed)")], dtype=np.uint32)
-        taken: NDArray[np.uint32] = ids[index]
-        return taken
+        index, names = short_encoded(table, column)
+        return looked_up(np.array([*(self.id(name) for name in names), self.id("(unnamed)")], dtype=np.uint32), index)
 
 
 def cut_name(name: str) -> str:

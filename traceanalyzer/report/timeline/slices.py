@@ -10,11 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import Flags, Ints
+from traceanalyzer.columns.in_blocks import in_blocks
 from traceanalyzer.intervals import first_fit
 from traceanalyzer.report.palette import SWATCHES
+from traceanalyzer.report.timeline.name_table import looked_up
 
 STRETCH = 1 << 16
 """Slices that are looked at together."""
+KEPT = np.iinfo(np.int64).max
+"""As if so long: what is left as it is."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,28 @@ class Slices:
     def end(self) -> Ints:
         end: Ints = self.start + self.duration
         return end
+
+    @property
+    def last(self) -> int:
+        """The end of the last one to end; there is at least one."""
+        return max(int((self.start[rows] + self.duration[rows]).max()) for rows in in_blocks(len(self)))
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether each begins when the one before it is over, or later."""
+        return all(
+            bool((self.start[rows.start + 1 : rows.stop + 1] >= (self.start[rows] + self.duration[rows])[:stop]).all())
+            for rows in in_blocks(len(self))
+            for stop in (len(self) - 1 - rows.start,)
+        )
+
+    @property
+    def colours(self) -> Ints:
+        """Those that occur, ascending."""
+        seen = np.zeros(len(SWATCHES), np.bool_)
+        for rows in in_blocks(len(self)):
+            seen[self.colour[rows]] = True
+        return np.flatnonzero(seen)
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Slices:
         return Slices(*(getattr(self, one.name)[rows] for one in fields(self)))
@@ -72,42 +98,35 @@ def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
     """
     rows: list[Slices] = []
     while len(slices) and len(rows) < limit:
+        if slices.are_apart:  # as most are
+            rows.append(slices)
+            return rows, 0
         fits = first_fit(slices.start, slices.end)
-        rows.append(slices if fits.all() else slices.take(fits))
+        rows.append(slices.take(fits))
         slices = slices.take(~fits)
     return rows, len(slices)
 
 
-def merge(slices: Slices, quantum: int, keep: Flags) -> Iterator[tuple[Slices, Slices, Ints]]:
-    """Put slices shorter than `quantum` ns that lie in the same quantum together, one slice a colour, laid end to end.
-
-    So every colour keeps its exact total; what is lost is the order within a quantum. `keep` marks slices left as they are. The
-    name is that of the longest event; the link is lost unless it stands for one event. Yields, stretch by stretch of the row, the
-    slices that were in it, those that are in it now, and for each of the former the position of the one that it is in.
-    """
-    opens = _opens(slices.start, slices.duration, keep, quantum)
-    low = 0
-    while low < len(slices):
-        high = low + STRETCH  # or where the next group begins
-        high = high + int(opens[high:].argmax()) if opens[high:].any() else len(slices)
-        here = slices.take(slice(low, high))
-        yield here, *_merged(here, opens[low:high])
-        low = high
+def _places(colours: Ints) -> NDArray[np.uint8]:
+    """For each swatch its place among some colours."""
+    places = np.zeros(len(SWATCHES), np.uint8)
+    places[colours] = np.arange(len(colours))
+    return places
 
 
-def _merged(slices: Slices, opens: Flags) -> tuple[Slices, Ints]:
+def _merged(slices: Slices, opens: Flags, places: NDArray[np.uint8]) -> tuple[Slices, Ints]:
     first = np.flatnonzero(opens)
     holder: Ints = np.cumsum(opens)
     holder -= 1
     owner = np.arange(len(first))
-    colours, code = _colours(slices.colour)
-    if len(colours) > 1:
+    colours = int(places.max()) + 1
+    if colours > 1:
         # A place for every colour of every group, as far as there is one: so nothing has to be sorted.
-        holder *= len(colours)
-        holder += code.take(slices.colour)
-        used = np.zeros(len(first) * len(colours), np.bool_)
+        holder *= colours
+        holder += places.take(slices.colour)
+        used = np.zeros(len(first) * colours, np.bool_)
         used[holder] = True
-        owner = np.flatnonzero(used) // len(colours)
+        owner = np.flatnonzero(used) // colours
         holder = (np.cumsum(used) - 1).take(holder)
     duration = np.bincount(holder, weights=slices.duration).astype(np.int64)
     alone = 0 in slices.count.strides  # none of them was merged before
@@ -120,12 +139,6 @@ def _merged(slices: Slices, opens: Flags) -> tuple[Slices, Ints]:
     start = slices.start.take(first.take(owner)) + within
     rough = (count > 1) | (start != slices.start.take(longest))
     return Slices(start, duration, slices.name.take(longest), slices.colour.take(longest), count, link, rough), holder
-
-
-def _colours(colour: NDArray[np.uint8]) -> tuple[Ints, Ints]:
-    """The colours of some slices, ascending, and for each swatch its place among them."""
-    seen = np.bincount(colour, minlength=len(SWATCHES)) > 0
-    return np.flatnonzero(seen), np.cumsum(seen) - 1
 
 
 def _longest(duration: Ints, holder: Ints, holders: int) -> Ints:
@@ -144,51 +157,71 @@ def joined(rows: Sequence[Slices]) -> Slices:
 
 
 class Merging:
-    """How many slices `merge` leaves of a row, for one quantum after another."""
+    """A row of slices that is merged within one quantum after another. `keep` marks slices left as they are."""
 
     def __init__(self, slices: Slices, keep: Flags) -> None:
-        colours = _colours(slices.colour)[0]
-        bits = np.zeros(len(SWATCHES), np.min_scalar_type((1 << len(colours)) - 1))
-        bits[colours] = [1 << at for at in range(len(colours))]
-        self._colours = len(colours)
-        self._start, self._duration, self._keep = slices.start, slices.duration, keep
-        self._bits = bits[slices.colour] if len(colours) > 1 else bits[:0]
+        self._slices, self._keep = slices, keep
+        self._colours = slices.colours
+        bits = np.zeros(len(SWATCHES), np.min_scalar_type((1 << len(self._colours)) - 1))
+        bits[self._colours] = [1 << at for at in range(len(self._colours))]
+        self._bits = looked_up(bits, slices.colour) if len(self._colours) > 1 else bits[:0]
+        # In most stretches none is as long as the quanta that are tried, or is to be left as it is.
+        self._longest = [
+            KEPT if keep[rows].any() else int(slices.duration[rows].max()) for rows, _ in _stretches(len(slices))
+        ]
 
     def __len__(self) -> int:
-        return len(self._start)
+        return len(self._slices)
 
     def size(self, quantum: int, most: int) -> int:
         """How many there are, or as soon as there are more than `most`, so many."""
         found, opens = 0, []
-        for here in _opened(self._start, self._duration, self._keep, quantum):
+        for here in self._opened(quantum):
             found += int(np.count_nonzero(here))
             if found > most:
                 return found
             opens.append(here)
-        if not opens or self._colours == 1:
+        if not opens or len(self._colours) == 1:
             return found
         groups = np.bitwise_or.reduceat(self._bits, np.flatnonzero(np.concatenate(opens)))
-        return sum(int(np.count_nonzero(groups & (1 << code))) for code in range(self._colours))
+        return sum(int(np.count_nonzero(groups & (1 << code))) for code in range(len(self._colours)))
+
+    def merged(self, quantum: int) -> Iterator[tuple[Slices, Slices, Ints]]:
+        """Put slices shorter than `quantum` ns that lie in the same quantum together, one slice a colour, laid end to end.
+
+        So every colour keeps its exact total; what is lost is the order within a quantum. The name is that of the longest event; the
+        link is lost unless it stands for one event. Yields, stretch by stretch of the row, the slices that were in it, those that are
+        in it now, and for each of the former the position of the one that it is in.
+        """
+        opens = np.concatenate([np.zeros(0, np.bool_), *self._opened(quantum)])
+        places, low = _places(self._colours), 0
+        while low < len(opens):
+            high = low + STRETCH  # or where the next group begins
+            high = high + int(opens[high:].argmax()) if opens[high:].any() else len(opens)
+            here = self._slices.take(slice(low, high))
+            yield here, *_merged(here, opens[low:high], places)
+            low = high
+
+    def _opened(self, quantum: int) -> Iterator[Flags]:
+        """Where a group begins of slices that may be merged, stretch by stretch: of so many all that is asked for stays close to the
+        processor."""
+        for (rows, first), longest in zip(_stretches(len(self)), self._longest, strict=True):
+            bucket = _buckets(self._slices.start[rows], quantum)
+            opens = np.ones(len(bucket), np.bool_)
+            np.not_equal(bucket[1:], bucket[:-1], out=opens[1:])
+            if longest >= quantum:
+                alone = self._slices.duration[rows] >= quantum
+                alone |= self._keep[rows]
+                opens[1:] |= alone[1:]
+                opens[1:] |= alone[:-1]
+            yield opens[first:]
 
 
-def _opens(start: Ints, duration: Ints, keep: Flags, quantum: int) -> Flags:
-    """Where a group begins of slices that may be merged."""
-    return np.concatenate([np.zeros(0, np.bool_), *_opened(start, duration, keep, quantum)])
-
-
-def _opened(start: Ints, duration: Ints, keep: Flags, quantum: int) -> Iterator[Flags]:
-    """The same stretch by stretch: of so many all that is asked for stays close to the processor."""
-    for low in range(0, len(start), STRETCH):
-        # With the last one before, from which the first of them may be apart.
-        here = slice(max(low - 1, 0), low + STRETCH)
-        bucket = _buckets(start[here], quantum)
-        alone = duration[here] >= quantum
-        alone |= keep[here]
-        opens = np.ones(len(bucket), np.bool_)
-        np.not_equal(bucket[1:], bucket[:-1], out=opens[1:])
-        opens[1:] |= alone[1:]
-        opens[1:] |= alone[:-1]
-        yield opens[1:] if low else opens
+def _stretches(count: int) -> Iterator[tuple[slice, int]]:
+    """The rows of each stretch with the last one before it, from which its first may be apart; and how many are before it."""
+    for low in range(0, count, STRETCH):
+        before = min(low, 1)
+        yield slice(low - before, low + STRETCH), before
 
 
 def _buckets(start: Ints, quantum: int) -> NDArray[np.integer[Any]]:

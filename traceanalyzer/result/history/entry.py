@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import stdev
 
@@ -35,6 +35,17 @@ class Part:
     name: str
     count: float
     ns: int
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A GPU: its UUID, null where not recorded, and its number in the program, null where the capture has several of that number.
+    `ratio` is what it takes for kernels that other GPUs of the capture run too, over what the middle one of its model takes for
+    them; null where there are none, or too few."""
+
+    uuid: str | None
+    device: int | None
+    ratio: float | None
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,7 @@ class Entry:
     """Rules that were judged: what they did not find was not there."""
     figures: dict[str, float]
     report: str | None = None
+    paces: list[Pace] = field(default_factory=list)
     schema_version: str = field(default="1.0")
 
 
@@ -88,6 +100,7 @@ def entry_of(
     tool: str,
     gpu_ns: int,
     report: str | None = None,
+    paces: Sequence[Pace] = (),
 ) -> Entry:
     """What is followed of a capture."""
     time = capture.unit.time if capture.unit else None
@@ -124,6 +137,7 @@ def entry_of(
             if name.partition(".")[0] not in capture.outcomes
         },
         report=report,
+        paces=list(paces),
     )
 
 

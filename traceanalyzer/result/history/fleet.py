@@ -1,23 +1,17 @@
-"""Many jobs side by side: which finding costs most GPU hours, by project and host, and which hosts are slower at the same work."""
+"""Many jobs side by side: which finding costs most GPU hours, by project and host, and which hosts and GPUs are slow."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import erfc, exp, log, sqrt
-from statistics import median
 
 from traceanalyzer.result.history.entry import Entry
-from traceanalyzer.result.history.trend import Series, Trend, name_of
+from traceanalyzer.result.history.slow import SlowGpu, SlowHost, slow_gpus, slow_hosts
+from traceanalyzer.result.history.trend import Trend
 
 HOURS = "gpu_hours"
 """The label that says how many GPU hours the job of a capture took in all."""
-FEWEST = 3
-"""Captures of a host from which on it can be called slow."""
-LEAST_SLOWER = 0.02
-_CHANCE = 0.01
-_TO_DEVIATION = 1.4826
 _HOUR_NS = 3_600 * 10**9
 
 
@@ -35,19 +29,6 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class SlowHost:
-    """A host on which a series takes `share` more time than on `others`, in nine of ten cases more than `low`; `captures` are those
-    on it."""
-
-    host: str
-    series: str
-    share: float
-    low: float
-    captures: int
-    others: int
-
-
-@dataclass(frozen=True)
 class Fleet:
     """`gpu_hours` are those of all captures: of their jobs where `told_by_label` of them are labelled with that, else only what was
     recorded. `costs` begin with the largest."""
@@ -57,10 +38,11 @@ class Fleet:
     told_by_label: int
     costs: list[Cost]
     slow_hosts: list[SlowHost]
+    slow_gpus: list[SlowGpu]
 
 
 def fleet_of(trend: Trend, entries: Iterable[Entry], since_ns: int = 0) -> Fleet:
-    """Of the captures that were recorded since then; whether a host is slow is told by all of them."""
+    """Of the captures that were recorded since then; whether a host or GPU is slow is told by all of them."""
     entries = list(entries)
     recent = [entry for entry in entries if entry.time_ns >= since_ns and entry.unit_ns]
     by_id = {entry.id: entry for entry in entries}
@@ -69,7 +51,8 @@ def fleet_of(trend: Trend, entries: Iterable[Entry], since_ns: int = 0) -> Fleet
         captures=len(recent),
         told_by_label=sum(_labelled(entry) is not None for entry in recent),
         costs=_costs(recent),
-        slow_hosts=[slow for series in trend.series for slow in _slow_hosts(series, by_id)],
+        slow_hosts=[slow for series in trend.series for slow in slow_hosts(series, by_id)],
+        slow_gpus=[slow for series in trend.series for slow in slow_gpus(series, by_id)],
     )
 
 
@@ -100,27 +83,3 @@ def _costs(entries: Sequence[Entry]) -> list[Cost]:
         Cost(key[0], titles[key[0]], key[1], key[2], round(sum(hours), 6), len(hours)) for key, hours in sums.items()
     ]
     return sorted(found, key=lambda one: (-one.gpu_hours, one.rule, one.project or "", one.host or ""))
-
-
-def _slow_hosts(series: Series, by_id: dict[str, Entry]) -> Iterable[SlowHost]:
-    """Each host against all others, by what its captures are off the level that the series had then."""
-    off: dict[str, list[float]] = defaultdict(list)
-    for stretch in series.stretches:
-        for at in range(stretch.first, stretch.end):
-            host = by_id[series.captures[at]].labels.get("host")
-            if host and series.captures[at] not in series.noisy:
-                off[host].append(log(series.unit_ns[at] / stretch.mean_ns))
-    told = {host: values for host, values in off.items() if len(values) >= FEWEST}
-    if len(told) < 2:
-        return
-    middles = {host: median(values) for host, values in told.items()}
-    noise = _TO_DEVIATION * median(abs(value - middles[host]) for host, values in told.items() for value in values)
-    for host, values in sorted(told.items()):
-        others = [value for other, rest in told.items() if other != host for value in rest]
-        slower = middles[host] - median(others)
-        # A median is a quarter less sure than a mean.
-        error = 1.25 * noise * sqrt(1 / len(values) + 1 / len(others))
-        chance = len(told) * erfc(slower / error / sqrt(2)) / 2 if error else 0.0
-        if exp(slower) - 1 >= LEAST_SLOWER and chance <= _CHANCE:
-            low = round(exp(slower - 1.645 * error) - 1, 6)
-            yield SlowHost(host, name_of(series), round(exp(slower) - 1, 6), low, len(values), len(others))

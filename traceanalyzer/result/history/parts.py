@@ -10,7 +10,7 @@ import numpy as np
 
 from traceanalyzer.result.history.changepoints import FEWEST, levels_of
 from traceanalyzer.result.history.entry import Entry
-from traceanalyzer.result.history.verdicts import METHOD, NEAR, Verdict, verdict_on
+from traceanalyzer.result.history.verdicts import METHOD, NEAR, Verdict, verdict_on_part
 from traceanalyzer.vocabulary.lines import LINES
 
 LEAST = 0.02
@@ -90,8 +90,8 @@ def _of(
         before, after = ([entry for _, _, entry in told[part.first : part.end]] for part in (one, other))
         at = told[other.first][0]
         shared = next((verdict for cut, verdict in cuts if abs(cut - at) <= _BESIDE), None)
-        verdict = shared or _settings(before, after, kind) or verdict_on(before, after)
         was, now = round(one.mean * unit_ns), round(other.mean * unit_ns)
+        verdict = shared or _settings(before, after, kind) or verdict_on_part(before, after, name, now - was)
         yield PartShift(
             kind, name, words, before[-1].id, after[0].id, was, now, verdict.kind, verdict.reason, shared is not None
         )

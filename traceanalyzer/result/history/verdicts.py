@@ -56,10 +56,19 @@ def verdict_on(before: Side, after: Side) -> Verdict:
     Only the `NEAR` captures on each side of that night are looked at. What varies on one side already explains nothing. With some
     noise it may have been a night or two earlier or later: what has a witness there is told by that.
     """
+    return _with_witness(before, after) or _without(before[-NEAR:], after[:NEAR])
+
+
+def verdict_on_part(before: Side, after: Side, name: str, grown_ns: int) -> Verdict:
+    """As `verdict_on`, where a line of the ledger, or what has no such `name`, takes so much more of a unit."""
+    return _with_witness(before, after) or _part_without(before[-NEAR:], after[:NEAR], name, grown_ns)
+
+
+def _with_witness(before: Side, after: Side) -> Verdict | None:
     entries = [*before, *after]
     places = [len(before) + by for by in _BESIDE if 0 < len(before) + by < len(entries)]
     found = (_witnessed(entries[max(at - NEAR, 0) : at], entries[at : at + NEAR]) for at in places)
-    return next(filter(None, found), None) or _unwitnessed(before[-NEAR:], after[:NEAR])
+    return next(filter(None, found), None)
 
 
 def _witnessed(before: Side, after: Side) -> Verdict | None:
@@ -73,14 +82,31 @@ def _witnessed(before: Side, after: Side) -> Verdict | None:
     return Verdict(REAL, f"{_of_program(before, after)}; the kernels are others", machine) if machine else None
 
 
-def _unwitnessed(before: Side, after: Side) -> Verdict:
-    if _is_same_program(before, after) and (factor := _one_factor(before, after)):
-        much = f"{format_share(abs(exp(factor) - 1))} {'more' if factor > 0 else 'less'} time"
-        why = "lower clocks, or a neighbour on the GPU" if factor > 0 else "higher clocks, or a neighbour that has left"
-        return Verdict(
-            HARDWARE, f"all kernels, the same ones and as often, take {much}, and the host does not: {why}", []
-        )
+def _without(before: Side, after: Side) -> Verdict:
+    factor = _one_factor(before, after)
+    if factor and _explains_device(factor, before, after):
+        return _other_pace(factor)
     return Verdict(REAL, _of_program(before, after), [])
+
+
+def _part_without(before: Side, after: Side, name: str, grown_ns: int) -> Verdict:
+    factor = _one_factor(before, after)
+    kernels_ns = sum(ns for _, ns in _kernels(before).values())
+    # What kernels take more, time in which they wait takes less.
+    if factor and abs(exp(factor) - 1) * kernels_ns >= _EXPLAINED * abs(grown_ns):
+        return _other_pace(factor)
+    moved = {line: ns for line, ns in _moved(before, after).items() if line != name}
+    other = min(moved, key=lambda line: moved[line] * grown_ns, default=None)
+    if other is None or moved[other] * grown_ns > -_EXPLAINED * grown_ns**2:
+        return Verdict(REAL, "nothing tells of another recording or other hardware", [])
+    much = f"{format_duration(abs(round(moved[other])))} {'more' if moved[other] > 0 else 'less'}"
+    return Verdict(REAL, f"with {much} of {_words(other)} from then on", [])
+
+
+def _other_pace(factor: float) -> Verdict:
+    much = f"{format_share(abs(exp(factor) - 1))} {'more' if factor > 0 else 'less'} time"
+    why = "lower clocks, or a neighbour on the GPU" if factor > 0 else "higher clocks, or a neighbour that has left"
+    return Verdict(HARDWARE, f"all kernels, the same ones and as often, take {much}, and the host does not: {why}", [])
 
 
 def _apart(before: Side, after: Side, witnesses: Mapping[str, Told]) -> Iterator[str]:
@@ -180,7 +206,9 @@ def _is_same_program(before: Side, after: Side) -> bool:
 
 
 def _one_factor(before: Side, after: Side) -> float | None:
-    """The logarithm of the factor by which all kernels grow, where the host does not; None where they do not grow alike."""
+    """The logarithm of the factor by which all kernels of the same program grow; None where they do not grow alike."""
+    if not _is_same_program(before, after):
+        return None
     was, now = _kernels(before), _kernels(after)
     shared = sorted(name for name in was.keys() & now.keys() if was[name][1] and now[name][1])
     total = sum(was[name][1] for name in shared)
@@ -189,18 +217,14 @@ def _one_factor(before: Side, after: Side) -> float | None:
     factors = {name: log(now[name][1] / was[name][1]) for name in shared}
     middle = sum(factors[name] * was[name][1] for name in shared) / total
     apart = sum(abs(factors[name] - middle) * was[name][1] for name in shared) / total
-    if apart > _ONE_FACTOR * abs(middle) or not _explains_device(middle, before, after):
-        return None
-    return middle
+    return middle if apart <= _ONE_FACTOR * abs(middle) else None
 
 
 def _explains_device(factor: float, before: Side, after: Side) -> bool:
     """Whether the kernels' growth is most of the unit's, so that the host's part is what it was."""
-    was, now = _lines(before), _lines(after)
-    host = sum(
-        now.get(line, 0.0) - was.get(line, 0.0) for line in was.keys() | now.keys() if line.startswith(IDLE_PREFIX)
-    )
-    grown = sum(now.values()) - sum(was.values())
+    moved = _moved(before, after)
+    host = sum(ns for line, ns in moved.items() if line.startswith(IDLE_PREFIX))
+    grown = sum(moved.values())
     return factor * grown > 0 and abs(host) < (1 - _EXPLAINED) * abs(grown)
 
 
@@ -210,17 +234,25 @@ def _lines(side: Side) -> dict[str, float]:
     return {name: median(entry.lines.get(name, 0) for entry in side) for name in names}
 
 
+def _moved(before: Side, after: Side) -> dict[str, float]:
+    """By how many ns per unit each line has grown."""
+    was, now = _lines(before), _lines(after)
+    return {name: now.get(name, 0.0) - was.get(name, 0.0) for name in sorted(was.keys() | now.keys())}
+
+
+def _words(line: str) -> str:
+    return LINES[line].words if line in LINES else line
+
+
 def _of_program(before: Side, after: Side) -> str:
     """The ledger line that most of the change lies on, and the finding that grew with it."""
-    was, now = _lines(before), _lines(after)
+    was, now, moved = _lines(before), _lines(after), _moved(before, after)
     grown = sum(now.values()) - sum(was.values())
-    moved = {name: now.get(name, 0.0) - was.get(name, 0.0) for name in sorted(was.keys() | now.keys())}
     most = max(moved, key=lambda name: moved[name] * grown, default=None)
     if most is None or moved[most] * grown <= 0:
         return "no line of the ledger shows why"
-    line = LINES[most].words if most in LINES else most
     was_ns, now_ns = (format_duration(ns) if (ns := lines.get(most, 0.0)) else "none" for lines in (was, now))
-    said = f"{now_ns} of {line} instead of {was_ns}"
+    said = f"{now_ns} of {_words(most)} instead of {was_ns}"
     return said if (found := _finding(before, after, grown)) is None else f"{said} ({found})"
 
 
