@@ -91,7 +91,8 @@ def test_a_row_larger_than_a_block_is_a_block(tmp_path, monkeypatch):
 def test_a_block_is_given_as_soon_as_its_texts_fill_it(monkeypatch):
     monkeypatch.setattr(external_sort, "RUN_BYTES", 50 * LONG)
     tables = iter([compacted(ranges(n, n + 1, 400)) for n in range(400)])
-    assert next(external_sort._even(tables)).num_rows <= 50 and len(list(tables)) > 300
+    pieces = ([external_sort._Piece(table, table.nbytes)] for table in tables)
+    assert next(external_sort._even(pieces, KEYS["host_ranges"])).num_rows <= 50 and len(list(tables)) > 300
 
 
 def test_batches_that_carry_all_names_so_far_cost_what_they_use(tmp_path, monkeypatch):

@@ -73,11 +73,11 @@ class Spool:
             self._runs.append([_Block(first, last, run, at, names) for first, last, at in self._cuts(run)])
         while _most_overlapping(self._blocks()) > MOST_OPEN:
             some, self._runs = self._runs[:MOST_OPEN], self._runs[MOST_OPEN:]
-            merged = _even(self._merged([block for run in some for block in run]))
+            merged = _even(self._merged([block for run in some for block in run]), self._keys)
             self._runs.append([block for table in merged for block in self._store(table)])
         schema = pa.schema([field for field in self._spec.schema if not columns or field.name in columns])
         needed = frozenset((*columns, *(key.column for key in self._keys))) if columns else None
-        yield from (conform(table, schema) for table in _even(self._merged(self._blocks(), needed)))
+        yield from (conform(table, schema) for table in _even(self._merged(self._blocks(), needed), self._keys))
         self._files_open.clear()
 
     def _blocks(self) -> list[_Block]:
@@ -133,8 +133,8 @@ class Spool:
         rows = pa.Table.from_batches([self._files_open[opened].get_batch(block.at.start)])
         return _Reading(block, rows, self._keys)
 
-    def _merged(self, blocks: list[_Block], columns: frozenset[str] | None = None) -> Iterator[pa.Table]:
-        """The rows of all blocks in order, with `columns` alone where they are given."""
+    def _merged(self, blocks: list[_Block], columns: frozenset[str] | None = None) -> Iterator[list[_Piece]]:
+        """The rows of all blocks, with `columns` alone where they are given: pieces that have to be merged with one another."""
         waiting = sorted(blocks, key=lambda block: block.first, reverse=True)
         reading: list[_Reading] = []
         while waiting or reading:
@@ -145,7 +145,7 @@ class Spool:
             bound = min(block.last for block in reading)
             pieces = [block.take(bound) for block in reading]
             reading = [block for block in reading if block.left]
-            yield pieces[0] if len(pieces) == 1 else _in_order(pieces, self._keys)
+            yield pieces
 
 
 @dataclass(frozen=True)
@@ -162,6 +162,14 @@ class _Block:
     many_names: bool
 
 
+@dataclass(frozen=True)
+class _Piece:
+    """Sorted rows, and about how many bytes they take."""
+
+    rows: pa.Table
+    bytes: int
+
+
 class _Reading:
     """A block that is being merged."""
 
@@ -169,18 +177,22 @@ class _Reading:
         self.last, self._many_names = block.last, block.many_names
         self._rows, self._keys, self._position = rows, keys, 0
         self._columns: dict[Key, Ints] = {}
+        self._row_bytes = rows.get_total_buffer_size() // max(len(rows), 1)
 
     @property
     def left(self) -> bool:
         return self._position < len(self._rows)
 
-    def take(self, bound: Position) -> pa.Table:
+    def take(self, bound: Position) -> _Piece:
         """The next rows, those up to `bound`."""
         start, self._position = self._position, len(self._rows)
         if self.last > bound:
             self._position = self._after(bound, start)
         rows = self._rows.slice(start, self._position - start)
-        return compacted(rows, SMALL_BYTES) if self._many_names else rows
+        if self._many_names:
+            rows = compacted(rows, SMALL_BYTES)
+            return _Piece(rows, rows.nbytes)
+        return _Piece(rows, self._row_bytes * len(rows))
 
     def _after(self, bound: Position, start: int) -> int:
         """The first row from `start` on that comes after `bound`. The first keys mostly tell, so the others are not looked at."""
@@ -223,22 +235,25 @@ def _most_overlapping(blocks: list[_Block]) -> int:
     return max(accumulate(step for _, step in ends), default=0)
 
 
-def _even(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of `RUN_ROWS`, fewer where their texts take more than `RUN_BYTES`, and a last one of what is left.
+def _even(merging: Iterable[list[_Piece]], keys: tuple[Key, ...]) -> Iterator[pa.Table]:
+    """All rows in order, in tables of `RUN_ROWS`, fewer where their texts take more than `RUN_BYTES`, and a last one of what is left.
 
-    Where they are cut depends on the rows alone, and not on how they came.
+    Where they are cut depends on the rows alone, and not on how they came. Pieces are merged when there are enough for a table, all
+    at once.
     """
     held: list[pa.Table] = []
     rows = fresh = 0
-    for table in tables:
-        held.append(table)
-        rows, fresh = rows + table.num_rows, fresh + table.nbytes
+    mixed = False
+    for pieces in merging:
+        held += [piece.rows for piece in pieces]
+        rows, fresh = rows + sum(len(piece.rows) for piece in pieces), fresh + sum(piece.bytes for piece in pieces)
+        mixed |= len(pieces) > 1
         if rows >= RUN_ROWS or fresh >= RUN_BYTES:
-            *full, rest = _cut(_solid(pa.concat_tables(held, promote_options="default")))
+            *full, rest = _cut(_in_order(held, keys) if mixed else _in_one(held))
             yield from full
-            held, rows, fresh = [rest], rest.num_rows, 0
+            held, rows, fresh, mixed = [rest], rest.num_rows, 0, False
     if rows:
-        yield from (table for table in _cut(_solid(pa.concat_tables(held, promote_options="default"))) if len(table))
+        yield from (table for table in _cut(_in_order(held, keys) if mixed else _in_one(held)) if len(table))
 
 
 def _cut(rows: pa.Table) -> Iterator[pa.Table]:
@@ -275,14 +290,14 @@ def _text_bytes(rows: pa.Table) -> Ints:
 
 
 def _in_order(tables: list[pa.Table], keys: tuple[Key, ...]) -> pa.Table:
-    rows = _solid(pa.concat_tables(tables, promote_options="default"))
+    rows = _in_one(tables)
     order = sorted_order(rows, keys)
     return rows if order is None else rows.take(pa.array(order))
 
 
-def _solid(table: pa.Table) -> pa.Table:
-    """One chunk a column, one dictionary for all of it."""
-    return table.unify_dictionaries().combine_chunks()
+def _in_one(tables: list[pa.Table]) -> pa.Table:
+    """Their rows one after the other: one chunk a column, one dictionary for all of it."""
+    return pa.concat_tables(tables, promote_options="default").unify_dictionaries().combine_chunks()
 
 
 def _present(rows: pa.Table, schema: pa.Schema) -> pa.Table:
