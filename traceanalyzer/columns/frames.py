@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -15,9 +14,14 @@ from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables 
 from traceanalyzer.columns import compact, distinct, integers, wide
 from traceanalyzer.columns import ints as ints  # noqa: PLC0414
 from traceanalyzer.columns.lean import WORTH, in_one, lean, pieced, repeated, repeats
+from traceanalyzer.columns.numbering import dense as dense  # noqa: PLC0414
+from traceanalyzer.columns.numbering import firsts as firsts  # noqa: PLC0414
+from traceanalyzer.columns.numbering import packed as packed  # noqa: PLC0414
+from traceanalyzer.columns.numbering import runs, stretches
+from traceanalyzer.columns.numbering import together as together  # noqa: PLC0414
 
-_LARGEST = 1 << 62
 _FEW = 3
+_AT_ONCE = 1 << 16
 
 K = TypeVar("K")
 Array = npt.NDArray[np.int64]
@@ -78,12 +82,14 @@ def passing(
     if len(index) and index.strides == (0,):
         return np.full(len(index), told[index[0]])
     some = np.flatnonzero(told)
-    if len(some) > _FEW:
-        return told.take(index)
-    # Comparing is much quicker than looking up.
     found = np.zeros(len(index), bool)
-    for code in some.tolist():
-        found |= index == code
+    for first in range(0, len(index) if len(some) else 0, _AT_ONCE):
+        near, own = index[first : first + _AT_ONCE], found[first : first + _AT_ONCE]
+        if len(some) > _FEW:
+            own[:] = told.take(near)
+        else:  # Comparing is much quicker than looking up.
+            for code in some.tolist():
+                own |= near == code
     return found
 
 
@@ -136,14 +142,14 @@ def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:
 def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, slice]]:
     """The (first, second) groups of a table and their rows; rows of one group are contiguous."""
     left, right = _as_it_lies(table[first]), _as_it_lies(table[second])
-    for rows in _runs(left, right):
+    for rows in runs(left, right):
         yield (int(left[rows.start]), int(right[rows.start])), rows
 
 
 def threads(table: pa.Table) -> Iterator[tuple[ThreadKey, slice]]:
     """Each (rank, process, thread) and its rows, which the table keeps contiguous."""
     rank, process, thread = (_as_it_lies(table[c]) for c in ("rank", "process", "thread"))
-    for rows in _runs(rank, process, thread):
+    for rows in runs(rank, process, thread):
         at = rows.start
         yield (int(rank[at]), int(process[at]), int(thread[at])), rows
 
@@ -154,39 +160,11 @@ def _as_it_lies(column: pa.ChunkedArray) -> Array:
     return column.chunk(0).to_numpy() if short else wide(column, NULL)
 
 
-def _runs(*columns: Array) -> Iterator[slice]:
-    """The stretches of rows in which no column changes."""
-    if len(columns[0]):
-        # One at a time; of a column that says the same of every row there is one number in memory.
-        changed = np.zeros(len(columns[0]) - 1, bool)
-        for column in columns:
-            if column.strides != (0,):
-                changed |= column[1:] != column[:-1]
-        changes = np.flatnonzero(changed) + 1
-        for start, stop in pairwise([0, *changes.tolist(), len(columns[0])]):
-            yield slice(start, stop)
-
-
-def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
-    """The combinations of values in some columns, in the order in which they first occur, and the rows of each, ascending."""
-    code, size = _packed(columns)
-    if size == 1 and len(code):
-        yield tuple(int(column[0]) for column in columns), np.arange(len(code))
-        return
-    code = _numbered(code, size)
-    counts = np.bincount(code)
-    # As narrow as they are, they are put in order digit by digit.
-    order = np.argsort(code.astype(np.min_scalar_type(len(counts))), kind="stable")
-    for rows in np.split(order, np.cumsum(counts)[:-1]) if len(order) else ():
-        yield tuple(int(column[rows[0]]) for column in columns), rows
-
-
 def rows_by(table: pa.Table, *names: str) -> dict[tuple[int, ...], Array | slice]:
-    """As `together`, of columns of a table; where all rows are of one combination they are a slice."""
+    """As `together`, of columns of a table; where the rows of each combination lie together they are slices."""
     columns = [ints(table, name) for name in names]
-    if table.num_rows and all(column.strides == (0,) for column in columns):
-        return {tuple(int(column[0]) for column in columns): slice(None)}
-    return dict(together(*columns))
+    apart = stretches(*columns)
+    return dict(together(*columns) if apart is None else apart)
 
 
 def counts(*columns: Array) -> list[tuple[tuple[int, ...], int]]:
@@ -247,7 +225,7 @@ def by_device(table: pa.Table) -> dict[Key, pa.Table]:
 def by_rank(table: pa.Table) -> dict[int, pa.Table]:
     """As `by_device`, for each rank."""
     rank = _as_it_lies(table["rank"])
-    parts = ((int(rank[r.start]), table.slice(r.start, r.stop - r.start)) for r in _runs(rank))
+    parts = ((int(rank[r.start]), table.slice(r.start, r.stop - r.start)) for r in runs(rank))
     return _Parts(parts, table.slice(0, 0))
 
 
@@ -303,56 +281,6 @@ class OfThreads:
         """Those of one thread, in no particular order."""
         keys = {(rank, p, t) for p in (process, NULL) for t in (thread, NULL)}
         return np.concatenate([np.empty(0, np.int64), *(self._rows[key] for key in sorted(keys) if key in self._rows)])
-
-
-def dense(*columns: Array) -> Array:
-    """One small integer per row that tells apart the combinations of the given columns, numbered as they come."""
-    code, size = _packed(columns)
-    return _numbered(code, size)
-
-
-def firsts(code: Array) -> Array:
-    """The row in which each number comes first, of numbers as `dense` gives them."""
-    if code.strides == (0,):
-        return np.arange(min(len(code), 1))
-    return np.flatnonzero(np.diff(np.maximum.accumulate(code), prepend=-1))
-
-
-def packed(*columns: Array) -> Array:
-    """As `dense`, with numbers in no particular order, which are found sooner."""
-    return _packed(columns)[0]
-
-
-def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
-    """One number from 0 to below the one returned for each combination."""
-    code, size = np.zeros(len(columns[0]), np.int64), 1
-    for column in columns if len(code) else ():
-        if column.strides == (0,):
-            continue
-        low, high = int(column.min()), int(column.max())
-        if low == high:
-            continue
-        own, span = column - low, high - low + 1
-        if size * span > _LARGEST:
-            code, own = _numbered(code, size), _numbered(own, span)
-            size, span = int(code.max()) + 1, int(own.max()) + 1
-        code, size = own.astype(np.int64, copy=False) if size == 1 else code * span + own, size * span
-    return code, size
-
-
-def _numbered(code: Array, size: int) -> Array:
-    """The values, all of them from 0 to below `size`, numbered as they come."""
-    count = len(code)
-    if size == 1:
-        return code
-    if size > 2 * count:
-        return pa.array(code).dictionary_encode().indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
-    # So few values that a table of all of them is quicker than hashing: first where each occurs first, then its number.
-    table = np.full(size, -1)
-    table[code[::-1]] = np.arange(count - 1, -1, -1)
-    used = np.flatnonzero(table >= 0)
-    table[used[np.argsort(table[used], kind="stable")]] = np.arange(len(used))
-    return table[code]
 
 
 def among(values: Array, others: Array) -> Flags:

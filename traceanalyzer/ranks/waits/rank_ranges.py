@@ -163,9 +163,7 @@ def _of_gpu(
 
 def _firsts(*columns: Array) -> Array:
     """The first row of each combination of values."""
-    # They are numbered as they come: a number larger than all before it is a first one.
-    number = frames.dense(*columns)
-    return np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
+    return frames.firsts(frames.dense(*columns))
 
 
 def _mean_step(host_steps: pa.Table, rank: Array) -> int:
