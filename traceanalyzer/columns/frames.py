@@ -74,11 +74,12 @@ def passing(
     index: Array | Codes, values: list[str | None], test: Callable[[str], bool | None], rows: Flags | None = None
 ) -> Flags:
     """As `where`, for a column as `codes` or `short_codes` gives it. Each value is tested once, and only those that `rows` use."""
-    used = np.ones(len(values), bool)
-    if rows is not None:
-        used[:] = False
+    if rows is None:
+        told = np.array([value is not None and test(value) for value in values], bool)
+    else:
+        used = np.zeros(len(values), bool)
         used[index[rows]] = True
-    told = np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)
+        told = np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)
     if len(index) and index.strides == (0,):
         return np.full(len(index), told[index[0]])
     some = np.flatnonzero(told)

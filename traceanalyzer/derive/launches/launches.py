@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.tables import LAUNCHES
 from traceanalyzer.intervals import Array
@@ -29,6 +30,7 @@ def links(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
     Of several calls with one id (a runtime call and the driver call inside it) the first counts.
     """
     call = _calls_of(ledger_ops, api_calls)
+    forget()
     rows = np.flatnonzero(call >= 0)
     if not len(rows):
         return LAUNCHES.empty()
@@ -144,7 +146,7 @@ def launching_ranges(op: Array, launches: pa.Table, host: Host) -> pa.Dictionary
     """
     at = call_of(op, launches)
     known = np.flatnonzero(at >= 0)
-    calls = launches.take(pa.array(at[known]))
+    calls = frames.taken(launches.select(["rank", "process", "thread", "start_ns"]), at.take(known))
     name, start = np.full(len(op), frames.NULL, np.int64), frames.ints(calls, "start_ns")
     for who, rows in frames.together(*(frames.ints(calls, c) for c in ("rank", "process", "thread"))):
         name[known[rows]] = host.thread(*who).work.name_at(start[rows])
