@@ -17,6 +17,8 @@ Spans = tuple[Array, Array]
 EMPTY: Spans = (np.empty(0, np.int64), np.empty(0, np.int64))
 _MANY = 8
 """So many times as many are many."""
+_AT_ONCE = 1 << 15
+"""So many stay in the processor's cache, with what is made of them."""
 
 
 def union(starts: Array, ends: Array) -> Spans:
@@ -164,6 +166,9 @@ def begun(starts: Array, times: Array) -> Array:
 
 def latest_of(lanes: Array, starts: Array, ends: Array, lane: Array, times: Array) -> Array:
     """As `latest`, for each time among the ranges of its own lane. Lanes are numbers from 0 on; the ranges come in any order."""
+    if not lanes.any() and not lane.any():
+        order = np.argsort(starts, kind="stable")
+        return np.append(order, -1).take(latest(starts.take(order), ends.take(order), times))
     begun, width = np.sort(starts), len(starts) + 1
     # A lane and how many ranges of any lane have started until then, as one number.
     key = lanes * width + np.searchsorted(begun, starts, side="right")
@@ -177,7 +182,9 @@ def latest_of(lanes: Array, starts: Array, ends: Array, lane: Array, times: Arra
 
 def coverage(starts: Array, ends: Array, spans: Spans) -> Array:
     """For each interval, how many ns of it `spans` covers (shape of `starts`)."""
-    return covered_before(ends, spans) - covered_before(starts, spans)
+    covered = covered_before(ends, spans)
+    covered -= covered_before(starts, spans)
+    return covered
 
 
 def covered_before(times: Array, spans: Spans) -> Array:
@@ -186,14 +193,16 @@ def covered_before(times: Array, spans: Spans) -> Array:
         return np.zeros(len(times), np.int64)
     done = np.zeros(len(spans[0]) + 1, np.int64)
     np.cumsum(spans[1] - spans[0], out=done[1:])
-    index = np.searchsorted(spans[0], times, side="right")
-    # The last span that has begun may not be over yet: take back what lies after `times`.
-    unfinished = spans[1].take(index - 1)
-    unfinished -= times
-    np.maximum(unfinished, 0, out=unfinished)
-    unfinished[index == 0] = 0
-    covered: Array = done.take(index)
-    covered -= unfinished
+    covered = np.empty(len(times), np.int64)
+    for first in range(0, len(times), _AT_ONCE):
+        some, own = times[first : first + _AT_ONCE], covered[first : first + _AT_ONCE]
+        index = np.searchsorted(spans[0], some, side="right")
+        # The last span that has begun may not be over yet: take back what lies after `times`.
+        unfinished = spans[1].take(index - 1)
+        unfinished -= some
+        np.maximum(unfinished, 0, out=unfinished)
+        unfinished[index == 0] = 0
+        np.subtract(done.take(index), unfinished, out=own)
     return covered
 
 
@@ -254,7 +263,8 @@ def _open_before(starts: Array, ends: Array) -> Array:
 def _last_above(depth: Array) -> Array:
     """For each range the last one before it that is one level higher, -1 where there is none."""
     parent = np.full(len(depth), -1, np.int64)
-    order = np.argsort(depth, kind="stable")
+    # As narrow as they are, they are put in order digit by digit.
+    order = np.argsort(depth.astype(np.min_scalar_type(int(depth.max(initial=0)))), kind="stable")
     levels = np.split(order, np.flatnonzero(np.diff(depth[order])) + 1)
     for previous, here in pairwise(levels):
         above = np.searchsorted(previous, here, side="left") - 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceanalyzer.columns import encoded, frames, short_encoded
+from traceanalyzer.columns import encoded, frames, numbering, short_encoded
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.lean import WORTH, repeated, repeats
 from traceanalyzer.report.timeline.name_table import looked_up
@@ -28,6 +28,22 @@ def test_combinations_are_numbered_as_they_come(table):
     assert frames.dense(*columns(table)).tolist() == expected
     packed = frames.packed(*columns(table)).tolist()
     assert [packed.index(code) for code in packed] == [table.index(row) for row in table]
+
+
+@given(rows, st.sampled_from([1, 2, 100]))
+def test_the_rows_of_each_combination(table, step):
+    seen: dict[tuple[int, ...], list[int]] = {}
+    for at, row in enumerate(table):
+        seen.setdefault(row, []).append(at)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_AT_ONCE", "_STEP"):
+            patch.setattr(numbering, name, step)
+        found = list(frames.together(*columns(table)))
+        assert [(key, of.tolist()) for key, of in found] == list(seen.items())
+        assert frames.firsts(frames.dense(*columns(table))).tolist() == [of[0] for of in seen.values()]
+        own = columns([row for key, of in seen.items() for row in [key] * len(of)])
+        alone = [(tuple(int(column[of.start]) for column in own), of.stop - of.start) for of in numbering.runs(*own)]
+    assert alone == [(key, len(of)) for key, of in seen.items()]
 
 
 @given(rows)
@@ -76,8 +92,8 @@ def test_rows_of_one_key_are_found_in_stretches_and_anywhere(runs: list[tuple[in
     for row, key in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         expected.setdefault(key, []).append(row)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frames, "_FEW_RUNS", most)
-        patch.setattr(frames, "_AT_ONCE", 7)
+        patch.setattr(numbering, "_FEW_RUNS", most)
+        patch.setattr(numbering, "_AT_ONCE", 7)
         found = [(key, rows.tolist()) for key, rows in frames.together(*columns)]
     assert found == list(expected.items())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -15,10 +14,13 @@ from traceanalyzer.columns import MISSING, compact, distinct, wide
 from traceanalyzer.columns import NULL as NULL  # noqa: PLC0414  Derived tables ask here for it.
 from traceanalyzer.columns import ints as ints  # noqa: PLC0414
 from traceanalyzer.columns.lean import WORTH, in_one, lean, pieced, repeated, repeats
+from traceanalyzer.columns.numbering import dense as dense  # noqa: PLC0414
+from traceanalyzer.columns.numbering import firsts as firsts  # noqa: PLC0414
+from traceanalyzer.columns.numbering import packed as packed  # noqa: PLC0414
+from traceanalyzer.columns.numbering import parts, runs
+from traceanalyzer.columns.numbering import together as together  # noqa: PLC0414
 
-_LARGEST = 1 << 62
 _FEW = 3
-_FEW_RUNS, _ROWS_A_RUN = 16, 1 << 10
 _AT_ONCE = 1 << 16
 
 K = TypeVar("K")
@@ -72,20 +74,23 @@ def passing(
     index: Array | Codes, values: list[str | None], test: Callable[[str], bool | None], rows: Flags | None = None
 ) -> Flags:
     """As `where`, for a column as `codes` or `short_codes` gives it. Each value is tested once, and only those that `rows` use."""
-    used = np.ones(len(values), bool)
-    if rows is not None:
-        used[:] = False
+    if rows is None:
+        told = np.array([value is not None and test(value) for value in values], bool)
+    else:
+        used = np.zeros(len(values), bool)
         used[index[rows]] = True
-    told = np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)
+        told = np.array([u and v is not None and test(v) for u, v in zip(used.tolist(), values, strict=True)], bool)
     if len(index) and index.strides == (0,):
         return np.full(len(index), told[index[0]])
     some = np.flatnonzero(told)
-    if len(some) > _FEW:
-        return told.take(index)
-    # Comparing is much quicker than looking up.
     found = np.zeros(len(index), bool)
-    for code in some.tolist():
-        found |= index == code
+    for first in range(0, len(index) if len(some) else 0, _AT_ONCE):
+        near, own = index[first : first + _AT_ONCE], found[first : first + _AT_ONCE]
+        if len(some) > _FEW:
+            own[:] = told.take(near)
+        else:  # Comparing is much quicker than looking up.
+            for code in some.tolist():
+                own |= near == code
     return found
 
 
@@ -138,14 +143,14 @@ def _own(names: pa.DictionaryArray) -> pa.DictionaryArray:
 def groups(table: pa.Table, first: str = "rank", second: str = "device") -> Iterator[tuple[Key, slice]]:
     """The (first, second) groups of a table and their rows; rows of one group are contiguous."""
     left, right = as_it_lies(table[first]), as_it_lies(table[second])
-    for rows in _runs(left, right):
+    for rows in runs(left, right):
         yield (int(left[rows.start]), int(right[rows.start])), rows
 
 
 def threads(table: pa.Table) -> Iterator[tuple[ThreadKey, slice]]:
     """Each (rank, process, thread) and its rows, which the table keeps contiguous."""
     rank, process, thread = (as_it_lies(table[c]) for c in ("rank", "process", "thread"))
-    for rows in _runs(rank, process, thread):
+    for rows in runs(rank, process, thread):
         at = rows.start
         yield (int(rank[at]), int(process[at]), int(thread[at])), rows
 
@@ -156,65 +161,9 @@ def as_it_lies(column: pa.ChunkedArray, null: int = NULL) -> Array:
     return column.chunk(0).to_numpy() if short else wide(column, null)
 
 
-def _runs(*columns: Array) -> Iterator[slice]:
-    """The stretches of rows in which no column changes."""
-    if len(columns[0]):
-        # One at a time; of a column that says the same of every row there is one number in memory.
-        changed = np.zeros(len(columns[0]) - 1, bool)
-        for column in columns:
-            if column.strides != (0,):
-                changed |= column[1:] != column[:-1]
-        changes = np.flatnonzero(changed) + 1
-        for start, stop in pairwise([0, *changes.tolist(), len(columns[0])]):
-            yield slice(start, stop)
-
-
-def _few_runs(columns: Sequence[Array]) -> list[slice] | None:
-    """As `_runs`; None where there are so many that looking at each takes longer than sorting."""
-    count = len(columns[0])
-    bounds, most = [0], _FEW_RUNS + count // _ROWS_A_RUN
-    unlike = [column for column in columns if column.strides != (0,)]
-    for first in range(1, count if unlike else 0, _AT_ONCE):
-        stop = min(first + _AT_ONCE, count)
-        changed = np.zeros(stop - first, bool)
-        for column in unlike:
-            changed |= column[first:stop] != column[first - 1 : stop - 1]
-        if len(bounds) + np.count_nonzero(changed) > most:
-            return None
-        bounds += (np.flatnonzero(changed) + first).tolist()
-    return [slice(*bound) for bound in pairwise([*bounds, count])] if count else []
-
-
-def together(*columns: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
-    """The combinations of values in some columns, in the order in which they first occur, and the rows of each, ascending."""
-    for key, rows in _together(columns):
-        yield key, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-
-
-def _together(columns: Sequence[Array]) -> Iterator[tuple[tuple[int, ...], Array | slice]]:
-    """The same, with a slice of rows that are found to stand in a row."""
-    stretches = _few_runs(columns)
-    if stretches is not None:  # as most tables are
-        found: dict[tuple[int, ...], list[slice]] = {}
-        for one in stretches:
-            found.setdefault(tuple(int(column[one.start]) for column in columns), []).append(one)
-        for key, parts in found.items():
-            yield key, parts[0] if len(parts) == 1 else np.concatenate([np.arange(p.start, p.stop) for p in parts])
-        return
-    code = _numbered(*_packed(columns))
-    counts = np.bincount(code)
-    # As narrow as they are, they are put in order digit by digit.
-    order = np.argsort(code.astype(np.min_scalar_type(len(counts))), kind="stable")
-    for rows in np.split(order, np.cumsum(counts)[:-1]) if len(order) else ():
-        yield tuple(int(column[rows[0]]) for column in columns), rows
-
-
 def rows_by(table: pa.Table, *names: str) -> dict[tuple[int, ...], Array | slice]:
-    """As `together`, of columns of a table; where all rows are of one combination they are a slice."""
-    columns = [ints(table, name) for name in names]
-    if table.num_rows and all(column.strides == (0,) for column in columns):
-        return {tuple(int(column[0]) for column in columns): slice(None)}
-    return dict(together(*columns))
+    """As `together`, of columns of a table; rows that are found to stand in a row are a slice."""
+    return dict(parts(*(ints(table, name) for name in names)))
 
 
 def counts(*columns: Array) -> list[tuple[tuple[int, ...], int]]:
@@ -235,7 +184,7 @@ def row_groups(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[tuple[
 
 def row_parts(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[tuple[int, ...], Array | slice]]:
     """The same, with a slice of rows that stand in a row."""
-    found = _together([as_it_lies(table[column], MISSING) for column in columns]) if table.num_rows else ()
+    found = parts(*(as_it_lies(table[column], MISSING) for column in columns)) if table.num_rows else ()
     yield from sorted(found, key=lambda one: one[0])
 
 
@@ -281,8 +230,8 @@ def by_device(table: pa.Table) -> dict[Key, pa.Table]:
 def by_rank(table: pa.Table) -> dict[int, pa.Table]:
     """As `by_device`, for each rank."""
     rank = as_it_lies(table["rank"])
-    parts = ((int(rank[r.start]), table.slice(r.start, r.stop - r.start)) for r in _runs(rank))
-    return _Parts(parts, table.slice(0, 0))
+    ranks = ((int(rank[r.start]), table.slice(r.start, r.stop - r.start)) for r in runs(rank))
+    return _Parts(ranks, table.slice(0, 0))
 
 
 class _Parts(dict[K, pa.Table], Generic[K]):
@@ -337,56 +286,6 @@ class OfThreads:
         """Those of one thread, in no particular order."""
         keys = {(rank, p, t) for p in (process, NULL) for t in (thread, NULL)}
         return np.concatenate([np.empty(0, np.int64), *(self._rows[key] for key in sorted(keys) if key in self._rows)])
-
-
-def dense(*columns: Array) -> Array:
-    """One small integer per row that tells apart the combinations of the given columns, numbered as they come."""
-    code, size = _packed(columns)
-    return _numbered(code, size)
-
-
-def firsts(code: Array) -> Array:
-    """The row in which each number comes first, of numbers as `dense` gives them."""
-    if code.strides == (0,):
-        return np.arange(min(len(code), 1))
-    return np.flatnonzero(np.diff(np.maximum.accumulate(code), prepend=-1))
-
-
-def packed(*columns: Array) -> Array:
-    """As `dense`, with numbers in no particular order, which are found sooner."""
-    return _packed(columns)[0]
-
-
-def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
-    """One number from 0 to below the one returned for each combination."""
-    code, size = np.zeros(len(columns[0]), np.int64), 1
-    for column in columns if len(code) else ():
-        if column.strides == (0,):
-            continue
-        low, high = int(column.min()), int(column.max())
-        if low == high:
-            continue
-        own, span = column - low, high - low + 1
-        if size * span > _LARGEST:
-            code, own = _numbered(code, size), _numbered(own, span)
-            size, span = int(code.max()) + 1, int(own.max()) + 1
-        code, size = own.astype(np.int64, copy=False) if size == 1 else code * span + own, size * span
-    return code, size
-
-
-def _numbered(code: Array, size: int) -> Array:
-    """The values, all of them from 0 to below `size`, numbered as they come."""
-    count = len(code)
-    if size == 1:
-        return code
-    if size > 2 * count:
-        return pa.array(code).dictionary_encode().indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
-    # So few values that a table of all of them is quicker than hashing: first where each occurs first, then its number.
-    table = np.full(size, -1)
-    table[code[::-1]] = np.arange(count - 1, -1, -1)
-    used = np.flatnonzero(table >= 0)
-    table[used[np.argsort(table[used], kind="stable")]] = np.arange(len(used))
-    return table[code]
 
 
 def among(values: Array, others: Array) -> Flags:

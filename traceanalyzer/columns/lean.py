@@ -35,7 +35,8 @@ def lean_table(table: pa.Table) -> pa.Table:
 def repeated(one: pa.Array, count: int) -> pa.ChunkedArray:
     """A column of so many rows, all of which are the one that is given."""
     rows = -(-count // BLOCKS) if count >= WORTH else count
-    block = one.take(pa.array(np.zeros(rows, np.int64)))
+    # Most are numbers or names, of which Arrow makes as many as one likes at once.
+    block = one.take(pa.array(np.zeros(rows, np.int64))) if pa.types.is_nested(one.type) else pa.repeat(one[0], rows)
     whole, rest = divmod(count, max(rows, 1))
     return pa.chunked_array([block] * whole + [block[:rest]] * bool(rest), one.type)
 

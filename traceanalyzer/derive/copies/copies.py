@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.copies.pinned import pinned_time
 from traceanalyzer.derive.copies.round_trips import round_trips
 from traceanalyzer.derive.copies.tables import COPIES
@@ -44,10 +45,13 @@ def copies(
     for key, rows in frames.groups(found):
         kernels = join(busy[key].compute, busy[key].communication)
         uncovered[rows] = exposed_time(*first_coverage(start[rows], end[rows]), kernels)
+    forget()
     size = frames.ints(found, "bytes")
     rate = np.where((size != frames.NULL) & (end > start), size / np.maximum(end - start, 1) * 1e9, np.nan)
     from_pageable = pageable(found)
     role, known = roles(ledger_ops, stream_events, program)
+    in_line = kept_in_line(ledger_ops, np.where(known, role, OTHER))[which]
+    forget()
     table = frames.build(
         COPIES,
         {
@@ -57,7 +61,7 @@ def copies(
             "exposed": uncovered,
             "bandwidth": pa.array(rate, mask=np.isnan(rate)),
             "compute_stream": on_compute_stream(ledger_ops)[which],
-            "kept_in_line": kept_in_line(ledger_ops, np.where(known, role, OTHER))[which],
+            "kept_in_line": in_line,
             "round_trip": round_trips(found, host_ranges),
             "range_name": launching_ranges(frames.ints(found, "row"), launches, host),
         },

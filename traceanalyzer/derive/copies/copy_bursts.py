@@ -47,7 +47,7 @@ def copy_bursts(ledger_ops: pa.Table, ledger_intervals: pa.Table, copies: pa.Tab
     for key, device in frames.split(ledger_ops):
         if key in moved:
             place = np.flatnonzero(frames.equals(device, "kind", "memcpy"))
-            called = np.sort(calls.get(key[0], np.empty(0, np.int64)))
+            called = calls.get(key[0], np.empty(0, np.int64))
             runs = [_runs(moved[key], place, tiles[key], called, managed) for managed in (False, True)]
             tables.append(frames.stack(COPY_BURSTS, runs).sort_by("start_ns"))
     return frames.stack(COPY_BURSTS, tables)
@@ -70,8 +70,8 @@ def _runs(copies: pa.Table, place: Array, tiles: pa.Table, called: Array, manage
     start, end = frames.ints(copies, "start_ns")[rows], frames.ints(copies, "end_ns")[rows]
     done = np.maximum.accumulate(end)[:-1]
     long = start[1:] - done > (MAX_SWEEP_PAUSE_NS if managed else MAX_PAUSE_NS)
-    if managed and len(called):
-        far = np.flatnonzero(long)
+    far = np.flatnonzero(long)
+    if managed and len(called) and len(far):
         long[far] = ~_at_one_task(done[far], start[1:][far], tiles, called)
     parted = long | (np.diff(place[rows]) > MAX_BETWEEN + 1) | (np.diff(np.cumsum(large)[rows]) > 0)
     first = np.concatenate(([0], np.flatnonzero(parted) + 1))
@@ -109,6 +109,7 @@ def _sorted_within(run: Array, size: Array) -> Array:
 
 def _at_one_task(start: Array, end: Array, tiles: pa.Table, called: Array) -> frames.Flags:
     """In which pauses the GPU had nothing to do and no call was made: the host is still at what it faulted for."""
+    called = np.sort(called, kind="stable")  # which leaves what is in order, as those of each thread are
     made = np.searchsorted(called, end) - np.searchsorted(called, start)
     kept: frames.Flags = (coverage(start, end, _on(tiles, *KERNEL_LINES)) == 0) & (made == 0)
     return kept

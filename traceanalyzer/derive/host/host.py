@@ -323,9 +323,10 @@ def _blocking_copies(api_calls: pa.Table, launches: pa.Table, gpu_ops: pa.Table)
     copy, memset = (frames.equals(launches, "op_kind", kind) for kind in ("memcpy", "memset"))
     blocking = copy & (to_host | synchronous) | memset & synchronous
     late = frames.ints(launches, "end_ns") >= frames.ints(launches, "op_end_ns")
-    waited = launches.filter(pa.array(blocking & late))
+    columns = ["rank", "process", "thread", "start_ns"]
+    waited = launches.select(columns).filter(pa.array(blocking & late))
     result = frames.equals(api_calls, "class", "copy")
-    calls, columns = api_calls.filter(pa.array(result)), ("rank", "process", "thread", "start_ns")
+    calls = api_calls.select(columns).filter(pa.array(result))
     key = frames.packed(*(np.concatenate((frames.ints(waited, c), frames.ints(calls, c))) for c in columns))
     result[result] = frames.among(key[waited.num_rows :], key[: waited.num_rows])
     return result

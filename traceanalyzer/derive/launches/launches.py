@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.launches.tables import LAUNCHES
 from traceanalyzer.intervals import Array
@@ -29,6 +30,7 @@ def links(ledger_ops: pa.Table, api_calls: pa.Table) -> pa.Table:
     Of several calls with one id (a runtime call and the driver call inside it) the first counts.
     """
     call = _calls_of(ledger_ops, api_calls)
+    forget()
     rows = np.flatnonzero(call >= 0)
     if not len(rows):
         return LAUNCHES.empty()
@@ -70,8 +72,8 @@ def _calls_of(ops: pa.Table, calls: pa.Table) -> Array:
             continue
         own = of_calls[who]
         numbers, begun = known[own], start[own]
-        # Where each of them is; None where they are all in their order.
-        rows = None if isinstance(own, slice) else own
+        # Where each of them is, counted from `begin`; None where they are one after the other.
+        rows, begin = (None, own.start) if isinstance(own, slice) else (own, 0)
 
         def select(some: Array) -> None:
             nonlocal rows, numbers, begun
@@ -86,7 +88,8 @@ def _calls_of(ops: pa.Table, calls: pa.Table) -> Array:
         if ((numbers[1:] == numbers[:-1]) & (begun[1:] < begun[:-1])).any():
             select(np.lexsort((begun, numbers)))
         at = _places(wanted[mine], numbers)
-        found[mine] = at if rows is None else np.append(rows, -1).take(at)
+        at = at if rows is None else np.append(rows, -1).take(at)
+        found[mine] = np.where(at < 0, at, at + begin) if begin else at
     return found
 
 
@@ -98,7 +101,9 @@ def _places(wanted: Array, numbers: Array) -> Array:
         # They are nearly in order, so that all of a block lie in a part of the numbers, which is quickly searched.
         low = int(np.searchsorted(numbers, some.min()))
         near = numbers[low : int(np.searchsorted(numbers, some.max(), side="right"))]
-        if len(near):
+        if np.array_equal(near, some):  # as mostly each is there
+            found[first : first + BLOCK] = np.arange(low, low + len(near))
+        elif len(near):
             at = np.searchsorted(near, some)
             there = near.take(at, mode="clip") == some
             found[first : first + BLOCK] = np.where(there, at + low, -1)
@@ -107,9 +112,11 @@ def _places(wanted: Array, numbers: Array) -> Array:
 
 def _first_of_call(call: Array, start: Array) -> frames.Flags:
     """Which operations are the first of their call: of those that start at once the first in their order."""
-    if (call[1:] > call[:-1]).all():
+    launches = np.zeros(int(call.max()) + 1, bool)
+    launches[call] = True
+    if np.count_nonzero(launches) == len(call):  # as mostly each has one operation
         return np.ones(len(call), bool)
-    earliest = np.full(int(call.max()) + 1, np.iinfo(np.int64).max)
+    earliest = np.full(len(launches), np.iinfo(np.int64).max)
     np.minimum.at(earliest, call, start)
     rows = np.flatnonzero(start == earliest[call])[::-1]
     first = np.empty(len(earliest), np.int64)
@@ -120,13 +127,7 @@ def _first_of_call(call: Array, start: Array) -> frames.Flags:
 
 def call_of(op: Array, launches: pa.Table) -> Array:
     """For each operation, given by its row in gpu_ops, the row in `launches` of its call; -1 where there is none."""
-    launched = frames.ints(launches, "op")
-    if np.array_equal(launched, op):  # as mostly each has one
-        return np.arange(len(op))
-    at = np.searchsorted(launched, op)
-    known = at < len(launched)
-    known[known] = launched[at[known]] == op[known]
-    return np.where(known, at, -1)
+    return _places(op, frames.ints(launches, "op"))
 
 
 def crowded_launches(launches: pa.Table) -> frames.Flags:
@@ -145,7 +146,7 @@ def launching_ranges(op: Array, launches: pa.Table, host: Host) -> pa.Dictionary
     """
     at = call_of(op, launches)
     known = np.flatnonzero(at >= 0)
-    calls = launches.take(pa.array(at[known]))
+    calls = frames.taken(launches.select(["rank", "process", "thread", "start_ns"]), at.take(known))
     name, start = np.full(len(op), frames.NULL, np.int64), frames.ints(calls, "start_ns")
     for who, rows in frames.together(*(frames.ints(calls, c) for c in ("rank", "process", "thread"))):
         name[known[rows]] = host.thread(*who).work.name_at(start[rows])

@@ -69,14 +69,19 @@ def _shown(waits: pa.Table, launches: pa.Table, api_calls: pa.Table) -> frames.F
     )
     recorded = _first(key[waits.num_rows :], frames.ints(api_calls, "start_ns")[some], key[: waits.num_rows])
     recorded = np.where(asked[2] > 0, recorded, NULL)
+    # Streams are few: when work was first launched on each is looked up once.
+    of = frames.told_apart(launches, "rank", "process", "stream")
+    first = frames.firsts(of)
+    earliest = np.full(len(first), np.iinfo(np.int64).max)
+    np.minimum.at(earliest, of, frames.ints(launches, "start_ns"))
     asked = [frames.ints(waits, c) for c in ("rank", "process", "on_stream")]
     stream = frames.packed(
         *(
-            np.concatenate((ids, frames.ints(launches, c)))
+            np.concatenate((ids, frames.ints(launches, c).take(first)))
             for ids, c in zip(asked, ("rank", "process", "stream"), strict=True)
         )
     )
-    launched = _first(stream[waits.num_rows :], frames.ints(launches, "start_ns"), stream[: waits.num_rows])
+    launched = _first(stream[waits.num_rows :], earliest, stream[: waits.num_rows])
     shown: frames.Flags = (launched != NULL) & (recorded != NULL) & (launched < recorded)
     return shown
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.derive.streams.transfers import computes
@@ -40,6 +41,7 @@ def one_queue(kernels: pa.Table, ledger_ops: pa.Table, launches: pa.Table, api_c
                 table.slice(rows.start, rows.stop - rows.start) for table, rows in ((kernels, at), (ledger_ops, here))
             )
             told[at], held[at] = _of_gpu(mine, own_call[at], ops, called[here], waited)
+            forget()
     return pa.array(held, mask=~told)
 
 

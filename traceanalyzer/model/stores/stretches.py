@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from traceanalyzer.columns.in_blocks import InBlocks, are_alike
 from traceanalyzer.columns.lean import repeated
 
-_ROWS = 1 << 17
+_ROWS = 1 << 18
 """From so many rows on a stretch is long enough."""
 _MOST_NAMES = 1 << 12
 """With more names than these Arrow is quicker at telling them apart, of all rows at once."""

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames, most
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.grouped import Floats, Groups, Names, text_codes
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.busy import Busy
@@ -157,6 +158,7 @@ def communication_kernels(
     continue_back(told, kernels, called, step)
     _add_relatives(told, kernels)
     begun, returned = call_spans(calls, host_ranges, callers)
+    forget()
     columns = ("rank", "device", "process", "stream", "start_ns", "end_ns", "name")
     missing = {c.name: pa.nulls(kernels.num_rows, c.type) for c in COMMUNICATION.columns}
     table = frames.build(
@@ -245,6 +247,7 @@ def _placed(ledger_ops: pa.Table, busy: dict[frames.Key, Busy]) -> dict[str, pa.
         done.append(covered_before(end, busy[key].compute))
         shared.append(_on_main_stream(ops)[mine])
         ordered.append(_handed_over(start, end, busy[key].compute) & ~shared[-1])
+        forget()
     return {
         "exposed": pa.array(np.concatenate(alone)),
         "computed": pa.array(np.concatenate(done)),

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.host.host import Host
 from traceanalyzer.derive.replay import chains as runs
 from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, NONE, Ends, Pieces, chains
@@ -68,6 +69,7 @@ def line_paths(
             continue
         line = Line.of(key, timeline, ops[key], kernels[key], steps[key])
         events.append(line.events())
+        forget()
         if not len(line.parts):
             continue
         followed = _Followed.of(line, steps[key])

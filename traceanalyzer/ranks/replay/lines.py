@@ -29,7 +29,7 @@ from traceanalyzer.derive.replay.replay import (
     covered_rows,
 )
 from traceanalyzer.derive.replay.stretches import CUT, FELT, MET, NEVER, stretches
-from traceanalyzer.intervals import Array, coverage
+from traceanalyzer.intervals import Array, begun, coverage
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
 from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, LINE_EVENTS, MARK, RETURN
 
@@ -179,11 +179,12 @@ class GpuLine:
 
     @classmethod
     def of(cls, timeline: Timeline, pace: Pace, ended: Array, own: Flags, parts: Parts) -> GpuLine:
+        at = np.flatnonzero(own)
         start, call, back, arrival, was = (
-            column[own] for column in (timeline.start, timeline.call, timeline.back, pace.arrival, timeline.latency)
+            column.take(at) for column in (timeline.start, timeline.call, timeline.back, pace.arrival, timeline.latency)
         )
-        blocked = timeline.blocked[own]
-        reach = np.maximum.accumulate(ended[own]) if own.any() else np.empty(0, np.int64)
+        blocked = timeline.blocked.take(at)
+        reach = np.maximum.accumulate(ended.take(at)) if len(at) else np.empty(0, np.int64)
         before = np.concatenate(([timeline.origin], reach[:-1]))[: len(reach)]
         begin = np.maximum(start, before)
         joins = latest_part(parts, start)
@@ -312,19 +313,18 @@ class _Events:
 def latest_part(parts: Parts, time: Array) -> Array:
     """The part that ended last at each time or before it, -1 without one."""
     order = np.argsort(parts.end, kind="stable")
-    at = np.searchsorted(parts.end[order], time, side="right") - 1
-    return np.append(order, -1)[at]
+    return np.append(order, -1).take(begun(parts.end[order], time) - 1)
 
 
 def _felt(line: GpuLine, issues: Issues, parts: Parts, timeline: Timeline, over: Array) -> _Events:
     """Where the host had been held up by one more wait."""
-    place = np.concatenate((np.arange(len(line.call)), issues.place))
-    call = np.concatenate((line.call, timeline.call[parts.at]))
-    # A part comes before the operation that follows it.
-    first = np.concatenate((np.ones(len(line.call), bool), np.zeros(len(parts), bool)))
-    order = np.lexsort((call, first, place))
-    count = np.maximum.accumulate(np.searchsorted(over, call[order], side="right"))
-    felt = order[np.diff(count, prepend=0) > 0]
+    # Parts come before the operation that follows them.
+    order = np.lexsort((timeline.call[parts.at], issues.place))
+    at = issues.place[order]
+    place = np.insert(np.arange(len(line.call)), at, at)
+    call = np.insert(line.call, at, timeline.call[parts.at[order]])
+    count = np.maximum.accumulate(np.searchsorted(over, call, side="right"))
+    felt = np.flatnonzero(np.diff(count, prepend=0) > 0)
     return _Events.of(_FELT, np.full(len(felt), -1), place[felt], call[felt])
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.derive.launches.launches import call_of
 from traceanalyzer.derive.ledger.busy import by_line
@@ -82,16 +83,12 @@ def rank_ranges(
     wanted |= framed
     if not wanted.any():
         return RANK_RANGES.empty()
-    tiles = frames.by_device(ledger_intervals)
-    return frames.stack(
-        RANK_RANGES,
-        [
-            _of_gpu(
-                key, ops, tiles[key], _Ranges(host_ranges, code, names, wanted, framed, callers), launches, host_steps
-            )
-            for key, ops in frames.split(ledger_ops)
-        ],
-    )
+    ranges, tiles = _Ranges(host_ranges, code, names, wanted, framed, callers), frames.by_device(ledger_intervals)
+    tables = []
+    for key, ops in frames.split(ledger_ops):
+        tables.append(_of_gpu(key, ops, tiles[key], ranges, launches, host_steps))
+        forget()
+    return frames.stack(RANK_RANGES, tables)
 
 
 def _says_where(name: str) -> bool:
@@ -163,9 +160,7 @@ def _of_gpu(
 
 def _firsts(*columns: Array) -> Array:
     """The first row of each combination of values."""
-    # They are numbered as they come: a number larger than all before it is a first one.
-    number = frames.dense(*columns)
-    return np.flatnonzero(np.diff(np.maximum.accumulate(number), prepend=-1))
+    return frames.firsts(frames.dense(*columns))
 
 
 def _mean_step(host_steps: pa.Table, rank: Array) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.in_blocks import InBlocks
 from traceanalyzer.derive.ledger.tables import LEDGER_INTERVALS
 from traceanalyzer.intervals import EMPTY, Spans, intersect, subtract, union
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, MPI
@@ -61,22 +62,30 @@ def _waits(communication: pa.Table, mpi_call_waits: pa.Table, calls: bool = True
 
 def _cut(tiles: pa.Table, waits: Waits, how: Callable[[Spans, Spans], Spans]) -> pa.Table:
     """The tiles in their order, those of communication and MPI cut by their GPU's waits; the others as they are."""
-    tables = []
-    for key, mine in frames.split(tiles):
-        cut = [mine.filter(pa.array(~frames.equals(mine, "line", COMMUNICATION, IN_MPI)))]
-        for line in (COMMUNICATION, IN_MPI):
-            own = mine.filter(pa.array(frames.equals(mine, "line", line)))
-            spans = how((frames.ints(own, "start_ns"), frames.ints(own, "end_ns")), waits.get((line, key), EMPTY))
-            cut.append(_tiles(key, line, spans))
-        both = pa.concat_tables(cut).unify_dictionaries().combine_chunks()
-        tables.append(both.take(pa.array(np.argsort(frames.ints(both, "start_ns"), kind="stable"))))
-    return frames.stack(LEDGER_INTERVALS, tables)
-
-
-def _tiles(key: frames.Key, line: str, spans: Spans) -> pa.Table:
-    return frames.build(
-        LEDGER_INTERVALS,
-        {"rank": np.full(len(spans[0]), key[0]), "device": np.full(len(spans[0]), key[1])}
-        | {"line": pa.repeat(line, len(spans[0]))}
-        | {"start_ns": spans[0], "end_ns": spans[1]},
-    )
+    code, lines = frames.short_codes(tiles, "line")
+    begin, over = (frames.ints(tiles, column) for column in ("start_ns", "end_ns"))
+    made = InBlocks()
+    for key, rows in frames.groups(tiles):
+        line, start, end = code[rows], begin[rows], over[rows]
+        stays, cut = np.ones(len(line), bool), []
+        for name in (COMMUNICATION, IN_MPI):
+            if name in lines:
+                number = lines.index(name)
+                stays &= (other := line != number)
+                own = np.flatnonzero(~other)
+                spans = how((start.take(own), end.take(own)), waits.get((name, key), EMPTY))
+                cut.append((np.full(len(spans[0]), number, np.int32), *spans))
+        if not stays.all():
+            rest = np.flatnonzero(stays)
+            kept = line.take(rest), start.take(rest), end.take(rest)
+            line, start, end = (np.concatenate(column) for column in zip(kept, *cut, strict=True))
+            order = np.argsort(start, kind="stable")
+            line, start, end = line.take(order), start.take(order), end.take(order)
+        if count := len(start):
+            rank, device = (np.broadcast_to(np.int32(one), count) for one in key)
+            made.add({"rank": rank, "device": device, "line": line, "start_ns": start, "end_ns": end})
+    if "line" not in made:
+        return LEDGER_INTERVALS.empty()
+    kinds = {field.name: field.type for field in LEDGER_INTERVALS.schema}
+    names = made.names("line", lines)
+    return frames.build(LEDGER_INTERVALS, {c: names if c == "line" else made.numbers(c, kinds[c]) for c in kinds})
