@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from traceanalyzer.columns import integers, wide
 from traceanalyzer.columns.frames import together
+from traceanalyzer.columns.spill import Narrow
 from traceanalyzer.engine.columns import Columns
 from traceanalyzer.engine.tiles import Asked, Intervals, Rows, Taken, Tiles, Whole
 from traceanalyzer.intervals import Spans, union
@@ -163,8 +164,11 @@ class ClaimBook:
             found[run.start] = own
         if len(found) < 2:
             return next(iter(found.values()), None)
-        tile, ns = (np.concatenate(column) for column in zip(*(found[at] for at in sorted(found)), strict=True))
-        return Whole(tile, ns)
+        number, ns = Narrow(), Narrow()
+        for at in sorted(found):
+            number.add(found[at].tiles)
+            ns.add(found.pop(at).ns)
+        return Whole(number.array(), ns.array())
 
     def table(self) -> pa.Table:
         """All claims in CLAIMS_SCHEMA, one row a stretch, by GPU and in the order they were made."""

@@ -17,7 +17,7 @@ from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.columns import distinct
 from traceanalyzer.columns.frames import together
 from traceanalyzer.columns.grouped import Groups
-from traceanalyzer.columns.spill import forget
+from traceanalyzer.columns.spill import Growing, forget
 from traceanalyzer.engine.columns import AT_ONCE, Columns, Places
 from traceanalyzer.engine.columns import GPU_KEYS as GPU_KEYS  # noqa: PLC0414
 from traceanalyzer.engine.language import compute
@@ -175,25 +175,26 @@ class TableRows:
     def sum_up(self, aggregates: Iterable[Aggregate]) -> None:
         """Work out several aggregates, in one pass over the rows."""
         new = [one for one in aggregates if one not in self._summed]
-        parts: dict[Hashable, list[Any]] = {one.alike: [] for one in new}
+        parts = {one.alike: one.gather() for one in new}
         makers = {one.alike: one for one in new}
         for block in self.blocks() if new else ():
             for alike, one in makers.items():
                 parts[alike].append(one.part(block))
-        for alike, found in parts.items():
+        for alike in makers:
+            found = parts.pop(alike)
             self._summed |= {one: one.whole(found) for one in new if one.alike == alike}
-            found.clear()
 
     def filter(self, condition: Callable[[TableRows], pa.Array]) -> TableRows:
         """The rows for which the condition, asked of a block of them, holds."""
-        found = []
+        found, count = Growing(), 0
         for block in self.blocks():
             held = condition(block)
             if held.true_count:
-                found.append(block._places(np.flatnonzero(held.to_numpy(zero_copy_only=False))))
-        if sum(map(len, found)) == self.count:
+                found.add(block._places(np.flatnonzero(held.to_numpy(zero_copy_only=False))))
+                count += held.true_count
+        if count == self.count:
             return self
-        return self._taken(np.concatenate(found) if found else range(0))
+        return self._taken(found.array() if count else range(0))
 
     def groups(self, keys: tuple[str, ...]) -> Iterator[tuple[dict[str, pa.Scalar], TableRows]]:
         """The rows by the values of `keys`, in the order of the values (null last); no keys make one group of all rows."""

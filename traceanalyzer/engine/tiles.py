@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from traceanalyzer.columns import ascending
 from traceanalyzer.columns.in_blocks import in_blocks
-from traceanalyzer.columns.spill import Growing
+from traceanalyzer.columns.spill import Growing, Narrow
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, intersect, join, latest, subtract, total, union
 from traceanalyzer.model.claimed import Claimed
 from traceanalyzer.vocabulary.lines import is_idle
@@ -67,11 +67,6 @@ class _Overlaps(NamedTuple):
     tile: Rows
     ns: Rows
     spans: tuple[Array, Array] | None
-
-
-def narrow(ns: Rows) -> Rows:
-    """Times in 32 bits where that does: most are shorter than two seconds, and there are many."""
-    return ns.astype(np.int32, copy=False) if ns.max(initial=0) < 1 << 31 else ns
 
 
 class Tiles:
@@ -197,21 +192,17 @@ class Tiles:
         idle = np.array([line is not None and is_idle(line) for line in self.lines])
         if self._counts[idle].sum() != count:
             return None
-        found = [np.empty(0, np.int32)]
+        found, ns, done = Growing(), Narrow(), 0
         for rows in in_blocks(len(self.line)):
-            found.append((np.flatnonzero(idle.take(self.line[rows])) + rows.start).astype(np.int32))
-        tiles = np.concatenate(found)
-        done, length = 0, np.empty(count, np.int32)
+            found.add((np.flatnonzero(idle.take(self.line[rows])) + rows.start).astype(np.int32))
+        tiles = found.array()
         for starts, ends in intervals:
-            some = slice(done, done + len(starts))
-            here = tiles[some]
+            here = tiles[done : done + len(starts)]
             if not (np.array_equal(self.start.take(here), starts) and np.array_equal(self.end.take(here), ends)):
                 return None
-            ns = narrow(ends - starts)
-            length = length.astype(np.promote_types(length.dtype, ns.dtype), copy=False)
-            length[some] = ns
+            ns.add(ends - starts)
             done += len(starts)
-        return Whole(tiles, length)
+        return Whole(tiles, ns.array())
 
     @cached_property
     def _counts(self) -> Array:
