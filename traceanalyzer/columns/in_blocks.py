@@ -16,6 +16,8 @@ from traceanalyzer.columns.spill import Growing, forget
 
 _BLOCK = 1 << 16
 """So many rows are looked at at once."""
+_OFTEN = 4
+"""After so many blocks what was read for them is let go."""
 T = TypeVar("T", bound=np.generic)
 Values = npt.NDArray[T]
 Times = npt.NDArray[np.int32]
@@ -70,6 +72,7 @@ class InBlocks:
 
     def __init__(self) -> None:
         self._columns: dict[str, _Column] = defaultdict(_Column)
+        self._added = 0
 
     def __contains__(self, name: str) -> bool:
         return name in self._columns
@@ -78,7 +81,9 @@ class InBlocks:
         """The same number of rows of each column, at least one."""
         for name, values in columns.items():
             self._columns[name].add(values)
-        forget()
+        self._added += 1
+        if self._added % _OFTEN == 0:
+            forget()
 
     def take(self, name: str) -> npt.NDArray[Any]:
         """All rows of a column, which is held here no longer."""

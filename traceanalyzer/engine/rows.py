@@ -90,7 +90,7 @@ class TableRows:
         self.values: dict[str, pa.Scalar] = dict(values)
         self._at = range(len(self.source.table)) if at is None else at
         self._columns: dict[str, pa.Array] = {}
-        self._added: set[str] = set()
+        self._added: dict[str, pa.Array] = {}
         self._summed: dict[Aggregate, compute.Value] = {}
         self._once: dict[Hashable, compute.Value] = {}
 
@@ -117,17 +117,22 @@ class TableRows:
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns:
-            self._columns[name] = self.source.column(name, self._at)
+            own = self._added.get(name)
+            if own is None:
+                own = self.source.column(name, self._at)
+            elif pa.types.is_int32(own.type):  # kept in few bits
+                own = own.cast(pa.int64())
+            self._columns[name] = own
         return self._columns[name]
 
     def add_column(self, name: str, values: pa.Array) -> None:
         """Give the rows one more column; it does not travel with `filter` or `groups`."""
-        self._columns[name] = values
-        self._added.add(name)
+        self._columns.pop(name, None)
+        self._added[name] = values
         self._once.clear()
 
     def has_column(self, name: str) -> bool:
-        return name in self._columns or name in self.source
+        return name in self._added or name in self.source
 
     def window(self, name: str) -> pa.Array:
         return self.windows.column(name, self.windows.rows_of(*(self.column(key) for key in GPU_KEYS)))
@@ -155,9 +160,7 @@ class TableRows:
         for done, start in enumerate(range(0, self.count, self.source.block), 1):
             block = self._taken(self._at[start : start + self.source.block])
             block.values = self.values
-            for name in self._added:
-                part = self._columns[name].slice(start, self.source.block)
-                block._columns[name] = part.cast(pa.int64()) if pa.types.is_int32(part.type) else part
+            block._added = {name: own.slice(start, self.source.block) for name, own in self._added.items()}
             yield block
             if done % AT_ONCE == 0:
                 forget()
