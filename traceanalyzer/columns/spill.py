@@ -51,6 +51,11 @@ def spilled(table: pa.Table) -> pa.Table:
     return table
 
 
+def spilled_column(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """As `spilled`, of one column."""
+    return spilled(pa.table([column], ["column"]))["column"]
+
+
 def stored(values: npt.NDArray[T]) -> npt.NDArray[T]:
     """The array, in a file where it is large; it is not to be written to."""
     if values.nbytes < LARGE_BYTES or 0 in values.strides:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traceanalyzer.columns.lean import WORTH, lean
-from traceanalyzer.columns.spill import spilled
+from traceanalyzer.columns.spill import spilled_column
 from traceanalyzer.files import open_regular
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.stores.stretches import in_stretches
@@ -142,7 +142,7 @@ def read_table(content: bytes, schema: pa.Schema, use_threads: bool) -> pa.Table
         column = in_stretches(file, name, kind)
         if column is None:
             one = file.read([name], use_threads=use_threads).unify_dictionaries().combine_chunks()
-            column = spilled(pa.table({name: lean(_typed(one, schema)[name])}))[name]
+            column = spilled_column(lean(_typed(one, schema)[name]))
         columns[name] = column
     return pa.table(columns)
 
