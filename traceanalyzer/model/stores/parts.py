@@ -98,7 +98,8 @@ def is_sealed(content: bytes, digest: str) -> bool:
 
 
 def write_tables(folder: Path, tables: Iterable[tuple[str, Iterable[pa.Table]]]) -> dict[str, PartFile]:
-    """Write tables as `folder`/NAME.parquet, each in the order given; return those that have rows.
+    """Write tables as `folder`/NAME.parquet, each in the order given; return those that have rows. One that comes again takes the place
+    of what came before.
 
     Raises OSError, and KeyError for a table that nobody registered.
     """
