@@ -31,7 +31,7 @@ MOST_OPEN = 32
 Position = tuple[int, ...]
 """A row's value of each key: positions compare as the rows do."""
 
-_FILES_OPEN = 32
+_FILES_OPEN = 4
 _ARRIVAL = "arrival"
 """A column of the runs alone: the row's number in the order of arrival, which decides between equal rows."""
 
