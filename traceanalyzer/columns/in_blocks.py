@@ -29,6 +29,14 @@ def in_blocks(count: int) -> Iterator[slice]:
         yield slice(first, min(first + _BLOCK, count))
 
 
+def computed(count: int, values: Callable[[slice], Values[T]]) -> Values[T]:
+    """So many values, made of one block of rows after the other; not to be written to. Where they are many they lie in a file."""
+    found = Growing()
+    for rows in in_blocks(count) if count else [slice(0, 0)]:
+        found.add(values(rows))
+    return found.array()
+
+
 def alike(value: int, count: int) -> npt.NDArray[np.int64]:
     """So many times the same value; not to be written to."""
     return np.broadcast_to(np.int64(value), count)
