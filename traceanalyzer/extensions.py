@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -11,6 +10,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.records import dataclass
 
 FORMATS, EVIDENCE = "traceanalyzer.formats", "traceanalyzer.evidence"
 KINDS = {FORMATS: "traceanalyzer.ingest.formats", EVIDENCE: "traceanalyzer.evidence"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from traceanalyzer.engine.claims import ClaimBook, Gpu, spans_by_gpu
 from traceanalyzer.engine.rows import TableRows
 from traceanalyzer.engine.tiles import Asked, Intervals, Whole, narrow
 from traceanalyzer.intervals import total
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import yaml
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import can_be_held
 
 # libyaml says the same and takes a fifth of the time; not every build of PyYAML has it.

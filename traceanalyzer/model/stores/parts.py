@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from traceanalyzer.files import open_regular
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.stores.stretches import in_stretches
 from traceanalyzer.model.table_specs import table_specs
+from traceanalyzer.records import dataclass
 
 _HASH_BYTES = 1 << 20
 _UNSEALED = b"0" * 64
