@@ -204,7 +204,7 @@ class _Run:
         if sick:
             left_out = pa.array(list(sick), pa.int64())
             rows = rows.filter(lambda some: pc.invert(pc.is_in(some.column("rank"), value_set=left_out)))
-        if (where := program.where) and rows.count:
+        if rows.count and (where := program.where):
             rows = rows.filter(lambda some: compute.as_array(where(some), some.count))
         return rows
 
