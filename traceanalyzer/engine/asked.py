@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +12,7 @@ from traceanalyzer.engine.claims import ClaimBook, Gpu, spans_by_gpu
 from traceanalyzer.engine.rows import TableRows
 from traceanalyzer.engine.tiles import Asked, Intervals, Whole
 from traceanalyzer.intervals import total
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

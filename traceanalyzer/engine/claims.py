@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from weakref import WeakKeyDictionary
 
@@ -19,6 +18,7 @@ from traceanalyzer.engine.columns import Columns
 from traceanalyzer.engine.tiles import Asked, Intervals, Rows, Taken, Tiles, Whole
 from traceanalyzer.intervals import Spans, union
 from traceanalyzer.model.claimed import Claimed
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import is_idle
 
 Ints = npt.NDArray[np.int64]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from traceanalyzer.columns.frames import NULL, Codes
 from traceanalyzer.columns.in_blocks import alike, in_a_row, says_nothing
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, innermost, overlaps, union
+from traceanalyzer.records import dataclass
 
 # From so many ranges a time on it is quicker to pick those around the times than to flatten all.
 _MANY = 8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from traceanalyzer.columns.in_blocks import alike, are_alike
 from traceanalyzer.derive.host.levels import by_level, depths, enclosing
 from traceanalyzer.derive.host.ranges import Reaching, heaviest, mostly
 from traceanalyzer.intervals import EMPTY, Array, flatten, overlaps, union
+from traceanalyzer.records import dataclass
 
 Bools = npt.NDArray[np.bool_]
 # What a range is. Internal operators are steps inside those that people call.

@@ -14,7 +14,6 @@ max-plus algebra, and a timeline the product of its stretches (Baccelli, Cohen, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +25,7 @@ from traceanalyzer.columns.spill import Growing, forget
 from traceanalyzer.derive.replay.host_time import HostTime, Without, blocks, with_few, within
 from traceanalyzer.derive.replay.stretches import CUT, FELT, MET, NEVER, Stretches
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, near, overlaps, union
+from traceanalyzer.records import dataclass
 
 LATENCY_NS = 5_000
 """From a launch call to its operation on an idle GPU, where a trace shows none."""

@@ -7,7 +7,6 @@ only the rows where that holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.compute import Value
 from traceanalyzer.engine.language.gathered import Distinct, Numbers, ascends
 from traceanalyzer.engine.language.kinds import BOOL, NULL, NUMBER, TEXT, Kind, KindError, common, number
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import COUNT, SHARE, format_count, format_share
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
@@ -11,6 +11,7 @@ import numpy as np
 from traceanalyzer.columns import Flags
 from traceanalyzer.columns.spill import forget
 from traceanalyzer.intervals import union
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.timeline.lanes import Group, extent
 from traceanalyzer.report.timeline.name_index import Hidden, hidden_names
 from traceanalyzer.report.timeline.places import Place

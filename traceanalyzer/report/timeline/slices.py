@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from traceanalyzer.columns import Flags, Ints
 from traceanalyzer.columns.in_blocks import computed, in_blocks
 from traceanalyzer.intervals import first_fit
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.timeline.name_table import looked_up
 
