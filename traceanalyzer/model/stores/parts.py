@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
