@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +65,8 @@ class ClaimBook:
         """`ledger_intervals`: columns rank, device, line, start_ns and end_ns; the rows of a GPU do not overlap."""
         self.claims: dict[Gpu, list[Claim]] = {}
         self._tiles = {gpu: Tiles(*columns) for gpu, columns in _ledgers(ledger_intervals)}
-        self._found: WeakKeyDictionary[Columns, Whole | None] = WeakKeyDictionary()
+        self._found: dict[int, tuple[pa.Table, Whole | None]] = {}
+        """By the identity of a table, which is held so that no other gets it."""
 
     def unclaimed(self, rank: int, device: int, asked: Iterable[Asked], lines: Collection[str]) -> int:
         """How many ns of the intervals on these lines nobody has claimed yet."""
@@ -151,9 +151,9 @@ class ClaimBook:
 
     def idle_tiles(self, source: Columns) -> Whole | None:
         """For each row the idle tile that it is, where these are just the rows: so it is with gaps, if nothing else cut them."""
-        if source not in self._found:
-            self._found[source] = self._idle_tiles(source)
-        return self._found[source]
+        if id(source.table) not in self._found:
+            self._found[id(source.table)] = source.table, self._idle_tiles(source)
+        return self._found[id(source.table)][1]
 
     def _idle_tiles(self, source: Columns) -> Whole | None:
         found: dict[int, Whole] = {}
