@@ -333,6 +333,17 @@ def first_fit(starts: Array, ends: Array) -> npt.NDArray[np.bool_]:
     return kept[:n]
 
 
+def nested_depth(starts: Array, ends: Array) -> Array | None:
+    """How many of the ranges, given sorted by (start, -end), are open when each starts, which is the row in which `first_fit` puts it.
+    None where two of them cross, or where empty ones start at once."""
+    empty = ends <= starts
+    if (empty[1:] & empty[:-1] & (starts[1:] == starts[:-1])).any():
+        return None
+    ends = np.maximum(ends, starts + 1)
+    depth = _open_before(starts, ends)
+    return None if _cross(ends, _last_above(depth)) else depth
+
+
 def crossing(starts: Array, ends: Array) -> npt.NDArray[np.bool_]:
     """Which of the ranges, given sorted by (start, -end), outlast the one around them."""
     ends = np.maximum(ends, starts + 1)

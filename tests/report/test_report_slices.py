@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 from unittest.mock import patch
 
@@ -36,7 +37,17 @@ def test_rows_never_overlap_and_keep_every_slice(spans: list[tuple[int, int, int
     assert sorted(int(n) for row in rows for n in row.name) == list(range(len(spans)))
 
 
-@given(SPANS)
+@st.composite
+def nested_spans(draw: st.DrawFn, low: int = 0, high: int = 300, depth: int = 4) -> list[tuple[int, int, int]]:
+    """Ranges that do not cross: each lies in the one around it, or beside it."""
+    cuts = sorted(draw(st.lists(st.integers(low, high), min_size=2, max_size=6)))
+    found = [(low, high - low, 0)]
+    for start, end in pairwise(cuts):
+        found += draw(nested_spans(start, end, depth - 1)) if depth else [(start, end - start, 1)]
+    return found
+
+
+@given(SPANS | nested_spans())
 def test_packing_is_first_fit(spans: list[tuple[int, int, int]]) -> None:
     slices = build(spans)
     free: list[int] = []

@@ -107,8 +107,9 @@ def _range_lanes(source: Source, threads: Container[Key]) -> Iterator[tuple[Key,
     name = source.names.column(table, "name")
     deep = 0
     for key, rows in row_groups(table, _THREAD):
+        own = index[rows]
         for label, category, limit in RANGE_LANES if key in threads else ():
-            mine = rows[lookup(categories, {category: 1}, 0)[index[rows]] == 1]
+            mine = rows[own == categories.index(category)] if category in categories else rows[:0]
             if len(mine):
                 packed, left = pack(slices_of(table, mine, name, colour), limit)
                 deep += left

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import Flags, Ints
-from traceanalyzer.columns.in_blocks import computed, in_blocks
-from traceanalyzer.intervals import first_fit
+from traceanalyzer.columns.in_blocks import computed, in_blocks, taken
+from traceanalyzer.intervals import first_fit, nested_depth
 from traceanalyzer.records import dataclass
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.timeline.name_table import looked_up
@@ -66,7 +66,11 @@ class Slices:
         return np.flatnonzero(seen)
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Slices:
-        return Slices(*(getattr(self, one.name)[rows] for one in fields(self)))
+        columns = (getattr(self, one.name) for one in fields(self))
+        if isinstance(rows, slice):
+            return Slices(*(column[rows] for column in columns))
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64, copy=False)
+        return Slices(*(taken(column, at) for column in columns))
 
     def moved(self, by: int) -> Slices:
         return replace(self, start=computed(len(self), lambda rows: self.start[rows] + by))
@@ -96,11 +100,18 @@ def pack(slices: Slices, limit: int) -> tuple[list[Slices], int]:
 
     Returns at most `limit` rows, and the number of slices that found no place in them.
     """
+    if not len(slices) or slices.are_apart:  # as most are
+        return [slices] if len(slices) else [], 0
+    depth = nested_depth(slices.start, slices.end)
+    if depth is not None:  # Their rows are known at once.
+        count = np.bincount(depth)[:limit]
+        ends = np.cumsum(count)
+        order = np.argsort(depth.astype(np.min_scalar_type(int(depth.max()))), kind="stable")
+        return [slices.take(order[end - n : end]) for n, end in zip(count, ends, strict=True)], len(slices) - int(
+            ends[-1]
+        )
     rows: list[Slices] = []
     while len(slices) and len(rows) < limit:
-        if slices.are_apart:  # as most are
-            rows.append(slices)
-            return rows, 0
         fits = first_fit(slices.start, slices.end)
         rows.append(slices.take(fits))
         slices = slices.take(~fits)
