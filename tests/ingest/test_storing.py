@@ -112,6 +112,16 @@ def test_a_part_keeps_its_rows_when_its_number_changes(tmp_path, read, bucket):
         assert read_store(store).table("gpu_ops")["rank"].to_pylist() == [0]
 
 
+def test_operations_that_cannot_be_are_stored_as_such(tmp_path):
+    """That is told when all have been seen, by then as sound ones."""
+    week = 8 * 86_400 * 1e6
+    path = KinetoTrace().op(10, 20).op(20, 30 + week).op(30, 40).write(tmp_path / "t.json")
+    ingest_to_store([path], tmp_path / "s", "test")
+    ops, named = read_store(tmp_path / "s").table("gpu_ops"), ta.load(path).table("gpu_ops")
+    assert ops["quarantined"].to_pylist() == named["quarantined"].to_pylist() == [False, True, False]
+    assert read_manifest(tmp_path / "s").parts[0].tables["gpu_ops"].rows == 3
+
+
 def test_members_of_an_archive_are_told_apart(tmp_path, ranks):
     archive = shutil.make_archive(str(tmp_path / "job"), "tar", ranks)
     assert ingest_to_store([Path(archive)], tmp_path / "s", "test").files == 4

@@ -89,10 +89,15 @@ class Stretches:
 
         range_name, range_length = heaviest(row, self._names(owner), length, count)
 
+        known = [(owner, mostly(range_name, range_length, end - start))]
+
         def most(at: Array) -> Array:
-            if np.array_equal(at, owner):
-                return mostly(range_name, range_length, end - start)
-            return mostly(*heaviest(row, self._names(at), length, count), end - start)
+            # Several kinds of ranges are often the same ones.
+            for before, found in known:
+                if np.array_equal(at, before):
+                    return found
+            known.append((at, mostly(*heaviest(row, self._names(at), length, count), end - start)))
+            return known[-1][1]
 
         operator, annotation, frame, source = (
             around(*kinds) for kinds in (_ANY_OPERATOR, (ANNOTATION,), _ANY_FRAME, (USER_FRAME,))

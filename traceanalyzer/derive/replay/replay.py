@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
+from traceanalyzer.arrow import give_back
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.spill import Growing, forget
@@ -221,6 +222,7 @@ class _Play:
 
     def __init__(self, timeline: Timeline, change: Change, hosts: Sequence[HostTime]) -> None:
         forget()  # What was read before is not needed beside this.
+        give_back()
         self._timeline, self._change = timeline, change
         self.left = coverage(timeline.wait_start, timeline.wait_end, change.waits) == 0
         self._dropped = union(timeline.wait_start[~self.left], timeline.wait_end[~self.left])

@@ -371,7 +371,10 @@ class _Aggregate:
         mask = compute.as_array(compute.truth(self.condition[1](rows)), rows.count)
         return None if mask.true_count == rows.count else pc.indices_nonzero(mask)
 
-    def whole(self, parts: list[Any]) -> Value:
+    def gather(self) -> Any:
+        return self.function.gather()
+
+    def whole(self, parts: Any) -> Value:
         return self.function.whole(parts)
 
 

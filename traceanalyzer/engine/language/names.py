@@ -70,8 +70,12 @@ class Aggregate(Protocol):
         """What a block of rows comes to."""
         ...
 
-    def whole(self, parts: list[Any]) -> Value:
-        """The value, of what all blocks come to, in their order."""
+    def gather(self) -> Any:
+        """What parts are appended to, in their order."""
+        ...
+
+    def whole(self, parts: Any) -> Value:
+        """The value, of what all blocks come to, as gathered."""
         ...
 
 

@@ -120,7 +120,10 @@ class Collector:
         self._beside.shutdown(cancel_futures=True)
 
     def tables(self, facts: FileFacts) -> Iterator[tuple[str, Blocks]]:
-        """Every table by name, in blocks of sorted rows whose `rank` is null. Each has to be used up before the next is asked for."""
+        """Every table by name, in blocks of sorted rows whose `rank` is null. Each has to be used up before the next is asked for.
+
+        A table that comes again takes the place of what came under its name: `gpu_ops` does where some cannot be, which few files have.
+        """
         for name in list(self._held):
             self._pass_on(name)
         while self._waiting:
@@ -139,7 +142,10 @@ class Collector:
         yield "host_ranges", self._host_ranges(marks)
         if candidates is not None:
             self._settle(candidates)
-        yield "gpu_ops", self._gpu_ops(owners, facts)
+        quarantine = Quarantine(self._host)
+        yield "gpu_ops", self._gpu_ops(owners, facts, quarantine)
+        if quarantine.doubts:
+            yield "gpu_ops", self._judged(owners, facts, quarantine)
         steps = find_steps(pa.concat_tables(marks)) if marks else pa.table({})
         yield "steps", [conform(steps, STEPS.schema)] if marks else []
         for name in self._spools:
@@ -161,35 +167,37 @@ class Collector:
             marks.append(compacted(step_marks(block)))
             yield nesting.fill(block)
 
-    def _gpu_ops(self, owners: Owners | None, facts: FileFacts) -> Iterator[pa.Table]:
-        """The operations with what the whole file says of them: their process, and whether their times can be."""
-
-        def blocks(*columns: str) -> Iterator[pa.Table]:
-            for block in self._spools["gpu_ops"].blocks(columns):
-                if owners is None:
-                    yield _owned("gpu_ops", block, facts)
-                else:
-                    yield replace_column(block, "process", owners.of(block, facts.process))
-
-        quarantine = Quarantine(self._host)
+    def _gpu_ops(self, owners: Owners | None, facts: FileFacts, quarantine: Quarantine) -> Iterator[pa.Table]:
+        """The operations with the process that the whole file says they are of, while `quarantine` looks at them."""
         rows = disputed = 0
-        for block in blocks(*Quarantine.COLUMNS):
+        for block in self._owned_ops(owners, facts):
             quarantine.see(block)
             rows += block.num_rows
             disputed += owners.disputed(block) if owners is not None else 0
+            yield replace_column(block, "quarantined", pc.fill_null(block["quarantined"], False))
         if disputed:
             message = (
                 "GPU operations have the correlation ids of calls of several processes, and do not say whose they are: what launched "
                 "them cannot be told; analyse the traces that were merged into this file one by one"
             )
             self.health(RANKS_IN_DOUBT, HIGH if 2 * disputed > rows else LOW, message, disputed)
-        for block in blocks():
+
+    def _judged(self, owners: Owners | None, facts: FileFacts, quarantine: Quarantine) -> Iterator[pa.Table]:
+        """The same, those flagged whose times cannot be."""
+        for block in self._owned_ops(owners, facts):
             flags = quarantine.flags(block)
             new = np.flatnonzero(flags & ~pc.fill_null(block["quarantined"], False).to_numpy())
             if len(new):
                 message = "GPU operations with impossible times were set aside: they are not on the ledger"
                 self.health(IMPOSSIBLE_TIMES, LOW, message, len(new), block["name"][int(new[0])].as_py())
             yield replace_column(block, "quarantined", pa.array(flags))
+
+    def _owned_ops(self, owners: Owners | None, facts: FileFacts) -> Iterator[pa.Table]:
+        for block in self._spools["gpu_ops"].blocks():
+            if owners is None:
+                yield _owned("gpu_ops", block, facts)
+            else:
+                yield replace_column(block, "process", owners.of(block, facts.process))
 
     def _all_candidates(self) -> Candidates | None:
         if not self._maybe:

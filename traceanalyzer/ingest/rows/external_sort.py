@@ -68,9 +68,9 @@ class Spool:
     def blocks(self, columns: tuple[str, ...] = ()) -> Iterator[pa.Table]:
         """All rows in order, in tables as `_even` cuts them; with `columns` alone, where any are given."""
         if self._waiting_rows:
-            run = self._next_run()
-            names = _has_many_names(run)
-            self._runs.append([_Block(first, last, run, at, names) for first, last, at in self._cuts(run)])
+            self._runs.append([self._in_memory(self._next_run())])
+        if not self._runs:
+            return
         while _most_overlapping(self._blocks()) > MOST_OPEN:
             some, self._runs = self._runs[:MOST_OPEN], self._runs[MOST_OPEN:]
             merged = _even(self._merged([block for run in some for block in run]), self._keys)
@@ -90,6 +90,11 @@ class Spool:
         self._waiting = [rest] if rest.num_rows else []
         self._waiting_rows, self._waiting_bytes = rest.num_rows, sum(table.nbytes for table in self._waiting)
         return _in_order([_present(run, self._spec.schema)], self._keys)
+
+    def _in_memory(self, rows: pa.Table) -> _Block:
+        """Sorted rows as one block: what is in memory need not be cut."""
+        ends = key_columns(only(rows, np.array([0, len(rows) - 1]), self._keys), self._keys)
+        return _Block(_place(ends, 0), _place(ends, 1), rows, range(len(rows)), _has_many_names(rows))
 
     def _store(self, rows: pa.Table) -> list[_Block]:
         """Write sorted rows to a file; return its blocks."""
@@ -292,7 +297,7 @@ def _text_bytes(rows: pa.Table) -> Ints:
 def _in_order(tables: list[pa.Table], keys: tuple[Key, ...]) -> pa.Table:
     rows = _in_one(tables)
     order = sorted_order(rows, keys)
-    return rows if order is None else rows.take(pa.array(order))
+    return rows if order is None else pc.take(rows, pa.array(order), boundscheck=False)
 
 
 def _in_one(tables: list[pa.Table]) -> pa.Table:

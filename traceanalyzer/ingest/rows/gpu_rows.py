@@ -93,37 +93,53 @@ class Extent:
         """(first, last) in ns over the events within a week of the middle one; None when there are none."""
         if not self._buckets:
             return None
+        near = self._near()
+        return min(first for _, first, _ in near), max(last for _, _, last in near)
+
+    @property
+    def scattered(self) -> bool:
+        """Whether there are events further than that from the middle one."""
+        return bool(self._buckets) and len(self._near()) < len(self._buckets)
+
+    def _near(self) -> list[tuple[int, int, int]]:
         buckets = sorted(self._buckets)
         counts = np.cumsum([self._buckets[one][0] for one in buckets])
         middle = buckets[int(np.searchsorted(counts, counts[-1] // 2, side="right"))]
-        near = [self._buckets[one] for one in buckets if abs(one - middle) <= WEEK >> _BUCKET_BITS]
-        return min(first for _, first, _ in near), max(last for _, _, last in near)
+        return [self._buckets[one] for one in buckets if abs(one - middle) <= WEEK >> _BUCKET_BITS]
 
 
 class Quarantine:
     """Which GPU operations cannot have had the times they were recorded with.
 
-    Goes twice over the blocks of `gpu_ops`, sorted by device and start: once to `see` them all, for which `COLUMNS` are enough,
-    then for the `flags` of each.
+    Goes over the blocks of `gpu_ops`, sorted by device and start: once to `see` them all, then, where it `doubts` any, for the
+    `flags` of each.
     """
 
     _STREAM = ("stream", "context", "device", "process")
-    COLUMNS = (*_STREAM, "start_ns", "end_ns", "correlation")
+    _COLUMNS = (*_STREAM, "start_ns", "end_ns", "correlation")
 
     def __init__(self, host: Extent) -> None:
         self._host, self._gpu = host.span(), Extent()
         self._rows = self._outside_rows = self._judged = 0
+        self._impossible_alone = False
         self._swallowing: list[Ints] = []
         self._tail: pa.Table | None = None
 
     def see(self, ops: pa.Table) -> None:
         """First time over: every block in order."""
         self._see_crowds(ops)
+        self._impossible_alone |= bool(self._alone(ops).any())
         if self._host is None:
             self._gpu.add(ops)
         else:
             self._outside_rows += int(self._outside(ops, self._host).sum())
         self._rows += ops.num_rows
+
+    @property
+    def doubts(self) -> bool:
+        """Whether any operation that was seen cannot be, beyond those that the importer judged, or may turn out so."""
+        crowds = any(map(len, self._swallowing))
+        return self._impossible_alone or self._outside_rows > 0 or crowds or self._gpu.scattered
 
     def flags(self, ops: pa.Table) -> Flags:
         """Second time over: what the importer judged, and of the rest what cannot be. True is impossible."""
@@ -137,16 +153,20 @@ class Quarantine:
         """Operations never recorded, longer than the recording or far outside of it.
 
         Generous: work that began some time before the recording is sound. Where most operations lie outside, the host's records
-        are no yardstick and only what cannot be in itself is flagged. A start of exactly 0, long before them, is one that was never
-        recorded.
+        are no yardstick and only what cannot be in itself is flagged.
         """
-        start, end = ints(ops, "start_ns"), ints(ops, "end_ns")
-        zero = (start == 0) & ((end == 0) | (self._host is not None and self._host[0] > _SECOND))
-        flags = np.asarray((end < start) | (end - start > WEEK) | zero | (np.abs(start) >= _FARTHEST))
+        flags = self._alone(ops)
         if self._host is not None:
             return flags | self._outside(ops, self._host) if 2 * self._outside_rows <= self._rows else flags
         span = self._gpu.span()
-        return flags if span is None else flags | _far(start, end, span, WEEK)
+        return flags if span is None else flags | _far(ints(ops, "start_ns"), ints(ops, "end_ns"), span, WEEK)
+
+    def _alone(self, ops: pa.Table) -> Flags:
+        """Operations that cannot be, whatever the others are. A start of exactly 0, long before the host's records, is one that was
+        never recorded."""
+        start, end = ints(ops, "start_ns"), ints(ops, "end_ns")
+        zero = (start == 0) & ((end == 0) | (self._host is not None and self._host[0] > _SECOND))
+        return np.asarray((end < start) | (end - start > WEEK) | zero | (np.abs(start) >= _FARTHEST))
 
     def _outside(self, ops: pa.Table, host: tuple[int, int]) -> Flags:
         # A second of grace, because the host's and the GPU's records need not stop together.
@@ -161,7 +181,7 @@ class Quarantine:
             return
         rows = pa.table(
             {
-                **{name: ops[name].cast(pa.int64()) for name in self.COLUMNS},
+                **{name: ops[name].cast(pa.int64()) for name in self._COLUMNS},
                 "row": np.arange(self._rows, self._rows + ops.num_rows),
             }
         )

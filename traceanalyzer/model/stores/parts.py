@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns.lean import WORTH, lean
-from traceanalyzer.columns.spill import spilled
+from traceanalyzer.columns.spill import spilled_column
 from traceanalyzer.files import open_regular
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.stores.stretches import in_stretches
@@ -100,15 +100,18 @@ def is_sealed(content: bytes, digest: str) -> bool:
 
 
 def write_tables(folder: Path, tables: Iterable[tuple[str, Iterable[pa.Table]]]) -> dict[str, PartFile]:
-    """Write tables as `folder`/NAME.parquet, each in the order given; return those that have rows.
+    """Write tables as `folder`/NAME.parquet, each in the order given; return those that have rows. One that comes again takes the place
+    of what came before.
 
     Raises OSError, and KeyError for a table that nobody registered.
     """
     specs, written = table_specs(), {}
-    for name, blocks in tables:
-        path = folder / f"{name}.parquet"
-        if rows := _write(path, specs[name], blocks):
-            written[name] = PartFile(rows, path.stat().st_size, digest(path))
+    # Compressing does not hold the interpreter: it runs beside whatever makes the next rows.
+    with ThreadPoolExecutor(1) as beside:
+        for name, blocks in tables:
+            path = folder / f"{name}.parquet"
+            if rows := _write(path, specs[name], blocks, beside):
+                written[name] = PartFile(rows, path.stat().st_size, digest(path))
     return written
 
 
@@ -146,7 +149,7 @@ def read_table(content: bytes, schema: pa.Schema, use_threads: bool) -> pa.Table
         column = in_stretches(file, name, kind)
         if column is None:
             one = file.read([name], use_threads=use_threads).unify_dictionaries().combine_chunks()
-            column = spilled(pa.table({name: lean(_typed(one, schema)[name])}))[name]
+            column = spilled_column(lean(_typed(one, schema)[name]))
         columns[name] = column
     return pa.table(columns)
 
@@ -164,28 +167,29 @@ def _untyped(content: bytes) -> pq.FileMetaData:
     return pq.read_metadata(pa.BufferReader(_MAGIC + footer))
 
 
-def _write(path: Path, spec: TableSpec, blocks: Iterable[pa.Table]) -> int:
+def _write(path: Path, spec: TableSpec, blocks: Iterable[pa.Table], beside: Executor) -> int:
     """Write one table, or no file when it has no rows; return their number. The column `rank` is left to the name of a folder."""
     import pyarrow.parquet as pq
 
-    schema = _stored(spec.schema.remove(spec.schema.get_field_index("rank")))
-    writer: pq.ParquetWriter | None = None
+    file: pa.OSFile | None = None
     waiting: Future[None] | None = None
     rows = 0
-    # Compressing does not hold the interpreter: it runs beside whatever makes the next rows.
-    with ThreadPoolExecutor(1) as beside:
-        for block in blocks:
-            if not block.num_rows:
-                continue
-            if waiting is not None:
-                waiting.result()
-            writer = writer or pq.ParquetWriter(path, schema, **_parquet_options(spec))
-            waiting = beside.submit(writer.write_table, _as_stored(block.select(schema.names), schema))
-            rows += block.num_rows
+    for block in blocks:
+        if not block.num_rows:
+            continue
         if waiting is not None:
             waiting.result()
-    if writer is not None:
+        if file is None:
+            schema = _stored(spec.schema.remove(spec.schema.get_field_index("rank")))
+            # Opened here: given a path, pyarrow takes as long to find its file system as to write a small table.
+            file = pa.OSFile(str(path), "wb")
+            writer = pq.ParquetWriter(file, schema, **_parquet_options(spec))
+        waiting = beside.submit(writer.write_table, _as_stored(block.select(schema.names), schema))
+        rows += block.num_rows
+    if file is not None and waiting is not None:
+        waiting.result()
         writer.close()
+        file.close()
     return rows
 
 

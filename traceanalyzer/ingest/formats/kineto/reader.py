@@ -98,7 +98,7 @@ class Reader:
         if not rows:
             return
         found = list(map(events.events.__getitem__, rows))
-        at = np.array(rows)
+        at = np.fromiter(rows, np.int64, len(rows))
         duration = events.duration[at]
         times = col.span(events.start[at], duration)
         self._notes.no_duration += sum(found[row].dur is None for row in np.flatnonzero(duration == 0).tolist())

@@ -176,12 +176,12 @@ class Events:
 
 def _numbers(values: list[float | None]) -> tuple[Microseconds, npt.NDArray[np.bool_]]:
     """The numbers, 0 for None, and which of them are there."""
-    found = np.fromiter(values, np.float64, len(values))  # None gives NaN
-    if not np.isnan(found).any():
-        return found, np.ones(len(values), bool)
-    known = np.array([value is not None for value in values], bool)
-    found[~known] = 0.0
-    return found, known
+    # None gives NaN, and nothing else does: no number of JSON is one.
+    found = np.fromiter(values, np.float64, len(values))
+    absent = np.isnan(found)
+    if absent.any():
+        found[absent] = 0.0
+    return found, ~absent
 
 
 def _ns(value: Decimal | None) -> int:

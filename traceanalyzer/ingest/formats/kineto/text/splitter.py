@@ -26,7 +26,7 @@ from traceanalyzer.ingest.formats.kineto.text.repair import (
 )
 from traceanalyzer.ingest.formats.kineto.text.utf8 import Bytes, Utf8Stream
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 2 << 20
 MAX_METADATA_BYTES = 64 << 20
 MAX_EVENT_BYTES = 16 << 20
 # A broken event that is longer than this is dropped, since mending is slow.
