@@ -15,10 +15,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.support.kineto import KinetoTrace
 from tests.support.places import FIXTURES
 from traceanalyzer.cli.app import main
+from traceanalyzer.cli.command import own_commands
+from traceanalyzer.cli.commands import program
 
 HEAVY = ("pyarrow", "pandas", "numpy", "plotly", "duckdb", "dask", "rich", "pydantic", "yaml", "msgspec")
 # What only other commands, other files and other formats need.
@@ -495,3 +498,11 @@ def test_set_changes_a_threshold(capsysbinary, trace):
     assert "did you mean 'INP001'" in refused(capsysbinary, "analyze", trace, "--set", "INP01.least=5%")
     assert "INP001.least is a share" in refused(capsysbinary, "analyze", trace, "--set", "INP001.least=5ms")
     assert "write it as" in refused(capsysbinary, "analyze", trace, "--set", "INP001")
+
+
+def test_the_help_lists_the_commands_as_they_are() -> None:
+    for_help, to_run = (
+        CliRunner().invoke(program(own_commands(), listed), ["--help"]).output for listed in (True, False)
+    )
+    assert for_help == to_run
+    assert "analyze" in for_help

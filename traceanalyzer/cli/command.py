@@ -33,6 +33,17 @@ class Command:
         else:
             app.command(self.name, cls=kind, help=self.run.__doc__, epilog=self.epilog)(self.run)
 
+    def list_in(self, app: typer.Typer) -> None:
+        """Only its name and what it does: to look at what all commands can be given takes as long as all else that the help does."""
+        if isinstance(self.run, typer.Typer):
+            app.add_typer(typer.Typer(help=self.run.info.help), name=self.name)
+        else:
+            app.command(self.name, help=self.run.__doc__)(_listed)
+
+
+def _listed() -> None:
+    """What stands for a command of which no more is asked than what it does."""
+
 
 def own_commands(arguments: Sequence[str] = ()) -> list[Command]:
     """The commands of this folder, in the order of the help. Where one of them is the first of the arguments it is all, and no other

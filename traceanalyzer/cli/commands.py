@@ -16,6 +16,7 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.exit_codes import ERROR, INTERRUPTED
 from traceanalyzer.terminal import tell_lines
 
+_HELP = (["--help"], ["-h"])
 # Of addresses, not of memory that is used. Below it no analysis came to an end.
 _LIBRARIES_MB = 400
 EPILOG = (
@@ -30,8 +31,8 @@ def _markup() -> Literal["rich"] | None:
     return "rich" if not plain and sys.stdout.isatty() and sys.stderr.isatty() else None
 
 
-def program(commands: Iterable[Command]) -> typer.Typer:
-    """The command line with these commands of ours."""
+def program(commands: Iterable[Command], listed: bool = False) -> typer.Typer:
+    """The command line with these commands of ours, which are only `listed` where its help is all that is asked for."""
     made = typer.Typer(
         name="traceanalyzer",
         cls=QuickGroup,
@@ -45,7 +46,10 @@ def program(commands: Iterable[Command]) -> typer.Typer:
     )
     made.callback()(_root)
     for command in commands:
-        command.add_to(made, QuickCommand)
+        if listed:
+            command.list_in(made)
+        else:
+            command.add_to(made, QuickCommand)
     return made
 
 
@@ -85,7 +89,7 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 def command_line() -> int:
     """Do what was typed, and the exit code. Wrong usage is told here, all other errors are raised."""
     own = own_commands(sys.argv[1:])
-    app = program(own)
+    app = program(own, listed=sys.argv[1:] in _HELP)
     for command in others_commands(own, sys.argv[1:]):
         command.add_to(app)
     try:

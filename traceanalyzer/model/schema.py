@@ -9,7 +9,7 @@ id means something only within (process, device, context); a rank is not a devic
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 
 import pyarrow as pa
 
@@ -52,11 +52,17 @@ class TableSpec:
 
     @cached_property
     def _empty(self) -> pa.Table:
-        return self.schema.empty_table()
+        return pa.Table.from_arrays([_nothing(c.type) for c in self.columns], schema=self.schema)
 
     def empty(self) -> pa.Table:
         """The table without rows, which is one for all: many of a trace's tables are, for each of its ranks."""
         return self._empty
+
+
+@cache
+def _nothing(kind: pa.DataType) -> pa.Array:
+    """A column without rows, which is one for all tables."""
+    return pa.array([], kind)
 
 
 def _rank() -> Column:
