@@ -22,11 +22,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from traceanalyzer.errors import ConfigError, did_you_mean
 from traceanalyzer.files import read_settings
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import can_be_held
 from traceanalyzer.urls import url_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -11,6 +10,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.records import dataclass
 
 FORMATS, EVIDENCE = "traceanalyzer.formats", "traceanalyzer.evidence"
 KINDS = {FORMATS: "traceanalyzer.ingest.formats", EVIDENCE: "traceanalyzer.evidence"}
@@ -65,5 +65,13 @@ def kind_names(group: str) -> list[str]:
 
 def offers(group: str) -> list[Offer]:
     """What other packages offer in a group, ordered by name and package. Nothing of theirs is imported."""
-    found = [Offer(one.name, one.dist.name if one.dist else "a package", one) for one in entry_points(group=group)]
+    found = [
+        Offer(one.name, one.dist.name if one.dist else "a package", one) for one in _entry_points().select(group=group)
+    ]
     return sorted(found, key=lambda one: (one.name, one.package))
+
+
+@cache
+def _entry_points() -> Any:
+    """Those of all packages, which are looked through once; of what type depends on the release of Python."""
+    return entry_points()

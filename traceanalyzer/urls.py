@@ -11,11 +11,11 @@ import posixpath
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.records import dataclass
 
 Place = str | Path
 """A local path, or a URL."""

@@ -45,7 +45,7 @@ def test_all_that_reading_imports_is_part_of_the_key() -> None:
         "model/markers.py",
         "model/mpi_names.py",
         "intervals.py",
-        "names.py",
+        "names/functors.py",
         "files.py",
         "evidence/contract.py",
     } <= found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -33,6 +33,7 @@ from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.stores.store import is_store, read_store
 from traceanalyzer.model.trace import Trace
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Result
 from traceanalyzer.workers import map_parts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from traceanalyzer.config import Config
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.stores.store import is_store
 from traceanalyzer.model.trace import EPOCH_NS, Input
+from traceanalyzer.records import dataclass
 from traceanalyzer.redaction.people import file_name
 from traceanalyzer.result.captures.baseline_file import is_baseline, read_baseline
 from traceanalyzer.result.document import Result

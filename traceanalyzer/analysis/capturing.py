@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 
 import numpy as np
@@ -14,6 +14,7 @@ from traceanalyzer.analysis import Analysis
 from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.redaction.data import redact_result
 from traceanalyzer.result.captures.capture import (
     MOST_NAMES,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
@@ -26,6 +26,7 @@ from traceanalyzer.model.kinds import EVIDENCE, kinds_of
 from traceanalyzer.model.schema import EVENT_TABLES, HEALTH, TableSpec
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.model.trace import EPOCH_NS, Input
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import EvidenceInfo, Finding
 from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
 from traceanalyzer.vocabulary.levels import INFO

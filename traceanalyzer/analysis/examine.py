@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,7 @@ from traceanalyzer.engine.run import run_rules
 from traceanalyzer.engine.splits import claim_sums
 from traceanalyzer.engine.unit_claims import UNIT_CLAIMS, unit_claims
 from traceanalyzer.model.trace import Input
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Finding, RuleOutcome
 
 MEETING = "No prediction: the processes that use the GPU wait for each other in calls of MPI, which is not played again"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from traceanalyzer.ranks.collectives.clock_tables import CLOCK_OFFSETS
 from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS, MATCHES
 from traceanalyzer.ranks.mpi.tables import MPI_MATCHES
 from traceanalyzer.ranks.recordings.jobs import Jobs, jobs
+from traceanalyzer.records import dataclass
 
 if TYPE_CHECKING:
     from traceanalyzer.ranks.collectives.matches import Joined

@@ -6,13 +6,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceanalyzer.analysis.parts import MemoryPart, Part, StoredPart
 from traceanalyzer.errors import InputError
 from traceanalyzer.model.stores.store import Manifest, is_store, read_manifest, read_part
+from traceanalyzer.records import dataclass
 from traceanalyzer.urls import Place, local_of, shown_place
 from traceanalyzer.version import VERSION
 from traceanalyzer.workers import LOCAL, jobs_for, workers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from traceanalyzer.model.schema import EVENT_TABLES
 from traceanalyzer.model.stores.parts import Part as Files
 from traceanalyzer.model.stores.store import Edition, read_part
 from traceanalyzer.model.trace import Input, Trace
+from traceanalyzer.records import dataclass
 from traceanalyzer.urls import Place
 from traceanalyzer.vocabulary.levels import INFO
 

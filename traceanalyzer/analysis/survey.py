@@ -3,14 +3,13 @@ and calls of MPI."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from traceanalyzer.analysis.parts import Part
 from traceanalyzer.catalog.catalog import Catalog
 from traceanalyzer.config import Config
 from traceanalyzer.model.trace import Input
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

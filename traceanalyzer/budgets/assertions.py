@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from traceanalyzer.budgets.expression import EXAMPLE, Comparison, compile_comparison
 from traceanalyzer.config import Budgets, Entry
 from traceanalyzer.engine.language.syntax import ExpressionError
 from traceanalyzer.errors import ConfigError, did_you_mean
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.captures.metrics import figure
 
 OFF = "off"

@@ -10,12 +10,12 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 from traceanalyzer.engine.language.kinds import Kind, KindError, common, divide, multiply, number
 from traceanalyzer.engine.language.syntax import ExpressionError, Source, parse
 from traceanalyzer.errors import did_you_mean
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.captures.metrics import figure, figure_names
 from traceanalyzer.units import SHARE
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from traceanalyzer.budgets.assertions import OFF, Assertion
 from traceanalyzer.budgets.readings import Together, judge_together, reading
 from traceanalyzer.budgets.words import actual, expectation
 from traceanalyzer.errors import ConfigError
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.captures.check import Check, CheckedCapture, Held
 from traceanalyzer.result.captures.metrics import RULE_FIGURES, why_unjudged

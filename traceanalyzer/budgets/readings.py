@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from traceanalyzer.budgets.assertions import Assertion
 from traceanalyzer.budgets.expression import Lookup, UnknownFigureError
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.captures.capture import Capture, Value
 from traceanalyzer.result.captures.check import Reading
 from traceanalyzer.result.captures.metrics import figures_of, is_of_a_step, why_missing

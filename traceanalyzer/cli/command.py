@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +11,7 @@ from typer.core import TyperCommand
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.extensions import Offer, declared_in, modules_in, offers
+from traceanalyzer.records import dataclass
 from traceanalyzer.terminal import tell
 
 GROUP = "traceanalyzer.commands"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,6 +31,7 @@ from traceanalyzer.cli.common import (
 )
 from traceanalyzer.cli.outputs import Also, Outputs
 from traceanalyzer.errors import InputError
+from traceanalyzer.records import dataclass
 from traceanalyzer.render.output import formats_help, output_names
 from traceanalyzer.terminal import tell
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +25,7 @@ from traceanalyzer.cli.common import (
 )
 from traceanalyzer.cli.history import Labels
 from traceanalyzer.errors import InputError
+from traceanalyzer.records import dataclass
 from traceanalyzer.urls import Place
 
 EPILOG = (

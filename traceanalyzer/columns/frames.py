@@ -19,6 +19,7 @@ from traceanalyzer.columns.numbering import firsts as firsts  # noqa: PLC0414
 from traceanalyzer.columns.numbering import packed as packed  # noqa: PLC0414
 from traceanalyzer.columns.numbering import parts, runs
 from traceanalyzer.columns.numbering import together as together  # noqa: PLC0414
+from traceanalyzer.columns.spill import spilled_column
 
 _FEW = 3
 _AT_ONCE = 1 << 16
@@ -273,7 +274,9 @@ def concatenated(tables: Sequence[pa.Table]) -> pa.Table:
     joined = pa.concat_tables(tables).unify_dictionaries()
     if joined.num_rows < WORTH:
         return joined.combine_chunks()
-    return pa.Table.from_arrays([lean(pieced(column)) for column in joined.columns], schema=joined.schema)
+    # One after the other: all of them together would be there twice.
+    columns = [spilled_column(lean(pieced(column))) for column in joined.columns]
+    return pa.Table.from_arrays(columns, schema=joined.schema)
 
 
 class OfThreads:

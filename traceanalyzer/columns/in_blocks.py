@@ -16,6 +16,8 @@ from traceanalyzer.columns.spill import Growing, forget
 
 _BLOCK = 1 << 16
 """So many rows are looked at at once."""
+_OFTEN = 4
+"""After so many blocks what was read for them is let go."""
 T = TypeVar("T", bound=np.generic)
 Values = npt.NDArray[T]
 Times = npt.NDArray[np.int32]
@@ -25,6 +27,14 @@ def in_blocks(count: int) -> Iterator[slice]:
     """The rows of a table of so many, as many at once as stay in the processor's cache with what is made of them."""
     for first in range(0, count, _BLOCK):
         yield slice(first, min(first + _BLOCK, count))
+
+
+def computed(count: int, values: Callable[[slice], Values[T]]) -> Values[T]:
+    """So many values, made of one block of rows after the other; not to be written to. Where they are many they lie in a file."""
+    found = Growing()
+    for rows in in_blocks(count) if count else [slice(0, 0)]:
+        found.add(values(rows))
+    return found.array()
 
 
 def alike(value: int, count: int) -> npt.NDArray[np.int64]:
@@ -70,6 +80,7 @@ class InBlocks:
 
     def __init__(self) -> None:
         self._columns: dict[str, _Column] = defaultdict(_Column)
+        self._added = 0
 
     def __contains__(self, name: str) -> bool:
         return name in self._columns
@@ -78,7 +89,9 @@ class InBlocks:
         """The same number of rows of each column, at least one."""
         for name, values in columns.items():
             self._columns[name].add(values)
-        forget()
+        self._added += 1
+        if self._added % _OFTEN == 0:
+            forget()
 
     def take(self, name: str) -> npt.NDArray[Any]:
         """All rows of a column, which is held here no longer."""

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-BLOCKS = 16
-"""In so many blocks a column is cut that is held once: Arrow's kernels do not like many more."""
+BLOCKS, MOST = 16, 1 << 17
+"""A column that is held once is cut in so many blocks, as Arrow's kernels do not like many more; each has at most so many rows."""
 WORTH = 1 << 16
 """Rows from which on a column is worth a look."""
 
@@ -34,7 +34,7 @@ def lean_table(table: pa.Table) -> pa.Table:
 
 def repeated(one: pa.Array, count: int) -> pa.ChunkedArray:
     """A column of so many rows, all of which are the one that is given."""
-    rows = -(-count // BLOCKS) if count >= WORTH else count
+    rows = min(-(-count // BLOCKS), MOST) if count >= WORTH else count
     # Most are numbers or names, of which Arrow makes as many as one likes at once.
     block = one.take(pa.array(np.zeros(rows, np.int64))) if pa.types.is_nested(one.type) else pa.repeat(one[0], rows)
     whole, rest = divmod(count, max(rows, 1))
@@ -95,4 +95,5 @@ def _equal(values: pa.Array, width: int) -> bool:
     if pa.types.is_boolean(values.type):
         return pc.count_distinct(values).as_py() == 1  # type: ignore[no-any-return]
     numbers = values.to_numpy().reshape(-1, width)
-    return bool((numbers == numbers[0]).all())
+    blocks = (numbers[first : first + WORTH] for first in range(0, len(numbers), WORTH))
+    return all((block == numbers[0]).all() for block in blocks)

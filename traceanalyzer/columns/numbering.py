@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from traceanalyzer.columns import Flags
 from traceanalyzer.columns import Ints as Array
+
+Numbers = npt.NDArray[np.integer[Any]]
 
 _LARGEST = 1 << 62
 _AT_ONCE = 1 << 15
@@ -20,13 +24,13 @@ _STEP = 1 << 12
 _FEW_RUNS, _ROWS_A_RUN = 16, 1 << 10
 
 
-def dense(*columns: Array) -> Array:
+def dense(*columns: Numbers) -> Array:
     """One small integer per row that tells apart the combinations of the given columns, numbered as they come."""
     code, size = _packed(columns)
     return _numbered(code, size)
 
 
-def packed(*columns: Array) -> Array:
+def packed(*columns: Numbers) -> Array:
     """As `dense`, with numbers in no particular order, which are found sooner."""
     return _packed(columns)[0]
 
@@ -112,7 +116,7 @@ def _changed(columns: Sequence[Array], count: int) -> Flags:
     return found
 
 
-def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
+def _packed(columns: Sequence[Numbers]) -> tuple[Array, int]:
     """One number from 0 to below the one returned for each combination."""
     code, size = np.zeros(len(columns[0]), np.int64), 1
     for values in columns if len(code) else ():
@@ -123,7 +127,7 @@ def _packed(columns: Sequence[Array]) -> tuple[Array, int]:
             continue
         span = high - low + 1
         if size * span > _LARGEST:
-            code, column = _numbered(code, size), _numbered(column - low, span)
+            code, column = _numbered(code, size), _numbered(column.astype(np.int64) - low, span)
             low, size, span = 0, int(code.max()) + 1, int(column.max()) + 1
         # In place and in blocks: what is as long as the table and lives for a moment costs more than this does.
         for begin in range(0, len(code), _AT_ONCE):

@@ -30,6 +30,7 @@ _AT_ONCE = 1 << 16
 _ASKED_AFTER = 16 << 20
 _MAPS: WeakKeyDictionary[mmap.mmap, range] = WeakKeyDictionary()
 """What lies in files, and at which addresses."""
+_WIDE = np.dtype(np.int64)
 _CAN = hasattr(mmap, "MADV_DONTNEED")
 T = TypeVar("T", bound=np.generic)
 D = TypeVar("D")
@@ -48,6 +49,11 @@ def spilled(table: pa.Table) -> pa.Table:
         for at, column in zip(wide, own.columns, strict=True):
             table = table.set_column(at, table.schema.field(at), column)
     return table
+
+
+def spilled_column(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """As `spilled`, of one column."""
+    return spilled(pa.table([column], ["column"]))["column"]
 
 
 def stored(values: npt.NDArray[T]) -> npt.NDArray[T]:
@@ -72,6 +78,7 @@ class Growing:
 
     def __init__(self) -> None:
         self._held: list[npt.NDArray[Any]] = []
+        self._kind: np.dtype[Any] = np.dtype(np.int64)
         self._bytes = self._written = 0
         self._file: IO[bytes] | None = None
         self._may_write, self._room = True, 0
@@ -92,7 +99,7 @@ class Growing:
             self._write()
         if self._file is not None:
             self._leave()
-        return self._held[0] if len(self._held) == 1 else np.concatenate(self._held)
+        return self._held[0] if len(self._held) == 1 else np.concatenate(self._held or [np.empty(0, self._kind)])
 
     def _write(self) -> None:
         if not self._may_write:
@@ -121,6 +128,29 @@ class Growing:
             if self._written:
                 self._held.insert(0, np.frombuffer(_mapped(file, self._written), self._kind))
         self._file = None
+
+
+class Narrow:
+    """Whole numbers that grow at their end, as `Growing`, in 32 bits as long as that does: most times are shorter than two seconds."""
+
+    def __init__(self) -> None:
+        self._grown = Growing()
+        self._kind: np.dtype[Any] = np.dtype(np.int32)
+
+    def add(self, values: npt.NDArray[np.integer[Any]]) -> None:
+        if self._kind.itemsize < _WIDE.itemsize and not _is_short(values):
+            before, self._grown, self._kind = self.array(), Growing(), _WIDE
+            self._grown.add(before.astype(_WIDE))
+        self._grown.add(values.astype(self._kind, copy=False))
+
+    def array(self) -> npt.NDArray[np.integer[Any]]:
+        """All of them, not to be written to; nothing is added any more."""
+        return self._grown.array()
+
+
+def _is_short(values: npt.NDArray[np.integer[Any]]) -> bool:
+    bounds = np.iinfo(np.int32)
+    return values.dtype == np.int32 or bool(values.max(initial=0) <= bounds.max and values.min(initial=0) >= bounds.min)
 
 
 def forget() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import erfc, sqrt
 
 import numpy as np
 import numpy.typing as npt
+
+from traceanalyzer.records import dataclass
 
 Floats = npt.NDArray[np.float64]
 MOST = 400

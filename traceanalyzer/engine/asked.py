@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.columns.spill import Narrow
 from traceanalyzer.engine.claims import ClaimBook, Gpu, spans_by_gpu
 from traceanalyzer.engine.rows import TableRows
-from traceanalyzer.engine.tiles import Asked, Intervals, Whole, narrow
+from traceanalyzer.engine.tiles import Asked, Intervals, Whole
 from traceanalyzer.intervals import total
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,17 @@ def unclaimed(
     """For each row how many ns of it on these lines nobody has claimed yet, and of all of them; `intervals` as `asked` tells."""
     for gpu, one in intervals.items():
         if isinstance(one, _Many):
-            left = [narrow(book.unclaimed_of(*gpu, some, lines)) for some in one]
-            return pa.array(np.concatenate(left)), sum(int(some.sum()) for some in left)
+            each, left = Narrow(), 0
+            for some in one:
+                ns = book.unclaimed_of(*gpu, some, lines)
+                each.add(ns)
+                left += int(ns.sum())
+            return pa.array(each.array()), left
     table = rows.spans()
-    each = book.unclaimed_rows(table, lines)
+    unclaimed_ns = book.unclaimed_rows(table, lines)
     length = pc.subtract(table["end_ns"], table["start_ns"])
     covered = sum(total(some) for one in intervals.values() for some in one if isinstance(some, Intervals))
     if pc.sum(length).as_py() == covered and pc.min(length).as_py() >= 0:
         # No two of the rows overlap.
-        return each, pc.sum(each).as_py()
-    return each, sum(book.unclaimed(*gpu, one, lines) for gpu, one in intervals.items())
+        return unclaimed_ns, pc.sum(unclaimed_ns).as_py()
+    return unclaimed_ns, sum(book.unclaimed(*gpu, one, lines) for gpu, one in intervals.items())

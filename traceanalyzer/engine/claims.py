@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from weakref import WeakKeyDictionary
 
@@ -13,10 +12,13 @@ import pyarrow as pa
 
 from traceanalyzer.columns import integers, wide
 from traceanalyzer.columns.frames import together
+from traceanalyzer.columns.in_blocks import in_blocks
+from traceanalyzer.columns.spill import Growing, Narrow, forget
 from traceanalyzer.engine.columns import Columns
 from traceanalyzer.engine.tiles import Asked, Intervals, Rows, Taken, Tiles, Whole
 from traceanalyzer.intervals import Spans, union
 from traceanalyzer.model.claimed import Claimed
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import is_idle
 
 Ints = npt.NDArray[np.int64]
@@ -163,8 +165,11 @@ class ClaimBook:
             found[run.start] = own
         if len(found) < 2:
             return next(iter(found.values()), None)
-        tile, ns = (np.concatenate(column) for column in zip(*(found[at] for at in sorted(found)), strict=True))
-        return Whole(tile, ns)
+        number, ns = Narrow(), Narrow()
+        for at in sorted(found):
+            number.add(found[at].tiles)
+            ns.add(found.pop(at).ns)
+        return Whole(number.array(), ns.array())
 
     def table(self) -> pa.Table:
         """All claims in CLAIMS_SCHEMA, one row a stretch, by GPU and in the order they were made."""
@@ -189,21 +194,17 @@ class ClaimBook:
 def _ledgers(ledger_intervals: pa.Table) -> Iterator[tuple[Gpu, tuple[Ints, Ints, Rows, list[str | None]]]]:
     """Of each GPU the start, end and line of its tiles, in order of time, and the names of the lines."""
     source = Columns(ledger_intervals)
-    if not source.apart:
+    if not (apart := source.apart):
         source = Columns(ledger_intervals.sort_by([(name, "ascending") for name in ("rank", "device", "start_ns")]))
     for gpu, run in source.gpus or ():
         start, end = (source.column(name, run).to_numpy() for name in ("start_ns", "end_ns"))
-        line = source.column("line", run)
-        columns = (
-            start,
-            end,
-            wide(line.indices, len(line.dictionary)).astype(np.int8 if len(line.dictionary) < 100 else np.int32),
-        )
-        kept = end > start
-        yield (
-            gpu,
-            (*(columns if kept.all() else (column[kept] for column in columns)), [*line.dictionary.to_pylist(), None]),
-        )
+        names = source.column("line", run)
+        line, count = Growing(), len(names.dictionary)
+        for rows in in_blocks(len(names)):
+            line.add(wide(names.indices[rows], count).astype(np.int8 if count < 100 else np.int32))
+        forget()
+        kept = slice(None) if apart else end > start
+        yield gpu, (start[kept], end[kept], line.array()[kept], [*names.dictionary.to_pylist(), None])
 
 
 def spans_by_gpu(rows: pa.Table) -> dict[Gpu, Spans]:

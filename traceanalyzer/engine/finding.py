@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from traceanalyzer.engine.rules.program import Program
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.engine.tiles import Asked
 from traceanalyzer.model.replayed import JobPrediction, JobReplay
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Finding, Metric, Saving, Scope
 from traceanalyzer.units import BYTES, NS, format_duration
 from traceanalyzer.vocabulary.levels import CONFIDENCES, HIGH, INFO

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 from traceanalyzer.columns import frames
@@ -17,6 +17,7 @@ from traceanalyzer.engine.language.message import words
 from traceanalyzer.model.claimed import Claimed
 from traceanalyzer.model.replayed import MOST_WRONG, MOSTLY, IdlePlaces, Prediction, WhatIf
 from traceanalyzer.names import readable_name
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import TIMED, Finding, PlaceSaving, Saving
 from traceanalyzer.units import format_duration, format_share
 

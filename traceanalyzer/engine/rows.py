@@ -17,7 +17,7 @@ from traceanalyzer.catalog.declarations import rule_tables
 from traceanalyzer.columns import distinct
 from traceanalyzer.columns.frames import together
 from traceanalyzer.columns.grouped import Groups
-from traceanalyzer.columns.spill import forget
+from traceanalyzer.columns.spill import Growing, forget
 from traceanalyzer.engine.columns import AT_ONCE, Columns, Places
 from traceanalyzer.engine.columns import GPU_KEYS as GPU_KEYS  # noqa: PLC0414
 from traceanalyzer.engine.language import compute
@@ -90,7 +90,7 @@ class TableRows:
         self.values: dict[str, pa.Scalar] = dict(values)
         self._at = range(len(self.source.table)) if at is None else at
         self._columns: dict[str, pa.Array] = {}
-        self._added: set[str] = set()
+        self._added: dict[str, pa.Array] = {}
         self._summed: dict[Aggregate, compute.Value] = {}
         self._once: dict[Hashable, compute.Value] = {}
 
@@ -117,17 +117,22 @@ class TableRows:
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns:
-            self._columns[name] = self.source.column(name, self._at)
+            own = self._added.get(name)
+            if own is None:
+                own = self.source.column(name, self._at)
+            elif pa.types.is_int32(own.type):  # kept in few bits
+                own = own.cast(pa.int64())
+            self._columns[name] = own
         return self._columns[name]
 
     def add_column(self, name: str, values: pa.Array) -> None:
         """Give the rows one more column; it does not travel with `filter` or `groups`."""
-        self._columns[name] = values
-        self._added.add(name)
+        self._columns.pop(name, None)
+        self._added[name] = values
         self._once.clear()
 
     def has_column(self, name: str) -> bool:
-        return name in self._columns or name in self.source
+        return name in self._added or name in self.source
 
     def window(self, name: str) -> pa.Array:
         return self.windows.column(name, self.windows.rows_of(*(self.column(key) for key in GPU_KEYS)))
@@ -155,9 +160,7 @@ class TableRows:
         for done, start in enumerate(range(0, self.count, self.source.block), 1):
             block = self._taken(self._at[start : start + self.source.block])
             block.values = self.values
-            for name in self._added:
-                part = self._columns[name].slice(start, self.source.block)
-                block._columns[name] = part.cast(pa.int64()) if pa.types.is_int32(part.type) else part
+            block._added = {name: own.slice(start, self.source.block) for name, own in self._added.items()}
             yield block
             if done % AT_ONCE == 0:
                 forget()
@@ -175,25 +178,26 @@ class TableRows:
     def sum_up(self, aggregates: Iterable[Aggregate]) -> None:
         """Work out several aggregates, in one pass over the rows."""
         new = [one for one in aggregates if one not in self._summed]
-        parts: dict[Hashable, list[Any]] = {one.alike: [] for one in new}
+        parts = {one.alike: one.gather() for one in new}
         makers = {one.alike: one for one in new}
         for block in self.blocks() if new else ():
             for alike, one in makers.items():
                 parts[alike].append(one.part(block))
-        for alike, found in parts.items():
+        for alike in makers:
+            found = parts.pop(alike)
             self._summed |= {one: one.whole(found) for one in new if one.alike == alike}
-            found.clear()
 
     def filter(self, condition: Callable[[TableRows], pa.Array]) -> TableRows:
         """The rows for which the condition, asked of a block of them, holds."""
-        found = []
+        found, count = Growing(), 0
         for block in self.blocks():
             held = condition(block)
             if held.true_count:
-                found.append(block._places(np.flatnonzero(held.to_numpy(zero_copy_only=False))))
-        if sum(map(len, found)) == self.count:
+                found.add(block._places(np.flatnonzero(held.to_numpy(zero_copy_only=False))))
+                count += held.true_count
+        if count == self.count:
             return self
-        return self._taken(np.concatenate(found) if found else range(0))
+        return self._taken(found.array() if count else range(0))
 
     def groups(self, keys: tuple[str, ...]) -> Iterator[tuple[dict[str, pa.Scalar], TableRows]]:
         """The rows by the values of `keys`, in the order of the values (null last); no keys make one group of all rows."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Protocol
 
@@ -21,6 +20,7 @@ from traceanalyzer.engine.rows import TableRows, Windows
 from traceanalyzer.engine.rules.program import Program, compile_rule
 from traceanalyzer.engine.rules.rule import Rule
 from traceanalyzer.model.replayed import JobReplay
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Finding, RuleOutcome
 from traceanalyzer.vocabulary.health import TOO_LITTLE
 from traceanalyzer.vocabulary.levels import CLEAN, COULD_NOT_JUDGE, ERROR, FIRED, HIGH, INFO, NOT_APPLICABLE, Outcome
@@ -204,7 +204,7 @@ class _Run:
         if sick:
             left_out = pa.array(list(sick), pa.int64())
             rows = rows.filter(lambda some: pc.invert(pc.is_in(some.column("rank"), value_set=left_out)))
-        if (where := program.where) and rows.count:
+        if rows.count and (where := program.where):
             rows = rows.filter(lambda some: compute.as_array(where(some), some.count))
         return rows
 

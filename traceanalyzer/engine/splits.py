@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from traceanalyzer.engine.causes import LINE_CAUSE, cause_of
 from traceanalyzer.engine.claims import ClaimBook, Gpu
 from traceanalyzer.engine.culprits import WHOLE
 from traceanalyzer.engine.finding import Describe
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Finding
 from traceanalyzer.result.verdict import Culprit, Pace, Split
 from traceanalyzer.units import format_bytes, format_count, format_duration

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from traceanalyzer.columns import ascending
 from traceanalyzer.columns.in_blocks import in_blocks
-from traceanalyzer.columns.spill import Growing
+from traceanalyzer.columns.spill import Growing, Narrow
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, intersect, join, latest, subtract, total, union
 from traceanalyzer.model.claimed import Claimed
 from traceanalyzer.vocabulary.lines import is_idle
@@ -69,11 +69,6 @@ class _Overlaps(NamedTuple):
     spans: tuple[Array, Array] | None
 
 
-def narrow(ns: Rows) -> Rows:
-    """Times in 32 bits where that does: most are shorter than two seconds, and there are many."""
-    return ns.astype(np.int32, copy=False) if ns.max(initial=0) < 1 << 31 else ns
-
-
 class Tiles:
     """The tiles, sorted and disjoint. `line` is an index to `lines`, `holder` the number of a claim, or `FREE`, or `CUT`."""
 
@@ -88,12 +83,13 @@ class Tiles:
     def unclaimed(self, asked: Asked, lines: Iterable[str]) -> Rows:
         """For each interval, how many ns of it on these lines are free. Here they may overlap, and come in any order."""
         wanted = self._of(lines)
-        if isinstance(asked, Intervals) and self._is_much(asked):
+        reach = self._reach(asked) if isinstance(asked, Intervals) else None
+        if isinstance(asked, Intervals) and reach is not None and self._is_much(asked, reach):
             free = wanted.take(self.line) & (self.holder == FREE)
             whole = union(self.start[free], self.end[free])
             return coverage(asked.starts, asked.ends, join(whole, self._pieces(lines)))
         left: Rows = np.zeros(len(asked[0]), np.int64)
-        for row, tile, ns, _ in self._overlaps(asked):
+        for row, tile, ns, _ in self._overlaps(asked, reach):
             here, state = wanted.take(self.line.take(tile)), self.holder.take(tile)
             free = here & (state == FREE)
             if row is None:
@@ -197,21 +193,17 @@ class Tiles:
         idle = np.array([line is not None and is_idle(line) for line in self.lines])
         if self._counts[idle].sum() != count:
             return None
-        found = [np.empty(0, np.int32)]
+        found, ns, done = Growing(), Narrow(), 0
         for rows in in_blocks(len(self.line)):
-            found.append((np.flatnonzero(idle.take(self.line[rows])) + rows.start).astype(np.int32))
-        tiles = np.concatenate(found)
-        done, length = 0, np.empty(count, np.int32)
+            found.add((np.flatnonzero(idle.take(self.line[rows])) + rows.start).astype(np.int32))
+        tiles = found.array()
         for starts, ends in intervals:
-            some = slice(done, done + len(starts))
-            here = tiles[some]
+            here = tiles[done : done + len(starts)]
             if not (np.array_equal(self.start.take(here), starts) and np.array_equal(self.end.take(here), ends)):
                 return None
-            ns = narrow(ends - starts)
-            length = length.astype(np.promote_types(length.dtype, ns.dtype), copy=False)
-            length[some] = ns
+            ns.add(ends - starts)
             done += len(starts)
-        return Whole(tiles, length)
+        return Whole(tiles, ns.array())
 
     @cached_property
     def _counts(self) -> Array:
@@ -268,9 +260,9 @@ class Tiles:
         """The starts and ends of some of what is asked for."""
         return self._spans(asked.tiles[rows]) if isinstance(asked, Whole) else (asked.starts[rows], asked.ends[rows])
 
-    def _is_much(self, asked: Intervals) -> bool:
+    def _is_much(self, asked: Intervals, reach: tuple[Rows, Rows]) -> bool:
         """Whether the intervals overlap so much, or are so odd, that cutting each by itself would take time without end."""
-        much = self._reach(asked)[1].sum() > 2 * (len(self.start) + len(asked.starts))
+        much = reach[1].sum() > 2 * (len(self.start) + len(asked.starts))
         return bool(much or (asked.ends < asked.starts).any())
 
     def _reach(self, asked: Intervals) -> tuple[Rows, Rows]:
@@ -278,13 +270,13 @@ class Tiles:
         first = np.searchsorted(self.end, asked.starts, side="right")
         return first, np.maximum(np.searchsorted(self.start, asked.ends, side="left") - first, 0)
 
-    def _overlaps(self, asked: Asked) -> Iterator[_Overlaps]:
-        """The parts of some intervals after those of others, as many as are worked on at once."""
+    def _overlaps(self, asked: Asked, reach: tuple[Rows, Rows] | None = None) -> Iterator[_Overlaps]:
+        """The parts of some intervals after those of others, as many as are worked on at once; `reach` is theirs, if it is known."""
         if isinstance(asked, Whole):
             yield _Overlaps(None, *asked, None)
             return
         starts, ends = asked
-        first, count = self._reach(asked)
+        first, count = reach or self._reach(asked)
         if (count == 1).all():
             low, high = np.maximum(starts, self.start.take(first)), np.minimum(ends, self.end.take(first))
             yield _Overlaps(None, first, high - low, (low, high))

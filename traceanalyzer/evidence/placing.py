@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from traceanalyzer.records import dataclass
 
 _APART_NS = 60_000_000_000
 """A file whose rank or process is that of a trace was recorded at another time when no less lies between them."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import IO
 
@@ -18,6 +17,7 @@ from traceanalyzer.export.findings import write_findings
 from traceanalyzer.export.rank import write_rank
 from traceanalyzer.export.tracks import Numbers
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.redaction.data import places_of, processes_of, redaction_for
 from traceanalyzer.result.clocks import clock_offsets, origins
 from traceanalyzer.result.document import Evidence, Result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from traceanalyzer.export.text import decimals, join_fragments, micros, quote_te
 from traceanalyzer.export.tracks import Numbers, layers
 from traceanalyzer.model.launch_links import launch_links
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.words.gpu_names import gpu_of, part_of
 from traceanalyzer.vocabulary.lines import IDLE_PREFIX
 

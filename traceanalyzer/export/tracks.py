@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from traceanalyzer.columns import Ints
 from traceanalyzer.intervals import crossing, first_fit
+from traceanalyzer.records import dataclass
 
 ROUNDS = 8
 

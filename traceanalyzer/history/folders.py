@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from traceanalyzer.files import open_regular, replacing, resolve_place
+from traceanalyzer.records import dataclass
 from traceanalyzer.urls import Place, RemoteFolder, local_of, url_of
 
 

@@ -7,10 +7,10 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.records import dataclass
 
 _VARIABLES = {
     "commit": ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILDKITE_COMMIT", "CIRCLE_SHA1", "BUILD_SOURCEVERSION", "GIT_COMMIT"),

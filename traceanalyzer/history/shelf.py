@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +22,7 @@ import msgspec
 from traceanalyzer.errors import InputError
 from traceanalyzer.history.folders import Folder, folder_at
 from traceanalyzer.history.rows import decoded, encoded
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.captures.baseline_file import baseline_bytes
 from traceanalyzer.result.captures.capture import Baseline, Capture
 from traceanalyzer.result.history.entry import Entry

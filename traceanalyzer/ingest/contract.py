@@ -7,7 +7,7 @@ the `rank` column, which the pipeline adds once it knows who is who) and says wh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from traceanalyzer.ingest.bytes.kinds import Conversion
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.trace import Clock, RankSource, Role
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import HealthCode
 from traceanalyzer.vocabulary.levels import Severity
 

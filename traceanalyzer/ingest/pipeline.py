@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
@@ -21,6 +20,7 @@ from traceanalyzer.ingest.rows.collector import Blocks, Collector, replace_colum
 from traceanalyzer.ingest.rows.ranks import identify_all, input_of
 from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.model.trace import Input, Trace
+from traceanalyzer.records import dataclass
 
 ProgressFactory = Callable[[Source], Callable[[int], None]]
 

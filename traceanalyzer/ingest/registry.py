@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +22,7 @@ from traceanalyzer.ingest.bytes.source import HEAD_BYTES, Source
 from traceanalyzer.ingest.bytes.sources import sources_behind
 from traceanalyzer.ingest.contract import Format, Kind
 from traceanalyzer.model.kinds import EVIDENCE, FORMATS, kinds_of
+from traceanalyzer.records import dataclass
 
 _PACKED = r"(?:\.(?:gz|zst|xz|bz2))?$"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from traceanalyzer.ingest.rows.ranks import identify_all, input_of
 from traceanalyzer.model.stores.parts import Part, digest, key_of, write_tables
 from traceanalyzer.model.stores.store import Manifest
 from traceanalyzer.model.stores.store_writer import StoreError, StoreWriter, writer_for
+from traceanalyzer.records import dataclass
 from traceanalyzer.urls import Place, may_pass, shown_place, url_of
 from traceanalyzer.workers import map_parts
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traceanalyzer.model.schema import TableSpec
+from traceanalyzer.records import dataclass
 
 Fill = int | tuple[str, ...]
 """What a column holds unless a row says otherwise: a number or truth value, or the first of some columns less the others."""

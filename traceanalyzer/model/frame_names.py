@@ -8,11 +8,11 @@ there are any of the user's, the innermost is the place.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from traceanalyzer.names import function_path
 from traceanalyzer.places import frame_parts, frame_text, is_user_frame, parsed_frame
+from traceanalyzer.records import dataclass
 
 LONGEST = 100
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import MISSING, Ints, frames, integers, short_encoded
+from traceanalyzer.records import dataclass
 
 Numbers = NDArray[np.uint32]
 BLOCK = 1 << 16

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from traceanalyzer.columns.frames import Key
 from traceanalyzer.model.claimed import Claimed
+from traceanalyzer.records import dataclass
 
 MOST_WRONG = 0.03
 """A timeline that is played again with nothing taken out must last as long as it did, within this share."""

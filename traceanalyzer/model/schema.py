@@ -9,11 +9,11 @@ id means something only within (process, device, context); a rank is not a devic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import Unit
 
 NAME = pa.dictionary(pa.int32(), pa.string())

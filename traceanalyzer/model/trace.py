@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from traceanalyzer.model.table_specs import table_specs
+from traceanalyzer.records import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

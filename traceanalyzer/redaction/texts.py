@@ -6,13 +6,13 @@ It is best effort: what looks like nothing of the kind, such as a bare first nam
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.redaction import addresses, assignments, credentials, paths
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, Literal, TypeVar
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.extensions import Offer, declared_in, offers
+from traceanalyzer.records import dataclass
 
 GROUP = "traceanalyzer.outputs"
 Kind = Literal["result", "check", "comparison"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.render.lines import printable
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import ledger_lines, steps_of_gpus

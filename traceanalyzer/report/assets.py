@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.palette import SWATCHES, Swatch, colour_rules
 from traceanalyzer.report.section import PageSection
 from traceanalyzer.report.templating import section_text, template_text

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 
 from markupsafe import Markup
 
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.charts import Charts
 from traceanalyzer.report.charts.step_samples import samples_chart
 from traceanalyzer.report.packing import inline_json

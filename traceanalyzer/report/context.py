@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import PurePath
 from typing import Protocol
@@ -11,6 +11,7 @@ from typing import Protocol
 from markupsafe import Markup
 
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.charts import Charts, build_charts
 from traceanalyzer.report.evidence.section import SHOWN_ROWS, EvidenceView, evidence_view
 from traceanalyzer.report.packing import inline_json

@@ -5,8 +5,9 @@ The same paths serve the page's style (as masks), its drawings (as SVG patterns)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import quote
+
+from traceanalyzer.records import dataclass
 
 STRENGTH = 0.45
 """How opaque a hatching is over its colour; it is black or white, as words on that colour are."""

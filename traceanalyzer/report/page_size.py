@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.records import dataclass
 
 MEGABYTE = 1_000_000
 LIMIT = 10 * MEGABYTE

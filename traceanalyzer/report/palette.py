@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.hatches import HATCHES, STRENGTH, Hatch
 from traceanalyzer.vocabulary import lines, losses
 from traceanalyzer.vocabulary.lines import Line, line_words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from traceanalyzer.columns import Ints, integers, short_encoded
 from traceanalyzer.columns.frames import row_groups, row_parts
 from traceanalyzer.intervals import EMPTY, Spans, intersect, subtract
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION, EXPOSED_TRANSFER, EXPOSED_WAIT
 
 TABLES = ("exposed_waits", "exposed_parts")

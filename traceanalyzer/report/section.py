@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from typing import Any, Generic, Literal, TypeVar
+
+from traceanalyzer.records import dataclass
 
 C = TypeVar("C")
 Page = Literal["report", "comparison", "trend"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from markupsafe import Markup
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.charts import Charts
 from traceanalyzer.report.charts.trend import Group, trend_charts
 from traceanalyzer.report.packing import inline_json

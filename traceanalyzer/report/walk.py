@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from markupsafe import Markup
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.assets import assets
 from traceanalyzer.report.context import Context
 from traceanalyzer.report.page_size import Made

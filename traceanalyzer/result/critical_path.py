@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from traceanalyzer.records import dataclass
 
 TRANSFER = "transfer"
 """The kind of what lies between GPUs."""

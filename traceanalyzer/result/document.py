@@ -6,11 +6,12 @@ input gives the same bytes: no clock, no random number and no machine-dependent 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import msgspec
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.critical_path import CriticalPath
 from traceanalyzer.result.job import Job
 from traceanalyzer.result.roofline import Roofline

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from statistics import median
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Device, Result, Steps
 from traceanalyzer.result.job import LateRank
 from traceanalyzer.vocabulary.lines import (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.job_replay import JobReplay
 from traceanalyzer.result.job_shape import AxisTime, HostTime, Lateness, PipelineShape
 

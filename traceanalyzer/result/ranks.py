@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Finding, Health, Saving
 from traceanalyzer.units import format_count, format_share
 from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT

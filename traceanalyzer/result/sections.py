@@ -6,10 +6,11 @@ Times are integer nanoseconds on the clock of the rank's tables, sizes are bytes
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from traceanalyzer import units
+from traceanalyzer.records import dataclass
 
 Unit = Literal[units.Unit, "text"]
 

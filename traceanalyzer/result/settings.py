@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import COUNT, format_value
 
 Value = int | float | str | bool

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import TypeVar
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Finding, Result, Verdict
 from traceanalyzer.result.roofline import Rate, added
 from traceanalyzer.units import format_duration, format_share

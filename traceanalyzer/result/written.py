@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
+
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ cause.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary import losses
 from traceanalyzer.vocabulary.losses import Cause
 

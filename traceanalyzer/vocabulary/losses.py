@@ -6,7 +6,7 @@ category, which is the name of a cause here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from traceanalyzer.files import replacing
 from traceanalyzer.locks import HeldError, hold_lock
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

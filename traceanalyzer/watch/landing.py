@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from traceanalyzer.files import status_of
+from traceanalyzer.records import dataclass
 from traceanalyzer.urls import Place, RemoteFolder, local_of, url_of
 
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".unfinished", ".swp", "~")

@@ -7,12 +7,12 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from traceanalyzer.files import replacing
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.result.history.trend import Series, Shift, Trend, name_of, shift_words
 

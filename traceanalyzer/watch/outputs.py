@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from traceanalyzer.files import replacing
+from traceanalyzer.records import dataclass
 from traceanalyzer.render.history.trend_prometheus import render_trend_metrics
 from traceanalyzer.report.trend_page import render_trend_html
 from traceanalyzer.result.history.entry import Entry

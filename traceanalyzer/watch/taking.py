@@ -4,7 +4,7 @@ and a watcher that is killed in between begins with the capture again and finds 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from traceanalyzer.analysis.captures import OpenRun, opened_run
@@ -15,6 +15,7 @@ from traceanalyzer.errors import InputError, UnreachableError
 from traceanalyzer.files import replacing
 from traceanalyzer.history.adding import labelled
 from traceanalyzer.history.shelf import Shelf
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.html import render_html
 from traceanalyzer.report.page_size import MEGABYTE
 from traceanalyzer.report.timeline.selection import ranks_to_show

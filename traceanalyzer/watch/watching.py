@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from traceanalyzer.errors import InputError, TraceAnalyzerError, UnreachableError
 from traceanalyzer.history.shelf import HistoryError, Shelf
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.history.trend import Trend, trend_of
 from traceanalyzer.terminal import tell
 from traceanalyzer.urls import Place, local_of, shown_place

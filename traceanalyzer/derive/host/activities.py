@@ -7,7 +7,8 @@ part of compiling.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from traceanalyzer.records import dataclass
 
 FIRST_USE_NS = 200_000
 """A call that may load code the first time, and takes this long, did so: warm, it takes a few microseconds, under a profiler tens."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property, lru_cache
 
@@ -26,6 +25,7 @@ from traceanalyzer.derive.host.stack import Stack
 from traceanalyzer.intervals import EMPTY, Array, Spans, join, union
 from traceanalyzer.model.markers import is_step_name
 from traceanalyzer.places import frame_text, is_internal, is_user_frame, place_text
+from traceanalyzer.records import dataclass
 
 # Ranges in which a data loader works, matched without regard to case. `[tool.traceanalyzer] input_patterns` adds to them.
 INPUT_PATTERNS = (

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.tables import OTHER_THREADS
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, innermost, join, overlaps, union
 from traceanalyzer.places import parsed_frame
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import HOST_UNTRACED, HOST_WORK
 
 TURN_NS = 5_000_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from traceanalyzer.columns.frames import NULL, Codes
 from traceanalyzer.columns.in_blocks import alike, in_a_row, says_nothing
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, innermost, overlaps, union
+from traceanalyzer.records import dataclass
 
 # From so many ranges a time on it is quicker to pick those around the times than to flatten all.
 _MANY = 8
@@ -108,20 +108,23 @@ def heaviest(row: Array, name: Array, weight: Array, count: int) -> tuple[Array,
     if says_nothing(name):
         return alike(NULL, count), alike(0, count)
     names, weights = np.full(count, NULL, np.int64), np.zeros(count, np.int64)
-    named = name != NULL
-    if not named.all():
-        row, name, weight = row[named], name[named], weight[named]
-    if (row[1:] > row[:-1]).all():  # one name each, at most
+    named = np.flatnonzero(name != NULL)
+    if len(named) < len(name):
+        row, name, weight = row.take(named), name.take(named), weight.take(named)
+    same = row[1:] == row[:-1]
+    if not same.any():  # one name each, at most
         names[row], weights[row] = name, weight
         return names, weights
-    first = np.flatnonzero(np.concatenate(([True], np.diff(row) != 0)))
+    first = np.flatnonzero(np.append(True, ~same))
     # Most rows have one name only, and need no sorting.
-    single = np.minimum.reduceat(name, first) == np.maximum.reduceat(name, first)
-    names[row[first[single]]] = name[first[single]]
-    weights[row[first[single]]] = np.add.reduceat(weight, first)[single]
-    mixed = np.repeat(~single, np.diff(first, append=len(row)))
-    if mixed.any():
-        _weigh(row[mixed], name[mixed], weight[mixed], names, weights)
+    several = np.flatnonzero(same & (name[1:] != name[:-1]))
+    rows = row.take(first)
+    names[rows], weights[rows] = name.take(first), np.add.reduceat(weight, first)
+    if len(several):
+        mixed = np.zeros(len(first), bool)
+        mixed[np.searchsorted(first, several, side="right") - 1] = True
+        some = np.flatnonzero(mixed.repeat(np.diff(first, append=len(row))))
+        _weigh(row.take(some), name.take(some), weight.take(some), names, weights)
     return names, weights
 
 
@@ -135,17 +138,17 @@ def mostly(name: Array, weight: Array, length: Array) -> Array:
 def _weigh(row: Array, name: Array, weight: Array, names: Array, weights: Array) -> None:
     """As `heaviest`, for rows of several names each; fills in `names` and `weights`."""
     # One key, which is nearly sorted already: much faster than sorting by two.
-    order = np.argsort(row * (int(name.max()) + 1) + name, kind="stable")
-    row, name = row[order], name[order]
-    run = np.flatnonzero(np.concatenate(([True], (np.diff(row) != 0) | (np.diff(name) != 0))))
-    sums = np.add.reduceat(weight[order], run)
-    first = np.flatnonzero(np.concatenate(([True], np.diff(row[run]) != 0)))
-    most = np.maximum.reduceat(sums, first)
+    key = row * (int(name.max()) + 1) + name
+    order = np.argsort(key, kind="stable")
+    key = key.take(order)
+    run = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    sums = np.add.reduceat(weight.take(order), run)
     # The sort is stable, so a run begins with the earliest of its name.
-    earliest = np.where(sums == np.repeat(most, np.diff(first, append=len(run))), order[run], len(order))
-    leader = np.minimum.reduceat(earliest, first)
-    rows = row[run[first]]
+    earliest = order.take(run)
+    own = row.take(earliest)
+    first = np.flatnonzero(np.append(True, own[1:] != own[:-1]))
+    most = np.maximum.reduceat(sums, first)
+    earliest[sums < most.repeat(np.diff(first, append=len(run)))] = len(order)
+    rows = own.take(first)
     weights[rows] = most
-    back = np.empty(len(order), np.int64)
-    back[order] = np.arange(len(order))
-    names[rows] = name[back[leader]]
+    names[rows] = name.take(np.minimum.reduceat(earliest, first))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +15,7 @@ from traceanalyzer.derive.host.ranges import heaviest
 from traceanalyzer.intervals import Array, Spans, coverage, union
 from traceanalyzer.model.frame_names import Sampled, read_stack, with_caller
 from traceanalyzer.places import place_text
+from traceanalyzer.records import dataclass
 
 LEAST_SAMPLES = 5
 """Fewer samples of one name are chance, and name nothing: what ran in the rest of that time is not known."""

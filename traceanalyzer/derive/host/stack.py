@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from traceanalyzer.columns.in_blocks import alike, are_alike
 from traceanalyzer.derive.host.levels import by_level, depths, enclosing
 from traceanalyzer.derive.host.ranges import Reaching, heaviest, mostly
 from traceanalyzer.intervals import EMPTY, Array, flatten, overlaps, union
+from traceanalyzer.records import dataclass
 
 Bools = npt.NDArray[np.bool_]
 # What a range is. Internal operators are steps inside those that people call.
@@ -89,10 +89,15 @@ class Stretches:
 
         range_name, range_length = heaviest(row, self._names(owner), length, count)
 
+        known = [(owner, mostly(range_name, range_length, end - start))]
+
         def most(at: Array) -> Array:
-            if np.array_equal(at, owner):
-                return mostly(range_name, range_length, end - start)
-            return mostly(*heaviest(row, self._names(at), length, count), end - start)
+            # Several kinds of ranges are often the same ones.
+            for before, found in known:
+                if np.array_equal(at, before):
+                    return found
+            known.append((at, mostly(*heaviest(row, self._names(at), length, count), end - start)))
+            return known[-1][1]
 
         operator, annotation, frame, source = (
             around(*kinds) for kinds in (_ANY_OPERATOR, (ANNOTATION,), _ANY_FRAME, (USER_FRAME,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from traceanalyzer.derive.kernels.lanes import by_stream
 from traceanalyzer.derive.kernels.tables import ATTENTION_BLOCKS
 from traceanalyzer.derive.launches.launches import launching_ranges
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 REACH, REACH_WRITTEN = 8, 16
 """Scale, mask, bias, casts, dropout and copies of the operands make at most this many operations between softmax and a product; a

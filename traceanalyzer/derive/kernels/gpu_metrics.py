@@ -9,7 +9,6 @@ do can be told, and not even that with gaps between.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.derive.kernels.metric_names import KINDS, metric_of
 from traceanalyzer.derive.kernels.metric_tables import GPU_METRICS
 from traceanalyzer.intervals import Array, Spans, coverage, total, union
+from traceanalyzer.records import dataclass
 
 Floats = npt.NDArray[np.float64]
 

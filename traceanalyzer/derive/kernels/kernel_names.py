@@ -8,10 +8,10 @@ arguments say what it wraps.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from traceanalyzer.names import function_path
+from traceanalyzer.records import dataclass
 
 FAMILIES = (
     "matmul",

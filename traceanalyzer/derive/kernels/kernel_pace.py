@@ -65,7 +65,7 @@ def _device(key: frames.Key, kernels: pa.Table, clock: pa.Table | None) -> dict[
         return None
     kernels = frames.filtered(kernels.select(["name", "start_ns", "end_ns", "blocks", "threads"]), by_itself)
     length, start = frames.duration(kernels), frames.ints(kernels, "start_ns")
-    name = frames.codes(kernels, "name")[0]
+    name = frames.short_codes(kernels, "name")[0]
     same = frames.dense(name, *(frames.ints(kernels, column) for column in ("blocks", "threads")))
     low, high = int(start.min()), int(frames.ints(kernels, "end_ns").max())
     sums, time = _pace(same, start, length, low, high)
@@ -106,13 +106,17 @@ def _pace(same: Array, start: Array, length: Array, low: int, high: int) -> tupl
 
     What is short varies most and matters least.
     """
-    weighted, part = np.log(length), np.empty(len(length), np.int64)
-    usual = np.bincount(same, weighted) / np.bincount(same)
+    count = np.bincount(same)
+    usual, sums, time = np.zeros(len(count)), np.zeros(PARTS), np.zeros(PARTS)
     for rows in in_blocks(len(length)):
-        weighted[rows] = np.clip(weighted[rows] - usual[same[rows]], -1, 1) * length[rows]
-        part[rows] = (start[rows] - low) * PARTS // (high - low)
-    sums, time = np.bincount(part, weighted, PARTS), np.bincount(part, length, PARTS)
-    return sums.astype(float), time.astype(float)
+        np.add.at(usual, same[rows], np.log(length[rows]))
+    usual /= count
+    for rows in in_blocks(len(length)):
+        weighted = np.clip(np.log(length[rows]) - usual[same[rows]], -1, 1) * length[rows]
+        part = (start[rows] - low) * PARTS // (high - low)
+        np.add.at(sums, part, weighted)
+        np.add.at(time, part, length[rows].astype(float))
+    return sums, time
 
 
 def _best_cut(sums: Floats, time: Floats) -> tuple[int, float]:
@@ -148,7 +152,7 @@ def _medians(same: Array, later: frames.Flags, length: Array) -> tuple[Floats, F
     return ends[0, kept], ends[1, kept], time[kept], first[kept]
 
 
-def _larger(name: Array, blocks: Array, later: frames.Flags, length: Array) -> float:
+def _larger(name: frames.Codes, blocks: Array, later: frames.Flags, length: Array) -> float:
     """Which part of the time is of kernels whose grids are larger in the later part, by name.
 
     Grids that stay the same may hide that data grew, since persistent kernels have as many blocks as the GPU has room for. Others,

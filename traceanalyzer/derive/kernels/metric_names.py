@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +9,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.spill import stored
 from traceanalyzer.intervals import Spans, join, subtract, union
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, EXPOSED_MEMCPY, EXPOSED_MEMSET
 
 

@@ -7,7 +7,7 @@ starts is host time; the rest is the launch itself. If the launch call had retur
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from traceanalyzer.derive.ledger.gap_names import NAMES, NUMBERS, by_samples, pa
 from traceanalyzer.derive.ledger.idle import Idle
 from traceanalyzer.derive.streams.handover import HANDOVER_NS
 from traceanalyzer.intervals import Array, Spans, join, latest, near, parted, pieces
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import (
     DEPENDENCY,
     HOST_UNTRACED,

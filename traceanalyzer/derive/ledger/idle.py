@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from traceanalyzer.columns.in_blocks import InBlocks, taken
 from traceanalyzer.derive.ledger.faults import faulting_threads
 from traceanalyzer.derive.ledger.shared import Portion
 from traceanalyzer.intervals import Array, Spans
+from traceanalyzer.records import dataclass
 
 BLOCK = 1 << 16
 """So many operations at a time are looked at."""

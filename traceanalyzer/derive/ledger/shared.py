@@ -7,13 +7,13 @@ whose operation ends it, and one at the end of the window to the file that ran l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from traceanalyzer.columns.frames import Key
 from traceanalyzer.derive.ledger.busy import Busy
 from traceanalyzer.intervals import Array, Spans, complement, intersect, join, subtract, total
+from traceanalyzer.records import dataclass
 
 Span = tuple[int, int]
 KINDS = ("compute", "communication", "memcpy", "memset")

@@ -6,7 +6,6 @@ records the driver's allocations: their sum is what is reserved, and nobody says
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +18,7 @@ from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.derive.memory.tables import MEMORY_GROWTH, MEMORY_STATS
 from traceanalyzer.intervals import Array, latest
 from traceanalyzer.places import place_text
+from traceanalyzer.records import dataclass
 
 MOST_BLOCKS = 1000
 """How many blocks are traced back to where they were allocated."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from traceanalyzer.derive.operators.operator_loops import loops
 from traceanalyzer.derive.operators.operators import Operators
 from traceanalyzer.intervals import Array, coverage, union
+from traceanalyzer.records import dataclass
 
 # What an operator is to the patterns.
 OTHER, MOVE, CREATE, SELECT, CONVOLUTION, NORM, ADD, PRODUCT, HEAVY, ZERO, ZERO_GRAD, BACKWARD = range(12)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -11,6 +9,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import Flags
 from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.in_blocks import in_blocks
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.derive.host.host import Host, Thread
 from traceanalyzer.derive.host.start_up import context_calls
 from traceanalyzer.derive.recording.tables import OUTSIDE_WORK, RECORDINGS
@@ -67,10 +69,12 @@ def outside_work(windows: pa.Table, launches: pa.Table, api_calls: pa.Table, hos
         own = calls.get(rank)
         if own is None:
             continue
-        op_start, op_end = (frames.ints(own, column) for column in ("op_start_ns", "op_end_ns"))
+        first = int(frames.ints(own, "op_start_ns").argmin())
+        last = int(frames.ints(own, "op_end_ns").argmax())
+        forget()
         found = [
-            *_side(rank, "before", int(op_start.argmin()), own, host, (start - _WEEK, start), contexts),
-            *_side(rank, "after", int(op_end.argmax()), own, host, (end, end + _WEEK), contexts),
+            *_side(rank, "before", first, own, host, (start - _WEEK, start), contexts),
+            *_side(rank, "after", last, own, host, (end, end + _WEEK), contexts),
         ]
         rows += sorted(found, key=lambda row: -row["duration"])
     return pa.Table.from_pylist(rows, schema=OUTSIDE_WORK.schema)
@@ -117,7 +121,7 @@ def _calls(lane: Thread, host: Host, low: int, high: int, contexts: Array) -> It
     """The time of CUDA calls by what they do, each once: a driver call inside a runtime call is no other time. Those that begin at
     `contexts` created one."""
     calls = lane.calls
-    here = (calls.start < high) & (calls.end > low)
+    here = _meeting(calls.start, calls.end, low, high)
     start, end, named = calls.start[here], calls.end[here], host.named(calls.name[here])
     kinds = [*_CALLS]
     told = [
@@ -133,6 +137,15 @@ def _calls(lane: Thread, host: Host, low: int, high: int, contexts: Array) -> It
         yield kinds[at], int(times[some][rows].sum())
 
 
+def _meeting(start: Array, end: Array, low: int, high: int) -> Array:
+    """Which of some intervals have a part of [low, high)."""
+    found = [np.empty(0, np.int64)]
+    for rows in in_blocks(len(start)):
+        found.append(np.flatnonzero((start[rows] < high) & (end[rows] > low)) + rows.start)
+        forget()
+    return np.concatenate(found)
+
+
 def _by_rank(table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     return ((rank, part) for (rank, _), part in frames.split(table, "rank", "rank"))
 
@@ -142,7 +155,9 @@ def _extents(*tables: pa.Table) -> dict[int, tuple[int, int]]:
     found: dict[int, tuple[int, int]] = {}
     for table in tables:
         for rank, part in _by_rank(table):
-            start, end = int(frames.ints(part, "start_ns").min()), int(frames.ints(part, "end_ns").max())
+            start = int(frames.ints(part, "start_ns").min())
+            end = int(frames.ints(part, "end_ns").max())
+            forget()
             low, high = found.get(rank, (start, end))
             found[rank] = min(low, start), max(high, end)
     return found

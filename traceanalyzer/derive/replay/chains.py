@@ -10,13 +10,14 @@ end of its last wait, and from there along the GPU again: the path of greatest w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from traceanalyzer.columns.frames import Flags
 from traceanalyzer.derive.replay.replay import Timeline
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 NONE = -1
 """No operation, no event."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from traceanalyzer.columns.spill import Growing, forget
 from traceanalyzer.intervals import EMPTY, Array, Spans, join, union
+from traceanalyzer.records import dataclass
 
 BLOCK = 1 << 15
 """So many times are looked at at once, so that what is in between does not leave the processor's cache."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from traceanalyzer.columns.spill import forget
 from traceanalyzer.intervals import Array, Spans, coverage, near, union
 from traceanalyzer.model.claimed import Claimed
 from traceanalyzer.model.replayed import MOSTLY, Beside, Place
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import (
     DEPENDENCY,
     HOST_WORK,

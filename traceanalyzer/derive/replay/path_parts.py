@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from traceanalyzer.derive.ledger.gaps import Parts, host_parts, named_parts
 from traceanalyzer.derive.replay.chains import GPU, HOST, LAUNCH, Pieces
 from traceanalyzer.derive.replay.timelines import led
 from traceanalyzer.intervals import Array, complement, overlaps, union
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import (
     DEPENDENCY,
     HOST_WORK,

@@ -15,7 +15,6 @@ for all programs; docs/savings.md tells how they were found and how well they do
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.intervals import EMPTY, Array, Spans, union
 from traceanalyzer.model.trace import Input
+from traceanalyzer.records import dataclass
 
 PROFILERS = ("PyTorch profiler", "Nsight Systems")
 """The producers whose costs are known."""

@@ -14,17 +14,18 @@ max-plus algebra, and a timeline the product of its stretches (Baccelli, Cohen, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from traceanalyzer.arrow import give_back
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.spill import Growing, forget
 from traceanalyzer.derive.replay.host_time import HostTime, Without, blocks, with_few, within
 from traceanalyzer.derive.replay.stretches import CUT, FELT, MET, NEVER, Stretches
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, near, overlaps, union
+from traceanalyzer.records import dataclass
 
 LATENCY_NS = 5_000
 """From a launch call to its operation on an idle GPU, where a trace shows none."""
@@ -221,6 +222,7 @@ class _Play:
 
     def __init__(self, timeline: Timeline, change: Change, hosts: Sequence[HostTime]) -> None:
         forget()  # What was read before is not needed beside this.
+        give_back()
         self._timeline, self._change = timeline, change
         self.left = coverage(timeline.wait_start, timeline.wait_end, change.waits) == 0
         self._dropped = union(timeline.wait_start[~self.left], timeline.wait_end[~self.left])

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traceanalyzer.columns.spill import Growing, forget, stored
-from traceanalyzer.derive.replay.host_time import HostTime, with_few, within
+from traceanalyzer.columns.spill import Growing, forget
+from traceanalyzer.derive.replay.host_time import HostTime, blocks, with_few, within
 from traceanalyzer.derive.replay.profiler_cost import Recorded
 from traceanalyzer.derive.replay.replay import Timeline
 from traceanalyzer.intervals import EMPTY, Array, Spans, clip, coverage, covered_before, overlaps, union
@@ -37,8 +37,8 @@ class _Clocks:
         self._waited = within(union(timeline.wait_start, timeline.reach[timeline.wait_op]), self._origin, self._end)
         self._waited_sum = np.append(0, np.cumsum(self._waited[1] - self._waited[0]))
         call, over = timeline.call, timeline.reach[timeline.wait_op]
-        self._asked = [_Asked(call, 0), _Asked(over, len(call))]
-        self._shown = [np.empty(len(call) + len(over), np.int64) for _ in range(count)]
+        self._asked = _Asked(call), _Asked(over)
+        self._shown = [(self._asked[0].answers(), self._asked[1].answers()) for _ in range(count)]
         self._lost = [0] * count
         self._stops, self._sums, self._sum, self._keeps = Growing(), Growing(), 0, keeps
         self._until = -_FAR
@@ -51,9 +51,9 @@ class _Clocks:
             stops, sums = self._stops.array(), self._sums.array()
         else:
             stops, sums = EMPTY[0], np.zeros(1, np.int64)
-        first, *others = self._shown
+        first, *others = (at_calls.all(behind=at_waits.all()) for at_calls, at_waits in self._shown)
         return [
-            HostTime(self._origin, stops, sums, stored(first) if self._keeps else first),
+            HostTime(self._origin, stops, sums, first),
             *(HostTime(self._origin, EMPTY[0], sums[:1], one) for one in others),
         ]
 
@@ -69,7 +69,7 @@ class _Clocks:
         sums = [self._losing(number, start, one, waited) for number, one in enumerate(taken)]
         if self._keeps:
             self._keep(start, taken[0], clip(waited, since, until), sums[0])
-        for asked in self._asked:
+        for number, asked in enumerate(self._asked):
             rows, times = asked.before(until)
             if not len(times):
                 continue
@@ -86,7 +86,7 @@ class _Clocks:
                 if len(last):
                     over = np.maximum(start.take(last) + one.take(last), at)
                     gone[inside] -= over - at - coverage(at, over, waited)
-                shown[rows] = without - gone
+                shown[number].add(rows, without - gone)
 
     def _losing(self, number: int, start: Array, taken: Array, waited: Spans) -> Array:
         """What a clock has lost besides the waits after none, one, ... of what is taken."""
@@ -119,18 +119,40 @@ class _Clocks:
 class _Asked:
     """Some of the times that a clock is asked at, to be asked for in their order."""
 
-    def __init__(self, times: Array, first: int) -> None:
-        """The first of them stands at `first` among all."""
-        self._times, self._first, self._done = times, first, 0
+    def __init__(self, times: Array) -> None:
+        self._times, self._done = times, 0
         self._order = None
-        if (times[1:] < times[:-1]).any():
+        in_order = all((times[1:][rows] >= times[:-1][rows]).all() for rows in blocks(len(times) - 1))
+        forget()
+        if not in_order:
             self._order = np.argsort(times, kind="stable")
             self._times = times.take(self._order)
 
-    def before(self, time: int) -> tuple[slice | Array, Array]:
-        """The next, up to a time: where they stand among all, and what they are."""
+    def before(self, time: int) -> tuple[Array | None, Array]:
+        """The next, up to a time: where they stand among all, None where they are in their order, and what they are."""
         here = slice(self._done, int(np.searchsorted(self._times, time)))
         self._done = here.stop
-        if self._order is None:
-            return slice(self._first + here.start, self._first + here.stop), self._times[here]
-        return self._order[here] + self._first, self._times[here]
+        return None if self._order is None else self._order[here], self._times[here]
+
+    def answers(self) -> _Answers:
+        return _Answers(None if self._order is None else len(self._order))
+
+
+class _Answers:
+    """What a clock shows at some times, so many of them unless they come in their order."""
+
+    def __init__(self, count: int | None) -> None:
+        self._grown, self._anywhere = Growing(), None if count is None else np.empty(count, np.int64)
+
+    def add(self, rows: Array | None, shown: Array) -> None:
+        if self._anywhere is None:
+            self._grown.add(shown)
+        else:
+            self._anywhere[rows] = shown
+
+    def all(self, behind: Array = EMPTY[0]) -> Array:
+        """All of them, and some more `behind`."""
+        if self._anywhere is not None:
+            self._grown.add(self._anywhere)
+        self._grown.add(behind)
+        return self._grown.array()

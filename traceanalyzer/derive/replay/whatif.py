@@ -8,7 +8,6 @@ the operator that asked for it, and a copy with the time in which its call was h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +36,7 @@ from traceanalyzer.intervals import (
 )
 from traceanalyzer.model.claimed import Claimed
 from traceanalyzer.model.replayed import MOST_WRONG, Prediction
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import (
     BUSY_LINES,
     DEPENDENCY,

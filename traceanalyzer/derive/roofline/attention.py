@@ -8,10 +8,10 @@ leaves, about a half. Backward computes the scores again and has four gradients:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from traceanalyzer.derive.roofline.inputs import Inputs, Shape, Work, sizes_of
+from traceanalyzer.records import dataclass
 
 Corner = Literal["top", "bottom"]
 """From which corner a causal mask goes where there are more keys than queries, or fewer."""

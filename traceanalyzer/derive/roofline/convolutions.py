@@ -7,11 +7,11 @@ M = N·H_out·W_out, N = C_out, K = C_in·kernel). Each of the two gradients of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from traceanalyzer.derive.roofline.inputs import Inputs, Shape, Work, sizes_of
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

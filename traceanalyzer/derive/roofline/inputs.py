@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import msgspec
+
+from traceanalyzer.records import dataclass
 
 MOST = 1 << 60
 """More FLOPs or bytes than an operator ever has: a wrong number."""

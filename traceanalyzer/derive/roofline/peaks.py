@@ -12,9 +12,10 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from traceanalyzer.records import dataclass
 
 _VENDOR = re.compile(r"^(?:nvidia|amd|tesla|geforce|\s)+")
 

@@ -9,7 +9,6 @@ input from the host. Gaps in time play no part. Where this is not so there are n
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 MIN_STEPS = 3
 """Two of anything may be chance, and no distance between two can be even."""

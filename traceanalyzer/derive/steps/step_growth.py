@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -14,6 +12,7 @@ from traceanalyzer.derive.steps.tables import STEP_GROWTH
 from traceanalyzer.derive.trends import trend
 from traceanalyzer.intervals import Array
 from traceanalyzer.names import readable_name
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import format_bytes, format_count, format_duration
 from traceanalyzer.vocabulary.lines import (
     COMPUTE,

@@ -140,6 +140,7 @@ def _places(start: Array, end: Array, lines: list[str], gaps: pa.Table) -> list[
     found: list[str | None] = [None] * len(lines)
     if not lines:
         return found
+    forget()
     cause, causes = frames.short_codes(gaps, "cause")
     wanted = np.array(
         [causes.index(name) if (name := cause_of_line(line)) in causes else -1 for line in lines], np.int64

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from traceanalyzer.derive.steps import repetition
 from traceanalyzer.derive.steps.tables import STEP_OPS, STEP_STATS
 from traceanalyzer.intervals import Array, latest, latest_of
 from traceanalyzer.model.schema import STEPS
+from traceanalyzer.records import dataclass
 
 _OF_OPS = ("op_start_ns", "op_end_ns", "op_kind")
 

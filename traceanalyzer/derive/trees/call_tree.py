@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from traceanalyzer.columns.uniques import unique
 from traceanalyzer.derive.trees.paths import KIND, TOP, Paths
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 MOST_NODES = 100_000
 """Nodes of one tree. No one sees more, and a page must draw them."""

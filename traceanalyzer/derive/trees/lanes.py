@@ -6,7 +6,7 @@ those of one name within one range are as good as one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from traceanalyzer.columns.frames import Flags
 from traceanalyzer.columns.uniques import unique
 from traceanalyzer.intervals import Array, Spans, latest, overlaps, union
+from traceanalyzer.records import dataclass
 
 BLOCK = 1 << 16
 """So many rows are looked at at once: what is made of them stays close to the processor."""

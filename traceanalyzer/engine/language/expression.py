@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from traceanalyzer.engine.language.lengths import LONGEST_TEXT, longest_text
 from traceanalyzer.engine.language.names import PROGRAM_KINDS, Aggregate, Expression, Names, NoRows, Rows, Run
 from traceanalyzer.engine.language.syntax import ExpressionError, Source, parse
 from traceanalyzer.errors import did_you_mean
+from traceanalyzer.records import dataclass
 
 
 def compile_expression(text: str, names: Names) -> Expression:
@@ -370,7 +371,10 @@ class _Aggregate:
         mask = compute.as_array(compute.truth(self.condition[1](rows)), rows.count)
         return None if mask.true_count == rows.count else pc.indices_nonzero(mask)
 
-    def whole(self, parts: list[Any]) -> Value:
+    def gather(self) -> Any:
+        return self.function.gather()
+
+    def whole(self, parts: Any) -> Value:
         return self.function.whole(parts)
 
 

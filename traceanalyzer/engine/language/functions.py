@@ -7,7 +7,6 @@ only the rows where that holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,9 @@ import pyarrow.compute as pc
 
 from traceanalyzer.engine.language import compute
 from traceanalyzer.engine.language.compute import Value
+from traceanalyzer.engine.language.gathered import Distinct, Numbers, ascends
 from traceanalyzer.engine.language.kinds import BOOL, NULL, NUMBER, TEXT, Kind, KindError, common, number
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import COUNT, SHARE, format_count, format_share
 
 
@@ -38,17 +39,21 @@ class Function:
     def part(self, *values: Value) -> Any:
         return self.fold.part(*values) if self.fold else values
 
-    def whole(self, parts: list[Any]) -> Value:
+    def gather(self) -> Any:
+        return self.fold.gather() if self.fold else []
+
+    def whole(self, parts: Any) -> Value:
         if self.fold:
             return self.fold.whole(parts)
         return self.run(*(_end_to_end(values) for values in zip(*parts, strict=True)))
 
 
 class Fold(NamedTuple):
-    """An aggregate worked out block by block; `part` may give back what it was given."""
+    """An aggregate worked out block by block; `part` may give back what it was given, and `gather` makes what parts are appended to."""
 
     part: Callable[..., Any]
-    whole: Callable[[list[Any]], Value]
+    whole: Callable[[Any], Value]
+    gather: Callable[[], Any] = list[Any]
 
 
 def _end_to_end(values: Sequence[Value]) -> Value:
@@ -221,21 +226,12 @@ def _top_share(parts: list[Any]) -> pa.Scalar:
     return compute.divide(pc.max(totals), every)
 
 
-def _narrow(values: pa.Array, level: pa.Scalar | None = None) -> tuple[pa.Array, float]:
-    """Numbers of which a quantile is wanted, whole ones in as few bytes as do: all of them are needed at once."""
-    share = 0.5 if level is None else float(level.as_py())
-    if not pa.types.is_integer(values.type):
-        return compute.to_float(values), share
-    low, high = pc.min_max(values).values()
-    fits = low.is_valid and low.as_py() >= -(1 << 31) and high.as_py() < 1 << 31
-    return (values.cast(pa.int32()) if fits else values), share
+def _numbers(values: pa.Array, level: pa.Scalar | None = None) -> tuple[pa.Array, float]:
+    """Numbers of which a quantile is wanted, and which."""
+    return values, 0.5 if level is None else float(level.as_py())
 
 
-def _quantile(parts: list[tuple[pa.Array, float]]) -> pa.Scalar:
-    # Of whole numbers Arrow makes fractions itself, and need not sort those that are close together.
-    values = [values for values, _ in parts]
-    kind = max((one.type for one in values), key=lambda kind: kind.bit_width)
-    return pc.quantile(pa.chunked_array([one.cast(kind) for one in values]), q=parts[0][1])[0]
+_QUANTILE = Fold(_numbers, Numbers.quantile, Numbers)
 
 
 def _first(given: list[Kind]) -> Kind:
@@ -261,22 +257,22 @@ def _distinct(values: pa.Array) -> pa.Array:
     plain = codes.to_numpy()
     new = np.append(True, plain[1:] != plain[:-1])[: len(plain)]
     kept = pa.array(plain[new]) if len(plain) else codes
-    return kept if _ascends(kept) else kept.unique()
+    return kept if ascends(kept) else kept.unique()
 
 
-def _ascends(values: pa.Array) -> bool:
-    plain = values.to_numpy()
-    return bool((plain[1:] > plain[:-1]).all())
-
-
-def _count_distinct(parts: list[pa.Array]) -> pa.Scalar:
-    return pa.scalar(len(_distinct(_end_to_end(parts))), pa.int64())
+def _distinct_count(found: Distinct) -> pa.Scalar:
+    return pa.scalar(found.count(), pa.int64())
 
 
 def _aggregate(
     usage: str, arity: int, kind: Callable[[list[Kind]], Kind], fold: Fold, literal: int | None = None
 ) -> Function:
-    return Function(usage, (arity, arity), kind, lambda *values: fold.whole([fold.part(*values)]), literal, fold)
+    def run(*values: Value) -> Value:
+        parts = fold.gather()
+        parts.append(fold.part(*values))
+        return fold.whole(parts)
+
+    return Function(usage, (arity, arity), kind, run, literal, fold)
 
 
 AGGREGATES: dict[str, Function] = {
@@ -286,9 +282,9 @@ AGGREGATES: dict[str, Function] = {
     "min": _aggregate("min(number)", 1, _number_like, _reduced(pc.min)),
     "max": _aggregate("max(number)", 1, _number_like, _reduced(pc.max)),
     "mean": Function("mean(number)", (1, 1), _number_like, pc.mean),
-    "median": _aggregate("median(number)", 1, _number_like, Fold(_narrow, _quantile)),
-    "quantile": _aggregate("quantile(number, 0.95)", 2, _first, Fold(_narrow, _quantile), 1),
-    "count_distinct": _aggregate("count_distinct(column)", 1, _countable, Fold(_distinct, _count_distinct)),
+    "median": _aggregate("median(number)", 1, _number_like, _QUANTILE),
+    "quantile": _aggregate("quantile(number, 0.95)", 2, _first, _QUANTILE, 1),
+    "count_distinct": _aggregate("count_distinct(column)", 1, _countable, Fold(_distinct, _distinct_count, Distinct)),
     "any": _aggregate("any(condition)", 1, _fixed(BOOL, BOOL), _reduced(lambda values: pc.any(values, min_count=0))),
     "all": _aggregate("all(condition)", 1, _fixed(BOOL, BOOL), _reduced(lambda values: pc.all(values, min_count=0))),
     "top": _aggregate("top(name, weight)", 2, _heaviest, Fold(_weigh_block, _top)),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from traceanalyzer.engine.language.kinds import TEXT, Kind
 from traceanalyzer.engine.language.names import Aggregate, Expression, Names, Rows
 from traceanalyzer.engine.language.syntax import ExpressionError
 from traceanalyzer.names import readable_name
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import (
     BYTES,
     COUNT,

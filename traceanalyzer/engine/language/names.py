@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from traceanalyzer.engine.language.compute import Value
 from traceanalyzer.engine.language.kinds import BOOL, Kind
 from traceanalyzer.model.programs import TRAITS
+from traceanalyzer.records import dataclass
 
 PROGRAM_KINDS: Mapping[str, Kind] = dict.fromkeys(TRAITS, BOOL)
 """The names behind `program.`."""
@@ -69,8 +70,12 @@ class Aggregate(Protocol):
         """What a block of rows comes to."""
         ...
 
-    def whole(self, parts: list[Any]) -> Value:
-        """The value, of what all blocks come to, in their order."""
+    def gather(self) -> Any:
+        """What parts are appended to, in their order."""
+        ...
+
+    def whole(self, parts: Any) -> Value:
+        """The value, of what all blocks come to, as gathered."""
         ...
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from dataclasses import dataclass
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import NUMBER, SUFFIX, SUFFIXES, Quantity, quantity
 
 MAX_LENGTH = 2000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
@@ -18,6 +17,7 @@ from traceanalyzer.engine.rows import GPU_KEYS, table_kinds
 from traceanalyzer.engine.rules.rule import Problem, Rule
 from traceanalyzer.engine.rules.yamlfile import Path
 from traceanalyzer.errors import did_you_mean
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import NS
 from traceanalyzer.vocabulary.lines import LEDGER_LINES
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath as FilePath
 from typing import Any
 
 from traceanalyzer.engine.language.kinds import TEXT, Kind, number
 from traceanalyzer.engine.rules.yamlfile import Document, Path
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import Quantity, can_be_held, parse_quantity
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from traceanalyzer.engine.rules.yamlfile import read_yaml
+from traceanalyzer.records import dataclass
 from traceanalyzer.resources import data_folder
 
 FILE = "scenarios.yaml"

@@ -7,12 +7,13 @@ number that no column of a table could hold is a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import yaml
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import can_be_held
 
 # libyaml says the same and takes a fifth of the time; not every build of PyYAML has it.
@@ -47,17 +48,36 @@ class YamlError(ValueError):
 
 @dataclass(frozen=True)
 class Document:
-    """`data` is made of dict, list, str, int, float, bool and None; `marks` and `keys` give the place of the value or key at a path."""
+    """`data` is made of dict, list, str, int, float, bool and None; where it stands in the `text` is looked for when somebody asks."""
 
     data: Any
-    marks: dict[Path, Mark]
-    keys: dict[Path, Mark]
+    text: str
 
     def mark(self, path: Path) -> Mark:
         """Where the value at `path` stands, or the nearest thing around it."""
-        while path and path not in self.marks:
+        values = self._places.values
+        while path and path not in values:
             path = path[:-1]
-        return self.marks.get(path, Mark(1, 1))
+        return values.get(path, Mark(1, 1))
+
+    @property
+    def keys(self) -> Mapping[Path, Mark]:
+        """Where each key stands, by its path."""
+        return self._places.keys
+
+    @cached_property
+    def _places(self) -> _Places:
+        places = _Places({}, {})
+        _Reader(self.text, places).data()
+        return places
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the values and the keys of a document stand, by path."""
+
+    values: dict[Path, Mark]
+    keys: dict[Path, Mark]
 
 
 def read_yaml(text: str) -> Document:
@@ -69,7 +89,7 @@ def read_yaml(text: str) -> Document:
         mark = Mark(before.count("\n") + 1, found.start() - before.rfind("\n"))
         raise YamlError(f"the character U+{ord(found[0]):04X} is not allowed", mark)
     try:
-        return _Reader(yaml.parse(text, Loader=LOADER)).document()
+        return Document(_Reader(text).data(), text)
     except yaml.MarkedYAMLError as error:
         raise YamlError(f"no YAML: {error.problem}", _mark(error.problem_mark)) from None
     except yaml.YAMLError as error:
@@ -77,27 +97,29 @@ def read_yaml(text: str) -> Document:
 
 
 class _Reader:
-    """Builds the data while the text is parsed, so that aliases and deep nesting are refused before anything comes of them."""
+    """Builds the data while the text is parsed, so that aliases and deep nesting are refused before anything comes of them.
 
-    def __init__(self, events: Iterator[Any]) -> None:
-        self._events = events
+    Where all of it stands is noted in `places`, if there are any: that takes as long again.
+    """
+
+    def __init__(self, text: str, places: _Places | None = None) -> None:
+        self._event = LOADER(text).get_event
         self._depth = 0
-        self._marks: dict[Path, Mark] = {}
-        self._keys: dict[Path, Mark] = {}
+        self._places = places
 
-    def document(self) -> Document:
+    def data(self) -> Any:
         data = None
         count = 0
-        for event in self._events:
+        while (event := self._event()) is not None:
             if isinstance(event, yaml.DocumentStartEvent):
                 count += 1
                 if count > 1:
                     raise YamlError("no YAML: expected a single document in the stream", _mark(event.start_mark))
                 data = self._value(self._next(), ())
-        return Document(data, self._marks, self._keys)
+        return data
 
     def _next(self) -> Any:
-        event = next(self._events)
+        event = self._event()
         if type(event) is yaml.ScalarEvent and event.anchor is None and event.tag is None:
             return event  # which is what most are
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
@@ -111,10 +133,11 @@ class _Reader:
         return event
 
     def _value(self, event: Any, path: Path) -> Any:
-        if isinstance(event, yaml.ScalarEvent):
-            self._marks[path] = _mark(event.start_mark, event)
+        scalar = isinstance(event, yaml.ScalarEvent)
+        if self._places is not None:
+            self._places.values[path] = _mark(event.start_mark, event if scalar else None)
+        if scalar:
             return _scalar(event)
-        self._marks[path] = _mark(event.start_mark)
         return self._mapping(path) if isinstance(event, yaml.MappingStartEvent) else self._sequence(path)
 
     def _mapping(self, path: Path) -> dict[str, Any]:
@@ -122,10 +145,11 @@ class _Reader:
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
                 raise YamlError("a key must be a text", _mark(event.start_mark))
-            key, mark = event.value, _mark(event.start_mark)
+            key = event.value
             if key in result:
-                raise YamlError(f"'{key}' is written twice", mark)
-            self._keys[(*path, key)] = mark
+                raise YamlError(f"'{key}' is written twice", _mark(event.start_mark))
+            if self._places is not None:
+                self._places.keys[(*path, key)] = _mark(event.start_mark)
             result[key] = self._value(self._next(), (*path, key))
         return result
 
@@ -143,6 +167,9 @@ _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 def _scalar(event: Any) -> str | int | float | bool | None:
+    plain, _ = event.implicit
+    if not plain or event.value[:1] not in _RESOLVER.yaml_implicit_resolvers:
+        return str(event.value)  # which is what most are
     tag = _RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit)
     if tag == _TEXT or (tag in _NUMBERS and len(event.value) > MAX_DIGITS):
         return str(event.value)

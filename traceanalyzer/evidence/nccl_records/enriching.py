@@ -7,7 +7,6 @@ kernel. Only where one call lies in one range, and what both say of the collecti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.schema import HEALTH
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
 from traceanalyzer.vocabulary.levels import LOW
 

@@ -12,7 +12,7 @@ import struct
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from traceanalyzer.errors import InputError
@@ -30,6 +30,7 @@ from traceanalyzer.ingest.bytes.containers import (
 from traceanalyzer.ingest.bytes.limits import check_count, check_name, check_total
 from traceanalyzer.ingest.bytes.scratch import ScratchFolder
 from traceanalyzer.ingest.bytes.source import Source, unpack, with_head
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import NOT_ALL_READ
 from traceanalyzer.vocabulary.levels import MEDIUM
 

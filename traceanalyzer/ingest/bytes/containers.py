@@ -14,11 +14,12 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import NOT_ALL_READ, HealthCode
 from traceanalyzer.vocabulary.levels import INFO, Severity
 

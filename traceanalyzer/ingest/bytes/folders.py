@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from traceanalyzer.ingest.bytes import archives
 from traceanalyzer.ingest.bytes.containers import Note
 from traceanalyzer.ingest.bytes.kinds import Conversion, Kinds
 from traceanalyzer.ingest.bytes.source import Source, source_of
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import NOT_ALL_READ, RANKS_IN_DOUBT
 from traceanalyzer.vocabulary.levels import INFO, LOW
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from traceanalyzer.errors import InputError
@@ -11,6 +11,7 @@ from traceanalyzer.ingest.bytes.kinds import Kinds
 from traceanalyzer.ingest.bytes.limits import allowed_bytes, check_size
 from traceanalyzer.ingest.bytes.scratch import ScratchFolder
 from traceanalyzer.ingest.bytes.source import Source, source_of
+from traceanalyzer.records import dataclass
 from traceanalyzer.urls import RemoteFolder, shown_place, without_credentials
 
 

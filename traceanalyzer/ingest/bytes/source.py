@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -23,6 +23,7 @@ from traceanalyzer.ingest.bytes.containers import (
 )
 from traceanalyzer.ingest.bytes.limits import allowed_bytes, check_size, limit_blocks
 from traceanalyzer.ingest.bytes.streams import ByteStream, PackedStream, PlainStream
+from traceanalyzer.records import dataclass
 from traceanalyzer.urls import shown_place
 
 HEAD_BYTES = 64 << 10

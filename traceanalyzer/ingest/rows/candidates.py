@@ -9,7 +9,6 @@ waits; the words of the category and of the events. What is left is taken for ke
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import NULL, ints
 from traceanalyzer.model.schema import NAME
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.levels import HIGH, INFO, LOW, MEDIUM, Severity
 
 Ints = npt.NDArray[np.int64]

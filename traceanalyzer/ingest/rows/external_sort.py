@@ -8,7 +8,6 @@ by one. A table that is smaller than a run never touches the disk.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from traceanalyzer.columns import SMALL_BYTES, compacted
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest.rows.order import LANES, Ints, Key, key_columns, only, sorted_order
 from traceanalyzer.model.schema import TableSpec
+from traceanalyzer.records import dataclass
 
 RUN_ROWS = 1 << 15
 RUN_BYTES = 8 << 20

@@ -6,7 +6,6 @@ Nsight Systems promise no order of rows, so what they hold is told apart by what
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import takewhile
 from zlib import crc32
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.columns import compacted
+from traceanalyzer.records import dataclass
 
 Ints = npt.NDArray[np.int64]
 _LAST = np.iinfo(np.int64).max

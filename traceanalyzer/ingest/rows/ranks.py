@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import PurePath
 from threading import Event
@@ -19,6 +19,7 @@ from traceanalyzer.ingest.bytes.containers import Condition
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.ingest.contract import FileFacts, Marks
 from traceanalyzer.model.trace import Input, RankSource, Role, Witness
+from traceanalyzer.records import dataclass
 
 # What stands before a rank, the surest first. The first that any of the names has decides.
 _WORDS = tuple(

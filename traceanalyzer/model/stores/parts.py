@@ -6,21 +6,23 @@ import hashlib
 import json
 from collections.abc import Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from traceanalyzer.columns.lean import WORTH, lean
-from traceanalyzer.columns.spill import spilled
+from traceanalyzer.columns.spill import spilled_column
 from traceanalyzer.files import open_regular
 from traceanalyzer.model.schema import TableSpec
 from traceanalyzer.model.stores.stretches import in_stretches
 from traceanalyzer.model.table_specs import table_specs
+from traceanalyzer.records import dataclass
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq  # takes long to import, and who writes no store needs none of it
 
 _HASH_BYTES = 1 << 20
 _UNSEALED = b"0" * 64
@@ -128,6 +130,8 @@ def read_table(content: bytes, schema: pa.Schema, use_threads: bool) -> pa.Table
 
     Raises pa.ArrowException and OSError for a file that is damaged.
     """
+    import pyarrow.parquet as pq
+
     buffer = pa.BufferReader(content)
     file = pq.ParquetFile(buffer)
     types = file.schema_arrow
@@ -145,7 +149,7 @@ def read_table(content: bytes, schema: pa.Schema, use_threads: bool) -> pa.Table
         column = in_stretches(file, name, kind)
         if column is None:
             one = file.read([name], use_threads=use_threads).unify_dictionaries().combine_chunks()
-            column = spilled(pa.table({name: lean(_typed(one, schema)[name])}))[name]
+            column = spilled_column(lean(_typed(one, schema)[name]))
         columns[name] = column
     return pa.table(columns)
 
@@ -156,6 +160,8 @@ def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _untyped(content: bytes) -> pq.FileMetaData:
     """What the end of a Parquet file says of it, except for the Arrow types of its columns."""
+    import pyarrow.parquet as pq
+
     size = int.from_bytes(content[-8:-4], "little")
     footer = content[-size - 8 :].replace(_ARROW_TYPES, _ARROW_TYPES.lower())
     return pq.read_metadata(pa.BufferReader(_MAGIC + footer))
@@ -163,6 +169,8 @@ def _untyped(content: bytes) -> pq.FileMetaData:
 
 def _write(path: Path, spec: TableSpec, blocks: Iterable[pa.Table], beside: Executor) -> int:
     """Write one table, or no file when it has no rows; return their number. The column `rank` is left to the name of a folder."""
+    import pyarrow.parquet as pq
+
     file: pa.OSFile | None = None
     waiting: Future[None] | None = None
     rows = 0

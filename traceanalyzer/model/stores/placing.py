@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from traceanalyzer.errors import InputError
 from traceanalyzer.files import is_folder, resolve_place, status_of
@@ -118,6 +117,8 @@ def _others(folder: Path) -> list[str]:
 
 def _is_table(file: Path) -> bool:
     """Whether it is a Parquet file that has the columns of the table after which its folder is called."""
+    import pyarrow.parquet as pq
+
     spec = table_specs().get(file.parent.parent.name)
     try:
         columns: list[str] = pq.read_schema(file).names

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from traceanalyzer.model.stores.parts import Part, PartFile, is_sealed, read_tab
 from traceanalyzer.model.stores.versions import OLDEST, is_older, is_readable
 from traceanalyzer.model.table_specs import is_table_name, table_specs
 from traceanalyzer.model.trace import Input, Trace
+from traceanalyzer.records import dataclass
 from traceanalyzer.urls import Place, RemoteFolder, local_of, shown_place, url_of
 
 TOOL = "traceanalyzer"

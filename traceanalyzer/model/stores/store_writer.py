@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import msgspec
@@ -52,6 +52,7 @@ from traceanalyzer.model.stores.placing import check_place, check_replaceable
 from traceanalyzer.model.stores.store import TOOL, Manifest, decode_manifest, read_statement, stated_tables
 from traceanalyzer.model.table_specs import table_specs
 from traceanalyzer.model.trace import Input
+from traceanalyzer.records import dataclass
 from traceanalyzer.urls import Place, RemoteFolder, shown_place, without_credentials
 
 Placed = Sequence[tuple[Input, Part]]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from traceanalyzer.columns.in_blocks import InBlocks, are_alike
 from traceanalyzer.columns.lean import repeated
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _ROWS = 1 << 18
 """From so many rows on a stretch is long enough."""

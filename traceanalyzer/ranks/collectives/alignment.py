@@ -7,13 +7,13 @@ well: where several do, the clocks tell which it is, however roughly, and where 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 MOST_APART_NS = 1_000_000_000
 """Hosts keep their clocks within milliseconds of each other; a second and more is another run, with no collective in common, or no

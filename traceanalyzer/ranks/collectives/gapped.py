@@ -6,8 +6,6 @@ shows itself by its ends, sizes and sequence numbers; which shift a stretch has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from traceanalyzer.columns.frames import NULL, Flags
@@ -24,6 +22,7 @@ from traceanalyzer.ranks.collectives.alignment import (
     Line,
 )
 from traceanalyzer.ranks.collectives.instances import allowed_apart
+from traceanalyzer.records import dataclass
 
 MOST_SHIFTS = 16
 """Shifts that are tried, those that most ends speak for."""

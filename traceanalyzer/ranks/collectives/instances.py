@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.columns.grouped import Floats, Groups
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.collectives.alignment import WAIT_SHARE
+from traceanalyzer.records import dataclass
 
 ENDS_NS, ENDS_SHARE = 100_000, 0.25
 """How far apart the ends of one collective may lie: what polling explains, and the share of the transfer that a slow link adds."""

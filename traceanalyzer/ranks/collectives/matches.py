@@ -7,7 +7,6 @@ joined from those; everything else about a rank is made where its trace is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from traceanalyzer.ranks.collectives.instances import Matches
 from traceanalyzer.ranks.collectives.offsets import clock_health, clock_offsets, match_health
 from traceanalyzer.ranks.collectives.recorded import LEAST_MATCHED, matched_share
 from traceanalyzer.ranks.collectives.tables import LATE_WINDOWS, MATCHES
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.levels import LOW, MEDIUM
 
 JITTER = 0.01

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from traceanalyzer.columns.grouped import Flags, Names, known
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

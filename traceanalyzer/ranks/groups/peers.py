@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.groups.process_groups import members
+from traceanalyzer.records import dataclass
 
 SEND, RECEIVE, BOTH = "send", "receive", "send-receive"
 _SIDES = re.compile(r"nccl:(?:send (\d+)->(\d+)|recv (\d+)<-(\d+))")

@@ -15,7 +15,7 @@ A call that waits for several waits for the last of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,7 @@ from traceanalyzer.ranks.collectives.matches import Joined
 from traceanalyzer.ranks.collectives.offsets import clock_health, clock_offsets
 from traceanalyzer.ranks.collectives.tables import COMMUNICATION
 from traceanalyzer.ranks.mpi.tables import MPI_MATCHES
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import format_duration
 from traceanalyzer.vocabulary.health import CLOCKS_DISAGREE
 from traceanalyzer.vocabulary.levels import LOW, MEDIUM

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.intervals import Array, latest_of, union
+from traceanalyzer.records import dataclass
 
 LAYER_BYTES = 1024
 """Activations of one token take more than this."""

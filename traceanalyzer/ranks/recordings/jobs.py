@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -21,6 +20,7 @@ from traceanalyzer.ranks.recordings.recordings import (
     shared_gpus,
     unplaced_gpus,
 )
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

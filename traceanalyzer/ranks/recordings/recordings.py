@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
 from traceanalyzer.columns.frames import Key
 from traceanalyzer.model.trace import EPOCH_NS, Input, file_names
 from traceanalyzer.ranks.collectives.alignment import MOST_APART_NS
+from traceanalyzer.records import dataclass
 
 MOST_RANKS = 1 << 20
 """No job has more; a file that says so is damaged."""

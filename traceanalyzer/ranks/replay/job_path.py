@@ -9,7 +9,6 @@ agree.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.replay.tables import JOB_PATH
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.critical_path import TRANSFER
 from traceanalyzer.vocabulary.lines import UNATTRIBUTED
 

@@ -8,7 +8,6 @@ all together tell which of them are on the path (`job_path`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +25,7 @@ from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input
 from traceanalyzer.ranks.replay.lines import Line, Parts, last_ended, latest_part
 from traceanalyzer.ranks.replay.tables import LINE_EVENTS, PATH_HOPS, PATH_PIECES, SHORTER_LINES
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import DEPENDENCY
 
 MOST_PIECES = 4_000

@@ -11,7 +11,7 @@ pause. As it was, that one ended just so long before; the others have room, of w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ from traceanalyzer.derive.replay.stretches import CUT, FELT, MET, NEVER, stretch
 from traceanalyzer.intervals import Array, begun, coverage
 from traceanalyzer.ranks.parallelism.parallelism_names import POINT_TO_POINT
 from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, LINE_EVENTS, MARK, RETURN
+from traceanalyzer.records import dataclass
 
 KINDS = (ISSUE, JOIN, RETURN, MARK)
 _ISSUE, _JOIN, _RETURN, _MARK, _MET, _FELT = range(6)

@@ -8,7 +8,7 @@ take what its transfer changed by. So lines exchange delays and no times, and th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from traceanalyzer.columns.frames import NULL, Flags
 from traceanalyzer.derive.replay.stretches import NEVER
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.replay.tables import ISSUE, JOIN, MARK, RETURN
+from traceanalyzer.records import dataclass
 
 KINDS = (ISSUE, JOIN, RETURN, MARK)
 ISSUES, JOINS, RETURNS, MARKS = range(4)

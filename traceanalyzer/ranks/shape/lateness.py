@@ -10,7 +10,6 @@ the others have more than the least is spread as evenly by chance, so the smalle
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import comb, exp, log
 
 import numpy as np
@@ -19,6 +18,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.columns.grouped import Groups
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 PERSISTENT, RARE, JITTER = "persistent", "rare", "jitter"
 PATTERNS = (PERSISTENT, RARE, JITTER)

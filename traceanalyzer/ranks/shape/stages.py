@@ -7,8 +7,6 @@ has several stages, and those that fill bubbles with weight gradients leave less
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -16,6 +14,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import EMPTY, Array, coverage
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import format_duration
 from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_COMMUNICATION, IDLE
 

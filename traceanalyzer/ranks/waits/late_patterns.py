@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.shape.lateness import JITTER, PATTERNS, PERSISTENT, RARE, Patterns, patterns
+from traceanalyzer.records import dataclass
 
 Gpu = list[Array]
 """Columns (rank, device)."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -13,6 +11,7 @@ from traceanalyzer.intervals import Array
 from traceanalyzer.ranks.groups.peers import BOTH, RECEIVE
 from traceanalyzer.ranks.parallelism.parallelism_names import PIPELINE
 from traceanalyzer.ranks.shape.stages import interleaved
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import EXPOSED_COMMUNICATION
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -19,6 +17,7 @@ from traceanalyzer.model.markers import is_step_name
 from traceanalyzer.places import frame_text, is_user_frame
 from traceanalyzer.ranks.waits.rank_work import JITTER, beyond_median
 from traceanalyzer.ranks.waits.tables import EXTRA_RANGES, RANGE_TIMES, RANK_RANGES
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.lines import COMPUTE, EXPOSED_MEMCPY, EXPOSED_MEMSET, IDLE
 
 MOST_RANGES = 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.intervals import Array
 from traceanalyzer.names import readable_name
 from traceanalyzer.ranks.waits.rank_ranges import TIME_OF
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import format_count, format_duration
 from traceanalyzer.vocabulary.lines import COMPUTE, LINES
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.charts.figure import Chart, View
 from traceanalyzer.report.charts.gpus import Gpu, Placing, gpus_of
 from traceanalyzer.report.charts.heat import heat_charts

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.charts.figure import Dict, axis, layout, text
 
 FEWEST = 4

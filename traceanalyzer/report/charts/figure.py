@@ -10,13 +10,14 @@ import html
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.stills.chart import chart_still
 from traceanalyzer.vocabulary.lines import cause_of_line, cause_words, is_idle

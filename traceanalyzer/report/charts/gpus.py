@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from traceanalyzer.columns import Ints
 from traceanalyzer.columns.frames import row_parts
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.charts.figure import Jump
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none
 from traceanalyzer.report.timeline.places import Place

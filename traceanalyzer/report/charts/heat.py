@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyzer.names import capitalized
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.charts.figure import (
     Chart,
     Dict,

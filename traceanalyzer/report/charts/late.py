@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from traceanalyzer.columns import Ints, integers
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.names import capitalized
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.charts.bars import Bar, bars
 from traceanalyzer.report.charts.figure import (
     MOST_MARKS,

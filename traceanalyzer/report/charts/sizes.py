@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -12,6 +10,7 @@ from traceanalyzer.columns import Ints, encoded, integers
 from traceanalyzer.columns.frames import equals, flags
 from traceanalyzer.columns.uniques import unique
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.charts.figure import MOST_MARKS, SERIES, Chart, Dict, View, layout, log_axis, size_axis, text
 from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.units import format_bytes, format_count

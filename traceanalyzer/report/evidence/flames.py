@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.stills.trees import tree_still
 from traceanalyzer.report.timeline.name_table import cut_name

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.charts.figure import Chart
 from traceanalyzer.report.evidence.flames import FlameView, flame_view
 from traceanalyzer.report.evidence.grids import grid_table

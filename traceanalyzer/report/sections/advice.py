@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.advice import pieces
 
 BLOCK = 24

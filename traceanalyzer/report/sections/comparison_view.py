@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.charts.figure import in_words
 from traceanalyzer.report.palette import BY_KEY, Swatch
 from traceanalyzer.report.sections.ledger_bar import Segment, segments_of

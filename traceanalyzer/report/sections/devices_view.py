@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.report.sections.ledger_bar import Segment, ledger_segments
 from traceanalyzer.report.sections.words import format_duration

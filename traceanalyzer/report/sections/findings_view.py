@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.sections.advice import Advice, advice
 from traceanalyzer.report.sections.words import format_duration, readable
 from traceanalyzer.report.timeline.places import Place

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.palette import SWATCHES, Swatch
 from traceanalyzer.vocabulary.lines import UNATTRIBUTED
 

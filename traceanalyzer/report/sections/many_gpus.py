@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.palette import BY_KEY, Swatch
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import SIDE_BY_SIDE, notable_gpus, spread

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.stills.drawing import literal, text_width
 
 Floats = NDArray[np.float64]

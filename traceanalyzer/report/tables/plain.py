@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.tables.table import Column, DataTable
 from traceanalyzer.units import bytes_digits, format_count
 

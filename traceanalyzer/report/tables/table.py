@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from traceanalyzer.names import readable_name
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.sections.words import format_duration
 from traceanalyzer.units import BYTES, NS, SHARE, format_count
 

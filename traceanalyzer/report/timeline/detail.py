@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
 import numpy as np
 
 from traceanalyzer.columns import Flags
+from traceanalyzer.columns.spill import forget
 from traceanalyzer.intervals import union
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.timeline.lanes import Group, extent
 from traceanalyzer.report.timeline.name_index import Hidden, hidden_names
 from traceanalyzer.report.timeline.places import Place
@@ -62,6 +64,7 @@ class Levels:
             return Detail(self._groups, [Hidden(np.empty(0, np.int64), np.empty(0, np.int64)) for _ in self._slices])
         protects = self._protected <= most // PROTECTED_SHARE
         quantum = self._quantum(protects, most)
+        forget()
         unused = iter(self._merging(protects))
         hidden: list[Hidden] = []
 
@@ -74,6 +77,7 @@ class Levels:
                 merged.append(fewer)
                 count += len(fewer)
             hidden.append(Hidden.joined(names))
+            forget()
             return joined(merged)
 
         groups = [

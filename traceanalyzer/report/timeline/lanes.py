@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from traceanalyzer.columns import Ints, integers
 from traceanalyzer.columns.in_blocks import in_a_row
 from traceanalyzer.columns.spill import forget
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.timeline.name_table import Names
 from traceanalyzer.report.timeline.points import Points
 from traceanalyzer.report.timeline.slices import Slices, make_slices

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import Ints, ascending, distinct
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.timeline.lanes import Lane
 from traceanalyzer.report.timeline.name_table import Names, cut_name
 from traceanalyzer.report.timeline.slices import STRETCH, Slices

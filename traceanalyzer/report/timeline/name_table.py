@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import short_encoded
-from traceanalyzer.columns.in_blocks import in_blocks
+from traceanalyzer.columns.in_blocks import computed
 
 T = TypeVar("T", bound=np.generic)
 NAME_LIMIT = 8_000
@@ -22,10 +22,7 @@ def looked_up(told: NDArray[T], index: NDArray[np.integer[Any]]) -> NDArray[T]:
     written to."""
     if len(index) and index.strides == (0,):
         return np.broadcast_to(told[index[0]], len(index))
-    found = np.empty(len(index), told.dtype)
-    for rows in in_blocks(len(index)):
-        found[rows] = told.take(index[rows])
-    return found
+    return computed(len(index), lambda rows: told.take(index[rows]))
 
 
 def lookup(names: list[str], keys: Mapping[str, int], default: int) -> NDArray[np.uint8]:

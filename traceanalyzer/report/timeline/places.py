@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.timeline.lanes import Group, rank_spans
 from traceanalyzer.result.document import Evidence
 

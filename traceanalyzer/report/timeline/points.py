@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import Ints
+from traceanalyzer.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyzer.columns import Flags, Ints
-from traceanalyzer.columns.in_blocks import in_blocks
+from traceanalyzer.columns.in_blocks import computed, in_blocks
 from traceanalyzer.intervals import first_fit
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.timeline.name_table import looked_up
 
@@ -68,7 +69,7 @@ class Slices:
         return Slices(*(getattr(self, one.name)[rows] for one in fields(self)))
 
     def moved(self, by: int) -> Slices:
-        return replace(self, start=self.start + by)
+        return replace(self, start=computed(len(self), lambda rows: self.start[rows] + by))
 
 
 def make_slices(
@@ -79,8 +80,7 @@ def make_slices(
     link: NDArray[np.uint32] | None = None,
 ) -> Slices:
     """Slices of single events, sorted: earlier first, and the longer first where two start together (a parent before its child)."""
-    duration: Ints = end - start
-    np.maximum(duration, 0, out=duration)
+    duration: Ints = computed(len(start), lambda rows: np.maximum(end[rows] - start[rows], 0))
     # What all of them have in common is one number in memory.
     alone = np.broadcast_to(np.uint32(1), len(start))
     links = np.broadcast_to(np.uint32(0), len(start)) if link is None else link
@@ -128,7 +128,8 @@ def _merged(slices: Slices, opens: Flags, places: NDArray[np.uint8]) -> tuple[Sl
         used[holder] = True
         owner = np.flatnonzero(used) // colours
         holder = (np.cumsum(used) - 1).take(holder)
-    duration = np.bincount(holder, weights=slices.duration).astype(np.int64)
+    duration = np.zeros(len(owner), np.int64)
+    np.add.at(duration, holder, slices.duration)
     alone = 0 in slices.count.strides  # none of them was merged before
     count = np.bincount(holder, weights=None if alone else slices.count).astype(np.uint32)
     longest = _longest(slices.duration, holder, len(owner))

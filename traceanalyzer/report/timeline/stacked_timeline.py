@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from traceanalyzer.columns import Ints, integers
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.timeline.lane_groups import lane_groups
 from traceanalyzer.report.timeline.lanes import Group, RankName, Source, Span, table_or_none
 from traceanalyzer.report.timeline.name_table import Names

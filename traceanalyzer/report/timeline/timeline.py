@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from markupsafe import Markup
 
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.packing import pack
 from traceanalyzer.report.page_size import Budget, Made
 from traceanalyzer.report.palette import SWATCHES, Swatch

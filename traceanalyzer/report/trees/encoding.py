@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.palette import SWATCHES
 from traceanalyzer.report.timeline.encoding import UINT32_END
 from traceanalyzer.report.trees.forest import CallTree, Forest, Part

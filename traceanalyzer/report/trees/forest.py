@@ -7,7 +7,6 @@ node's parent comes before it, and parents never decrease.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from traceanalyzer.columns import Ints, encoded, integers
 from traceanalyzer.columns.frames import row_groups
 from traceanalyzer.model.tables import Tables
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.timeline.lanes import table_or_none
 from traceanalyzer.report.timeline.name_table import cut_name
 from traceanalyzer.report.trees.words import KINDS, OTHER, TREES, colour_of, shown_name, tree_words

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from traceanalyzer.columns import integers
 from traceanalyzer.model.tables import Tables
 from traceanalyzer.names import readable_name
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.packing import pack
 from traceanalyzer.report.stills.trees import tree_still
 from traceanalyzer.report.timeline.lanes import RankName, table_or_none

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.palette import BY_KEY, CODES, Swatch
 from traceanalyzer.vocabulary.lines import (
     EXPOSED_COMMUNICATION,

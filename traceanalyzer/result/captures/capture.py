@@ -8,11 +8,12 @@ A baseline is one capture, or several of the same program, in a file that is sma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 from msgspec import Meta
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.settings import Settings
 
 SCHEMA_VERSION = "1.0"

@@ -5,9 +5,10 @@ Times are nanoseconds and shares fractions from 0 to 1, as everywhere in the doc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traceanalyzer.exit_codes import FAILED, NOT_JUDGED, PASSED
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.written import Written
 from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 

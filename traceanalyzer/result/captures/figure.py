@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import Unit
 
 

@@ -5,9 +5,10 @@ A change is `ratio` = new / base of the same work: 0.5 is half the time. `low` a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.written import Written
 from traceanalyzer.vocabulary.levels import COULD_NOT_JUDGE
 

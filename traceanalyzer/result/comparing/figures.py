@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from traceanalyzer.names import capitalized
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.captures.capture import Capture
 from traceanalyzer.result.captures.figure import Figure
 from traceanalyzer.result.captures.metrics import FIGURES, SHOWN, evidence_figures

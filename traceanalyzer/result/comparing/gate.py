@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from traceanalyzer.exit_codes import FAILED, NOT_JUDGED, PASSED
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.comparing.comparison import Comparison, ProblemChange
 from traceanalyzer.result.comparing.words import ratio_words, unit_words
 from traceanalyzer.result.gate import at_least

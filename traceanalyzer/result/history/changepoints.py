@@ -16,12 +16,13 @@ detection to hunt for performance regressions, ICPE 2023). Three things make it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import erfc, sqrt
 
 import numpy as np
 import numpy.typing as npt
+
+from traceanalyzer.records import dataclass
 
 Values = npt.NDArray[np.float64]
 

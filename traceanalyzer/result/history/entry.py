@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import stdev
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.captures.capture import Capture, Problem, Work
 from traceanalyzer.result.settings import Settings
 from traceanalyzer.vocabulary.levels import JUDGED

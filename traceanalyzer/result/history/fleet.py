@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.result.history.slow import SlowGpu, SlowHost, slow_gpus, slow_hosts
 from traceanalyzer.result.history.trend import Trend

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.history.changepoints import FEWEST, levels_of
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.result.history.verdicts import METHOD, NEAR, Verdict, verdict_on_part

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import erfc, exp, log, sqrt
 from typing import TypeVar
 
 import numpy as np
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.result.history.trend import Series, name_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import exp, log, sqrt
@@ -11,6 +11,7 @@ from statistics import median
 
 import numpy as np
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.comparing.words import UNIT_WORDS
 from traceanalyzer.result.history.changepoints import FEWEST, Level, Levels, levels_of
 from traceanalyzer.result.history.entry import SERIES, Entry

@@ -9,10 +9,10 @@ such witness is the program's doing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import exp, log
 from statistics import median
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.history.entry import Entry
 from traceanalyzer.units import format_duration, format_share
 from traceanalyzer.vocabulary.lines import IDLE_PREFIX, LINES

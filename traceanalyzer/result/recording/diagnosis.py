@@ -6,9 +6,10 @@ does not say. The same inputs give the same bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Program
 from traceanalyzer.result.written import Written
 

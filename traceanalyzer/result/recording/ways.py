@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traceanalyzer.errors import ConfigError
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.recording.diagnosis import Contents, Snippet
 
 GIVES = {

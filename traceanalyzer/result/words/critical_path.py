@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from traceanalyzer.names import comparable_name, readable_name
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.critical_path import CriticalPath, PathLink
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.words.gpu_names import gpu_namer

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Result, Saving
 from traceanalyzer.result.words.speedups import place_name, times, times_range, told_apart
 from traceanalyzer.result.words.unprofiled import Duration, saving_without_profiler

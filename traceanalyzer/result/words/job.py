@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Result
 from traceanalyzer.result.gpus import late_ranks
 from traceanalyzer.result.job import Clock, CollectiveStats, Job, LateRank, Parallelism

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from traceanalyzer.columns import frames as columns
 from traceanalyzer.evidence.cpu_profile.answers.stacks import NONE, Frames, Stacks, frame_label, short_file
 from traceanalyzer.evidence.cpu_profile.derived_tables import CPU_FUNCTIONS, CPU_THREADS
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 MOST_FUNCTIONS = 50
 MAIN = "MainThread"

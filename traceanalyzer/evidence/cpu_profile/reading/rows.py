@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 from traceanalyzer.evidence.cpu_profile.reading.frames import OTHER, Frame
 from traceanalyzer.evidence.cpu_profile.tables import FRAMES, SAMPLES, STACKS, THREADS
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 TOP = -1
 """The stack of nothing."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from traceanalyzer.columns import frames
 from traceanalyzer.evidence.deepspeed_log.derived_tables import PHASES, STEPS
 from traceanalyzer.evidence.deepspeed_log.tables import MICRO, OPTIMIZER, OTHER, PIPE, STEP
+from traceanalyzer.records import dataclass
 
 MAIN = ("fwd", "bwd", "step")
 """The timers that a step is made of; all others are parts of these, or of something else."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from traceanalyzer.evidence.deepspeed_log.reading.lines import Prefix
 from traceanalyzer.evidence.deepspeed_log.reading.quantities import NUMBER, milliseconds, number, size
+from traceanalyzer.records import dataclass
 
 HEADER = "Comm. Op"
 _HEADER = re.compile(r"Comm\. Op\s+Message Size\s+Count\s+(.+)")

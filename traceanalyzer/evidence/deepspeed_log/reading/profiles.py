@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traceanalyzer.evidence.deepspeed_log.reading.lines import Prefix
 from traceanalyzer.evidence.deepspeed_log.reading.quantities import NUMBER, ns_of, quantity, seconds, whole
+from traceanalyzer.records import dataclass
 
 HEADER = "DeepSpeed Flops Profiler"
 _HEADER = re.compile(r"(?<!-)-{10,200} DeepSpeed Flops Profiler -{10,200}\s{0,200}$")

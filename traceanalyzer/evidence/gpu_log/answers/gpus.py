@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -20,6 +20,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.evidence.gpu_log.reading.fields import MEASURES
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 Floats = npt.NDArray[np.float64]
 BUSY = 0.1

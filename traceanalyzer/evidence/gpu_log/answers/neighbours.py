@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.evidence.gpu_log.answers.gpus import Judged
 from traceanalyzer.intervals import coverage, union
+from traceanalyzer.records import dataclass
 
 _MEAN_NS = 1_200_000_000
 """Use is the mean of at most a second before its sample, and the clocks of both agree to some tens of ms."""

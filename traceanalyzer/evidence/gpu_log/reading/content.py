@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from traceanalyzer.evidence.gpu_log.reading.dmon import is_dmon, read_dmon
 from traceanalyzer.evidence.gpu_log.reading.jsonl import is_jsonl, read_jsonl
@@ -12,6 +11,7 @@ from traceanalyzer.evidence.gpu_log.reading.ranges import is_range, read_range
 from traceanalyzer.evidence.gpu_log.reading.rows import Notes, Samples
 from traceanalyzer.evidence.gpu_log.reading.smi import header_of, is_bare, read_smi
 from traceanalyzer.ingest.bytes.source import Source
+from traceanalyzer.records import dataclass
 
 Read = Callable[[Source, bytes, Notes], Iterator[Samples]]
 

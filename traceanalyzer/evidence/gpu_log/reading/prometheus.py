@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -24,6 +23,7 @@ from traceanalyzer.evidence.gpu_log.reading.rows import Column, Notes, Samples, 
 from traceanalyzer.evidence.gpu_log.reading.times import NONE, times_of_numbers
 from traceanalyzer.ingest.bytes.source import Source
 from traceanalyzer.model.trace import Clock
+from traceanalyzer.records import dataclass
 
 DCGM, TOOL = "DCGM", "Prometheus"
 Ints = npt.NDArray[np.int64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from traceanalyzer.evidence.gpu_log.reading.fields import (
 from traceanalyzer.evidence.gpu_log.reading.values import decimal_comma, factor_of, number_of, usual_factor
 from traceanalyzer.evidence.gpu_log.tables import SAMPLES
 from traceanalyzer.model.trace import Clock
+from traceanalyzer.records import dataclass
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

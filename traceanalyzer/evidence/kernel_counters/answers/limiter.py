@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
+
+from traceanalyzer.records import dataclass
 
 NEAR = 0.8
 LOW = 0.6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.evidence.kernel_counters.reading.collected import function_of
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+")
 _PARAMETERS = re.compile(r">\s*\([^<>]*\)$")

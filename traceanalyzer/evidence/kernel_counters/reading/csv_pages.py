@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from traceanalyzer.evidence.kernel_counters.reading.collected import Collected, 
 from traceanalyzer.evidence.kernel_counters.reading.metrics import Meaning, meaning
 from traceanalyzer.evidence.kernel_counters.reading.numbers import number, scale
 from traceanalyzer.evidence.kernel_counters.tables import AXES
+from traceanalyzer.records import dataclass
 
 KERNEL = "Kernel Name"
 _DELIMITERS = (",", ";", "\t")

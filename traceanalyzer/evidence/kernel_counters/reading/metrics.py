@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from traceanalyzer.records import dataclass
 
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 

@@ -6,7 +6,6 @@ An entry is the place of an event in the history; a block lives from its first e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL, Flags, Key
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 BEFORE = -1
 """The entry of what was there when the history begins."""

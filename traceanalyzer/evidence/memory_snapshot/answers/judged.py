@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +12,7 @@ from traceanalyzer.evidence.memory_snapshot.answers.history import BEFORE, Histo
 from traceanalyzer.evidence.memory_snapshot.answers.owners import Owners, Stacks, owners, stacks_by_rank
 from traceanalyzer.evidence.memory_snapshot.answers.periods import Periods, periods
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 SETTLED_STEPS = 3
 """So many steps after the first, which may still warm up, are the least that tell of what every step does."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +13,7 @@ from traceanalyzer.evidence.memory_snapshot.answers.history import BEFORE, Histo
 from traceanalyzer.evidence.memory_snapshot.answers.periods import Periods
 from traceanalyzer.intervals import Array
 from traceanalyzer.places import frame_text
+from traceanalyzer.records import dataclass
 
 NO_FRAME = "no Python frame (backward)"
 """Autograd's threads run no Python: what they allocate carries no line of the program."""

@@ -5,8 +5,6 @@ marks named in the snapshot ──else──▶ steps of the trace ──else─
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -15,6 +13,7 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.evidence.memory_snapshot.answers.history import BEFORE, History
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.markers import is_step_name
+from traceanalyzer.records import dataclass
 
 LEAST = 3
 """So often must a sequence of allocations come one after another to be a step."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from traceanalyzer.evidence.memory_snapshot.answers.owners import NO_FRAME, NOWHERE, Owners
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import format_bytes, format_duration, format_share
 
 NAMED = 3

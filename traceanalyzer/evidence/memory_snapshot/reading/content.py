@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.garbage import without_collection
 from traceanalyzer.ingest.bytes.pickles import Budget, is_pickle, unpickled
 from traceanalyzer.ingest.bytes.source import Source
+from traceanalyzer.records import dataclass
 
 MOST_DEVICES = 1024
 """GPUs of one process; no host has as many."""

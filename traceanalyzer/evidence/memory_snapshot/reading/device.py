@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from traceanalyzer.evidence.memory_snapshot.reading.replay import BEFORE, NEVER,
 from traceanalyzer.evidence.memory_snapshot.reading.settings import max_split_bytes, settings_text
 from traceanalyzer.evidence.memory_snapshot.reading.sizes import Spans, taken
 from traceanalyzer.evidence.memory_snapshot.tables import FREED, TOTALS
+from traceanalyzer.records import dataclass
 
 _ALLOCATED, _PENDING, _INACTIVE = range(3)
 

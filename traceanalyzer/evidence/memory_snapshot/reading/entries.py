@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from traceanalyzer.evidence.memory_snapshot.reading.columns import (
     values,
 )
 from traceanalyzer.evidence.memory_snapshot.reading.stacks import Stacks
+from traceanalyzer.records import dataclass
 
 ALLOC, FREE_REQUESTED, FREE_COMPLETED, SEGMENT_ALLOC, SEGMENT_FREE, SEGMENT_MAP, SEGMENT_UNMAP, OOM = range(8)
 ACTIONS = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -24,6 +23,7 @@ from traceanalyzer.evidence.memory_snapshot.reading.columns import (
 from traceanalyzer.evidence.memory_snapshot.reading.content import Content, blocks_of
 from traceanalyzer.evidence.memory_snapshot.reading.stacks import Stacks
 from traceanalyzer.evidence.memory_snapshot.tables import ALLOCATED, PENDING
+from traceanalyzer.records import dataclass
 
 INACTIVE = "inactive"
 STATES = (ALLOCATED, PENDING, INACTIVE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from traceanalyzer.evidence.memory_snapshot.reading.entries import (
     SEGMENT_UNMAP,
     History,
 )
+from traceanalyzer.records import dataclass
 
 BEFORE = -1
 """Stands for an entry before the recorded history."""

@@ -6,7 +6,6 @@ unless what remains of it is small; then all of it is handed out. How far a free
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from traceanalyzer.evidence.memory_snapshot.reading.columns import Addresses, Ints, filled
 from traceanalyzer.evidence.memory_snapshot.reading.replay import NEVER, Lives
+from traceanalyzer.records import dataclass
 
 SMALLEST = 512
 """kMinBlockSize: sizes are multiples of it, in bytes."""

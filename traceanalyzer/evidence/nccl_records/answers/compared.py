@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from traceanalyzer.evidence.nccl_records.answers.words import listed, numbers
 from traceanalyzer.evidence.nccl_records.tables import COMPLETED, INSPECTOR
 from traceanalyzer.intervals import Array
 from traceanalyzer.model.trace import Input, file_names
+from traceanalyzer.records import dataclass
 
 Flags = npt.NDArray[np.bool_]
 SYNCHRONIZING = (

@@ -16,7 +16,6 @@ be, they do differ, and nothing is told; and a rank is late only where it would 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.evidence.nccl_records.answers.compared import Compared, Flags, Group
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 _MOST_NS = 1 << 61
 FLOOR_NS = 100_000

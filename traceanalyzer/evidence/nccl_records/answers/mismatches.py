@@ -6,8 +6,6 @@ reduce-scatter what goes in, of a gather what goes in, of a scatter what comes o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from traceanalyzer.columns import frames
@@ -15,6 +13,7 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.evidence.nccl_records.answers.compared import Compared, Flags, Group, named
 from traceanalyzer.evidence.nccl_records.answers.words import listed
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 
 OPERATION, TYPE, SIZE = "operation", "element type", "size"
 _IN = (

@@ -7,7 +7,7 @@ told of it. What is sent and received is told by the peer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from traceanalyzer.columns.frames import NULL
 from traceanalyzer.evidence.nccl_records.answers.compared import Compared, Group
 from traceanalyzer.evidence.nccl_records.answers.words import called, of_group
 from traceanalyzer.intervals import Array
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import format_duration
 
 LONGER = 10

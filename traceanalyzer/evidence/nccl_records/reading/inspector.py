@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from traceanalyzer.errors import InputError
 from traceanalyzer.evidence.nccl_records.reading.columns import Wrong, few, real, table, text, time_of, whole
 from traceanalyzer.evidence.nccl_records.tables import CALLS, COMPLETED, GROUPS
 from traceanalyzer.ingest.bytes.source import Source
+from traceanalyzer.records import dataclass
 
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _MOST_LINE = 64 << 20

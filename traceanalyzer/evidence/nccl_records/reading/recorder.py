@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import msgspec
@@ -35,6 +35,7 @@ from traceanalyzer.evidence.nccl_records.reading.sizes import Sizes
 from traceanalyzer.evidence.nccl_records.tables import CALLS, COMPLETED, GROUPS, SCHEDULED, STARTED
 from traceanalyzer.ingest.bytes.pickles import Budget, is_pickle, unpickled
 from traceanalyzer.ingest.bytes.source import Source
+from traceanalyzer.records import dataclass
 
 P2P = frozenset({"send", "recv"})
 _STATES = frozenset({SCHEDULED, STARTED, COMPLETED})

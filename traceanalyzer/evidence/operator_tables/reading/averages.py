@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.evidence.operator_tables.tables import AVERAGES
 from traceanalyzer.ingest.rows import classify
+from traceanalyzer.records import dataclass
 
 _HOST = "CPU"
 _PLAIN = {

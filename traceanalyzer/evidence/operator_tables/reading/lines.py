@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traceanalyzer.evidence.operator_tables.reading.content import HEADER
+from traceanalyzer.records import dataclass
 
 _GAP = re.compile(r" {2,}|\t+")
 _RULE = re.compile(r"-{3,}(?: {2,}-{3,})*\s*")

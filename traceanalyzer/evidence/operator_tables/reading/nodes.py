@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice, pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 from traceanalyzer.errors import InputError
 from traceanalyzer.garbage import without_collection
 from traceanalyzer.ingest.bytes.source import Source
+from traceanalyzer.records import dataclass
 
 Number = int | float | str | None
 NO_RAW = msgspec.Raw()

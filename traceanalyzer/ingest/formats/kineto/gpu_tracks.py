@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
 from traceanalyzer.ingest.formats.kineto import columns as col
 from traceanalyzer.ingest.formats.kineto.text.decode import Event
+from traceanalyzer.records import dataclass
 
 PROCESS_LABELS = "process_labels"
 MOST_TRACKS = 1 << 16

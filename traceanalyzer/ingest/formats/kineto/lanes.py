@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from traceanalyzer.ingest.formats.kineto.copies import copy_kind, memory_kind
 from traceanalyzer.ingest.formats.kineto.vendors import by_process
 from traceanalyzer.ingest.rows import classify
+from traceanalyzer.records import dataclass
 
 HOST, GPU, REPEATED, FOREIGN = "host", "gpu", "repeated", "foreign"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from traceanalyzer.ingest.formats.nsys.repairs import Repairs
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import PID_BITS, Table
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import NOT_ALL_READ, NOT_RECORDED
 from traceanalyzer.vocabulary.levels import INFO, LOW
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.lookups import Devices
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import PID_BITS
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import RANKS_IN_DOUBT
 from traceanalyzer.vocabulary.levels import LOW
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.ingest.formats.nsys.sqlite.tables import PID_BITS, Table
 from traceanalyzer.ingest.formats.nsys.unread import count_unread
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import (
     GPU_WORK_MISSING,
     GRAPHS_HIDDEN,

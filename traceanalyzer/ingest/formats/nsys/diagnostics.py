@@ -7,11 +7,11 @@ stand in nearly every file. So the words decide what a diagnostic means for the 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import PROFILER_ERRORS
 from traceanalyzer.vocabulary.levels import INFO, LOW, MEDIUM
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database, table_source
+from traceanalyzer.records import dataclass
 from traceanalyzer.units import format_duration
 from traceanalyzer.vocabulary.health import NOT_ALL_READ
 from traceanalyzer.vocabulary.levels import LOW

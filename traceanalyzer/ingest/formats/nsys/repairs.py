@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from traceanalyzer.ingest.contract import Sink
 from traceanalyzer.ingest.formats.nsys.lookups import Ints, integers
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import Columns
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import IMPOSSIBLE_TIMES, NOT_ALL_READ
 from traceanalyzer.vocabulary.levels import INFO, LOW
 

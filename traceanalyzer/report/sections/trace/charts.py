@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.context import ReportContext
 from traceanalyzer.report.section import PageSection
 from traceanalyzer.report.sections.many_gpus import many_gpus

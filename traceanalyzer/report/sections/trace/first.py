@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.context import ReportContext
 from traceanalyzer.report.palette import BOUND_BY_KEYS, BY_KEY, Swatch
 from traceanalyzer.report.section import PageSection

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from traceanalyzer.names import readable_name
+from traceanalyzer.records import dataclass
 from traceanalyzer.report.context import ReportContext
 from traceanalyzer.report.palette import BY_KEY, Swatch
 from traceanalyzer.report.section import PageSection

@@ -8,8 +8,9 @@ next event may begin.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
+
+from traceanalyzer.records import dataclass
 
 MAX_DEPTH = 200
 # No decision looks further ahead than this.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Program
 from traceanalyzer.result.recording.diagnosis import Snippet
 from traceanalyzer.result.recording.ways import NEW

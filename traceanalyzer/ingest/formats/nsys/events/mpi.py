@@ -7,7 +7,6 @@ ranks is the rank of the job that is the group's first, and the number that this
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -21,6 +20,7 @@ from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
 from traceanalyzer.ingest.formats.nsys.sqlite.rows import Columns
 from traceanalyzer.ingest.rows.classify import map_names
 from traceanalyzer.model.mpi_names import does
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import NOT_RECORDED
 from traceanalyzer.vocabulary.levels import INFO
 

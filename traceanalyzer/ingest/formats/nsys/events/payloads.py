@@ -8,7 +8,6 @@ come: one number that stands for two layouts tells nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 from traceanalyzer.ingest.formats.nsys.lookups import Ints
 from traceanalyzer.ingest.formats.nsys.sqlite import selects, tables
 from traceanalyzer.ingest.formats.nsys.sqlite.database import Database
+from traceanalyzer.records import dataclass
 
 HEADER_BYTES = 32
 MOST_BYTES = 4096

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from traceanalyzer.ingest.rows.classify import map_names
 from traceanalyzer.ingest.rows.external_sort import Spool
 from traceanalyzer.ingest.rows.order import Key
 from traceanalyzer.model.schema import NAME, Column, TableSpec
+from traceanalyzer.records import dataclass
 
 DEEPEST = 2048
 """Frames beyond this depth are left out: profilers follow a stack for some hundred at most."""

@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from traceanalyzer.files import open_regular
 from traceanalyzer.ingest.bytes.containers import Note
 from traceanalyzer.ingest.bytes.limits import check_size
 from traceanalyzer.ingest.formats.nsys.sqlite.sqlite_files import bounded_connection
+from traceanalyzer.records import dataclass
 from traceanalyzer.vocabulary.health import NOT_ALL_READ
 from traceanalyzer.vocabulary.levels import LOW, MEDIUM
 

@@ -13,13 +13,13 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
 from pathlib import Path
 from urllib.parse import quote
 
 from traceanalyzer.errors import InputError
+from traceanalyzer.records import dataclass
 
 IMMUTABLE = "mode=ro&immutable=1"
 """How an input is opened: no locks, no journal, nothing beside it is looked at."""

@@ -5,7 +5,7 @@ Declared once, here; `selects` makes SQL of it for the columns that a file has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from traceanalyzer.records import dataclass
 
 # A global id is hw:8 | vm:8 | pid:24 | tid:24. It is signed: hw >= 128 makes it negative, hence shifts, never division.
 # hw and vm stay in the process's identity, so that merged reports of several hosts keep their processes apart.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from traceanalyzer.functors import lambda_of, launched_functor, split, without_wrappers
+from traceanalyzer.names.functors import lambda_of, launched_functor, split, without_wrappers
 
 LONGEST = 90
 LONGEST_BRIEF = 50
