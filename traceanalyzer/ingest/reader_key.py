@@ -24,9 +24,9 @@ READERS = ("ingest", "evidence")
 LIBRARIES = ("adbc-driver-manager", "adbc-driver-sqlite", "msgspec", "numpy", "pyarrow")
 PLUGINS = (f"{PACKAGE}.formats", f"{PACKAGE}.evidence")
 """Groups of entry points by which other packages add readers."""
+# With the end of the line above: what begins with a byte is sought thrice as fast as what begins a line.
 _IMPORT = re.compile(
-    rb"^[ \t]*(?:from[ \t]+(traceanalyzer[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+(traceanalyzer[\w.]*))",
-    re.MULTILINE,
+    rb"\n[ \t]*(?:from[ \t]+(traceanalyzer[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+(traceanalyzer[\w.]*))"
 )
 _NAME = re.compile(rb"\w+")
 
@@ -71,7 +71,7 @@ def _modules(package: Path) -> dict[str, str]:
 
 def _imported(text: bytes) -> Iterator[str]:
     """The names of modules that a module imports, wherever in it, among others that are none."""
-    for whole, names, plain in _IMPORT.findall(text):
+    for whole, names, plain in _IMPORT.findall(b"\n" + text):
         name = (whole or plain).decode()
         yield name
         yield from (f"{name}.{one.decode()}" for one in _NAME.findall(names))
@@ -79,7 +79,8 @@ def _imported(text: bytes) -> Iterator[str]:
 
 def _plugins() -> list[tuple[str, str, str]]:
     """The files of other packages that add readers, each with its digest."""
-    tops = {point.module.partition(".")[0] for group in PLUGINS for point in entry_points(group=group)} - {PACKAGE}
+    points = entry_points()
+    tops = {point.module.partition(".")[0] for group in PLUGINS for point in points.select(group=group)} - {PACKAGE}
     return [(top, str(path.relative_to(folder)), digest(path)) for top in sorted(tops) for folder, path in _files(top)]
 
 
