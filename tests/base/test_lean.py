@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from traceanalyzer.columns import NULL, frames, integers, ints
-from traceanalyzer.columns.lean import WORTH, lean, lean_table, repeated, repeats
+from traceanalyzer.columns.lean import MOST, WORTH, lean, lean_table, repeated, repeats
 
 ROWS = WORTH + 5
 NAME = pa.dictionary(pa.int32(), pa.string())
@@ -87,3 +87,12 @@ def test_a_table_behind_itself_says_what_it_says(name: str) -> None:
     assert not repeats(both[name])
     if name in ("number", "gap"):
         assert np.array_equal(ints(both, name), np.tile(ints(table, name), 2))
+
+
+def test_of_very_many_rows_a_small_block_is_held() -> None:
+    count = 40 * MOST + 3
+    once = repeated(pa.array([7]), count)
+    assert len(once) == count
+    assert max(map(len, once.chunks)) == MOST
+    assert repeats(once)
+    assert ints(pa.table({"number": once}), "number").strides == (0,)

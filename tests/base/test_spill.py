@@ -12,7 +12,7 @@ import pytest
 
 from traceanalyzer.columns import spill
 from traceanalyzer.columns.lean import repeated, repeats
-from traceanalyzer.columns.spill import LARGE_BYTES, Growing, forget, spilled, stored
+from traceanalyzer.columns.spill import LARGE_BYTES, Growing, Narrow, forget, spilled, stored
 
 BYTES = 32 << 20
 ROWS = BYTES // 8
@@ -92,6 +92,19 @@ def test_an_array_that_grows(blocks: list[int]) -> None:
     for part in parts:
         own.add(part)
     assert (own.array() == np.concatenate(parts)).all()
+
+
+@pytest.mark.parametrize(
+    "largest", [[], [3], [(1 << 31) - 1, -(1 << 31)], [5, 1 << 31, 7], [5, -(1 << 31) - 1], [1 << 62, 3]]
+)
+def test_whole_numbers_that_grow_take_32_bits_where_these_do(largest: list[int]) -> None:
+    own, parts = Narrow(), [np.append(np.arange(200_000), one) for one in largest]
+    for part in parts:
+        own.add(part)
+    found = own.array()
+    assert (found == np.concatenate([np.empty(0, np.int64), *parts])).all()
+    if parts:
+        assert (found.itemsize == 4) == all(-(1 << 31) <= one < 1 << 31 for one in largest)
 
 
 def test_a_disk_that_fills_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
