@@ -17,6 +17,7 @@ from tests.support.places import FIXTURES
 from traceanalyzer.errors import InputError
 from traceanalyzer.ingest import storing
 from traceanalyzer.ingest.pipeline import read_file
+from traceanalyzer.ingest.rows import external_sort
 from traceanalyzer.ingest.storing import ingest_to_store
 from traceanalyzer.model.stores.store import is_store, read_manifest, read_rank, read_store
 from traceanalyzer.urls import url_of
@@ -57,6 +58,15 @@ def test_any_number_of_workers_gives_the_same_bytes(tmp_path, ranks):
         ingest_to_store([ranks], tmp_path / "two", "test", executor=executor)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["one", "ranks", "two"]
+
+
+@pytest.mark.parametrize("run_rows", [1 << 15, 50], ids=["in memory", "from files"])
+def test_a_store_whose_name_is_no_utf_8(tmp_path, ranks, run_rows, monkeypatch):
+    monkeypatch.setattr(external_sort, "RUN_ROWS", run_rows)
+    place = tmp_path / "odd\udcff.store"
+    ingest_to_store([ranks], place, "test")
+    ingest_to_store([ranks], tmp_path / "plain", "test")
+    assert contents(place) == contents(tmp_path / "plain")
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["new", "replaced"])

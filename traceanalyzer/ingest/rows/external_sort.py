@@ -7,6 +7,7 @@ by one. A table that is smaller than a run never touches the disk.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, takewhile
 from pathlib import Path
@@ -214,16 +215,16 @@ class _Reading:
 
 def _open_file(path: Path, columns: frozenset[str] | None) -> pa.RecordBatchFileReader:
     # Read, not mapped: mapped pages would count as memory of the process.
-    reader = pa.ipc.open_file(pa.OSFile(str(path), "rb"))
+    reader = pa.ipc.open_file(pa.OSFile(os.fsencode(path), "rb"))
     if columns is None:
         return reader
     wanted = [index for index, name in enumerate(reader.schema.names) if name in columns]
-    return pa.ipc.open_file(pa.OSFile(str(path), "rb"), options=pa.ipc.IpcReadOptions(included_fields=wanted))
+    return pa.ipc.open_file(pa.OSFile(os.fsencode(path), "rb"), options=pa.ipc.IpcReadOptions(included_fields=wanted))
 
 
 def _write(path: Path, table: pa.Table, cuts: list[range]) -> None:
     try:
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        with pa.OSFile(os.fsencode(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             for at in cuts:
                 writer.write_table(table.slice(at.start, len(at)))
     except OSError as error:

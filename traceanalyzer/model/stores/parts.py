@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -182,7 +183,7 @@ def _write(path: Path, spec: TableSpec, blocks: Iterable[pa.Table], beside: Exec
         if file is None:
             schema = _stored(spec.schema.remove(spec.schema.get_field_index("rank")))
             # Opened here: given a path, pyarrow takes as long to find its file system as to write a small table.
-            file = pa.OSFile(str(path), "wb")
+            file = pa.OSFile(os.fsencode(path), "wb")
             writer = pq.ParquetWriter(file, schema, **_parquet_options(spec))
         waiting = beside.submit(writer.write_table, _as_stored(block.select(schema.names), schema))
         rows += block.num_rows
