@@ -83,11 +83,13 @@ class Tiles:
     def unclaimed(self, asked: Asked, lines: Iterable[str]) -> Rows:
         """For each interval, how many ns of it on these lines are free. Here they may overlap, and come in any order."""
         wanted = self._of(lines)
-        reach = self._reach(asked) if isinstance(asked, Intervals) else None
-        if isinstance(asked, Intervals) and reach is not None and self._is_much(asked, reach):
-            free = wanted.take(self.line) & (self.holder == FREE)
-            whole = union(self.start[free], self.end[free])
-            return coverage(asked.starts, asked.ends, join(whole, self._pieces(lines)))
+        reach = None
+        if isinstance(asked, Intervals):
+            reach = self._reach(asked)
+            if self._is_much(asked, reach):
+                free = wanted.take(self.line) & (self.holder == FREE)
+                whole = union(self.start[free], self.end[free])
+                return coverage(asked.starts, asked.ends, join(whole, self._pieces(lines)))
         left: Rows = np.zeros(len(asked[0]), np.int64)
         for row, tile, ns, _ in self._overlaps(asked, reach):
             here, state = wanted.take(self.line.take(tile)), self.holder.take(tile)

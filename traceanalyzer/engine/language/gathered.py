@@ -26,7 +26,9 @@ class Numbers:
 
     def quantile(self) -> pa.Scalar:
         # Of whole numbers Arrow makes fractions itself, and need not sort those that are close together.
-        numbers = pa.chunked_array(self._fractions) if self._fractions else pa.array(self._whole.array())
+        numbers = pa.array(self._whole.array())
+        if self._fractions:
+            numbers = pa.chunked_array([*self._fractions, compute.to_float(numbers)])
         return pc.quantile(numbers, q=self._share)[0]
 
 
@@ -38,9 +40,11 @@ class Distinct:
         self._in_order, self._count, self._last = True, 0, 0
 
     def append(self, values: pa.Array) -> None:
+        if not len(values):
+            return
         if not pa.types.is_integer(values.type):
             self._others.append(values)
-        elif len(values):
+        else:
             first, last = values[0].as_py(), values[-1].as_py()
             # Most are in order: then none comes again, but the last of a block as the first of the next.
             self._in_order &= (not self._count or first >= self._last) and ascends(values)
@@ -49,9 +53,8 @@ class Distinct:
             self._numbers.add(values.to_numpy())
 
     def count(self) -> int:
-        if self._others:
-            return len(pa.chunked_array(self._others).unique())
-        return self._count if self._in_order else len(pa.array(self._numbers.array()).unique())
+        others = len(pa.chunked_array(self._others).unique()) if self._others else 0
+        return others + (self._count if self._in_order else len(pa.array(self._numbers.array()).unique()))
 
 
 def ascends(values: pa.Array) -> bool:
