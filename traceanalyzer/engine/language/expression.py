@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from traceanalyzer.engine.language import compute
+from traceanalyzer.engine.language.aggregate import CompiledAggregate
 from traceanalyzer.engine.language.compute import Value
 from traceanalyzer.engine.language.functions import AGGREGATES, ROW_FUNCTIONS, Function
 from traceanalyzer.engine.language.kinds import BOOL, NULL, TEXT, Kind, KindError, common, divide, multiply, number
@@ -26,7 +26,6 @@ from traceanalyzer.engine.language.lengths import LONGEST_TEXT, longest_text
 from traceanalyzer.engine.language.names import PROGRAM_KINDS, Aggregate, Expression, Names, NoRows, Rows, Run
 from traceanalyzer.engine.language.syntax import ExpressionError, Source, parse
 from traceanalyzer.errors import did_you_mean
-from traceanalyzer.records import dataclass
 
 
 def compile_expression(text: str, names: Names) -> Expression:
@@ -281,7 +280,7 @@ class _Compiler:
         runs = [run for _, run in arguments] or [lambda rows: pa.scalar(True)]
 
         texts = [self.source.written(child) for child in (*node.args, *(keyword.value for keyword in node.keywords))]
-        one = _Aggregate(
+        one = CompiledAggregate(
             function,
             tuple(zip([*texts[: len(node.args)], ""], runs, strict=False)),
             (texts[-1], condition) if condition else None,
@@ -342,49 +341,6 @@ def _fraction(node: ast.expr) -> bool:
         isinstance(node.op, ast.Div)
         or (isinstance(node.op, ast.Mult) and (_fraction(node.left) or _fraction(node.right)))
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Aggregate:
-    """A function over the rows for which a condition holds. Those that are `alike` have the same parts.
-
-    What several ask for, as they are written, is worked out once.
-    """
-
-    function: Function
-    runs: tuple[tuple[str, Run], ...]
-    condition: tuple[str, Run] | None
-    alike: Hashable
-
-    def part(self, rows: Rows) -> Any:
-        values = [rows.once(text, partial(run, rows)) for text, run in self.runs]
-        which = rows.once(("where", self.condition[0]), lambda: self._which(rows)) if self.condition else None
-        for at, (text, _) in enumerate(self.runs):
-            if at != self.function.literal:
-                key = text, self.condition and self.condition[0]
-                values[at] = rows.once(key, partial(_column, values[at], which, rows.count))
-        return self.function.part(*values)
-
-    def _which(self, rows: Rows) -> pa.Array | None:
-        """The rows for which the condition holds, None for all."""
-        assert self.condition
-        mask = compute.as_array(compute.truth(self.condition[1](rows)), rows.count)
-        return None if mask.true_count == rows.count else pc.indices_nonzero(mask)
-
-    def gather(self) -> Any:
-        return self.function.gather()
-
-    def whole(self, parts: Any) -> Value:
-        return self.function.whole(parts)
-
-
-def _column(value: Value, which: pa.Array | None, count: int) -> pa.Array:
-    """One value a row, of so many rows or of those that count."""
-    if which is not None and isinstance(value, pa.Scalar):
-        count, which = len(which), None
-    column = compute.as_array(value, count)
-    column = compute.truth(column) if pa.types.is_boolean(column.type) else column
-    return column if which is None else pc.take(column, which, boundscheck=False)
 
 
 def _joined(operation: Callable[[Value, Value], Value], a: Run, b: Run, skip: bool) -> Run:
