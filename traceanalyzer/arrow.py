@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -13,6 +14,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """The numbers of these options in glibc's malloc.h."""
 _KEPT = 32 << 20
 """The most that glibc takes for the second."""
+_ENOUGH = 256 << 20
+"""Giving back less than that costs more, in pages that are made anew for the next step, than it is worth."""
 
 
 class _NoPandas:
@@ -50,11 +53,21 @@ def _keep_freed() -> None:
 
 
 def give_back() -> None:
-    """Give memory that was freed back to the system, where the C library keeps it: arrays that were held for a moment only would be
-    there as long as the program runs."""
+    """Give memory that was freed back to the system, where the C library keeps it and this process has more than `_ENOUGH`: arrays that
+    were held for a moment only would be there as long as the program runs."""
     trim = _of_glibc("malloc_trim")
-    if trim is not None:
+    if trim is not None and _own_bytes() >= _ENOUGH:
         trim(0)
+
+
+def _own_bytes() -> int:
+    """What this process has in memory beside what lies in files."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            _, resident, in_files, *_ = map(int, file.read().split())
+    except OSError:
+        return _ENOUGH
+    return (resident - in_files) * os.sysconf("SC_PAGE_SIZE")
 
 
 @cache
