@@ -15,9 +15,9 @@ from traceanalyzer.report.page_size import LIMIT, MEGABYTE, MOST_SLICES, Budget,
 
 
 def test_the_limit_sets_how_much_is_shown():
-    assert Budget.of(LIMIT) == Budget() == Budget(200_000, 1_000)
-    assert Budget.of(50 * MEGABYTE).slices == Budget.of(500 * MEGABYTE).slices == 1_000_000
-    assert Budget.of(5 * MEGABYTE) == Budget(100_000, 500)
+    assert Budget.of(LIMIT) == Budget() == Budget(MOST_SLICES, 1_000)
+    assert Budget.of(50 * MEGABYTE).slices == Budget.of(500 * MEGABYTE).slices == MOST_SLICES == 1_000_000
+    assert Budget.of(5 * MEGABYTE) == Budget(500_000, 500)
     assert Budget.of(MEGABYTE // 10) == Budget(10_000, 100)
 
 
@@ -29,8 +29,22 @@ def test_what_is_too_large_is_halved_until_it_fits():
         return Made(bytes(budget.slices * 100))
 
     assert len(fit_page(page, 6_000_000)) <= 6_000_000
-    assert [budget.slices for budget in tried] == [120_000, 60_000]
-    assert [budget.rows for budget in tried] == [600, 300]
+    assert [budget.slices for budget in tried] == [600_000, 300_000, 150_000, 75_000, 37_500]
+    assert [budget.rows for budget in tried] == [600, 300, 150, 75, 37]
+
+
+def test_a_timeline_that_is_too_large_is_made_again_as_large_as_fits() -> None:
+    """All else stays as it is, and nothing is made more often than it takes to find out."""
+    tried = []
+
+    def page(budget: Budget) -> Made:
+        tried.append(budget)
+        timeline = 20 * budget.slices
+        return Made(bytes(2_000_000 + timeline), timeline, budget.slices, False)
+
+    assert 0.96 * LIMIT < len(fit_page(page, LIMIT)) <= LIMIT
+    assert [budget.slices for budget in tried] == [MOST_SLICES, 385_000]
+    assert {budget.rows for budget in tried} == {1_000}
 
 
 def test_what_cannot_fit_says_what_would():

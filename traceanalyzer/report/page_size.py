@@ -18,14 +18,17 @@ FILLED = 0.97
 """A page that takes so much of what it may is full."""
 WORTH_GROWING = 1.1
 GROWTHS = 4
-"""How often a page is made again with more: the size of a slice varies, so the first guess can miss."""
+"""How often a page is made again with more: the size of a slice varies, so what was said of it can miss."""
+FEWEST_SLICES = 1_000
+LEAST_CUT = 0.9
+"""A page that is too large is made again with at most so much of its timeline."""
 
 
 @dataclass(frozen=True)
 class Budget:
     """At most so many slices and points on the timeline, rows in each table, and nodes of trees of calls."""
 
-    slices: int = 200_000
+    slices: int = MOST_SLICES
     rows: int = 1_000
 
     @property
@@ -43,7 +46,7 @@ class Budget:
 
     def halved(self) -> Budget | None:
         """Half of it, down to what still makes a report; None when there is nothing left to halve."""
-        smaller = Budget(max(self.slices // 2, 1_000), max(self.rows // 2, 25))
+        smaller = Budget(max(self.slices // 2, FEWEST_SLICES), max(self.rows // 2, 25))
         return smaller if smaller != self else None
 
 
@@ -61,20 +64,30 @@ def fit_page(make: Callable[[Budget], Made], limit: int) -> bytes:
     """The page with about as much as `limit` bytes hold. Raises InputError when even the smallest takes more."""
     budget: Budget | None = Budget.of(limit)
     made = Made(b"")
+    too_large: Made | None = None
     while budget is not None:
         made = make(budget)
         if len(made.page) <= limit:
-            return _filled(make, budget, made, limit)
-        budget = budget.halved()
+            return _filled(make, budget, made, too_large, limit)
+        less = _with_less_timeline(budget, made, limit)
+        too_large = made if less else None  # what has fewer rows too says nothing of the size of a slice
+        budget = less or budget.halved()
     smallest = -(-len(made.page) // (MEGABYTE // 10)) / 10
     raise InputError(
         f"the report does not fit into {limit / MEGABYTE:g} MB; the smallest for this trace takes {smallest:g} MB (--limit-mb)"
     )
 
 
-def _filled(make: Callable[[Budget], Made], budget: Budget, made: Made, limit: int) -> bytes:
-    """The page with more slices, as long as it has room for notably more and they fit."""
-    too_large: Made | None = None
+def _with_less_timeline(budget: Budget, made: Made, limit: int) -> Budget | None:
+    """With the slices that will fit beside all else that is on a page that is too large; None where that is half of what it may be."""
+    rest = len(made.page) - made.timeline
+    slices = int(min((limit * FILLED - rest) / max(made.timeline, 1), LEAST_CUT) * made.slices)
+    return replace(budget, slices=slices) if rest <= limit / 2 and slices >= FEWEST_SLICES else None
+
+
+def _filled(make: Callable[[Budget], Made], budget: Budget, made: Made, too_large: Made | None, limit: int) -> bytes:
+    """The page with more slices, as long as it has room for notably more and they fit; fewer than there were on one that was
+    `too_large`."""
     for _ in range(GROWTHS):
         slices = _that_fill(made, too_large, limit)
         if made.is_whole or slices < budget.slices * WORTH_GROWING:
