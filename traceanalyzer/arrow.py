@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -63,8 +64,7 @@ def give_back() -> None:
 def _own_bytes() -> int:
     """What this process has in memory beside what lies in files."""
     try:
-        with open("/proc/self/statm", "rb") as file:
-            _, resident, in_files, *_ = map(int, file.read().split())
+        _, resident, in_files, *_ = map(int, Path("/proc/self/statm").read_text().split())
     except OSError:
         return _ENOUGH
     return (resident - in_files) * os.sysconf("SC_PAGE_SIZE")

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from traceanalyzer.columns import frames
+from traceanalyzer.columns.spill import stored
 from traceanalyzer.intervals import Array
 from traceanalyzer.places import frame_text, is_user_frame
 
@@ -27,18 +28,23 @@ class Callers:
         rank = frames.ints(host_ranges, "rank")
         first = np.maximum.accumulate(np.where(np.diff(rank, prepend=rank[:1] - 1) != 0, np.arange(len(rank)), 0))
         parent = frames.ints(host_ranges, "parent")
-        self.parent = np.where(parent == frames.NULL, -1, parent + first)
+        self.parent = stored(np.where(parent == frames.NULL, -1, parent + first))
         self.operator = frames.equals(host_ranges, "category", "operator")
         self._frame = frames.equals(host_ranges, "category", "python")
 
-    def around(self, rank: Array, process: Array, thread: Array, time: Array) -> Array:
-        """For each time on a thread the row of the innermost range around it, -1 where there is none."""
+    def around(
+        self, rank: Array, process: Array, thread: Array, time: Array, *, wanted: frames.Flags | None = None
+    ) -> Array:
+        """For each time on a thread the row of the innermost range around it, -1 where there is none; only of those that are `wanted`,
+        if that is told."""
         row = np.full(len(time), -1, np.int64)
         for (one, other, another), at in frames.together(rank, process, thread):
             mine = self.threads.get((one, other, another), slice(0, 0))
             index = np.searchsorted(self.start[mine], time[at], side="right") - 1
             row[at] = np.where(index >= 0, mine.start + index, -1)
-        return self._up(row, lambda row, at: self.end[row] <= time[at])
+        if wanted is None:
+            return self._up(row, lambda row, at: self.end[row] <= time[at])
+        return self._up(row, lambda row, at: (self.end[row] <= time[at]) | ~wanted[row])
 
     def those_around(self, row: Array) -> frames.Flags:
         """Which of all ranges are around at least one of these rows, these among them; -1 is no row."""

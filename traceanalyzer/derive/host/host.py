@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from traceanalyzer.columns import frames
 from traceanalyzer.columns.frames import NULL
-from traceanalyzer.columns.in_blocks import InBlocks
+from traceanalyzer.columns.in_blocks import InBlocks, alike
 from traceanalyzer.columns.spill import put_away
 from traceanalyzer.derive.host import stack
 from traceanalyzer.derive.host.activity_times import ActivityTimes
+from traceanalyzer.derive.host.callers import Callers
 from traceanalyzer.derive.host.places import Key, PlacesInBlocks, distinct_places
 from traceanalyzer.derive.host.ranges import NO_RANGES, Ranges
 from traceanalyzer.derive.host.samples import OTHERS, THREAD, Samples, ThreadSamples
@@ -144,11 +145,13 @@ class Host:
         input_patterns: tuple[str, ...],
         cpu_samples: pa.Table,
         thread_runs: pa.Table,
+        callers: Callers,
     ) -> None:
         range_name, range_names = frames.codes(host_ranges, "name")
         call_name, call_names = frames.short_codes(api_calls, "name")
         self._values: list[str | None] = [*range_names, *call_names]
         self._places: dict[Key, int] = {}
+        self._callers = callers
         self._range_name, self._call_name, self._first_call_name = range_name, call_name, len(range_names)
         step_names = set(pc.unique(steps["name"].cast(pa.string())).to_pylist())
         self._ranges = (frames.ints(host_ranges, "start_ns"), frames.ints(host_ranges, "end_ns"))
@@ -196,6 +199,13 @@ class Host:
         if key not in self._threads:
             self._threads[key] = self._build(key)
         return self._threads[key]
+
+    def range_at(self, rank: Array, process: Array, thread: Array, time: Array) -> Array:
+        """For each time on a thread the name of the innermost range of `Thread.work` around it, `NULL` where there is none."""
+        if not len(self._range_name):
+            return alike(NULL, len(time))
+        row = self._callers.around(rank, process, thread, time, wanted=self._is_work)
+        return np.where(row >= 0, self._range_name[row], NULL)
 
     @property
     def names(self) -> Sequence[str | None]:

@@ -11,8 +11,6 @@ from traceanalyzer.columns.in_blocks import alike, in_a_row, says_nothing
 from traceanalyzer.intervals import EMPTY, Array, Spans, coverage, innermost, overlaps, union
 from traceanalyzer.records import dataclass
 
-# From so many ranges a time on it is quicker to pick those around the times than to flatten all.
-_MANY = 8
 # After so many ranges, or this share of all, it is written down which are not over.
 _STEP, _MOST_STEPS = 1 << 12, 1 << 8
 
@@ -75,17 +73,6 @@ class Ranges:
             return self
         some = in_a_row(rows)  # as calls mostly are, of which none is in another
         return Ranges(self.start[some], self.end[some], self.name[some])
-
-    def name_at(self, time: Array) -> Array:
-        """For each time the name of the innermost range around it, `NULL` where there is none."""
-        some = self._around(time) if _MANY * len(time) < len(self.start) else self
-        return some.main_name(time, time + 1)[0]
-
-    def _around(self, time: Array) -> Ranges:
-        """The ranges around at least one of these times."""
-        time = np.sort(time)
-        near = np.searchsorted(time, self.start) < np.searchsorted(time, self.end)
-        return Ranges(self.start[near], self.end[near], self.name[near])
 
     def main_name(self, start: Array, end: Array) -> tuple[Array, Array]:
         """For each interval the name of the innermost range that holds most of it, `NULL` where there is none, and how many ns."""

@@ -47,7 +47,7 @@ DERIVED = (
         "traceanalyzer.derive.host.host:Host",
         (
             *("api_calls", "waits", "host_ranges", "overheads", "steps", "launches", "gpu_ops", "input_patterns"),
-            *("cpu_samples", "thread_runs"),
+            *("cpu_samples", "thread_runs", "callers"),
         ),
         kept=True,
     ),

@@ -147,7 +147,6 @@ def launching_ranges(op: Array, launches: pa.Table, host: Host) -> pa.Dictionary
     at = call_of(op, launches)
     known = np.flatnonzero(at >= 0)
     calls = frames.taken(launches.select(["rank", "process", "thread", "start_ns"]), at.take(known))
-    name, start = np.full(len(op), frames.NULL, np.int64), frames.ints(calls, "start_ns")
-    for who, rows in frames.together(*(frames.ints(calls, c) for c in ("rank", "process", "thread"))):
-        name[known[rows]] = host.thread(*who).work.name_at(start[rows])
+    name = np.full(len(op), frames.NULL, np.int64)
+    name[known] = host.range_at(*(frames.ints(calls, c) for c in ("rank", "process", "thread", "start_ns")))
     return host.named(name)
