@@ -169,7 +169,7 @@ def latest_of(lanes: Array, starts: Array, ends: Array, lane: Array, times: Arra
     if not lanes.any() and not lane.any():
         order = np.argsort(starts, kind="stable")
         return np.append(order, -1).take(latest(starts.take(order), ends.take(order), times))
-    begun, width = np.sort(starts), len(starts) + 1
+    begun, width = np.sort(starts, kind="stable"), len(starts) + 1
     # A lane and how many ranges of any lane have started until then, as one number.
     key = lanes * width + np.searchsorted(begun, starts, side="right")
     order = np.argsort(key, kind="stable")
@@ -257,7 +257,7 @@ def _nested(starts: Array, ends: Array) -> tuple[Array, Array, Array, Array]:
 
 def _open_before(starts: Array, ends: Array) -> Array:
     """For each range how many that come before it are not over when it starts."""
-    return np.arange(len(starts), dtype=np.int64) - np.searchsorted(np.sort(ends), starts, side="right")
+    return np.arange(len(starts), dtype=np.int64) - np.searchsorted(np.sort(ends, kind="stable"), starts, side="right")
 
 
 def _last_above(depth: Array) -> Array:

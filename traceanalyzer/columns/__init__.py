@@ -83,7 +83,7 @@ def ascending(values: Ints) -> Ints:
     """The distinct of some numbers, ascending."""
     if not len(values) or (values == values[0]).all():  # as ids of processes and threads mostly are
         return values[:1].copy()
-    ordered = np.sort(values)
+    ordered = np.sort(values, kind="stable")
     new: Flags = np.append(True, ordered[1:] != ordered[:-1])
     return ordered[new]
 

@@ -33,7 +33,7 @@ def _as_they_come(values: Ints) -> tuple[Ints, Ints]:
 
 def _sorted(numbers: Ints) -> tuple[Ints, Ints]:
     """The order of numbers, and the place of each in it."""
-    order = np.argsort(numbers)
+    order = np.argsort(numbers, kind="stable")
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     return order, place

@@ -137,7 +137,7 @@ class _Around:
         if rank not in self._launched:
             own = frames.ints(self.launches, "rank") == rank
             process, when = (frames.ints(self.launches, column)[own] for column in ("process", "start_ns"))
-            self._launched[rank] = {one: np.sort(when[at]) for (one,), at in frames.together(process)}
+            self._launched[rank] = {one: np.sort(when[at], kind="stable") for (one,), at in frames.together(process)}
         return self._launched[rank]
 
 

@@ -69,7 +69,7 @@ def _told(size: Array, length: Array, name: frames.Codes, names: int) -> dict[st
     top = top[np.flatnonzero(np.diff(chain[top], prepend=-1))]
     others = length.copy()
     others[top] = -1
-    pairs = np.sort(chain * names + name)
+    pairs = np.sort(chain * names + name, kind="stable")
     distinct = pairs[np.append(True, pairs[1:] != pairs[:-1])] // names
     return {
         "distinct": np.bincount(distinct),
