@@ -9,8 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-LEVEL = 5
-"""The last percent of size would cost as much time again."""
+LEVEL = 4
+"""The last three percent of size would cost nearly as much time again."""
 
 
 def pack(data: bytes) -> str:
