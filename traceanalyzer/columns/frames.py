@@ -296,7 +296,7 @@ def among(values: Array, others: Array) -> Flags:
     if np.array_equal(values, others):
         return np.ones(len(values), bool)
     if (others[1:] < others[:-1]).any():
-        others = np.sort(others)
+        others = np.sort(others, kind="stable")
     found: Flags = np.append(others, NULL)[np.searchsorted(others, values)] == values
     return found
 

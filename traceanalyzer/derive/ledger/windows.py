@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from traceanalyzer.columns import frames
+from traceanalyzer.columns import ascending, frames
 from traceanalyzer.columns.frames import NULL
 from traceanalyzer.derive.launches.launch_calls import first_unfinished
 from traceanalyzer.derive.ledger.shared import Portion
@@ -38,7 +38,7 @@ def windows(
     rows = []
     for key, ops in frames.split(ledger_ops):
         low, high = int(frames.ints(ops, "start_ns").min()), int(frames.ints(ops, "end_ns").max())
-        for process in np.unique(frames.ints(ops, "process")).tolist():
+        for process in ascending(frames.ints(ops, "process")).tolist():
             start, end = marked.get((key[0], process), (low, high))
             low, high = min(low, start), max(high, end)
         if key in portions:

@@ -62,7 +62,7 @@ class Slices:
         """Those that occur, ascending."""
         seen = np.zeros(len(SWATCHES), np.bool_)
         for rows in in_blocks(len(self)):
-            seen[self.colour[rows]] = True
+            seen |= np.bincount(self.colour[rows], minlength=len(SWATCHES)) > 0
         return np.flatnonzero(seen)
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Slices:

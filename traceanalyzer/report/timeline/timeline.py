@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-import numpy as np
 from markupsafe import Markup
 
 from traceanalyzer.model.tables import Tables
@@ -56,7 +55,7 @@ class Layout:
     @cached_property
     def swatches(self) -> list[Swatch]:
         """What its slices show, in the palette's order."""
-        used = {int(colour) for group in self.groups for row in group.slices for colour in np.unique(row.colour)}
+        used = {colour for group in self.groups for row in group.slices for colour in row.colours.tolist()}
         return [SWATCHES[colour] for colour in sorted(used)]
 
     def place(self, evidence: Evidence, trace: int = 0) -> Place | None:
