@@ -47,6 +47,26 @@ def test_a_timeline_that_is_too_large_is_made_again_as_large_as_fits() -> None:
     assert {budget.rows for budget in tried} == {1_000}
 
 
+def test_tables_get_shorter_only_where_few_slices_are_left() -> None:
+    """A fifth of the usual slices, then half of that and of the tables, again and again."""
+    tried = []
+
+    def page(budget: Budget) -> Made:
+        tried.append((budget.slices, budget.rows))
+        timeline = 20 * budget.slices
+        return Made(bytes(1_000 * budget.rows + 500_000 + timeline), timeline, budget.slices, False)
+
+    found = fit_page(page, 2 * MEGABYTE)
+    assert 0.9 * 2 * MEGABYTE < len(found) <= 2 * MEGABYTE
+    assert tried[:2] == [(200_000, 200), (62_000, 200)]
+    tried.clear()
+    fit_page(page, MEGABYTE)
+    assert tried == [(100_000, 100), (20_000, 100)]
+    tried.clear()
+    fit_page(page, 6 * MEGABYTE // 10)
+    assert tried[:3] == [(60_000, 100), (12_000, 100), (6_000, 50)]
+
+
 def test_what_cannot_fit_says_what_would():
     with pytest.raises(
         InputError, match=r"does not fit into 1 MB; the smallest for this trace takes 2\.4 MB \(--limit-mb\)"

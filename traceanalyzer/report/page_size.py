@@ -19,9 +19,10 @@ FILLED = 0.97
 WORTH_GROWING = 1.1
 GROWTHS = 4
 """How often a page is made again with more: the size of a slice varies, so what was said of it can miss."""
-FEWEST_SLICES = 1_000
 LEAST_CUT = 0.9
 """A page that is too large is made again with at most so much of its timeline."""
+LEAST_TIMELINE = 5
+"""Before tables get shorter too, the timeline goes down to one in so many of the slices that usually fit."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Budget:
 
     def halved(self) -> Budget | None:
         """Half of it, down to what still makes a report; None when there is nothing left to halve."""
-        smaller = Budget(max(self.slices // 2, FEWEST_SLICES), max(self.rows // 2, 25))
+        smaller = Budget(max(self.slices // 2, 1_000), max(self.rows // 2, 25))
         return smaller if smaller != self else None
 
 
@@ -70,7 +71,7 @@ def fit_page(make: Callable[[Budget], Made], limit: int) -> bytes:
         if len(made.page) <= limit:
             return _filled(make, budget, made, too_large, limit)
         less = _with_less_timeline(budget, made, limit)
-        too_large = made if less else None  # what has fewer rows too says nothing of the size of a slice
+        too_large = made if less else None  # what has longer tables too says nothing of the size of a slice
         budget = less or budget.halved()
     smallest = -(-len(made.page) // (MEGABYTE // 10)) / 10
     raise InputError(
@@ -79,10 +80,12 @@ def fit_page(make: Callable[[Budget], Made], limit: int) -> bytes:
 
 
 def _with_less_timeline(budget: Budget, made: Made, limit: int) -> Budget | None:
-    """With the slices that will fit beside all else that is on a page that is too large; None where that is half of what it may be."""
-    rest = len(made.page) - made.timeline
-    slices = int(min((limit * FILLED - rest) / max(made.timeline, 1), LEAST_CUT) * made.slices)
-    return replace(budget, slices=slices) if rest <= limit / 2 and slices >= FEWEST_SLICES else None
+    """With the slices that will fit beside all else that is on a page that is too large; None where it has few already."""
+    least = Budget.of(limit).slices // LEAST_TIMELINE
+    if made.slices <= least:
+        return None
+    room = limit * FILLED - (len(made.page) - made.timeline)
+    return replace(budget, slices=max(int(min(room / max(made.timeline, 1), LEAST_CUT) * made.slices), least))
 
 
 def _filled(make: Callable[[Budget], Made], budget: Budget, made: Made, too_large: Made | None, limit: int) -> bytes:
