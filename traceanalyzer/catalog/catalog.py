@@ -22,7 +22,7 @@ from traceanalyzer.model.placed import PLACED
 from traceanalyzer.model.trace import Trace
 
 _LARGE = 100_000
-"""Events from which on tables lie in files, and memory goes back to the system as soon as nobody uses it."""
+"""Events from which on tables lie in files, and what was read of them leaves memory after each step."""
 
 
 class Catalog:
@@ -132,7 +132,7 @@ class Catalog:
 
     @staticmethod
     def _tidy() -> None:
-        """Nothing is in memory but what is used."""
+        """Leave in memory what is used, and of what was freed no more than is worth keeping."""
         forget()
         give_back()
 

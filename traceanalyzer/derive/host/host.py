@@ -154,7 +154,6 @@ class Host:
         self._callers = callers
         self._range_name, self._call_name, self._first_call_name = range_name, call_name, len(range_names)
         step_names = set(pc.unique(steps["name"].cast(pa.string())).to_pylist())
-        self._ranges = (frames.ints(host_ranges, "start_ns"), frames.ints(host_ranges, "end_ns"))
         named, frame, operator = (
             frames.equals(host_ranges, "category", *c) for c in (("annotation", "nvtx"), ("python",), ("operator",))
         )
@@ -183,7 +182,6 @@ class Host:
         self._calls = (frames.ints(api_calls, "start_ns"), frames.ints(api_calls, "end_ns"))
         self._is_memory = frames.equals(api_calls, "class", "memory")
         self._is_wait = waits
-        self._range_rows = dict(frames.threads(host_ranges))
         self._call_rows = dict(frames.threads(api_calls))
         self._activities = ActivityTimes(api_calls, host_ranges, overheads, launches, gpu_ops, closed)
         own = overheads.filter(pa.array(~frames.where(overheads, "name", is_driver_overhead)))
@@ -247,7 +245,7 @@ class Host:
         return self._interned[text]
 
     def _build(self, key: frames.ThreadKey) -> Thread:
-        ranges, calls = self._range_rows.get(key), self._call_rows.get(key)
+        ranges, calls = self._callers.threads.get(key), self._call_rows.get(key)
         work = source = outer = mpi = system = NO_RANGES
         doing, memory, waits = NO_STACK, EMPTY, NO_WAITS
         if ranges is not None:
@@ -274,7 +272,8 @@ class Host:
 
     def _select(self, rows: slice, which: frames.Flags) -> Ranges:
         keep = which[rows]
-        return put_away(Ranges(self._ranges[0][rows][keep], self._ranges[1][rows][keep], self._range_name[rows][keep]))
+        columns = (self._callers.start, self._callers.end, self._range_name)
+        return put_away(Ranges(*(column[rows][keep] for column in columns)))
 
     def _profiler(self, key: frames.ThreadKey) -> Spans:
         """The profiler's own overhead on the thread, or on an unknown one."""
