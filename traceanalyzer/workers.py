@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from traceanalyzer.errors import WorkerError
 from traceanalyzer.exit_codes import ERROR
+from traceanalyzer.forks import in_forks
 from traceanalyzer.terminal import tell
 from traceanalyzer.urls import INSTALL
 
@@ -38,12 +39,12 @@ def jobs_for(sizes: Iterable[int], asked: int | None = None, scheduler: str | No
     Where none are `asked` for, one a CPU; without a `scheduler` only as many as pay for it, 1 when this one will do.
     """
     sizes = list(sizes)
-    pay = _cpus() if scheduler is not None else min(_cpus(), sum(sizes) // WORTH_BYTES)
+    pay = cpus() if scheduler is not None else min(cpus(), sum(sizes) // WORTH_BYTES)
     return max(min(asked or pay, len(sizes)), 1)
 
 
-def _cpus() -> int:
-    """Those that this process may use, where the system says."""
+def cpus() -> int:
+    """How many this process may use, where the system says."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -73,8 +74,10 @@ def map_parts(
     items: Iterable[Item],
     done: Callable[[], None] | None = None,
     name: Callable[[Item], str] = str,
+    processes: int = 1,
 ) -> list[Out]:
     """The function's results, in the order of the items. `done` is called after each, and `name` says what to call one in an error.
+    Without an executor so many `processes` share what this one has in memory.
 
     The first error ends it: what has not begun is not begun. Raises what the function raises, and WorkerError for workers that are
     lost.
@@ -82,11 +85,7 @@ def map_parts(
     items = list(items)
     done = done or (lambda: None)
     if executor is None:
-        results = []
-        for item in items:
-            results.append(function(item))
-            done()
-        return results
+        return in_forks(function, items, processes, done)
     futures = _submitted(executor, function, items)
     place = {future: number for number, future in enumerate(futures)}
     try:
@@ -204,7 +203,7 @@ def _dask(scheduler: str, jobs: int | None) -> Iterator[Executor]:
         if scheduler == LOCAL:
             with _uninterrupted():
                 cluster = LocalCluster(  # type: ignore[no-untyped-call]
-                    n_workers=jobs or _cpus(), threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
+                    n_workers=jobs or cpus(), threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
                 )
             address = stack.enter_context(cluster).scheduler_address
         try:

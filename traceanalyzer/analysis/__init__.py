@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from traceanalyzer.analysis.evidence import kind_named, measured, place_evidence, rules_about
-from traceanalyzer.analysis.examine import Examination, claims_in_units, examine, rules_for
+from traceanalyzer.analysis.examine import Examination, claims_in_units, examine, leave_examined, rules_for
 from traceanalyzer.analysis.join import Brief, brief_of, join
 from traceanalyzer.analysis.parts import Part, parts_of
 from traceanalyzer.analysis.report_tables import ReportTables
@@ -35,7 +35,7 @@ from traceanalyzer.model.stores.store import is_store, read_store
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Result
-from traceanalyzer.workers import map_parts
+from traceanalyzer.workers import cpus, map_parts
 
 if TYPE_CHECKING:
     from traceanalyzer.ingest.pipeline import ProgressFactory
@@ -92,12 +92,13 @@ def analyze_parts(
     also: Sequence[str] = (),
     offsets: Mapping[str, int] | None = None,
     shown: bool = True,
+    processes: int | None = 1,
 ) -> Analysis:
     """As `analyze`, over parts that the caller goes on to use, each looked at by a worker of `executor` or, without one, here.
 
     `counting(what)` gives the function that is called after each part; `also` names derived tables of all parts that the caller wants
     beside the small ones; `offsets` what is to be added to the times of evidence, by its path, in ns; `shown` says that a report will
-    be made. Raises ConfigError for rules that do not fit.
+    be made; without an executor so many `processes` judge parts, None one a CPU. Raises ConfigError for rules that do not fit.
     """
     config = config or Config()
     placed = place_evidence(parts, config, executor, offsets or {})
@@ -118,7 +119,10 @@ def analyze_parts(
     look = partial(
         _examined, config=seen, rules=rules if executor is None else None, also=also, kinds=kinds, shown=shown
     )
-    examined = map_parts(executor, look, tasks, counting("judging ranks"), _name_of_task)
+    examined = map_parts(executor, look, tasks, counting("judging ranks"), _name_of_task, processes or cpus())
+    if executor is None:
+        for part, brief, _ in tasks:
+            leave_examined(part, brief, config, shown)
     tables = job_tables(examined, joined, placed.health, also)
     job = run_job_rules(examined, tables, config, rules)
     claims = claims_in_units(job.claims, tables.table("work_units") if "work_units" in also else None)

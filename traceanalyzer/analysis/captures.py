@@ -80,7 +80,9 @@ def opened_run(
         def count(what: str) -> Callable[[], None]:
             return counting(what, len(parts)) if counting else lambda: None
 
-        found = analyze_parts(parts, config, executor, count, (*WORK_TABLES, "kernel_times"), shown=shown)
+        found = analyze_parts(
+            parts, config, executor, count, (*WORK_TABLES, "kernel_times"), shown=shown, processes=how.jobs
+        )
         yield OpenRun(
             place,
             [capture_of(_name(place, parts), found)],

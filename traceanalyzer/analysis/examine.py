@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from traceanalyzer.analysis.join import Brief
 from traceanalyzer.analysis.locations import with_sources
-from traceanalyzer.analysis.parts import Part
+from traceanalyzer.analysis.parts import MemoryPart, Part
 from traceanalyzer.catalog.declarations import declared
 from traceanalyzer.config import Config
 from traceanalyzer.engine.claims import ClaimBook
@@ -105,6 +105,18 @@ def _meeting(mpi_parts: pa.Table, ledger_ops: pa.Table) -> set[int]:
     return set(users.filter(pc.greater(users["process_count"], 1))["device"].to_pylist())
 
 
+def _kept(shown: bool) -> list[str]:
+    return [one.name for one in declared().values() if one.kept and shown]
+
+
+def leave_examined(part: Part, brief: Brief, config: Config, shown: bool) -> None:
+    """Leave a part in this process's memory as `examine` does, which may have looked at it in a copy of the process."""
+    if isinstance(part, MemoryPart):
+        catalog = part.catalog(config)
+        catalog.share(brief.portions)
+        catalog.keep(_kept(shown))
+
+
 def examine(
     part: Part,
     brief: Brief,
@@ -123,7 +135,7 @@ def examine(
     catalog.give({"health": pa.concat_tables([catalog.table("health"), brief.health])})
     own = [rule for rule in rules or rules_for(config) if not about_the_job(rule)]
     travelling = part_tables(also)
-    kept = [one.name for one in declared().values() if one.kept and shown]
+    kept = _kept(shown)
 
     def release(later: Iterable[str]) -> None:
         # Of a small part all fits into memory, and looking for what does not would take longer than it is worth.

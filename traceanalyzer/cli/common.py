@@ -132,7 +132,7 @@ Jobs = Annotated[
         "-j",
         metavar="N",
         min=1,
-        help="Read files in so many processes.",
+        help="Read files, and judge ranks, in so many processes.",
         show_default="one a CPU and a file, where the files are large enough to pay for it",
     ),
 ]
@@ -372,6 +372,6 @@ def analysis_of(
             bars.close()
             return bars.enter_context(counting(what, len(parts))) if len(parts) > 1 else lambda: None
 
-        found = analyze_parts(parts, config, executor, count, offsets=how.offsets, shown=shown)
+        found = analyze_parts(parts, config, executor, count, offsets=how.offsets, shown=shown, processes=how.jobs)
         bars.close()
         yield found.parts, found

@@ -55,13 +55,13 @@ def arithmetic(operation: Callable[[Value, Value], Value]) -> Callable[[Value, V
 def same_number(*values: Value) -> list[Value]:
     """The numbers, all of one Arrow type: int64 where all are integers, else float64."""
     if all(pa.types.is_integer(value.type) for value in values):
-        return [pc.cast(value, pa.int64()) for value in values]
+        return [value if value.type == pa.int64() else pc.cast(value, pa.int64()) for value in values]
     return [to_float(value) for value in values]
 
 
 def to_float(value: Value) -> Value:
     """As float64; integers beyond 2^53 lose their last digits, which only matters in fractions."""
-    return pc.cast(value, pa.float64(), safe=False)
+    return value if value.type == pa.float64() else pc.cast(value, pa.float64(), safe=False)
 
 
 add = arithmetic(pc.add_checked)
@@ -78,7 +78,8 @@ def divide(a: Value, b: Value) -> Value:
 def truth(condition: Value) -> Value:
     """The condition with its nulls counted as false."""
     # Without nulls there is nothing to fill, and no copy to make.
-    return condition if isinstance(condition, pa.Array) and not condition.null_count else pc.fill_null(condition, False)
+    full = not condition.null_count if isinstance(condition, pa.Array) else condition.is_valid
+    return condition if full else pc.fill_null(condition, False)
 
 
 def compare(operation: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:

@@ -1,0 +1,154 @@
+"""Copies of a process share its work: each item is done, whatever becomes of the copies."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from traceanalyzer import forks
+from traceanalyzer.forks import AT_REST, in_forks, may_fork
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
+HERE = os.getpid()
+
+
+@pytest.fixture(autouse=True)
+def allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of a test runner hold nothing that the functions here need."""
+    monkeypatch.setattr(forks, "may_fork", lambda: True)
+
+
+def here() -> bool:
+    return os.getpid() == HERE
+
+
+def test_two_processes_work_at_once() -> None:
+    """Each of two items waits until the other has begun."""
+    pipes = [os.pipe(), os.pipe()]
+
+    def meet(item: int) -> int:
+        os.write(pipes[item][1], b".")
+        heard, _, _ = select.select([pipes[1 - item][0]], [], [], 60)
+        return os.getpid() if heard else 0
+
+    done: list[None] = []
+    found = in_forks(meet, [0, 1], 2, lambda: done.append(None))
+    assert HERE in found and 0 not in found and len(set(found)) == 2 and len(done) == 2
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 99])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, forks.MOST, forks.MOST + 1])
+def test_results_are_in_order(processes: int, count: int) -> None:
+    done: list[None] = []
+    assert in_forks(lambda item: item * item, range(count), min(processes, 9), lambda: done.append(None)) == [
+        item * item for item in range(count)
+    ]
+    assert len(done) == count
+
+
+def test_a_large_result_arrives() -> None:
+    assert in_forks(lambda item: bytes(3 << 20) if not here() else b"", [0] * 20, 2)
+
+
+def slow_here() -> None:
+    """So that the others come to some items."""
+    if here():
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("how", ["killed", "fails", "cannot be sent"])
+def test_what_a_copy_does_not_bring_is_done_here(how: str) -> None:
+    def work(item: int) -> object:
+        slow_here()
+        if not here():
+            if how == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if how == "fails":
+                raise MemoryError
+        return item if here() else lambda: item
+
+    assert in_forks(work, range(20), 3) == list(range(20))
+
+
+def test_an_error_arrives() -> None:
+    def work(item: int) -> int:
+        slow_here()
+        if item == 11:
+            raise ValueError("item 11")
+        return item
+
+    with pytest.raises(ValueError, match="item 11"):
+        in_forks(work, range(20), 2)
+
+
+def test_without_a_process_to_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    assert in_forks(str, range(5), 2) == ["0", "1", "2", "3", "4"]
+
+
+def test_an_interrupt_ends_the_copies() -> None:
+    hear, say = os.pipe()
+
+    def work(item: int) -> int:
+        if here():
+            copy = int(os.read(hear, 20))
+            assert Path(f"/proc/{copy}").exists()
+            raise KeyboardInterrupt(copy)
+        os.write(say, str(os.getpid()).encode())
+        time.sleep(60)
+        return item
+
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        in_forks(work, range(2), 2)
+    assert not Path(f"/proc/{caught.value.args[0]}").exists() and time.monotonic() - begin < 50
+
+
+def test_copies_end_with_their_original() -> None:
+    """One that is killed can stop nobody: the copies see that it is gone."""
+    script = """
+        import os, signal, sys, time
+        from traceanalyzer.forks import in_forks
+        original = os.getpid()
+        def work(item):
+            if os.getpid() == original:
+                time.sleep(0.5)
+                os.kill(original, signal.SIGKILL)
+            os.write(1, b".")
+            time.sleep(0.1)
+        in_forks(work, range(1000), 2)
+    """
+    # The pipe is at its end when the last of them has ended.
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, timeout=60, check=False)
+    assert ended.returncode == -signal.SIGKILL and 0 < len(ended.stdout) < 100
+
+
+def test_only_where_no_other_thread_is_awake() -> None:
+    """Of the process itself: what one of its threads holds, a copy would wait for without end."""
+    script = """
+        import threading
+        from traceanalyzer.forks import AT_REST, may_fork
+        assert may_fork()
+        gate = threading.Event()
+        threading.Thread(target=gate.wait, name=AT_REST, daemon=True).start()
+        assert may_fork()
+        threading.Thread(target=gate.wait, daemon=True).start()
+        assert not may_fork()
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=True, timeout=60)
+    awake = threading.Thread(target=time.sleep, args=(1,), name=AT_REST + " not")
+    awake.start()
+    assert not may_fork()
+    awake.join()

@@ -1,0 +1,135 @@
+"""Work on what is in memory, shared by copies of this process: nothing is imported, read or sent there again.
+
+    results = in_forks(function, items, processes)
+
+Only results travel, so they are small; a function may be any, and an item as large as it likes.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import IO, Generic, NoReturn, TypeVar
+
+Item = TypeVar("Item")
+Out = TypeVar("Out")
+
+AT_REST = "at rest"
+"""The name of a thread that waits and holds nothing."""
+MOST = 1 << 12
+"""Items that are shared: their numbers lie in a pipe, which holds no more."""
+_BYTES = 4
+
+
+def may_fork() -> bool:
+    """Whether a copy of this process can do what it can: on Linux, where no other thread of Python may hold a lock meanwhile. Those of
+    Arrow begin anew in a copy."""
+    awake = [one for one in threading.enumerate() if one.name != AT_REST]
+    return sys.platform == "linux" and awake == [threading.current_thread()]
+
+
+def in_forks(
+    function: Callable[[Item], Out], items: Sequence[Item], processes: int, done: Callable[[], None] = lambda: None
+) -> list[Out]:
+    """The function's results, in the order of the items, worked out by at most so many processes, of which this is one: who is done
+    with an item takes the next. `done` is called for each.
+
+    What a copy does not bring is done here: it was killed, there was none to have, or the function failed there. Raises what the
+    function raises.
+    """
+    work = _Work(function, items, done)
+    if processes > 1 and 1 < len(items) <= MOST and may_fork():
+        work.share(min(processes, len(items)))
+    for at in range(len(items)):
+        if at not in work.found:
+            work.do(at)
+    return [work.found[at] for at in range(len(items))]
+
+
+class _Work(Generic[Item, Out]):
+    """What is to be done, and the results so far, by number."""
+
+    def __init__(self, function: Callable[[Item], Out], items: Sequence[Item], done: Callable[[], None]) -> None:
+        self._function, self._items, self._done = function, items, done
+        self.found: dict[int, Out] = {}
+
+    def do(self, at: int) -> None:
+        self.found[at] = self._function(self._items[at])
+        self._done()
+
+    def share(self, processes: int) -> None:
+        """Do it in several processes."""
+        take, give = os.pipe()
+        with os.fdopen(take, "rb", buffering=0) as left:
+            with os.fdopen(give, "wb") as all_of_them:
+                all_of_them.write(b"".join(at.to_bytes(_BYTES, "little") for at in range(len(self._items))))
+            copies: list[_Copy[Item, Out]] = []
+            try:
+                for _ in range(processes - 1):
+                    copies.append(_Copy(self, left))
+                self.do_some(left)
+                for copy in copies:
+                    for at, result in copy.brought().items():
+                        self.found[at] = result
+                        self._done()
+            finally:
+                for copy in copies:
+                    copy.end()
+
+    def do_some(self, left: IO[bytes], watched: Callable[[], bool] = lambda: True) -> None:
+        """One after the other of those whose numbers are left."""
+        while watched() and (number := left.read(_BYTES)):
+            self.do(int.from_bytes(number, "little"))
+
+    def live(self, left: IO[bytes], original: int, said: IO[bytes]) -> NoReturn:
+        """All that a copy does. Nothing that its original was about goes on here."""
+        try:
+            self._done = lambda: None
+            with suppress(Exception):
+                self.do_some(left, lambda: os.getppid() == original)
+            pickle.dump(self.found, said, pickle.HIGHEST_PROTOCOL)
+            said.flush()
+        finally:
+            os._exit(0)
+
+
+class _Copy(Generic[Item, Out]):
+    """A copy of this process that takes part in some work; none at all where there is none to have."""
+
+    def __init__(self, work: _Work[Item, Out], left: IO[bytes]) -> None:
+        original = os.getpid()
+        hear, say = os.pipe()
+        self._hear = os.fdopen(hear, "rb")
+        with os.fdopen(say, "wb") as said:
+            self._process = _fork()
+            if self._process == 0:
+                work.live(left, original, said)
+
+    def brought(self) -> dict[int, Out]:
+        """Its results, by number; none if it was killed."""
+        try:
+            return pickle.load(self._hear)  # type: ignore[no-any-return]
+        except (EOFError, pickle.UnpicklingError):
+            return {}
+
+    def end(self) -> None:
+        """Stop it, if it has not ended."""
+        self._hear.close()
+        if self._process is not None:
+            os.kill(self._process, signal.SIGKILL)
+            os.waitpid(self._process, 0)
+
+
+def _fork() -> int | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # It is about threads, and these are Arrow's.
+            return os.fork()
+    except OSError:
+        return None
