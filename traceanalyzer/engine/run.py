@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate, islice
 from typing import Protocol
 
@@ -197,7 +198,7 @@ class _Run:
         return (little if codes else {}) | self._sick(codes)
 
     def _rows(self, rule: Rule, program: Program, sick: dict[int | None, str]) -> TableRows:
-        values = self.program | {f"params.{name}": pa.scalar(param.value) for name, param in rule.params.items()}
+        values = self.program | {f"params.{name}": _scalar(param.value) for name, param in rule.params.items()}
         if rule.source not in self.columns:
             self.columns[rule.source] = Columns(self.tables.table(rule.source))
         rows = TableRows(self.columns[rule.source], self.windows, values)
@@ -207,6 +208,12 @@ class _Run:
         if rows.count and (where := program.where):
             rows = rows.filter(lambda some: compute.as_array(where(some), some.count))
         return rows
+
+
+@lru_cache(1 << 10, typed=True)
+def _scalar(value: int | float | str | bool) -> pa.Scalar:
+    """A rule's thresholds are the same for every rank."""
+    return pa.scalar(value)
 
 
 def _characters(finding: Finding) -> int:

@@ -78,7 +78,7 @@ def divide(a: Value, b: Value) -> Value:
 def truth(condition: Value) -> Value:
     """The condition with its nulls counted as false."""
     # Without nulls there is nothing to fill, and no copy to make.
-    full = not condition.null_count if isinstance(condition, pa.Array) else condition.is_valid
+    full = condition.is_valid if isinstance(condition, pa.Scalar) else not condition.null_count
     return condition if full else pc.fill_null(condition, False)
 
 

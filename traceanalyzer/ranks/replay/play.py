@@ -196,6 +196,7 @@ class _Play:
         self._missing = np.append(np.bincount(lines.meeting[self._counts], minlength=meetings), 0)
         self._even = np.zeros(meetings, bool)
         self._even[lines.meeting[self._counts & ~lines.pair & even]] = True
+        self._any_even = bool(self._even.any())
         self._parts = np.maximum(self._missing[:-1], 1)
         self._sum = np.zeros(meetings, np.int64)
         # Of each line the even meeting that it came to last, and how much later than it did: it goes on as if it had come with others.
@@ -245,24 +246,26 @@ class _Play:
     def _happen(self, line: Array, event: Array) -> None:
         """One event on each of some lines."""
         lines = self._lines
-        even = self._met[line] >= 0
-        self._now[line[even]] += (self._delay[self._met[line[even]]] - self._came[line[even]])[:, None]
-        self._met[line] = -1
+        if self._any_even:
+            came = line[self._met[line] >= 0]
+            self._now[came] += (self._delay[self._met[came]] - self._came[came])[:, None]
+            self._met[came] = -1
         moved = np.maximum((lines.work[event] + self._now[line][:, None, :]).max(axis=2), NEVER)
         self._before[event] = moved
-        moved = moved.copy()
-        end = self._ends(self._needs[event])
-        kind = lines.kind[event]
-        join, back = (kind == JOINS) & ~self._hidden[event], kind == RETURNS
-        moved[join, 2] = np.maximum(moved[join, 2], end[join])
-        moved[back, 1] = np.maximum(moved[back, 1], end[back] - lines.host_time[event[back]])
+        end, kind = self._ends(self._needs[event]), lines.kind[event]
+        join, back, issue = (kind == JOINS) & ~self._hidden[event], kind == RETURNS, kind == ISSUES
+        if join.any():
+            moved[join, 2] = np.maximum(moved[join, 2], end[join])
+        if back.any():
+            moved[back, 1] = np.maximum(moved[back, 1], end[back] - lines.host_time[event[back]])
         self._state[event] = self._now[line] = moved
-        begin = np.maximum(moved[:, 0] + lines.by_host[event], moved[:, 2] + np.maximum(lines.after_gpu[event], 0))
-        begin = np.maximum(begin, end + np.maximum(lines.after_other[event], 0))
-        reached = np.where(back, end, np.where(kind == MARKS, np.maximum(moved[:, 2], end), moved[:, 2]))
-        issue = kind == ISSUES
-        self._time[event] = np.where(issue, begin, reached)
-        self._issue(event[issue], begin[issue])
+        self._time[event] = np.where(back, end, np.where(kind == MARKS, np.maximum(moved[:, 2], end), moved[:, 2]))
+        if issue.any():
+            event, moved, end = event[issue], moved[issue], end[issue]
+            begin = np.maximum(moved[:, 0] + lines.by_host[event], moved[:, 2] + np.maximum(lines.after_gpu[event], 0))
+            begin = np.maximum(begin, end + np.maximum(lines.after_other[event], 0))
+            self._time[event] = begin
+            self._issue(event, begin)
 
     def _ends(self, issue: Array) -> Array:
         """When the parts of these issues end; `NEVER` without one."""
@@ -280,14 +283,17 @@ class _Play:
         event, later = event[counted], later[counted]
         meeting = lines.meeting[event]
         np.subtract.at(self._missing, meeting, 1)
-        np.add.at(self._sum, meeting, later)
-        line = lines.line[event][self._even[meeting]]
-        self._met[line], self._came[line] = meeting[self._even[meeting]], later[self._even[meeting]]
-        even = meeting[self._even[meeting] & (self._missing[meeting] == 0)]
-        more = ~self._even[meeting] & (later > self._delay[meeting])
+        more = later > self._delay[meeting]
+        if self._any_even:
+            even = self._even[meeting]
+            np.add.at(self._sum, meeting, later)
+            line = lines.line[event][even]
+            self._met[line], self._came[line] = meeting[even], later[even]
+            whole = meeting[even & (self._missing[meeting] == 0)]
+            more &= ~even
+            self._delay[whole] = self._sum[whole] // self._parts[whole]
         event, later, meeting = event[more], later[more], meeting[more]
         np.maximum.at(self._delay, meeting, later)
-        self._delay[even] = self._sum[even] // self._parts[even]
         latest = self._delay[meeting] == later
         self._last[meeting[latest]] = event[latest]
 
