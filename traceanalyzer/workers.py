@@ -29,6 +29,7 @@ Out = TypeVar("Out")
 LOCAL = "local"
 # A process takes as long to start as reading some megabytes does.
 WORTH_BYTES = 32 << 20
+_MOST_SHARING = 16
 _CONNECT_S = 20
 _MOST_NAMED = 3
 
@@ -39,12 +40,18 @@ def jobs_for(sizes: Iterable[int], asked: int | None = None, scheduler: str | No
     Where none are `asked` for, one a CPU; without a `scheduler` only as many as pay for it, 1 when this one will do.
     """
     sizes = list(sizes)
-    pay = cpus() if scheduler is not None else min(cpus(), sum(sizes) // WORTH_BYTES)
+    pay = _cpus() if scheduler is not None else min(_cpus(), sum(sizes) // WORTH_BYTES)
     return max(min(asked or pay, len(sizes)), 1)
 
 
-def cpus() -> int:
-    """How many this process may use, where the system says."""
+def usual_processes() -> int:
+    """How many share what is in memory where nobody asks for a number: to make one takes some milliseconds, and each has tables of its
+    own."""
+    return min(_cpus(), _MOST_SHARING)
+
+
+def _cpus() -> int:
+    """Those that this process may use, where the system says."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -203,7 +210,7 @@ def _dask(scheduler: str, jobs: int | None) -> Iterator[Executor]:
         if scheduler == LOCAL:
             with _uninterrupted():
                 cluster = LocalCluster(  # type: ignore[no-untyped-call]
-                    n_workers=jobs or cpus(), threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
+                    n_workers=jobs or _cpus(), threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL"
                 )
             address = stack.enter_context(cluster).scheduler_address
         try:

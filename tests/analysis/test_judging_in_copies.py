@@ -28,7 +28,7 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
     monkeypatch.setattr(os, "fork", counted)
     monkeypatch.setattr(forks, "may_fork", lambda: True)
-    monkeypatch.setattr("traceanalyzer.analysis.cpus", lambda: 4)
+    monkeypatch.setattr("traceanalyzer.workers._cpus", lambda: 4)
     return made
 
 

@@ -131,7 +131,9 @@ def test_copies_end_with_their_original() -> None:
         in_forks(work, range(1000), 2)
     """
     # The pipe is at its end when the last of them has ended.
-    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, timeout=60, check=False
+    )
     assert ended.returncode == -signal.SIGKILL and 0 < len(ended.stdout) < 100
 
 

@@ -133,7 +133,7 @@ Jobs = Annotated[
         metavar="N",
         min=1,
         help="Read files, and judge ranks, in so many processes.",
-        show_default="one a CPU and a file, where the files are large enough to pay for it",
+        show_default="one a CPU and a file; to read them, only where they are large enough to pay for it",
     ),
 ]
 Scheduler = Annotated[
