@@ -109,6 +109,8 @@ class _Copy(Generic[Item, Out]):
         with os.fdopen(say, "wb") as said:
             self._process = _fork()
             if self._process == 0:
+                # Else what it says could still be heard when the original is gone, and would wait for that.
+                self._hear.close()
                 work.live(left, original, said)
 
     def brought(self) -> dict[int, Out]:

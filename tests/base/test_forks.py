@@ -116,10 +116,12 @@ def test_an_interrupt_ends_the_copies() -> None:
     assert not Path(f"/proc/{caught.value.args[0]}").exists() and time.monotonic() - begin < 50
 
 
-def test_copies_end_with_their_original() -> None:
-    """One that is killed can stop nobody: the copies see that it is gone."""
-    script = """
-        import os, signal, sys, time
+@pytest.mark.parametrize("result", ["None", "bytes(1 << 20)"])
+@pytest.mark.parametrize("processes", [2, 4])
+def test_copies_end_with_their_original(processes: int, result: str) -> None:
+    """One that is killed can stop nobody: the copies see that it is gone, also those that have much to say."""
+    script = f"""
+        import os, signal, time
         from traceanalyzer.forks import in_forks
         original = os.getpid()
         def work(item):
@@ -128,7 +130,8 @@ def test_copies_end_with_their_original() -> None:
                 os.kill(original, signal.SIGKILL)
             os.write(1, b".")
             time.sleep(0.1)
-        in_forks(work, range(1000), 2)
+            return {result}
+        in_forks(work, range(1000), {processes})
     """
     # The pipe is at its end when the last of them has ended.
     ended = subprocess.run(
