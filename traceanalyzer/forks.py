@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Generic, NoReturn, TypeVar
 
@@ -56,53 +56,77 @@ class _Work(Generic[Item, Out]):
     """What is to be done, and the results so far, by number."""
 
     def __init__(self, function: Callable[[Item], Out], items: Sequence[Item], done: Callable[[], None]) -> None:
-        self._function, self._items, self._done = function, items, done
+        self._function, self._items = function, items
+        self._done: Callable[[], object] = done
+        self._told = 0
         self.found: dict[int, Out] = {}
 
     def do(self, at: int) -> None:
         self.found[at] = self._function(self._items[at])
-        self._done()
+        self._tell(1)
 
     def share(self, processes: int) -> None:
         """Do it in several processes."""
-        take, give = os.pipe()
-        with os.fdopen(take, "rb", buffering=0) as left:
-            with os.fdopen(give, "wb") as all_of_them:
-                all_of_them.write(b"".join(at.to_bytes(_BYTES, "little") for at in range(len(self._items))))
+        left, heard, said = _numbers(len(self._items)), *_pipe()
+        with left, heard, said:
+            os.set_blocking(heard.fileno(), False)
             copies: list[_Copy[Item, Out]] = []
             try:
                 for _ in range(processes - 1):
-                    copies.append(_Copy(self, left))
-                self.do_some(left)
+                    copies.append(_Copy(self, left, said))
+                for at in _taken(left):
+                    self.do(at)
+                    self._tell(len(heard.read(MOST) or b""))
                 for copy in copies:
-                    for at, result in copy.brought().items():
-                        self.found[at] = result
-                        self._done()
+                    self.found |= copy.brought()
+                    self._tell(len(self.found) - self._told)
             finally:
                 for copy in copies:
                     copy.end()
 
-    def do_some(self, left: IO[bytes], watched: Callable[[], bool] = lambda: True) -> None:
-        """One after the other of those whose numbers are left."""
-        while watched() and (number := left.read(_BYTES)):
-            self.do(int.from_bytes(number, "little"))
-
-    def live(self, left: IO[bytes], original: int, said: IO[bytes]) -> NoReturn:
+    def live(self, left: IO[bytes], original: int, each: IO[bytes], said: IO[bytes]) -> NoReturn:
         """All that a copy does. Nothing that its original was about goes on here."""
         try:
-            self._done = lambda: None
+            self._done = lambda: each.write(b".")
             with suppress(Exception):
-                self.do_some(left, lambda: os.getppid() == original)
+                for at in _taken(left):
+                    self.do(at)
+                    if os.getppid() != original:
+                        break
             pickle.dump(self.found, said, pickle.HIGHEST_PROTOCOL)
             said.flush()
         finally:
             os._exit(0)
 
+    def _tell(self, count: int) -> None:
+        """So many more are done; those of a copy that was killed are told once, though they are done again."""
+        for _ in range(min(count, len(self._items) - self._told)):
+            self._told += 1
+            self._done()
+
+
+def _pipe() -> tuple[IO[bytes], IO[bytes]]:
+    take, give = os.pipe()
+    return os.fdopen(take, "rb", buffering=0), os.fdopen(give, "wb", buffering=0)
+
+
+def _numbers(count: int) -> IO[bytes]:
+    """The numbers below this one, of which each reader takes others."""
+    left, all_of_them = _pipe()
+    with all_of_them:
+        all_of_them.write(b"".join(at.to_bytes(_BYTES, "little") for at in range(count)))
+    return left
+
+
+def _taken(left: IO[bytes]) -> Iterator[int]:
+    while number := left.read(_BYTES):
+        yield int.from_bytes(number, "little")
+
 
 class _Copy(Generic[Item, Out]):
     """A copy of this process that takes part in some work; none at all where there is none to have."""
 
-    def __init__(self, work: _Work[Item, Out], left: IO[bytes]) -> None:
+    def __init__(self, work: _Work[Item, Out], left: IO[bytes], each: IO[bytes]) -> None:
         original = os.getpid()
         hear, say = os.pipe()
         self._hear = os.fdopen(hear, "rb")
@@ -111,7 +135,7 @@ class _Copy(Generic[Item, Out]):
             if self._process == 0:
                 # Else what it says could still be heard when the original is gone, and would wait for that.
                 self._hear.close()
-                work.live(left, original, said)
+                work.live(left, original, each, said)
 
     def brought(self) -> dict[int, Out]:
         """Its results, by number; none if it was killed."""

@@ -76,7 +76,32 @@ def test_what_a_copy_does_not_bring_is_done_here(how: str) -> None:
                 raise MemoryError
         return item if here() else lambda: item
 
-    assert in_forks(work, range(20), 3) == list(range(20))
+    done: list[None] = []
+    assert in_forks(work, range(20), 3, lambda: done.append(None)) == list(range(20))
+    assert len(done) == 20
+
+
+def test_what_copies_do_is_told_meanwhile() -> None:
+    """And not only when they bring it: here the copy's first item, when this process has done its own first."""
+    (second_begun, begin_second), (here_again, be_here_again) = os.pipe(), os.pipe()
+    done: list[None] = []
+    own: list[int] = []
+
+    def work(item: int) -> None:
+        own.append(len(done))
+        if here():
+            if len(own) == 1:
+                os.read(second_begun, 1)
+            if len(own) == 2:
+                os.write(be_here_again, b".")
+        else:
+            if len(own) == 2:
+                os.write(begin_second, b".")
+            if len(own) == 3:
+                os.read(here_again, 1)
+
+    in_forks(work, range(9), 2, lambda: done.append(None))
+    assert own[1] >= 2 and len(done) == 9
 
 
 def test_an_error_arrives() -> None:

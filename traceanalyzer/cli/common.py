@@ -346,9 +346,15 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # Without a thread of its own: beside one this process makes no copies of itself (`forks`).
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
         task = bar.add_task(line(what), total=total)
-        yield lambda: bar.advance(task)
+
+        def done() -> None:
+            bar.advance(task)
+            bar.refresh()
+
+        yield done
 
 
 @contextmanager
