@@ -29,7 +29,9 @@ Out = TypeVar("Out")
 LOCAL = "local"
 # A process takes as long to start as reading some megabytes does.
 WORTH_BYTES = 32 << 20
+# To make a copy of this process takes some milliseconds. What is derived of a part takes some times what the part does.
 _MOST_SHARING = 16
+_TOGETHER_BYTES = 1 << 30
 _CONNECT_S = 20
 _MOST_NAMED = 3
 
@@ -44,10 +46,10 @@ def jobs_for(sizes: Iterable[int], asked: int | None = None, scheduler: str | No
     return max(min(asked or pay, len(sizes)), 1)
 
 
-def usual_processes() -> int:
-    """How many share what is in memory where nobody asks for a number: to make one takes some milliseconds, and each has tables of its
-    own."""
-    return min(_cpus(), _MOST_SHARING)
+def processes_for(sizes: Iterable[int]) -> int:
+    """How many processes share parts in memory whose tables take so many bytes, where none are asked for: one a CPU, but no more than
+    can hold what is derived of them at once."""
+    return max(min(_cpus(), _MOST_SHARING, _TOGETHER_BYTES // max([*sizes, 1])), 1)
 
 
 def _cpus() -> int:

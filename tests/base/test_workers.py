@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.kineto import KinetoTrace
 from traceanalyzer.errors import InputError, WorkerError
-from traceanalyzer.workers import WORTH_BYTES, jobs_for, map_parts, workers
+from traceanalyzer.workers import WORTH_BYTES, jobs_for, map_parts, processes_for, workers
 
 
 def work(item: int) -> int:
@@ -56,6 +56,15 @@ def test_processes_are_for_what_is_worth_them(monkeypatch):
     assert jobs_for([]) == jobs_for([900_000] * 8) == jobs_for([1 << 40]) == 1
     assert jobs_for([900_000] * 512) == 8
     assert jobs_for([WORTH_BYTES] * 3) == 3
+
+
+def test_copies_hold_no_more_than_fits(monkeypatch):
+    monkeypatch.setattr("traceanalyzer.workers._cpus", lambda: 64)
+    assert processes_for([]) == processes_for([5 << 20] * 64) == 16
+    assert processes_for([5 << 20, 300 << 20]) == 3
+    assert processes_for([3 << 30] * 2) == 1
+    monkeypatch.setattr("traceanalyzer.workers._cpus", lambda: 2)
+    assert processes_for([5 << 20] * 64) == 2
 
 
 def test_no_more_processes_than_files(monkeypatch):

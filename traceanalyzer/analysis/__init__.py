@@ -35,7 +35,7 @@ from traceanalyzer.model.stores.store import is_store, read_store
 from traceanalyzer.model.trace import Trace
 from traceanalyzer.records import dataclass
 from traceanalyzer.result.document import Result
-from traceanalyzer.workers import map_parts, usual_processes
+from traceanalyzer.workers import map_parts, processes_for
 
 if TYPE_CHECKING:
     from traceanalyzer.ingest.pipeline import ProgressFactory
@@ -119,9 +119,8 @@ def analyze_parts(
     look = partial(
         _examined, config=seen, rules=rules if executor is None else None, also=also, kinds=kinds, shown=shown
     )
-    examined = map_parts(
-        executor, look, tasks, counting("judging ranks"), _name_of_task, processes or usual_processes()
-    )
+    processes = processes or processes_for(part.table_bytes for part in parts)
+    examined = map_parts(executor, look, tasks, counting("judging ranks"), _name_of_task, processes)
     if executor is None:
         for part, brief, _ in tasks:
             leave_examined(part, brief, config, shown)

@@ -25,12 +25,20 @@ from traceanalyzer.records import dataclass
 from traceanalyzer.urls import Place
 from traceanalyzer.vocabulary.levels import INFO
 
+UNPACKED = 20
+"""So many times as much as a store do its tables take in memory, or more."""
+
 
 class Part(Protocol):
     """A part whose tables can be had, here or in another process."""
 
     @property
     def input(self) -> Input: ...
+
+    @property
+    def table_bytes(self) -> int:
+        """About how many bytes its event tables take in memory."""
+        ...
 
     def read(self) -> Trace:
         """Its event tables."""
@@ -51,6 +59,10 @@ class MemoryPart:
     @property
     def input(self) -> Input:
         return self.trace.inputs[0]
+
+    @property
+    def table_bytes(self) -> int:
+        return sum(table.nbytes for table in self.trace.tables.values())
 
     def read(self) -> Trace:
         return self.trace
@@ -77,6 +89,10 @@ class StoredPart:
     """What the manifest says of it."""
     beside: tuple[Beside, ...] | None = None
     """The evidence that is beside it; None as long as nobody looked."""
+
+    @property
+    def table_bytes(self) -> int:
+        return UNPACKED * sum(table.bytes for table in self.files.tables.values())
 
     def read(self) -> Trace:
         kinds_of(EVIDENCE)  # What the tables look like that they bring along.
